@@ -1,0 +1,1 @@
+//! Time, waiting and devices.

@@ -1,0 +1,1 @@
+//! The mounted file system.

@@ -1,0 +1,1 @@
+//! What is on the disk, judged from outside.

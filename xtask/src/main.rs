@@ -1,0 +1,2 @@
+//! What the project does to itself: tidy, oracles, benchmark tables.
+fn main() {}
