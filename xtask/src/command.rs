@@ -1,0 +1,63 @@
+//! Programs of the host: run, and fail with the whole story.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Where `tool` is, looked up in `PATH` and in the administrator's folders (which a user's `PATH` may lack).
+pub fn find(tool: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin", "/usr/local/sbin"].iter().map(PathBuf::from))
+        .map(|folder| folder.join(tool))
+        .find(|candidate| candidate.is_file())
+}
+
+/// `tool` ready to be given words: found as by [`find`], speaking the language of the manuals, in UTC.
+pub fn program(tool: &str) -> Command {
+    let mut command = Command::new(find(tool).unwrap_or_else(|| PathBuf::from(tool)));
+    command.env("LC_ALL", "C").env("TZ", "UTC0");
+    command
+}
+
+/// Runs `command` to its end and returns its output; a failure is an error with the words, the status and stderr.
+///
+/// # Errors
+/// The program cannot be started or does not exit with 0.
+pub fn output(command: &mut Command) -> Result<Output, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(format!(
+        "{}: {}\n{}{}",
+        shown(command),
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}
+
+/// [`program`] with `words`, run by [`output`].
+///
+/// # Errors
+/// As for [`output`].
+pub fn run<W: AsRef<OsStr>>(tool: &str, words: &[W]) -> Result<Output, String> {
+    output(program(tool).args(words))
+}
+
+/// The command as a person would type it.
+pub fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    command.get_args().fold(name, |line, word| line + " " + &word.to_string_lossy())
+}
+
+/// Whether this process is the superuser, who may mount.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whether this is the gate (`CI=true`), where a missing tool is an error and not a reason to skip.
+pub fn is_gate() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
+}

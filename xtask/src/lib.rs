@@ -1,0 +1,15 @@
+//! What the project does to itself: judges its own sources, calls the oracles, compares trees, prints the tables.
+//!
+//! The library part is for integration tests of the other crates (a dev-dependency); the binary is for `make`. It links
+//! none of the crates that it helps to judge: what it knows about an image it has from the kernel and from e2fsprogs.
+
+pub mod command;
+pub mod licenses;
+pub mod tools;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
