@@ -1,0 +1,104 @@
+//! Where blocks go: pure functions of facts. `group` finds out whether there is room there.
+use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
+
+/// What blocks are wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Purpose {
+    /// A regular file's data, or a long symlink's target.
+    Data,
+    /// A directory's block.
+    Directory,
+    /// An indirect block or a node of an extent tree.
+    Map,
+    /// A block of extended attributes.
+    Attribute,
+}
+
+/// What an allocation policy may know.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocationFacts {
+    /// For which inode.
+    pub ino: Ino,
+    /// The group of the inode.
+    pub group: GroupNo,
+    /// First block of that group.
+    pub group_start: BlockNo,
+    /// Groups of a flex group; 1 without.
+    pub groups_per_flex: u32,
+    /// Blocks of a group.
+    pub blocks_per_group: u32,
+    /// First data block of the volume.
+    pub first_data_block: u32,
+    /// Blocks of the volume.
+    pub blocks: u64,
+    /// What for.
+    pub purpose: Purpose,
+    /// Which block of the file is wanted first (for `Map`: the first one that it will map).
+    pub file_block: FileBlock,
+    /// How many are wanted in a row.
+    pub want: u32,
+    /// Size of the file in blocks, as known now (delayed writes included).
+    pub file_blocks: u64,
+    /// The block that holds the nearest mapped file block before this one, and that file block.
+    pub previous: Option<(FileBlock, BlockNo)>,
+    /// The map block that will point to it, where it is not the inode.
+    pub map_block: Option<BlockNo>,
+    /// What the file remembers of its last allocation.
+    pub stream: Stream,
+}
+
+/// What a file remembers in memory of its last allocation (ext2's next_alloc_block and next_alloc_goal).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Stream {
+    /// The last file block that was allocated.
+    pub next_block: FileBlock,
+    /// The block that it got.
+    pub next_goal: BlockNo,
+}
+
+/// How a group is searched from the goal on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Search {
+    /// As ext2 does: the goal; a free bit up to the next 64-bit boundary; the first free byte, stepped back; any bit; the next groups.
+    GoalThenByte,
+    /// The first free run from the goal on that is long enough; else the longest seen nearby; then the next groups.
+    LongestRun,
+    /// The next free block from the goal on, as many in a row as there are: never backwards. Leaves no gap behind it.
+    Sequential,
+}
+
+/// What the policy wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Where to begin to look.
+    pub goal: BlockNo,
+    /// At most so many blocks in one run; never 0.
+    pub length: u32,
+    /// How to look.
+    pub search: Search,
+}
+
+/// Decides where. Reads facts, touches nothing but the cursor that a policy may keep inside itself.
+pub trait Allocation: Send + Sync {
+    /// The plan for the next run.
+    fn plan(&self, facts: &AllocationFacts) -> Plan;
+    /// Told what was given, so that a policy with a cursor can move it.
+    fn given(&self, facts: &AllocationFacts, run: extant_format::Run) {
+        let _ = (facts, run);
+    }
+    /// Whether file data is given blocks when it is written back (true) or when it is written.
+    fn delayed(&self) -> Delay;
+    /// Blocks to allocate beyond those wanted for regular files that grow (ext2: 8 in all).
+    fn preallocate(&self) -> u32 {
+        0
+    }
+}
+
+/// When file data gets its blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delay {
+    /// At the write.
+    AtWrite,
+    /// At write-back.
+    AtWriteBack,
+}

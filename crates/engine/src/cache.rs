@@ -1,0 +1,408 @@
+//! Frames: metadata blocks in memory, keyed by their place on the volume.
+//!
+//! ```text
+//!            read: fill, verify            modify
+//!   (none) ---------------------> Clean ----------> Dirty --- write_back: seal, write ---> Writing
+//!     |  create: zeros                ^               ^  \                                  |   |
+//!     +-------------------------------|---------------+   +--- forget ---> (none)           |   |
+//!                                     +------------------------ written --------------------+   |
+//!                                                     ^---------- modified meanwhile -----------+
+//! ```
+//!
+//! *Invariants*: a frame's bytes are changed only through `modify`; whoever took `bytes()` keeps what he saw, because a
+//! change copies what is shared. A checksum is verified once, when a frame is filled, and stored once, when it is
+//! written. A forgotten frame is never written.
+//!
+//! *Locking*: a shard's map is under a short lock, a frame's state under another (shard before frame); a filling frame is
+//! waited for on its shard's queue with no lock held. Write-back sorts by block and holds no lock while it writes.
+use crate::error::{Error, ErrorKind, Place, Result};
+use extant_block::{BlockDevice, ShortLock, WaitQueue};
+use extant_format::directory::Style;
+use extant_format::superblock::Superblock;
+use extant_format::{BlockNo, Fault, FileBlock, Ino, attribute, extent};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What a metadata block holds: how its checksum is verified and stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// No checksum of its own: indirect blocks, descriptors, bitmaps and inode tables (whose owners store theirs).
+    Plain,
+    /// A block of a directory.
+    Directory {
+        /// Whose.
+        ino: Ino,
+        /// Seed of that inode's checksums.
+        seed: u32,
+        /// Where in the directory.
+        block: FileBlock,
+        /// Whether the directory has a hash index.
+        indexed: bool,
+    },
+    /// A node of an extent tree.
+    Extents {
+        /// Whose.
+        ino: Ino,
+        /// Seed of that inode's checksums.
+        seed: u32,
+    },
+    /// Extended attributes.
+    Attributes,
+}
+
+/// What checksums depend on.
+pub(crate) struct Checksums {
+    superblock: Superblock,
+    style: Style,
+    active: bool,
+}
+
+impl Kind {
+    fn verify(self, bytes: &[u8], block: BlockNo, checksums: &Checksums) -> Result<()> {
+        if !checksums.active {
+            return Ok(());
+        }
+        let (verdict, ino) = match self {
+            // An attribute block's checksum is verified by the parser, which needs its number anyway.
+            Kind::Plain | Kind::Attributes => return Ok(()),
+            Kind::Directory { ino, seed, block, indexed } => {
+                (checksums.style.verify(bytes, block, indexed, seed), ino)
+            }
+            Kind::Extents { ino, seed } => (extent::verify(bytes, seed), ino),
+        };
+        verdict.map_err(|fault: Fault| Error::corrupt(Place::InodeBlock(ino, block), fault))
+    }
+
+    fn seal(self, bytes: &mut [u8], number: BlockNo, checksums: &Checksums) {
+        if !checksums.active {
+            return;
+        }
+        match self {
+            Kind::Plain => {}
+            Kind::Directory { seed, block, indexed, .. } => checksums.style.seal(bytes, block, indexed, seed),
+            Kind::Extents { seed, .. } => extent::seal(bytes, seed),
+            Kind::Attributes => attribute::seal_block(bytes, number, &checksums.superblock),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Status {
+    Filling,
+    Clean,
+    Dirty,
+    Writing,
+    Forgotten,
+}
+
+struct State {
+    status: Status,
+    kind: Kind,
+    bytes: Arc<Vec<u8>>,
+    /// Touched since the eviction hand last passed.
+    touched: bool,
+}
+
+/// One block in memory.
+pub(crate) struct Frame {
+    block: BlockNo,
+    state: ShortLock<State>,
+}
+
+impl Frame {
+    /// Which block of the volume.
+    pub(crate) fn block(&self) -> BlockNo {
+        self.block
+    }
+
+    /// Its bytes as they are now; later changes do not show in what was taken.
+    pub(crate) fn bytes(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.state.lock().bytes)
+    }
+}
+
+struct Shard {
+    frames: ShortLock<Frames>,
+    filled: WaitQueue,
+}
+
+#[derive(Default)]
+struct Frames {
+    by_block: FxHashMap<BlockNo, Arc<Frame>>,
+    /// In the order of loading: where the eviction hand goes round.
+    queue: VecDeque<BlockNo>,
+}
+
+const SHARDS: usize = 16;
+/// Bytes of one write of adjacent frames, at most.
+const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// All metadata frames of a volume.
+pub(crate) struct Cache {
+    device: Arc<dyn BlockDevice>,
+    block_size: usize,
+    checksums: Checksums,
+    shards: Vec<Shard>,
+    /// Frames that became dirty, in that order; sorted by whoever writes them.
+    dirty: ShortLock<Vec<Arc<Frame>>>,
+    dirty_count: AtomicUsize,
+    frames_max: usize,
+    /// Buffers of evicted frames, to be used again: a fresh page costs more than a copy.
+    spare: ShortLock<Vec<Vec<u8>>>,
+    failed: AtomicBool,
+}
+
+impl Cache {
+    /// An empty cache of about `bytes_max` bytes.
+    pub(crate) fn new(device: Arc<dyn BlockDevice>, superblock: &Superblock, style: Style, bytes_max: usize) -> Cache {
+        let block_size = superblock.block_size() as usize;
+        let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
+        let shard = || Shard {
+            frames: ShortLock::new(Frames::default()),
+            filled: WaitQueue::new(Arc::clone(device.clock())),
+        };
+        Cache {
+            block_size,
+            checksums: Checksums { superblock: superblock.clone(), style, active },
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            dirty: ShortLock::new(Vec::new()),
+            dirty_count: AtomicUsize::new(0),
+            frames_max: (bytes_max / block_size).max(SHARDS * 8),
+            spare: ShortLock::new(Vec::new()),
+            failed: AtomicBool::new(false),
+            device,
+        }
+    }
+
+    fn shard(&self, block: BlockNo) -> &Shard {
+        &self.shards[(block.0 >> 5) as usize % SHARDS]
+    }
+
+    /// The frame of a block; reads and verifies it if it is not there.
+    pub(crate) fn read(&self, block: BlockNo, kind: Kind) -> Result<Arc<Frame>> {
+        let shard = self.shard(block);
+        loop {
+            let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Filling);
+            if mine {
+                return self.fill(shard, frame, kind);
+            }
+            let mut state = frame.state.lock();
+            state.touched = true;
+            match state.status {
+                Status::Filling => {
+                    drop(state);
+                    shard.filled.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
+                }
+                Status::Forgotten => drop(state), // its filler failed: try again, and meet the error myself
+                _ => {
+                    drop(state);
+                    return Ok(frame);
+                }
+            }
+        }
+    }
+
+    /// The frame of a block that is wholly new: zeros, dirty, without reading.
+    pub(crate) fn create(&self, block: BlockNo, kind: Kind) -> Arc<Frame> {
+        let shard = self.shard(block);
+        let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Clean);
+        if !mine {
+            let mut state = frame.state.lock();
+            state.kind = kind;
+            let bytes = Arc::make_mut(&mut state.bytes);
+            bytes.clear();
+            bytes.resize(self.block_size, 0);
+        }
+        frame
+    }
+
+    /// A frame that was read by somebody else in a larger read: kept unless the block is cached already.
+    pub(crate) fn offer(&self, block: BlockNo, kind: Kind, bytes: &[u8]) -> Result<()> {
+        let shard = self.shard(block);
+        if shard.frames.lock().by_block.contains_key(&block) {
+            return Ok(());
+        }
+        kind.verify(bytes, block, &self.checksums)?;
+        let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Filling);
+        if mine {
+            let mut state = frame.state.lock();
+            Arc::make_mut(&mut state.bytes).copy_from_slice(bytes);
+            state.status = Status::Clean;
+            drop(state);
+            shard.filled.wake_all();
+        }
+        Ok(())
+    }
+
+    /// Whether a block is in memory.
+    pub(crate) fn holds(&self, block: BlockNo) -> bool {
+        self.shard(block).frames.lock().by_block.contains_key(&block)
+    }
+
+    fn find_or_insert(&self, shard: &Shard, block: BlockNo, kind: Kind, status: Status) -> (Arc<Frame>, bool) {
+        let mut frames = shard.frames.lock();
+        if let Some(frame) = frames.by_block.get(&block) {
+            return (Arc::clone(frame), false);
+        }
+        if frames.by_block.len() >= self.frames_max / SHARDS {
+            self.evict(&mut frames);
+        }
+        let state = State { status, kind, bytes: Arc::new(self.buffer()), touched: true };
+        let frame = Arc::new(Frame { block, state: ShortLock::new(state) });
+        frames.by_block.insert(block, Arc::clone(&frame));
+        frames.queue.push_back(block);
+        (frame, true)
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        let mut bytes = self.spare.lock().pop().unwrap_or_default();
+        bytes.clear();
+        bytes.resize(self.block_size, 0);
+        bytes
+    }
+
+    fn fill(&self, shard: &Shard, frame: Arc<Frame>, kind: Kind) -> Result<Arc<Frame>> {
+        let mut bytes = vec![0; 0];
+        std::mem::swap(&mut bytes, Arc::make_mut(&mut frame.state.lock().bytes));
+        let outcome = self
+            .device
+            .read(frame.block.0 * self.block_size as u64, &mut bytes)
+            .map_err(Error::from)
+            .and_then(|()| kind.verify(&bytes, frame.block, &self.checksums));
+        if outcome.is_err() {
+            shard.frames.lock().by_block.remove(&frame.block);
+        }
+        let mut state = frame.state.lock();
+        state.bytes = Arc::new(bytes);
+        state.status = if outcome.is_ok() { Status::Clean } else { Status::Forgotten };
+        drop(state);
+        shard.filled.wake_all();
+        outcome.map(|()| frame)
+    }
+
+    /// Lets go of some frames that nobody holds and nobody touched lately. Dirty ones stay.
+    fn evict(&self, frames: &mut Frames) {
+        let mut turns = 32.min(frames.queue.len());
+        let mut freed = 0;
+        while turns > 0 && freed < 4 {
+            turns -= 1;
+            let Some(block) = frames.queue.pop_front() else { return };
+            let Some(frame) = frames.by_block.get(&block) else { continue };
+            let mut state = frame.state.lock();
+            let idle = state.status == Status::Clean && Arc::strong_count(frame) == 1;
+            if !idle || state.touched {
+                state.touched = false;
+                drop(state);
+                frames.queue.push_back(block);
+                continue;
+            }
+            drop(state);
+            if let Some(frame) = frames.by_block.remove(&block)
+                && let Ok(frame) = Arc::try_unwrap(frame)
+                && let Ok(bytes) = Arc::try_unwrap(std::mem::take(&mut frame.state.lock().bytes))
+            {
+                self.spare.lock().push(bytes);
+            }
+            freed += 1;
+        }
+    }
+
+    /// Changes a frame's bytes and marks it dirty. Only a handle calls this.
+    pub(crate) fn modify<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        let mut state = frame.state.lock();
+        let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
+        if matches!(state.status, Status::Clean | Status::Writing) {
+            state.status = Status::Dirty;
+            drop(state);
+            self.dirty.lock().push(Arc::clone(frame));
+            self.dirty_count.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Changes what a frame is taken for: a directory that becomes indexed, a block that changes hands.
+    pub(crate) fn set_kind(&self, frame: &Arc<Frame>, kind: Kind) {
+        frame.state.lock().kind = kind;
+    }
+
+    /// Drops a freed block: it is never written.
+    pub(crate) fn forget(&self, block: BlockNo) {
+        let removed = self.shard(block).frames.lock().by_block.remove(&block);
+        if let Some(frame) = removed {
+            frame.state.lock().status = Status::Forgotten;
+        }
+    }
+
+    /// Bytes in dirty frames.
+    pub(crate) fn dirty_bytes(&self) -> usize {
+        self.dirty_count.load(Ordering::Relaxed) * self.block_size
+    }
+
+    /// Whether the dirty frames are more than half of what the cache may hold.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.dirty_count.load(Ordering::Relaxed) > self.frames_max / 2
+    }
+
+    /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together.
+    ///
+    /// # Errors
+    /// The first write error; it latches, and later calls fail too: what the disk holds is no longer known.
+    pub(crate) fn write_back(&self) -> Result<()> {
+        if self.failed.load(Ordering::Acquire) {
+            return Err(ErrorKind::ReadOnly.into());
+        }
+        let mut frames = std::mem::take(&mut *self.dirty.lock());
+        self.dirty_count.fetch_sub(frames.len(), Ordering::Relaxed);
+        frames.sort_unstable_by_key(|frame| frame.block);
+        let mut run: Vec<(Arc<Frame>, Arc<Vec<u8>>)> = Vec::new();
+        for frame in frames {
+            let follows = run.last().is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
+            if !follows || run.len() * self.block_size >= WRITE_BYTES_MAX {
+                self.write_run(&mut run)?;
+            }
+            if let Some(bytes) = self.prepare(&frame) {
+                run.push((frame, bytes));
+            }
+        }
+        self.write_run(&mut run)
+    }
+
+    /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten or written meanwhile.
+    fn prepare(&self, frame: &Frame) -> Option<Arc<Vec<u8>>> {
+        let mut state = frame.state.lock();
+        if state.status != Status::Dirty {
+            return None;
+        }
+        let kind = state.kind;
+        kind.seal(Arc::make_mut(&mut state.bytes).as_mut_slice(), frame.block, &self.checksums);
+        state.status = Status::Writing;
+        Some(Arc::clone(&state.bytes))
+    }
+
+    fn write_run(&self, run: &mut Vec<(Arc<Frame>, Arc<Vec<u8>>)>) -> Result<()> {
+        let Some((first, _)) = run.first() else { return Ok(()) };
+        let offset = first.block.0 * self.block_size as u64;
+        let pieces: Vec<std::io::IoSlice<'_>> = run.iter().map(|(_, bytes)| std::io::IoSlice::new(bytes)).collect();
+        let outcome = self.device.write_vectored(offset, &pieces);
+        drop(pieces);
+        if let Err(error) = outcome {
+            self.failed.store(true, Ordering::Release);
+            return Err(error.into());
+        }
+        for (frame, bytes) in run.drain(..) {
+            drop(bytes);
+            let mut state = frame.state.lock();
+            if state.status == Status::Writing {
+                state.status = Status::Clean;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a write has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+}

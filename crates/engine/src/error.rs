@@ -1,0 +1,239 @@
+//! What can go wrong, in layers: what the caller met, what the disk says that cannot be, what is not supported, what the
+//! device answered. `errno` is known in exactly one function.
+use extant_format::superblock::SuperblockError;
+use extant_format::{BlockNo, Fault, GroupNo, Ino};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The engine's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error, and the path that it met, where there is one.
+#[derive(Debug)]
+pub struct Error {
+    /// What went wrong.
+    pub kind: ErrorKind,
+    /// The path inside the volume that the caller asked for.
+    pub path: Option<Box<Path>>,
+}
+
+/// What went wrong. One variant a fact.
+#[derive(Debug)]
+pub enum ErrorKind {
+    /// No such name, or no such inode.
+    NotFound,
+    /// The name is there already.
+    Exists,
+    /// A part of the path, or the object, is not a directory.
+    NotDirectory,
+    /// The object is a directory.
+    IsDirectory,
+    /// The directory still holds names.
+    NotEmpty,
+    /// A name is longer than 255 bytes, or a symlink's target longer than a block.
+    NameTooLong,
+    /// A name that cannot be: empty, with a slash or a NUL.
+    InvalidName,
+    /// An argument that cannot be, with the reason.
+    InvalidArgument(&'static str),
+    /// The inode has as many links as it may have.
+    TooManyLinks,
+    /// More than forty symlinks on the way.
+    SymlinkLoop,
+    /// The file would be larger than its map or its volume allows.
+    FileTooLarge,
+    /// No room: blocks wanted and free, as far as known.
+    NoSpace {
+        /// Blocks that the operation may need.
+        wanted_blocks: u64,
+        /// Blocks free.
+        free_blocks: u64,
+    },
+    /// No inode is free.
+    NoInodes,
+    /// The volume was opened for reading only, or has latched its first write error.
+    ReadOnly,
+    /// Not allowed on this object: immutable, append only, a directory's hard link.
+    NotPermitted(&'static str),
+    /// No such extended attribute.
+    NoAttribute,
+    /// The attributes do not fit where they are kept.
+    AttributesTooLarge,
+    /// An attribute name with a prefix that ext2/3/4 cannot keep.
+    AttributeUnsupported,
+    /// The disk says something that cannot be.
+    Corrupt(Corrupt),
+    /// Not an ext2, ext3 or ext4 volume.
+    NotExt,
+    /// A sound volume with features that are not supported, by name.
+    Unsupported(Vec<String>),
+    /// The journal holds changes that were not replayed.
+    NeedsRecovery,
+    /// The device answered with an error.
+    Device(io::Error),
+}
+
+/// Where the disk says something that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corrupt {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub fault: Fault,
+}
+
+/// A place on the volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The superblock.
+    Superblock,
+    /// A group's descriptor or bitmap.
+    Group(GroupNo),
+    /// An inode.
+    Inode(Ino),
+    /// A block that belongs to an inode.
+    InodeBlock(Ino, BlockNo),
+    /// A block.
+    Block(BlockNo),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Superblock => write!(f, "superblock"),
+            Place::Group(group) => write!(f, "group {}", group.0),
+            Place::Inode(ino) => write!(f, "inode {}", ino.0),
+            Place::InodeBlock(ino, block) => write!(f, "inode {}, block {}", ino.0, block.0),
+            Place::Block(block) => write!(f, "block {}", block.0),
+        }
+    }
+}
+
+impl Error {
+    /// The same error, met at this path. A path that is already there stays.
+    #[must_use]
+    pub fn at(mut self, path: impl AsRef<Path>) -> Error {
+        self.path.get_or_insert_with(|| path.as_ref().into());
+        self
+    }
+
+    /// A fault at a place.
+    pub(crate) fn corrupt(place: Place, fault: Fault) -> Error {
+        ErrorKind::Corrupt(Corrupt { place, fault }).into()
+    }
+
+    /// A field of a structure that cannot be, at a place.
+    pub(crate) fn field(
+        place: Place,
+        structure: &'static str,
+        field: &'static str,
+        value: u64,
+        reason: &'static str,
+    ) -> Error {
+        Error::corrupt(place, Fault::Field { structure, field, value, reason })
+    }
+
+    /// The number that Linux gives for this error: the only place that knows.
+    pub fn errno(&self) -> i32 {
+        match &self.kind {
+            ErrorKind::NotFound => 2,
+            ErrorKind::Exists => 17,
+            ErrorKind::NotDirectory => 20,
+            ErrorKind::IsDirectory => 21,
+            ErrorKind::NotEmpty => 39,
+            ErrorKind::NameTooLong => 36,
+            ErrorKind::InvalidName | ErrorKind::InvalidArgument(_) => 22,
+            ErrorKind::TooManyLinks => 31,
+            ErrorKind::SymlinkLoop => 40,
+            ErrorKind::FileTooLarge => 27,
+            ErrorKind::NoSpace { .. } | ErrorKind::NoInodes | ErrorKind::AttributesTooLarge => 28,
+            ErrorKind::ReadOnly => 30,
+            ErrorKind::NotPermitted(_) => 1,
+            ErrorKind::NoAttribute => 61,
+            ErrorKind::AttributeUnsupported => 95,
+            ErrorKind::Corrupt(_) => 117,
+            ErrorKind::NotExt | ErrorKind::Unsupported(_) | ErrorKind::NeedsRecovery => 22,
+            ErrorKind::Device(error) => error.raw_os_error().unwrap_or(5),
+        }
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Error {
+        Error { kind, path: None }
+    }
+}
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        ErrorKind::Device(error).into()
+    }
+}
+impl From<SuperblockError> for Error {
+    fn from(error: SuperblockError) -> Error {
+        match error {
+            SuperblockError::NotExt => ErrorKind::NotExt.into(),
+            SuperblockError::Fault(fault) => Error::corrupt(Place::Superblock, fault),
+            SuperblockError::Unsupported(features) => ErrorKind::Unsupported(features).into(),
+        }
+    }
+}
+/// Errors cross into `std::io` with their errno, so that `Read` and `Write` can carry them.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        let kind = io::Error::from_raw_os_error(error.errno()).kind();
+        io::Error::new(kind, error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.path {
+            write!(f, "{}: ", PathBuf::from(path.as_os_str()).display())?;
+        }
+        write!(f, "{}", self.kind)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match self {
+            ErrorKind::NotFound => "no such file or directory",
+            ErrorKind::Exists => "file exists",
+            ErrorKind::NotDirectory => "not a directory",
+            ErrorKind::IsDirectory => "is a directory",
+            ErrorKind::NotEmpty => "directory not empty",
+            ErrorKind::NameTooLong => "name too long",
+            ErrorKind::InvalidName => "a name may not be empty, or hold a slash or a NUL",
+            ErrorKind::InvalidArgument(reason) | ErrorKind::NotPermitted(reason) => reason,
+            ErrorKind::TooManyLinks => "too many links",
+            ErrorKind::SymlinkLoop => "too many symbolic links on the way",
+            ErrorKind::FileTooLarge => "file too large for its map",
+            ErrorKind::NoSpace { wanted_blocks, free_blocks } => {
+                return write!(f, "no space left: {wanted_blocks} blocks may be needed, {free_blocks} are free");
+            }
+            ErrorKind::NoInodes => "no inode is free",
+            ErrorKind::ReadOnly => "read-only volume",
+            ErrorKind::NoAttribute => "no such extended attribute",
+            ErrorKind::AttributesTooLarge => "extended attributes do not fit into the inode and one block",
+            ErrorKind::AttributeUnsupported => "extended attribute name without a prefix that ext can keep",
+            ErrorKind::Corrupt(Corrupt { place, fault }) => return write!(f, "{place}: {fault}"),
+            ErrorKind::NotExt => "not an ext2, ext3 or ext4 volume",
+            ErrorKind::Unsupported(features) => {
+                return write!(f, "features that are not supported: {}", features.join(", "));
+            }
+            ErrorKind::NeedsRecovery => "the journal holds changes that were not replayed",
+            ErrorKind::Device(error) => return write!(f, "{error}"),
+        };
+        f.write_str(words)
+    }
+}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ErrorKind::Device(error) => Some(error),
+            ErrorKind::Corrupt(corrupt) => Some(&corrupt.fault),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The inode table: load, lock, store.
+//!
+//! *Invariants*: at most one `Node` of an inode is in memory; a node that is in use by anyone is never dropped; whoever
+//! changes a node's inode stores it before he lets go of the lock.
+//! *Locking*: a node's state is under a sleeping lock (parent before child, then rising number); the table of nodes is
+//! under short locks that are never held while a node is loaded.
+use crate::allocation::Stream;
+use crate::cache::{Frame, Kind};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::journal::Handle;
+use crate::runs::RunSet;
+use crate::volume::Volume;
+use extant_block::{ShortLock, SleepLock, SleepRwLock};
+use extant_format::inode::{FileType, Inode};
+use extant_format::{BlockNo, Ino};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// One inode in memory.
+pub(crate) struct Node {
+    pub(crate) ino: Ino,
+    /// Held while names in a directory change, or a file's bytes or attributes do.
+    pub(crate) state: SleepRwLock<NodeState>,
+    /// How many open files refer to it: an unlinked one is freed when it falls to 0.
+    pub(crate) opens: AtomicU32,
+    /// A file's blocks in memory.
+    pub(crate) pages: crate::pages::Pages,
+}
+
+/// What is known of an inode in memory.
+pub(crate) struct NodeState {
+    pub(crate) ino: Ino,
+    /// The inode. Stored with [`NodeState::store`].
+    pub(crate) inode: Inode,
+    /// Seed of the checksums of its blocks.
+    pub(crate) seed: u32,
+    /// Where the last block was allocated.
+    pub(crate) stream: Stream,
+    /// File blocks that were written and are not on the disk yet.
+    pub(crate) dirty: RunSet,
+    /// File blocks of `dirty` that have no place on the disk yet; as many blocks are promised to them, and `promised_map`
+    /// for their map.
+    pub(crate) delayed: RunSet,
+    pub(crate) promised_map: u64,
+    /// The inode was freed while somebody held the node: every use is `NotFound`.
+    pub(crate) gone: bool,
+}
+
+impl NodeState {
+    /// The type; an inode without one is corrupt.
+    pub(crate) fn file_type(&self) -> Result<FileType> {
+        let wrong = || Error::field(Place::Inode(self.ino), "inode", "mode", self.inode.mode.into(), "not a file type");
+        self.inode.file_type().ok_or_else(wrong)
+    }
+
+    /// Fails unless it is a directory.
+    pub(crate) fn check_directory(&self) -> Result<()> {
+        if self.gone {
+            return Err(ErrorKind::NotFound.into());
+        }
+        match self.file_type()? {
+            FileType::Directory => Ok(()),
+            _ => Err(ErrorKind::NotDirectory.into()),
+        }
+    }
+
+    /// Writes the inode into its table block.
+    pub(crate) fn store(&self, handle: &Handle<'_>) -> Result<()> {
+        let volume = handle.volume();
+        let (frame, offset) = table_frame(volume, self.ino)?;
+        let size = usize::from(volume.superblock.inode_size);
+        handle.modify(&frame, |bytes| {
+            if let Some(bytes) = bytes.get_mut(offset..offset + size) {
+                self.inode.encode(bytes, self.ino, &volume.superblock);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Where an inode lies: its table block and its byte offset there.
+pub(crate) fn place(volume: &Volume, ino: Ino) -> Result<(BlockNo, usize)> {
+    let (group, index) = volume.superblock.group_of_inode(ino).ok_or(ErrorKind::NotFound)?;
+    let byte = u64::from(index) * u64::from(volume.superblock.inode_size);
+    let block_size = u64::from(volume.block_size());
+    let table = volume.groups.descriptor(group).inode_table;
+    Ok((BlockNo(table.0 + byte / block_size), (byte % block_size) as usize))
+}
+
+fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usize)> {
+    let (block, offset) = place(volume, ino)?;
+    Ok((volume.cache.read(block, Kind::Plain)?, offset))
+}
+
+/// Reads an inode from its table block, verifying its checksum.
+pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
+    let (frame, offset) = table_frame(volume, ino)?;
+    let bytes = frame.bytes();
+    let size = usize::from(volume.superblock.inode_size);
+    let bytes = bytes.get(offset..offset + size).unwrap_or_default();
+    Inode::parse(bytes, ino, &volume.superblock).map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
+}
+
+const SHARDS: usize = 16;
+/// Nodes that nobody uses are kept up to this many.
+const NODES_MAX: usize = 16 * 1024;
+
+#[derive(Default)]
+struct Shard {
+    by_ino: FxHashMap<Ino, Arc<Node>>,
+    queue: VecDeque<Ino>,
+}
+
+/// All nodes in memory.
+pub(crate) struct Nodes {
+    shards: Vec<ShortLock<Shard>>,
+    /// One loader at a time and shard, so that an inode is never in memory twice.
+    loading: Vec<SleepLock<()>>,
+}
+
+impl Nodes {
+    pub(crate) fn new(volume: &Volume) -> Nodes {
+        Nodes {
+            shards: (0..SHARDS).map(|_| ShortLock::default()).collect(),
+            loading: (0..SHARDS).map(|_| SleepLock::new(Arc::clone(&volume.clock), ())).collect(),
+        }
+    }
+
+    /// The node of an inode in use; loads it if needed. A free inode is `NotFound`.
+    pub(crate) fn get(&self, volume: &Volume, ino: Ino) -> Result<Arc<Node>> {
+        let at = ino.0 as usize % SHARDS;
+        if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
+            return Ok(Arc::clone(node));
+        }
+        let _loading = self.loading[at].lock();
+        if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
+            return Ok(Arc::clone(node));
+        }
+        let inode = load(volume, ino)?;
+        if inode.links == 0 && (inode.deletion_time != 0 || inode.mode == 0) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        Ok(self.insert(volume, ino, inode))
+    }
+
+    /// Puts a new node into the table.
+    pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
+        let state = NodeState {
+            ino,
+            seed: volume.inode_seed(ino, inode.generation),
+            inode,
+            stream: Stream::default(),
+            dirty: RunSet::default(),
+            delayed: RunSet::default(),
+            promised_map: 0,
+            gone: false,
+        };
+        let clock = Arc::clone(&volume.clock);
+        let node = Arc::new(Node {
+            ino,
+            pages: crate::pages::Pages::new(Arc::clone(&clock)),
+            state: SleepRwLock::new(clock, state),
+            opens: AtomicU32::new(0),
+        });
+        let mut shard = self.shards[ino.0 as usize % SHARDS].lock();
+        if shard.by_ino.len() >= NODES_MAX / SHARDS {
+            shard.evict();
+        }
+        shard.by_ino.insert(ino, Arc::clone(&node));
+        shard.queue.push_back(ino);
+        node
+    }
+
+    /// Takes a freed inode's node out of the table.
+    pub(crate) fn remove(&self, ino: Ino) {
+        self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
+    }
+
+    /// All nodes in memory, by rising number.
+    pub(crate) fn all(&self) -> Vec<Arc<Node>> {
+        let mut nodes: Vec<Arc<Node>> = Vec::new();
+        for shard in &self.shards {
+            nodes.extend(shard.lock().by_ino.values().cloned());
+        }
+        nodes.sort_unstable_by_key(|node| node.ino);
+        nodes
+    }
+}
+
+impl Shard {
+    /// Lets go of a few nodes that nobody uses and that have nothing to write.
+    fn evict(&mut self) {
+        let mut turns = 16.min(self.queue.len());
+        while turns > 0 {
+            turns -= 1;
+            let Some(ino) = self.queue.pop_front() else { return };
+            let Some(node) = self.by_ino.get(&ino) else { continue };
+            let idle = Arc::strong_count(node) == 1 && node.opens.load(Ordering::Acquire) == 0;
+            if idle && node.pages.is_clean() {
+                self.by_ino.remove(&ino);
+            } else {
+                self.queue.push_back(ino);
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Handles: every change of metadata goes through one, whatever the file system. Nothing is behind them yet: a handle
+//! marks frames dirty. A journal will keep what `modify` tells it.
+//!
+//! *Invariants*: a frame is changed only inside `modify` or `create`; a handle never outlives its operation.
+//! *Locking*: begun after inode locks, before group locks; holds no short lock.
+use crate::cache::{Frame, Kind};
+use crate::error::Result;
+use crate::volume::Volume;
+use extant_format::BlockNo;
+use std::sync::Arc;
+
+/// One operation's right to change metadata.
+pub(crate) struct Handle<'a> {
+    volume: &'a Volume,
+}
+
+impl<'a> Handle<'a> {
+    /// Begins an operation that may change at most `credits` blocks.
+    pub(crate) fn begin(volume: &'a Volume, credits: u32) -> Result<Handle<'a>> {
+        let _ = credits;
+        volume.check_writable()?;
+        Ok(Handle { volume })
+    }
+
+    /// The volume.
+    pub(crate) fn volume(&self) -> &'a Volume {
+        self.volume
+    }
+
+    /// Changes a frame's bytes. Copies them first if somebody still holds the old ones.
+    pub(crate) fn modify<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        self.volume.cache.modify(frame, change)
+    }
+
+    /// A new metadata block: zeroed without being read, then filled.
+    pub(crate) fn create(&self, block: BlockNo, kind: Kind, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
+        let frame = self.volume.cache.create(block, kind);
+        self.volume.cache.modify(&frame, fill);
+        frame
+    }
+
+    /// A metadata block is freed: what is cached of it must never be written again.
+    pub(crate) fn forget(&self, block: BlockNo) {
+        self.volume.cache.forget(block);
+    }
+}

@@ -1,0 +1,85 @@
+//! A set of file blocks, kept as disjoint runs.
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A set of file blocks as disjoint, not adjacent, rising runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunSet {
+    /// First block to the block behind the last.
+    runs: BTreeMap<u64, u64>,
+    blocks: u64,
+}
+
+impl RunSet {
+    /// Adds a range; gives how many blocks were not in the set before.
+    pub(crate) fn insert(&mut self, range: Range<u64>) -> u64 {
+        if range.is_empty() {
+            return 0;
+        }
+        let before = self.blocks;
+        let (mut start, mut end) = (range.start, range.end);
+        let touching: Vec<(u64, u64)> = self
+            .runs
+            .range(..=end)
+            .rev()
+            .take_while(|(_, behind)| **behind >= start)
+            .map(|(first, behind)| (*first, *behind))
+            .collect();
+        for (first, behind) in touching {
+            start = start.min(first);
+            end = end.max(behind);
+            self.blocks -= behind - first;
+            self.runs.remove(&first);
+        }
+        self.blocks += end - start;
+        self.runs.insert(start, end);
+        self.blocks - before
+    }
+
+    /// Removes a range; gives how many blocks of it were in the set.
+    pub(crate) fn remove(&mut self, range: Range<u64>) -> u64 {
+        let before = self.blocks;
+        let overlapping: Vec<(u64, u64)> = self
+            .runs
+            .range(..range.end)
+            .rev()
+            .take_while(|(_, behind)| **behind > range.start)
+            .map(|(first, behind)| (*first, *behind))
+            .collect();
+        for (first, behind) in overlapping {
+            self.runs.remove(&first);
+            self.blocks -= behind - first;
+            if first < range.start {
+                self.runs.insert(first, range.start);
+                self.blocks += range.start - first;
+            }
+            if behind > range.end {
+                self.runs.insert(range.end, behind);
+                self.blocks += behind - range.end;
+            }
+        }
+        before - self.blocks
+    }
+
+    /// Whether a block is in the set.
+    pub(crate) fn contains(&self, block: u64) -> bool {
+        self.runs.range(..=block).next_back().is_some_and(|(_, behind)| *behind > block)
+    }
+
+    /// The first run that ends behind `from`, cut to begin there.
+    pub(crate) fn next(&self, from: u64) -> Option<Range<u64>> {
+        let earlier = self.runs.range(..=from).next_back().filter(|(_, behind)| **behind > from);
+        let (first, behind) = earlier.or_else(|| self.runs.range(from..).next())?;
+        Some((*first).max(from)..*behind)
+    }
+
+    /// Blocks in the set.
+    pub(crate) fn len(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks == 0
+    }
+}
