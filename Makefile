@@ -6,6 +6,7 @@ CARGO ?= cargo
 # The crates and the tools share one profile and one set of features, so that everything is built once.
 test: tools
 	$(CARGO) test --workspace
+	$(CARGO) run --quiet --bin xtask -- tidy
 	$(CARGO) run --quiet --bin xtask -- licenses
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing tool is an error.

@@ -25,7 +25,9 @@ pub fn program(tool: &str) -> Command {
 /// # Errors
 /// The program cannot be started or does not exit with 0.
 pub fn output(command: &mut Command) -> Result<Output, String> {
-    let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
+    let output = command
+        .output()
+        .map_err(|error| format!("{}: {error}", shown(command)))?;
     if output.status.success() {
         return Ok(output);
     }
@@ -48,8 +50,14 @@ pub fn run<W: AsRef<OsStr>>(tool: &str, words: &[W]) -> Result<Output, String> {
 
 /// The command as a person would type it.
 pub fn shown(command: &Command) -> String {
-    let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    command.get_args().fold(name, |line, word| line + " " + &word.to_string_lossy())
+    let name = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    command
+        .get_args()
+        .fold(name, |line, word| line + " " + &word.to_string_lossy())
 }
 
 /// Whether this process is the superuser, who may mount.

@@ -5,11 +5,14 @@
 
 pub mod command;
 pub mod licenses;
+pub mod tidy;
 pub mod tools;
 
 use std::path::{Path, PathBuf};
 
 /// The root of the repository.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }

@@ -47,14 +47,27 @@ fn packages() -> Result<Vec<Value>, String> {
     let cargo = || Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let host = command::output(Command::new("rustc").arg("-vV"))?;
     let host = String::from_utf8_lossy(&host.stdout).into_owned();
-    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc -vV names no host")?;
+    let host = host
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .ok_or("rustc -vV names no host")?;
     // The platform is given because the packages of the others were never fetched here.
     let mut metadata = cargo();
     metadata.current_dir(repository());
-    metadata.args(["metadata", "--offline", "--format-version", "1", "--filter-platform", host]);
+    metadata.args([
+        "metadata",
+        "--offline",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        host,
+    ]);
     let printed = command::output(&mut metadata)?.stdout;
     let metadata: Value = serde_json::from_slice(&printed).map_err(|error| format!("cargo metadata: {error}"))?;
-    metadata["packages"].as_array().cloned().ok_or_else(|| "cargo metadata names no packages".into())
+    metadata["packages"]
+        .as_array()
+        .cloned()
+        .ok_or_else(|| "cargo metadata names no packages".into())
 }
 
 /// Prints every package whose licence is not on the list.
@@ -68,7 +81,12 @@ pub fn run(_words: &[String]) -> Result<(), String> {
         println!("licenses: {} packages, all on the list", packages.len());
         return Ok(());
     }
-    Err(format!("{} of {} packages:\n  {}", offenders.len(), packages.len(), offenders.join("\n  ")))
+    Err(format!(
+        "{} of {} packages:\n  {}",
+        offenders.len(),
+        packages.len(),
+        offenders.join("\n  ")
+    ))
 }
 
 /// The line about a package that we may not use.

@@ -9,17 +9,50 @@ struct Tool {
 }
 
 const TOOLS: &[Tool] = &[
-    Tool { program: "mke2fs", package: "e2fsprogs" },
-    Tool { program: "e2fsck", package: "e2fsprogs" },
-    Tool { program: "dumpe2fs", package: "e2fsprogs" },
-    Tool { program: "debugfs", package: "e2fsprogs" },
-    Tool { program: "getfattr", package: "attr" },
-    Tool { program: "getfacl", package: "acl" },
-    Tool { program: "tar", package: "tar" },
-    Tool { program: "xz", package: "xz-utils" },
-    Tool { program: "zstd", package: "zstd" },
-    Tool { program: "gzip", package: "gzip" },
-    Tool { program: "mount", package: "mount" },
+    Tool {
+        program: "mke2fs",
+        package: "e2fsprogs",
+    },
+    Tool {
+        program: "e2fsck",
+        package: "e2fsprogs",
+    },
+    Tool {
+        program: "dumpe2fs",
+        package: "e2fsprogs",
+    },
+    Tool {
+        program: "debugfs",
+        package: "e2fsprogs",
+    },
+    Tool {
+        program: "getfattr",
+        package: "attr",
+    },
+    Tool {
+        program: "getfacl",
+        package: "acl",
+    },
+    Tool {
+        program: "tar",
+        package: "tar",
+    },
+    Tool {
+        program: "xz",
+        package: "xz-utils",
+    },
+    Tool {
+        program: "zstd",
+        package: "zstd",
+    },
+    Tool {
+        program: "gzip",
+        package: "gzip",
+    },
+    Tool {
+        program: "mount",
+        package: "mount",
+    },
 ];
 
 /// Installs what is missing by apt when we are root; else names it.
@@ -34,7 +67,10 @@ pub fn run(_words: &[String]) -> Result<(), String> {
     if missing.is_empty() {
         return Ok(());
     }
-    let message = format!("not installed: {} (tests that need them are skipped)", missing.join(" "));
+    let message = format!(
+        "not installed: {} (tests that need them are skipped)",
+        missing.join(" ")
+    );
     if is_gate() {
         return Err(message);
     }
@@ -44,8 +80,11 @@ pub fn run(_words: &[String]) -> Result<(), String> {
 
 /// The packages of the programs that are not here, each once.
 fn missing() -> Vec<&'static str> {
-    let mut packages: Vec<_> =
-        TOOLS.iter().filter(|tool| find(tool.program).is_none()).map(|tool| tool.package).collect();
+    let mut packages: Vec<_> = TOOLS
+        .iter()
+        .filter(|tool| find(tool.program).is_none())
+        .map(|tool| tool.package)
+        .collect();
     packages.dedup();
     packages
 }
@@ -57,5 +96,8 @@ fn install(packages: &[&str]) {
     let _ = update.args(["update", "-q"]).status();
     let mut install = program("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    let _ = install.args(["install", "-qy", "--no-install-recommends"]).args(packages).status();
+    let _ = install
+        .args(["install", "-qy", "--no-install-recommends"])
+        .args(packages)
+        .status();
 }

@@ -1,0 +1,179 @@
+//! The rules about manifests: which crate may know which, and what every crate must say.
+
+use std::collections::BTreeSet;
+
+use toml::Table;
+
+use super::source::Source;
+
+/// What a crate may depend on inside the project: when it is linked, and in its tests.
+struct Arrow {
+    name: &'static str,
+    links: &'static [&'static str],
+    tests: &'static [&'static str],
+}
+
+/// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even in its tests;
+/// nobody links `xtask`.
+const ARROWS: &[Arrow] = &[
+    Arrow {
+        name: "extant-format",
+        links: &[],
+        tests: &["xtask"],
+    },
+    Arrow {
+        name: "extant-block",
+        links: &[],
+        tests: &["xtask"],
+    },
+    Arrow {
+        name: "extant-engine",
+        links: &["extant-format", "extant-block"],
+        tests: &["extant-format", "extant-block", "extant-inspect", "xtask"],
+    },
+    Arrow {
+        name: "extant-inspect",
+        links: &["extant-format", "extant-block"],
+        tests: &["extant-format", "extant-block", "xtask"],
+    },
+    Arrow {
+        name: "extant-lab",
+        links: &["extant-format", "extant-block", "extant-engine", "extant-inspect"],
+        tests: &[
+            "extant-format",
+            "extant-block",
+            "extant-engine",
+            "extant-inspect",
+            "xtask",
+        ],
+    },
+    Arrow {
+        name: "extant-cli",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-engine",
+            "extant-inspect",
+            "extant-lab",
+        ],
+        tests: &[
+            "extant-format",
+            "extant-block",
+            "extant-engine",
+            "extant-inspect",
+            "extant-lab",
+            "xtask",
+        ],
+    },
+    Arrow {
+        name: "xtask",
+        links: &["extant-format", "extant-inspect"],
+        tests: &["extant-format", "extant-inspect"],
+    },
+];
+
+/// What only commands need: the rest of the house neither parses words nor archives nor mounts.
+const COMMAND_ONLY: &[&str] = &["clap", "clap_complete", "clap_mangen", "fuser", "tar"];
+
+/// The manifest of a crate, if `source` is one.
+fn manifest(source: &Source) -> Option<Result<Table, String>> {
+    let is_manifest = source.path.ends_with("/Cargo.toml");
+    is_manifest.then(|| {
+        source
+            .text
+            .parse::<Table>()
+            .map_err(|error| format!("cannot be read: {}", error.message()))
+    })
+}
+
+fn crate_name(manifest: &Table) -> &str {
+    manifest
+        .get("package")
+        .and_then(|package| package.get("name"))
+        .and_then(toml::Value::as_str)
+        .unwrap_or("")
+}
+
+/// The keys of every table called `name`, for all platforms.
+fn dependencies(manifest: &Table, name: &str) -> BTreeSet<String> {
+    let platforms = manifest.get("target").and_then(toml::Value::as_table);
+    let tables = platforms
+        .into_iter()
+        .flat_map(Table::values)
+        .filter_map(toml::Value::as_table);
+    std::iter::once(manifest)
+        .chain(tables)
+        .filter_map(|table| table.get(name)?.as_table())
+        .flat_map(|table| table.iter().map(package_name))
+        .collect()
+}
+
+/// A dependency by its true name: `other = { package = "name" }` is `name`.
+fn package_name((key, value): (&String, &toml::Value)) -> String {
+    value
+        .get("package")
+        .and_then(toml::Value::as_str)
+        .unwrap_or(key)
+        .to_owned()
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with("extant") || name == "xtask"
+}
+
+/// Arrows that are not drawn.
+pub fn arrows(source: &Source) -> Vec<(usize, String)> {
+    let manifest = match manifest(source) {
+        None => return Vec::new(),
+        Some(Err(sentence)) => return vec![(1, sentence)],
+        Some(Ok(manifest)) => manifest,
+    };
+    let name = crate_name(&manifest);
+    let Some(arrow) = ARROWS.iter().find(|arrow| arrow.name == name) else {
+        return vec![(1, format!("crate {name} is not in the drawing"))];
+    };
+    let kinds = [
+        ("dependencies", arrow.links),
+        ("build-dependencies", arrow.links),
+        ("dev-dependencies", arrow.tests),
+    ];
+    let mut wrong = Vec::new();
+    for (kind, allowed) in kinds {
+        for dependency in dependencies(&manifest, kind) {
+            if is_ours(&dependency) && !allowed.contains(&dependency.as_str()) {
+                wrong.push((1, format!("{name} may not know {dependency} ({kind})")));
+            }
+        }
+    }
+    wrong
+}
+
+/// Crates for commands, outside of `cli`.
+pub fn command_only(source: &Source) -> Vec<(usize, String)> {
+    let Some(Ok(manifest)) = manifest(source) else {
+        return Vec::new();
+    };
+    if crate_name(&manifest) == "extant-cli" {
+        return Vec::new();
+    }
+    let linked = dependencies(&manifest, "dependencies");
+    let wrong = COMMAND_ONLY.iter().filter(|name| linked.contains(**name));
+    wrong
+        .map(|name| (1, format!("{name} is for commands, in cli")))
+        .collect()
+}
+
+/// A crate without the lints of the workspace.
+pub fn lints(source: &Source) -> Vec<(usize, String)> {
+    let Some(Ok(manifest)) = manifest(source) else {
+        return Vec::new();
+    };
+    let inherits = manifest
+        .get("lints")
+        .and_then(|lints| lints.get("workspace"))
+        .and_then(toml::Value::as_bool);
+    if inherits == Some(true) {
+        return Vec::new();
+    }
+    vec![(1, "[lints] workspace = true is missing".into())]
+}

@@ -1,0 +1,446 @@
+//! The table: one row a rule, with its reason, what breaks it and what does not.
+
+use super::manifest;
+use super::source::{Finding, Source};
+
+/// A rule of the house.
+pub struct Rule {
+    /// The word for it, also in exceptions.
+    pub name: &'static str,
+    /// Why it stands.
+    pub reason: &'static str,
+    /// Which lines of a file break it, and how.
+    check: fn(&Source) -> Vec<(usize, String)>,
+    /// Files that break it: path and text.
+    pub bad: &'static [(&'static str, &'static str)],
+    /// Files that look like it and do not.
+    pub good: &'static [(&'static str, &'static str)],
+}
+
+impl Rule {
+    /// What this rule says about `source`, exceptions left out.
+    pub fn judge(&self, source: &Source) -> Vec<Finding> {
+        if source.excuses_file(self.name) {
+            return Vec::new();
+        }
+        let broken = (self.check)(source)
+            .into_iter()
+            .filter(|(line, _)| !source.excuses(self.name, *line));
+        let finding = |(line, sentence)| Finding {
+            path: source.path.clone(),
+            line,
+            rule: self.name,
+            sentence,
+            reason: self.reason,
+        };
+        broken.map(finding).collect()
+    }
+}
+
+const FILE_LINES_MAX: usize = 800;
+const FILE_WITH_TESTS_LINES_MAX: usize = 1000;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Where clocks and threads belong.
+const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
+
+/// Every rule.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "clock",
+        reason: "time comes from block::Clock, or a run in virtual time is none",
+        check: |source| phrases(source, CLOCKS, &["Instant : : now", "SystemTime : : now"]),
+        bad: &[
+            (
+                "crates/engine/src/file.rs",
+                "fn f() { let _ = std::time::Instant::now(); }\n",
+            ),
+            ("xtask/src/demo.rs", "fn f() { SystemTime::now(); }\n"),
+        ],
+        good: &[
+            ("crates/block/src/clock.rs", "fn f() { Instant::now(); }\n"),
+            (
+                "crates/engine/src/file.rs",
+                "/// Never `Instant::now`.\nfn f() { say(\"Instant::now\"); }\n",
+            ),
+        ],
+    },
+    Rule {
+        name: "raw-clock",
+        reason: "a system call that tells the time goes round the Clock",
+        check: |source| {
+            phrases(
+                source,
+                &["crates/block/src/clock.rs", "xtask/src/measure.rs"],
+                &["clock_gettime"],
+            )
+        },
+        bad: &[(
+            "crates/cli/src/build.rs",
+            "fn f() { rustix::time::clock_gettime(id); }\n",
+        )],
+        good: &[("xtask/src/measure.rs", "fn f() { rustix::time::clock_gettime(id); }\n")],
+    },
+    Rule {
+        name: "thread",
+        reason: "threads and waiting belong to the Clock, which must know who runs",
+        check: |source| {
+            let words = ["spawn", "sleep", "park", "park_timeout", "scope", "Builder"];
+            let phrases: Vec<String> = words.iter().map(|word| format!("thread : : {word}")).collect();
+            let mut phrases: Vec<&str> = phrases.iter().map(String::as_str).collect();
+            phrases.push("Condvar");
+            self::phrases(source, CLOCKS, &phrases)
+        },
+        bad: &[
+            ("crates/engine/src/writeback.rs", "fn f() { std::thread::spawn(g); }\n"),
+            ("crates/block/src/lock.rs", "use std::sync::{Condvar, Mutex};\n"),
+            ("xtask/src/bench.rs", "fn f() { thread::sleep(d); }\n"),
+        ],
+        good: &[(
+            "crates/engine/src/writeback.rs",
+            "fn f(clock: &dyn Clock) { clock.spawn(task); }\n",
+        )],
+    },
+    Rule {
+        name: "hash",
+        reason: "its order differs from run to run; use FxHashMap, or BTreeMap where the order is seen",
+        check: |source| phrases(source, &["crates/cli/"], &["HashMap", "HashSet", "RandomState"]),
+        bad: &[(
+            "crates/engine/src/cache.rs",
+            "use std::collections::{BTreeMap, HashMap};\n",
+        )],
+        good: &[("crates/engine/src/cache.rs", "use rustc_hash::FxHashMap;\n")],
+    },
+    Rule {
+        name: "arrows",
+        reason: "a crate boundary stands where the compiler must forbid something",
+        check: manifest::arrows,
+        bad: &[
+            (
+                "crates/format/Cargo.toml",
+                "[package]\nname = \"extant-format\"\n[dependencies]\nextant-block = \"1\"\n",
+            ),
+            (
+                "crates/inspect/Cargo.toml",
+                "[package]\nname = \"extant-inspect\"\n[dev-dependencies]\nextant-engine = \"1\"\n",
+            ),
+            (
+                "crates/engine/Cargo.toml",
+                "[package]\nname = \"extant-engine\"\n[dependencies]\nxtask = \"1\"\n",
+            ),
+            (
+                "crates/block/Cargo.toml",
+                "[package]\nname = \"extant-block\"\n[target.'cfg(unix)'.dependencies]\nx = { package = \"extant-format\" }\n",
+            ),
+            ("crates/stranger/Cargo.toml", "[package]\nname = \"extant-stranger\"\n"),
+            ("crates/format/Cargo.toml", "[package\n"),
+        ],
+        good: &[(
+            "crates/engine/Cargo.toml",
+            "[package]\nname = \"extant-engine\"\n[dependencies]\nextant-format.workspace = true\n[dev-dependencies]\nxtask = \"1\"\n",
+        )],
+    },
+    Rule {
+        name: "command-only",
+        reason: "parsing words, archives and mounts are the business of cli",
+        check: manifest::command_only,
+        bad: &[(
+            "crates/engine/Cargo.toml",
+            "[package]\nname = \"extant-engine\"\n[dependencies]\nclap = \"4\"\n",
+        )],
+        good: &[(
+            "crates/cli/Cargo.toml",
+            "[package]\nname = \"extant-cli\"\n[dependencies]\nclap = \"4\"\n",
+        )],
+    },
+    Rule {
+        name: "lints",
+        reason: "every crate forbids unsafe code and asks for documentation",
+        check: manifest::lints,
+        bad: &[
+            ("crates/lab/Cargo.toml", "[package]\nname = \"extant-lab\"\n"),
+            (
+                "crates/lab/Cargo.toml",
+                "[package]\nname = \"extant-lab\"\n[lints]\nworkspace = false\n",
+            ),
+        ],
+        good: &[(
+            "crates/lab/Cargo.toml",
+            "[package]\nname = \"extant-lab\"\n[lints]\nworkspace = true\n",
+        )],
+    },
+    Rule {
+        name: "input-output",
+        reason: "format is the disk as types; who reads it decides how",
+        check: |source| {
+            if !source.is_under(&["crates/format/src/"]) {
+                return Vec::new();
+            }
+            outside_tests(
+                source,
+                phrases(
+                    source,
+                    &[],
+                    &["std : : fs", "std : : net", "std : : process", "std : : env"],
+                ),
+            )
+        },
+        bad: &[("crates/format/src/inode.rs", "use std::fs::File;\n")],
+        good: &[("crates/block/src/file.rs", "use std::fs::File;\n")],
+    },
+    Rule {
+        name: "print",
+        reason: "a library returns; only commands speak",
+        check: |source| {
+            let words = ["println !", "print !", "eprintln !", "eprint !"];
+            outside_tests(source, phrases(source, &["crates/cli/", "xtask/"], &words))
+        },
+        bad: &[("crates/engine/src/file.rs", "fn f() { println!(\"here\"); }\n")],
+        good: &[(
+            "crates/engine/src/file.rs",
+            "#[cfg(test)]\nmod tests {\n    fn f() { println!(\"here\"); }\n}\n",
+        )],
+    },
+    Rule {
+        name: "long",
+        reason: "what has outgrown its sentence is split, or says why not",
+        check: long,
+        // The samples are made by a test, which counts.
+        bad: &[("crates/cli/src/main.rs", LONG_SAMPLE)],
+        good: &[("crates/cli/src/main.rs", "fn short() {}\n")],
+    },
+    Rule {
+        name: "unfinished",
+        reason: "what is not done is not in the tree, and a test that does not run proves nothing",
+        check: |source| phrases(source, &[], &["todo !", "unimplemented !", "dbg !", "# [ ignore"]),
+        bad: &[
+            ("crates/engine/src/file.rs", "fn f() { todo!() }\n"),
+            ("crates/engine/src/file.rs", "fn f() { unimplemented!(\"later\") }\n"),
+            ("crates/engine/src/file.rs", "fn f() { dbg!(1); }\n"),
+            (
+                "crates/engine/tests/file.rs",
+                "#[test]\n#[ignore = \"slow\"]\nfn f() {}\n",
+            ),
+        ],
+        good: &[("crates/engine/src/file.rs", "// No todo!() here.\nfn todo() {}\n")],
+    },
+    Rule {
+        name: "space",
+        reason: "a difference should show only what changed",
+        check: spaces,
+        bad: &[
+            ("crates/engine/src/file.rs", "fn f() {}\x20\n"),
+            ("crates/engine/src/file.rs", "fn f() {\n\tg();\n}\n"),
+            ("crates/engine/src/file.rs", "fn f() {}"),
+        ],
+        good: &[("Makefile", "test:\n\tcargo test\n")],
+    },
+    Rule {
+        name: "machine",
+        reason: "a checkout works in any folder, on any machine, behind any mirror",
+        check: machine,
+        bad: &[
+            ("README.md", concat!("See /wo", "rk/main.\n")),
+            ("Makefile", concat!("\tls /tmp/tar", "get\n")),
+            ("xtask/src/demo.rs", concat!("const A: &str = \"/ro", "ot/tree\";\n")),
+            ("CONTRIBUTING.md", concat!("from crates", ".io\n")),
+        ],
+        good: &[
+            ("README.md", "A framework in /tmp.\n"),
+            ("Cargo.lock", concat!("registry+https://crates", ".io\n")),
+        ],
+    },
+    Rule {
+        name: "opening",
+        reason: "a module opens with what it is",
+        check: |source| {
+            let opens = source.text.lines().find(|line| !line.trim().is_empty());
+            let is_silent = source.is_rust() && !opens.is_some_and(|line| line.starts_with("//! "));
+            if is_silent {
+                vec![(1, "does not begin with //!".into())]
+            } else {
+                Vec::new()
+            }
+        },
+        bad: &[
+            ("crates/engine/src/file.rs", "use std::fs;\n"),
+            ("crates/engine/src/file.rs", ""),
+        ],
+        good: &[
+            ("crates/engine/src/file.rs", "//! Files.\n"),
+            ("README.md", "# extant\n"),
+        ],
+    },
+    Rule {
+        name: "names",
+        reason: "names are whole words of the field; a drawer for everything is no place for anything",
+        check: names,
+        bad: &[
+            ("crates/engine/src/utils.rs", "//! Things.\n"),
+            ("crates/engine/src/file.rs", "struct CacheMgr;\n"),
+            ("crates/engine/src/file.rs", "mod test_helpers {}\n"),
+            ("crates/engine/src/file.rs", "fn f(ctx: &Context) {}\n"),
+        ],
+        good: &[("crates/engine/src/file.rs", "fn miscount() {}\nfn context() {}\n")],
+    },
+    Rule {
+        name: "syntax",
+        reason: "the other rules read words of Rust",
+        check: |source| {
+            if source.is_broken {
+                vec![(1, "is no Rust".into())]
+            } else {
+                Vec::new()
+            }
+        },
+        bad: &[("crates/engine/src/file.rs", "fn f( {\n")],
+        good: &[("crates/engine/src/file.rs", "fn f() {}\n")],
+    },
+];
+
+/// A function of 72 lines.
+const LONG_SAMPLE: &str = concat!(
+    "fn long() {",
+    "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
+    "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n}\n"
+);
+
+/// The lines of a Rust file outside of `places` on which one of `phrases` stands.
+fn phrases(source: &Source, places: &[&str], phrases: &[&str]) -> Vec<(usize, String)> {
+    if source.is_under(places) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for phrase in phrases {
+        found.extend(
+            source
+                .phrase(phrase)
+                .into_iter()
+                .map(|line| (line, phrase.replace(' ', ""))),
+        );
+    }
+    found
+}
+
+fn outside_tests(source: &Source, found: Vec<(usize, String)>) -> Vec<(usize, String)> {
+    found
+        .into_iter()
+        .filter(|(line, _)| !source.is_test_line(*line))
+        .collect()
+}
+
+fn long(source: &Source) -> Vec<(usize, String)> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let whole = source.text.lines().count();
+    let tests: usize = source.tests.iter().map(|lines| lines.end() + 1 - lines.start()).sum();
+    let code = if source.is_test() {
+        0
+    } else {
+        whole.saturating_sub(tests)
+    };
+    if code > FILE_LINES_MAX {
+        found.push((1, format!("{code} lines of code, the limit is {FILE_LINES_MAX}")));
+    } else if whole > FILE_WITH_TESTS_LINES_MAX {
+        found.push((
+            1,
+            format!("{whole} lines with tests, the limit is {FILE_WITH_TESTS_LINES_MAX}"),
+        ));
+    }
+    for function in source
+        .functions
+        .iter()
+        .filter(|function| !source.is_test_line(*function.lines.start()))
+    {
+        let lines = function.lines.end() + 1 - function.lines.start();
+        if lines > FUNCTION_LINES_MAX {
+            let sentence = format!(
+                "function {} has {lines} lines, the limit is {FUNCTION_LINES_MAX}",
+                function.name
+            );
+            found.push((*function.lines.start(), sentence));
+        }
+    }
+    found
+}
+
+fn spaces(source: &Source) -> Vec<(usize, String)> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        if line.ends_with([' ', '\t', '\r']) {
+            found.push((number + 1, "ends with a space".into()));
+        } else if line.contains('\t') {
+            found.push((number + 1, "has a tab".into()));
+        }
+    }
+    if !source.text.is_empty() && !source.text.ends_with('\n') {
+        found.push((source.text.lines().count(), "the last line does not end".into()));
+    }
+    found
+}
+
+/// What only one machine or one mirror knows. Put together here, so that this file keeps its own rule.
+const MACHINE: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/tmp/tar", "get"),
+    concat!("/ro", "ot/"),
+    concat!("crates", ".io"),
+    concat!("docs", ".rs"),
+    concat!("pypi", ".org"),
+    concat!("npmjs", ".org"),
+    concat!("proxy.golang", ".org"),
+];
+
+fn machine(source: &Source) -> Vec<(usize, String)> {
+    // The lock file names its registry; cargo writes it.
+    if source.path == "Cargo.lock" {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        found.extend(
+            MACHINE
+                .iter()
+                .filter(|word| line.contains(**word))
+                .map(|word| (number + 1, format!("names {word}"))),
+        );
+    }
+    found
+}
+
+const NAMES: &[&str] = &["util", "utils", "helper", "helpers", "misc", "mgr", "ctx"];
+
+fn names(source: &Source) -> Vec<(usize, String)> {
+    let Some(path) = source.path.strip_suffix(".rs") else {
+        return Vec::new();
+    };
+    let parts = path
+        .split('/')
+        .filter(|part| has_banned(part))
+        .map(|part| (1, format!("file name {part}")));
+    let words = source.words.iter().filter(|word| has_banned(&word.text));
+    parts
+        .chain(words.map(|word| (word.line, format!("name {}", word.text))))
+        .collect()
+}
+
+/// Whether one of the words of `name`, in snake or camel case, is banned.
+fn has_banned(name: &str) -> bool {
+    let mut spaced = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() {
+            spaced.push(' ');
+        }
+        if letter == '_' {
+            spaced.push(' ');
+        } else {
+            spaced.extend(letter.to_lowercase());
+        }
+    }
+    spaced.split(' ').any(|word| NAMES.contains(&word))
+}
