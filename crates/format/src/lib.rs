@@ -17,6 +17,7 @@ pub mod bitmap;
 pub mod checksum;
 pub mod directory;
 pub mod extent;
+mod feature;
 pub mod group;
 pub mod hash;
 pub mod indirect;

@@ -1,6 +1,12 @@
 //! The superblock: 1,024 bytes at byte 1,024 of a volume, and every check that a mount makes on them.
 //!
 //! `RawSuperblock` is the bytes; [`Superblock`] is the checked value; [`Superblock::parse`] is the only door between them.
+//! A `Superblock` keeps its raw bytes, so that what is unknown here survives a rewrite.
+use zerocopy::little_endian::{I16, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
+
+use crate::checksum::crc32c;
+pub use crate::feature::{Feature, Features};
 use crate::{Fault, Ino};
 
 /// Byte offset of the primary superblock from the start of the volume.
@@ -8,86 +14,105 @@ pub const SUPERBLOCK_OFFSET: u64 = 1024;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_SIZE: usize = 1024;
 
-/// A set of feature bits of one class. Named constants below; `name()` gives the mke2fs spelling.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Features {
-    /// May be ignored by those who do not know them.
-    pub compat: u32,
-    /// Must be known to read.
-    pub incompat: u32,
-    /// Must be known to write.
-    pub ro_compat: u32,
-}
+const MAGIC: u16 = 0xef53;
+/// Bytes before the checksum, which closes the superblock.
+const CHECKED_BYTES: usize = SUPERBLOCK_SIZE - 4;
+const INODE_SIZE_REVISION_0: u16 = 128;
+const FIRST_INODE_REVISION_0: u32 = 11;
+const CHECKSUM_CRC32C: u8 = 1;
+const FLAG_SIGNED_HASH: u32 = 1;
+const FLAG_UNSIGNED_HASH: u32 = 2;
 
-/// One feature: the class it belongs to and its bit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Feature {
-    /// A bit of `compat`.
-    Compat(u32),
-    /// A bit of `incompat`.
-    Incompat(u32),
-    /// A bit of `ro_compat`.
-    RoCompat(u32),
-}
-
-#[allow(missing_docs)] // each constant is the feature of that mke2fs name
-impl Feature {
-    pub const DIR_PREALLOC: Feature = Feature::Compat(0x1);
-    pub const HAS_JOURNAL: Feature = Feature::Compat(0x4);
-    pub const EXT_ATTR: Feature = Feature::Compat(0x8);
-    pub const RESIZE_INODE: Feature = Feature::Compat(0x10);
-    pub const DIR_INDEX: Feature = Feature::Compat(0x20);
-    pub const ORPHAN_FILE: Feature = Feature::Compat(0x1000);
-    pub const FILETYPE: Feature = Feature::Incompat(0x2);
-    pub const NEEDS_RECOVERY: Feature = Feature::Incompat(0x4);
-    pub const EXTENTS: Feature = Feature::Incompat(0x40);
-    pub const SIXTY_FOUR_BIT: Feature = Feature::Incompat(0x80);
-    pub const FLEX_BG: Feature = Feature::Incompat(0x200);
-    pub const CSUM_SEED: Feature = Feature::Incompat(0x2000);
-    pub const SPARSE_SUPER: Feature = Feature::RoCompat(0x1);
-    pub const LARGE_FILE: Feature = Feature::RoCompat(0x2);
-    pub const HUGE_FILE: Feature = Feature::RoCompat(0x8);
-    pub const UNINIT_BG: Feature = Feature::RoCompat(0x10);
-    pub const DIR_NLINK: Feature = Feature::RoCompat(0x20);
-    pub const EXTRA_ISIZE: Feature = Feature::RoCompat(0x40);
-    pub const METADATA_CSUM: Feature = Feature::RoCompat(0x400);
-    pub const ORPHAN_PRESENT: Feature = Feature::RoCompat(0x10000);
-
-    /// The mke2fs spelling ("metadata_csum"), or "FEATURE_C12"-like as e2fsprogs prints unknown bits.
-    pub fn name(self) -> String {
-        todo!()
-    }
-    /// The feature of that mke2fs name (also `uninit_bg` and `gdt_csum`, `extent` and `extents`, `metadata_csum_seed`).
-    pub fn from_name(_name: &str) -> Option<Feature> {
-        todo!()
-    }
-}
-
-impl Features {
-    /// Whether the set holds this feature.
-    pub fn has(&self, feature: Feature) -> bool {
-        match feature {
-            Feature::Compat(bit) => self.compat & bit != 0,
-            Feature::Incompat(bit) => self.incompat & bit != 0,
-            Feature::RoCompat(bit) => self.ro_compat & bit != 0,
-        }
-    }
-    /// Adds a feature.
-    pub fn set(&mut self, _feature: Feature) {
-        todo!()
-    }
-    /// Takes a feature away.
-    pub fn clear(&mut self, _feature: Feature) {
-        todo!()
-    }
-    /// The features in the order in which dumpe2fs prints them (compat, incompat, ro_compat; bits rising).
-    pub fn iter(&self) -> impl Iterator<Item = Feature> {
-        std::iter::empty()
-    }
-    /// Those that this project does not read and write: everything but the constants of [`Feature`].
-    pub fn unsupported(&self) -> Vec<String> {
-        todo!()
-    }
+/// The superblock as it lies on the disk.
+#[derive(Clone, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+struct RawSuperblock {
+    inodes_count: U32,
+    blocks_count_low: U32,
+    reserved_blocks_low: U32,
+    free_blocks_low: U32,
+    free_inodes: U32,
+    first_data_block: U32,
+    log_block_size: U32,
+    log_cluster_size: U32,
+    blocks_per_group: U32,
+    clusters_per_group: U32,
+    inodes_per_group: U32,
+    mounted_low: U32,
+    written_low: U32,
+    mount_count: U16,
+    max_mount_count: I16,
+    magic: U16,
+    state: U16,
+    errors_behavior: U16,
+    minor_revision: U16,
+    checked_low: U32,
+    check_interval: U32,
+    creator_os: U32,
+    revision: U32,
+    default_uid: U16,
+    default_gid: U16,
+    // From here on: revision 1.
+    first_inode: U32,
+    inode_size: U16,
+    group_number: U16,
+    compat: U32,
+    incompat: U32,
+    ro_compat: U32,
+    uuid: [u8; 16],
+    label: [u8; 16],
+    last_mounted: [u8; 64],
+    algorithms: U32,
+    preallocated_blocks: u8,
+    preallocated_directory_blocks: u8,
+    reserved_gdt_blocks: U16,
+    journal_uuid: [u8; 16],
+    journal_inode: U32,
+    journal_device: U32,
+    last_orphan: U32,
+    hash_seed: [U32; 4],
+    hash_version: u8,
+    journal_backup_type: u8,
+    descriptor_size: U16,
+    default_mount_options: U32,
+    first_meta_group: U32,
+    created_low: U32,
+    journal_backup: [U32; 17],
+    blocks_count_high: U32,
+    reserved_blocks_high: U32,
+    free_blocks_high: U32,
+    min_extra_isize: U16,
+    want_extra_isize: U16,
+    flags: U32,
+    raid_stride: U16,
+    mmp_interval: U16,
+    mmp_block: U64,
+    raid_stripe_width: U32,
+    log_groups_per_flex: u8,
+    checksum_type: u8,
+    encryption_level: u8,
+    padding: u8,
+    kbytes_written: U64,
+    snapshots: [u8; 20],
+    error_count: U32,
+    errors: [u8; 104],
+    mount_options: [u8; 64],
+    quota_inodes: [U32; 2],
+    overhead_clusters: U32,
+    backup_groups: [U32; 2],
+    encryption: [u8; 20],
+    lost_and_found: U32,
+    project_quota_inode: U32,
+    checksum_seed: U32,
+    written_high: u8,
+    mounted_high: u8,
+    created_high: u8,
+    checked_high: u8,
+    error_times_high: [u8; 4],
+    encoding: [U16; 2],
+    orphan_file_inode: U32,
+    reserved: [U32; 94],
+    checksum: U32,
 }
 
 /// Why bytes are not a superblock that can be used.
@@ -101,6 +126,17 @@ pub enum SuperblockError {
     Unsupported(Vec<String>),
 }
 
+impl std::fmt::Display for SuperblockError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SuperblockError::NotExt => f.write_str("no ext2, ext3 or ext4 superblock"),
+            SuperblockError::Fault(fault) => fault.fmt(f),
+            SuperblockError::Unsupported(names) => write!(f, "features that are not supported: {}", names.join(", ")),
+        }
+    }
+}
+impl std::error::Error for SuperblockError {}
+
 /// The hash of names in hashed directories, as in `s_def_hash_version` and the root of an index (0..=5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HashVersion {
@@ -112,12 +148,42 @@ pub enum HashVersion {
     Tea,
 }
 
+impl HashVersion {
+    /// From the stored number, signed or unsigned; `None` for a number that is no hash of ours.
+    pub fn from_code(code: u8) -> Option<HashVersion> {
+        match code {
+            0 | 3 => Some(HashVersion::Legacy),
+            1 | 4 => Some(HashVersion::HalfMd4),
+            2 | 5 => Some(HashVersion::Tea),
+            _ => None,
+        }
+    }
+    /// The number for signed characters (0..=2), which the superblock stores in either case.
+    pub fn code(self) -> u8 {
+        match self {
+            HashVersion::Legacy => 0,
+            HashVersion::HalfMd4 => 1,
+            HashVersion::Tea => 2,
+        }
+    }
+}
+
+/// How a file's blocks are mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum MappingKind {
+    /// Twelve direct pointers and three trees.
+    Indirect,
+    /// A tree of extents.
+    Extents,
+}
+
 /// A checked superblock. Public fields are what the engine changes or asks often; the rest has accessors on the raw
 /// bytes, which are kept, so that a field unknown to us survives a rewrite.
 #[derive(Clone, Debug)]
+#[allow(missing_docs)] // a field without a comment is what the public description of the format says under that name
 pub struct Superblock {
     /// The bytes as read; encode() overlays the fields below.
-    pub(crate) raw: Box<[u8; SUPERBLOCK_SIZE]>,
+    raw: Box<RawSuperblock>,
     pub features: Features,
     /// log2 of the block size in bytes: 10..=16.
     pub block_size_log2: u8,
@@ -177,57 +243,579 @@ pub struct Superblock {
     pub journal_backup_type: u8,
 }
 
+fn fault(field: &'static str, value: u64, reason: &'static str) -> SuperblockError {
+    SuperblockError::Fault(Fault::Field {
+        structure: "superblock",
+        field,
+        value,
+        reason,
+    })
+}
+
+/// `Ok` when the value is allowed.
+fn demand(allowed: bool, field: &'static str, value: u64, reason: &'static str) -> Result<(), SuperblockError> {
+    if allowed {
+        Ok(())
+    } else {
+        Err(fault(field, value, reason))
+    }
+}
+
+fn join(low: U32, high: U32) -> u64 {
+    u64::from(high.get()) << 32 | u64::from(low.get())
+}
+
+/// A time of 40 bits.
+fn seconds(low: U32, high: u8) -> u64 {
+    u64::from(high) << 32 | u64::from(low.get())
+}
+
+/// The low 32 bits, and those above them.
+#[allow(clippy::cast_possible_truncation)] // splitting is what it is for
+fn split(value: u64) -> (U32, U32) {
+    (U32::new(value as u32), U32::new((value >> 32) as u32))
+}
+
+/// A time as 32 and 8 bits; a later one becomes the last that can be kept.
+fn split_seconds(value: u64) -> (U32, u8) {
+    let (low, high) = split(value.min((1 << 40) - 1));
+    (low, u8::try_from(high.get()).unwrap_or(u8::MAX))
+}
+
+impl RawSuperblock {
+    fn features(&self) -> Features {
+        Features {
+            compat: self.compat.get(),
+            incompat: self.incompat.get(),
+            ro_compat: self.ro_compat.get(),
+        }
+    }
+    /// The two words of a count, of which the high one is only meant with 64bit.
+    fn count(&self, low: U32, high: U32) -> u64 {
+        if self.features().has(Feature::SIXTY_FOUR_BIT) {
+            join(low, high)
+        } else {
+            u64::from(low.get())
+        }
+    }
+    fn computed_checksum(&self) -> u32 {
+        let bytes = self.as_bytes();
+        crc32c(!0, bytes.get(..CHECKED_BYTES).unwrap_or(bytes))
+    }
+    fn verify_checksum(&self) -> Result<(), SuperblockError> {
+        if !self.features().has(Feature::METADATA_CSUM) {
+            return Ok(());
+        }
+        let kind = self.checksum_type;
+        demand(kind == CHECKSUM_CRC32C, "checksum type", kind.into(), "unknown")?;
+        let (stored, computed) = (self.checksum.get(), self.computed_checksum());
+        if stored == computed {
+            return Ok(());
+        }
+        Err(SuperblockError::Fault(Fault::Checksum {
+            structure: "superblock",
+            stored,
+            computed,
+        }))
+    }
+    fn block_size_log2(&self) -> Result<u8, SuperblockError> {
+        let log = self.log_block_size.get();
+        demand(log <= 6, "log2 of the block size in KiB", log.into(), "above 6")?;
+        Ok(u8::try_from(log).unwrap_or(0).saturating_add(10))
+    }
+    fn inode_size(&self) -> u16 {
+        if self.revision.get() == 0 {
+            INODE_SIZE_REVISION_0
+        } else {
+            self.inode_size.get()
+        }
+    }
+    fn first_inode(&self) -> u32 {
+        if self.revision.get() == 0 {
+            FIRST_INODE_REVISION_0
+        } else {
+            self.first_inode.get()
+        }
+    }
+    fn descriptor_size(&self) -> u16 {
+        if self.features().has(Feature::SIXTY_FOUR_BIT) {
+            self.descriptor_size.get()
+        } else {
+            32
+        }
+    }
+    fn log_groups_per_flex(&self) -> u8 {
+        if self.features().has(Feature::FLEX_BG) {
+            self.log_groups_per_flex
+        } else {
+            0
+        }
+    }
+    fn checksum_seed(&self) -> u32 {
+        if self.features().has(Feature::CSUM_SEED) {
+            self.checksum_seed.get()
+        } else {
+            crc32c(!0, &self.uuid)
+        }
+    }
+}
+
 impl Superblock {
     /// Checks 1,024 bytes. Every field that later code divides by, shifts by or indexes with is in range afterwards:
     /// block size, group sizes (<= 8 * block size), inode size (power of two, 128..=block size), descriptor size,
     /// first data block, blocks_count against group count overflow, inodes_count == groups * inodes_per_group.
     /// The checksum is verified when metadata_csum is set. Revision 0 gets inode size 128 and first inode 11.
-    pub fn parse(_bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<Superblock, SuperblockError> {
-        todo!()
+    ///
+    /// # Errors
+    /// See [`SuperblockError`]. Features are judged before the fields, whose meaning depends on them.
+    pub fn parse(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<Superblock, SuperblockError> {
+        let raw = Self::verify(bytes)?;
+        let unsupported = raw.features().unsupported();
+        if !unsupported.is_empty() {
+            return Err(SuperblockError::Unsupported(unsupported));
+        }
+        Self::from_raw(raw)
     }
+
     /// As `parse`, with features that we do not support let through: for telling, not for use.
-    pub fn parse_any(_bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<Superblock, SuperblockError> {
-        todo!()
+    ///
+    /// # Errors
+    /// As `parse`, but never [`SuperblockError::Unsupported`].
+    pub fn parse_any(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<Superblock, SuperblockError> {
+        Self::from_raw(Self::verify(bytes)?)
     }
-    /// A superblock with every field zero but magic and revision 1: for mkfs.
+
+    /// A superblock with every field zero but magic, revision 1, the classic inode numbers, 1 KiB blocks, and the flag
+    /// that names are hashed as signed characters: for mkfs.
     pub fn empty() -> Superblock {
-        todo!()
+        let mut raw: RawSuperblock = transmute!([0u8; SUPERBLOCK_SIZE]);
+        raw.magic = U16::new(MAGIC);
+        raw.revision = U32::new(1);
+        raw.flags = U32::new(FLAG_SIGNED_HASH);
+        raw.inode_size = U16::new(INODE_SIZE_REVISION_0);
+        raw.first_inode = U32::new(FIRST_INODE_REVISION_0);
+        Self::take(raw, 10)
     }
+
+    fn verify(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<RawSuperblock, SuperblockError> {
+        let raw: RawSuperblock = transmute!(*bytes);
+        if raw.magic.get() != MAGIC {
+            return Err(SuperblockError::NotExt);
+        }
+        let revision = raw.revision.get();
+        demand(revision <= 1, "revision", revision.into(), "above 1")?;
+        raw.verify_checksum()?;
+        Ok(raw)
+    }
+
+    fn from_raw(raw: RawSuperblock) -> Result<Superblock, SuperblockError> {
+        let block_size_log2 = raw.block_size_log2()?;
+        let superblock = Self::take(raw, block_size_log2);
+        superblock.check_sizes()?;
+        superblock.check_groups()?;
+        superblock.check_inodes()?;
+        Ok(superblock)
+    }
+
+    /// Every field as it is stored, unchecked.
+    fn take(raw: RawSuperblock, block_size_log2: u8) -> Superblock {
+        Superblock {
+            features: raw.features(),
+            block_size_log2,
+            inodes_count: raw.inodes_count.get(),
+            blocks_count: raw.count(raw.blocks_count_low, raw.blocks_count_high),
+            reserved_blocks: raw.count(raw.reserved_blocks_low, raw.reserved_blocks_high),
+            free_blocks: raw.count(raw.free_blocks_low, raw.free_blocks_high),
+            free_inodes: raw.free_inodes.get(),
+            first_data_block: raw.first_data_block.get(),
+            blocks_per_group: raw.blocks_per_group.get(),
+            inodes_per_group: raw.inodes_per_group.get(),
+            inode_size: raw.inode_size(),
+            descriptor_size: raw.descriptor_size(),
+            first_inode: raw.first_inode(),
+            reserved_gdt_blocks: raw.reserved_gdt_blocks.get(),
+            log_groups_per_flex: raw.log_groups_per_flex(),
+            min_extra_isize: raw.min_extra_isize.get(),
+            want_extra_isize: raw.want_extra_isize.get(),
+            uuid: raw.uuid,
+            label: raw.label,
+            last_mounted: raw.last_mounted,
+            hash_seed: raw.hash_seed.map(U32::get),
+            hash_version: HashVersion::from_code(raw.hash_version).unwrap_or(HashVersion::HalfMd4),
+            hash_unsigned: raw.flags.get() & FLAG_UNSIGNED_HASH != 0 || (3..=5).contains(&raw.hash_version),
+            checksum_seed: raw.checksum_seed(),
+            state: raw.state.get(),
+            last_orphan: raw.last_orphan.get(),
+            journal_inode: raw.journal_inode.get(),
+            orphan_file_inode: raw.orphan_file_inode.get(),
+            kbytes_written: raw.kbytes_written.get(),
+            created_seconds: seconds(raw.created_low, raw.created_high),
+            written_seconds: seconds(raw.written_low, raw.written_high),
+            mounted_seconds: seconds(raw.mounted_low, raw.mounted_high),
+            checked_seconds: seconds(raw.checked_low, raw.checked_high),
+            revision: raw.revision.get(),
+            default_mount_options: raw.default_mount_options.get(),
+            errors_behavior: raw.errors_behavior.get(),
+            default_uid: raw.default_uid.get(),
+            default_gid: raw.default_gid.get(),
+            creator_os: raw.creator_os.get(),
+            max_mount_count: raw.max_mount_count.get(),
+            mount_count: raw.mount_count.get(),
+            check_interval_seconds: raw.check_interval.get(),
+            raid_stride: raw.raid_stride.get(),
+            raid_stripe_width: raw.raid_stripe_width.get(),
+            group_number: raw.group_number.get(),
+            journal_backup: raw.journal_backup.map(U32::get),
+            journal_backup_type: raw.journal_backup_type,
+            raw: Box::new(raw),
+        }
+    }
+
+    fn check_sizes(&self) -> Result<(), SuperblockError> {
+        let block_size = self.block_size();
+        let size = self.inode_size;
+        demand(size.is_power_of_two(), "inode size", size.into(), "not a power of two")?;
+        demand(size >= 128, "inode size", size.into(), "below 128")?;
+        demand(
+            u32::from(size) <= block_size,
+            "inode size",
+            size.into(),
+            "larger than a block",
+        )?;
+        let size = self.descriptor_size;
+        demand(
+            size.is_power_of_two(),
+            "descriptor size",
+            size.into(),
+            "not a power of two",
+        )?;
+        let least = if self.has(Feature::SIXTY_FOUR_BIT) { 64 } else { 32 };
+        demand(size >= least, "descriptor size", size.into(), "too small")?;
+        demand(size <= 1024, "descriptor size", size.into(), "above 1024")?;
+        let reserved = self.reserved_gdt_blocks;
+        demand(
+            u32::from(reserved) <= block_size / 4,
+            "reserved descriptor blocks",
+            reserved.into(),
+            "too large",
+        )?;
+        let log = self.log_groups_per_flex;
+        demand(log <= 31, "log2 of groups in a flex group", log.into(), "above 31")?;
+        let known = !self.has(Feature::DIR_INDEX) || HashVersion::from_code(self.raw.hash_version).is_some();
+        demand(known, "hash version", self.raw.hash_version.into(), "unknown")
+    }
+
+    /// How many blocks share a bit of a bitmap, as a power of two: 0 but for bigalloc, which only `parse_any` admits.
+    fn cluster_log2(&self) -> Result<u32, SuperblockError> {
+        if !self.has(Feature::BIGALLOC) {
+            return Ok(0);
+        }
+        let log = self.raw.log_cluster_size.get();
+        let above = log
+            .checked_sub(self.raw.log_block_size.get())
+            .filter(|&above| above <= 16);
+        above.ok_or_else(|| fault("log2 of the cluster size in KiB", log.into(), "out of range"))
+    }
+
+    fn check_groups(&self) -> Result<(), SuperblockError> {
+        let most = self.block_size().saturating_mul(8);
+        let (first, per_group) = (self.first_data_block, self.blocks_per_group);
+        let expected = u32::from(self.block_size_log2 == 10);
+        let usual = first == expected || (self.has(Feature::BIGALLOC) && first == 0);
+        demand(usual, "first data block", first.into(), "not that of this block size")?;
+        demand(
+            self.blocks_count > u64::from(first),
+            "block count",
+            self.blocks_count,
+            "too small",
+        )?;
+        demand(
+            self.blocks_count <= 1 << 48,
+            "block count",
+            self.blocks_count,
+            "above 2^48",
+        )?;
+        demand(per_group >= 8, "blocks per group", per_group.into(), "below 8")?;
+        let fits = per_group >> self.cluster_log2()? <= most;
+        demand(
+            fits,
+            "blocks per group",
+            per_group.into(),
+            "more than the bits of a block",
+        )?;
+        let groups = self.wide_group_count();
+        demand(
+            groups < 1 << 32,
+            "block count",
+            self.blocks_count,
+            "more than 2^32 groups hold",
+        )?;
+        Ok(())
+    }
+
+    fn check_inodes(&self) -> Result<(), SuperblockError> {
+        let per_group = self.inodes_per_group;
+        let block_size = self.block_size();
+        let per_block = block_size / u32::from(self.inode_size).max(1);
+        demand(
+            per_group >= per_block,
+            "inodes per group",
+            per_group.into(),
+            "less than a block of them",
+        )?;
+        let most = block_size.saturating_mul(8);
+        demand(
+            per_group <= most,
+            "inodes per group",
+            per_group.into(),
+            "more than the bits of a block",
+        )?;
+        let total = self.wide_group_count().saturating_mul(per_group.into());
+        let count = u64::from(self.inodes_count);
+        demand(
+            count == total,
+            "inode count",
+            count,
+            "not groups times inodes per group",
+        )?;
+        let first = self.first_inode;
+        demand(first >= FIRST_INODE_REVISION_0, "first inode", first.into(), "below 11")?;
+        demand(
+            first <= self.inodes_count,
+            "first inode",
+            first.into(),
+            "above the inode count",
+        )
+    }
+
     /// The bytes, with the checksum when metadata_csum is set.
     pub fn encode(&self) -> [u8; SUPERBLOCK_SIZE] {
-        todo!()
+        let mut raw = (*self.raw).clone();
+        self.put_counts(&mut raw);
+        self.put_times(&mut raw);
+        self.put_identity(&mut raw);
+        self.put_hash(&mut raw);
+        if self.revision > 0 {
+            raw.first_inode = self.first_inode.into();
+            raw.inode_size = self.inode_size.into();
+        }
+        // The fields of a feature are left as they are where it is not set.
+        if self.has(Feature::SIXTY_FOUR_BIT) {
+            raw.descriptor_size = self.descriptor_size.into();
+        }
+        if self.has(Feature::FLEX_BG) {
+            raw.log_groups_per_flex = self.log_groups_per_flex;
+        }
+        if self.has(Feature::CSUM_SEED) {
+            raw.checksum_seed = self.checksum_seed.into();
+        }
+        if self.has(Feature::METADATA_CSUM) {
+            raw.checksum_type = CHECKSUM_CRC32C;
+            raw.checksum = raw.computed_checksum().into();
+        }
+        transmute!(raw)
     }
+
+    fn put_counts(&self, raw: &mut RawSuperblock) {
+        let wide = self.has(Feature::SIXTY_FOUR_BIT);
+        let put = |value: u64, low: &mut U32, high: &mut U32| {
+            let halves = split(value);
+            *low = halves.0;
+            if wide {
+                *high = halves.1;
+            }
+        };
+        put(self.blocks_count, &mut raw.blocks_count_low, &mut raw.blocks_count_high);
+        put(
+            self.reserved_blocks,
+            &mut raw.reserved_blocks_low,
+            &mut raw.reserved_blocks_high,
+        );
+        put(self.free_blocks, &mut raw.free_blocks_low, &mut raw.free_blocks_high);
+        raw.inodes_count = self.inodes_count.into();
+        raw.free_inodes = self.free_inodes.into();
+        raw.first_data_block = self.first_data_block.into();
+        raw.log_block_size = u32::from(self.block_size_log2.saturating_sub(10)).into();
+        raw.blocks_per_group = self.blocks_per_group.into();
+        raw.inodes_per_group = self.inodes_per_group.into();
+        if !self.has(Feature::BIGALLOC) {
+            raw.log_cluster_size = raw.log_block_size;
+            raw.clusters_per_group = raw.blocks_per_group;
+        }
+        raw.reserved_gdt_blocks = self.reserved_gdt_blocks.into();
+        raw.min_extra_isize = self.min_extra_isize.into();
+        raw.want_extra_isize = self.want_extra_isize.into();
+        raw.kbytes_written = self.kbytes_written.into();
+    }
+
+    fn put_times(&self, raw: &mut RawSuperblock) {
+        (raw.created_low, raw.created_high) = split_seconds(self.created_seconds);
+        (raw.written_low, raw.written_high) = split_seconds(self.written_seconds);
+        (raw.mounted_low, raw.mounted_high) = split_seconds(self.mounted_seconds);
+        (raw.checked_low, raw.checked_high) = split_seconds(self.checked_seconds);
+        raw.max_mount_count = self.max_mount_count.into();
+        raw.mount_count = self.mount_count.into();
+        raw.check_interval = self.check_interval_seconds.into();
+    }
+
+    fn put_identity(&self, raw: &mut RawSuperblock) {
+        raw.compat = self.features.compat.into();
+        raw.incompat = self.features.incompat.into();
+        raw.ro_compat = self.features.ro_compat.into();
+        raw.revision = self.revision.into();
+        raw.uuid = self.uuid;
+        raw.label = self.label;
+        raw.last_mounted = self.last_mounted;
+        raw.state = self.state.into();
+        raw.last_orphan = self.last_orphan.into();
+        raw.journal_inode = self.journal_inode.into();
+        raw.orphan_file_inode = self.orphan_file_inode.into();
+        raw.default_mount_options = self.default_mount_options.into();
+        raw.errors_behavior = self.errors_behavior.into();
+        raw.default_uid = self.default_uid.into();
+        raw.default_gid = self.default_gid.into();
+        raw.creator_os = self.creator_os.into();
+        raw.raid_stride = self.raid_stride.into();
+        raw.raid_stripe_width = self.raid_stripe_width.into();
+        raw.group_number = self.group_number.into();
+        raw.journal_backup = self.journal_backup.map(U32::new);
+        raw.journal_backup_type = self.journal_backup_type;
+    }
+
+    fn put_hash(&self, raw: &mut RawSuperblock) {
+        raw.hash_seed = self.hash_seed.map(U32::new);
+        if HashVersion::from_code(raw.hash_version).unwrap_or(HashVersion::HalfMd4) != self.hash_version
+            || (raw.hash_version >= 3 && !self.hash_unsigned)
+        {
+            raw.hash_version = self.hash_version.code();
+        }
+        let flags = raw.flags.get();
+        raw.flags = match self.hash_unsigned {
+            true => flags & !FLAG_SIGNED_HASH | FLAG_UNSIGNED_HASH,
+            false => flags & !FLAG_UNSIGNED_HASH,
+        }
+        .into();
+    }
+
     /// Bytes of a block.
     pub fn block_size(&self) -> u32 {
-        1 << self.block_size_log2
+        1u32.checked_shl(self.block_size_log2.into()).unwrap_or(1024)
     }
+
+    fn wide_group_count(&self) -> u64 {
+        let blocks = self.blocks_count.saturating_sub(self.first_data_block.into());
+        blocks.div_ceil(u64::from(self.blocks_per_group).max(1))
+    }
+
     /// Number of groups.
     pub fn group_count(&self) -> u32 {
-        todo!()
+        u32::try_from(self.wide_group_count()).unwrap_or(u32::MAX)
     }
+
     /// Blocks of each group's inode table.
     pub fn inode_table_blocks(&self) -> u32 {
-        todo!()
+        let bytes = u64::from(self.inodes_per_group).saturating_mul(self.inode_size.into());
+        u32::try_from(bytes.div_ceil(self.block_size().into())).unwrap_or(u32::MAX)
     }
+
     /// Whether the feature is set.
     pub fn has(&self, feature: Feature) -> bool {
         self.features.has(feature)
     }
-    /// Whether an inode number exists and is not one of the reserved ones (or is the root).
-    pub fn is_usable(&self, _ino: Ino) -> bool {
-        todo!()
+
+    /// Whether group descriptors carry a checksum, and with it flags and unused inodes that mean something.
+    pub fn has_descriptor_checksums(&self) -> bool {
+        self.has(Feature::METADATA_CSUM) || self.has(Feature::UNINIT_BG)
     }
-    /// The largest file, in bytes, that can be mapped with extents (`true`) or indirect blocks: as the kernel has it.
-    pub fn max_file_size(&self, _extents: MappingKind) -> u64 {
-        todo!()
+
+    /// Whether an inode number exists and is not one of the reserved ones (or is the root).
+    pub fn is_usable(&self, ino: Ino) -> bool {
+        ino == Ino::ROOT || (self.first_inode..=self.inodes_count).contains(&ino.0)
+    }
+
+    /// The largest file, in bytes, that can be mapped that way: as the kernel has it. Bounds are the map itself, logical
+    /// block numbers of 32 bits, and the count of 512-byte sectors in the inode: 32 bits, or with huge_file 48 bits of
+    /// blocks.
+    pub fn max_file_size(&self, kind: MappingKind) -> u64 {
+        let log = u32::from(self.block_size_log2);
+        let sectors_log2 = log.saturating_sub(9);
+        let huge = self.has(Feature::HUGE_FILE);
+        let counted = if huge {
+            (1u64 << 48) - 1
+        } else {
+            u64::from(u32::MAX).checked_shr(sectors_log2).unwrap_or(0)
+        };
+        let blocks = match kind {
+            MappingKind::Extents => counted,
+            MappingKind::Indirect => largest_indirect(log.saturating_sub(2), counted),
+        };
+        let bytes = blocks.min(u32::MAX.into()).checked_shl(log).unwrap_or(u64::MAX);
+        bytes.min(i64::MAX.unsigned_abs())
+    }
+
+    /// `s_flags`: bit 0 signed names, bit 1 unsigned names, bit 2 test file system.
+    pub fn flags(&self) -> u32 {
+        self.raw.flags.get()
+    }
+    /// How many errors the kernel has recorded.
+    pub fn error_count(&self) -> u32 {
+        self.raw.error_count.get()
+    }
+    /// The UUID of an external journal.
+    pub fn journal_uuid(&self) -> [u8; 16] {
+        self.raw.journal_uuid
+    }
+    /// The device number of an external journal; 0 where there is none.
+    pub fn journal_device(&self) -> u32 {
+        self.raw.journal_device.get()
+    }
+    /// The kind of the checksums: 1 is crc32c; 0 where there are none.
+    pub fn checksum_type(&self) -> u8 {
+        self.raw.checksum_type
+    }
+    /// Mount options in words, ended by a zero byte.
+    pub fn mount_options(&self) -> [u8; 64] {
+        self.raw.mount_options
+    }
+    /// Blocks that no file can use, as stored; 0 means that nobody has counted.
+    pub fn overhead_clusters(&self) -> u32 {
+        self.raw.overhead_clusters.get()
+    }
+    /// Stores the blocks that no file can use (0: not counted).
+    pub fn set_overhead_clusters(&mut self, clusters: u32) {
+        self.raw.overhead_clusters = clusters.into();
     }
 }
 
-/// How a file's blocks are mapped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum MappingKind {
-    /// Twelve direct pointers and three trees.
-    Indirect,
-    /// A tree of extents.
-    Extents,
+/// The most blocks of data that fit under pointers of `log` bits a block, and that with the blocks of pointers are at
+/// most `counted`.
+fn largest_indirect(log: u32, counted: u64) -> u64 {
+    let power = |times: u32| 1u64.checked_shl(log.saturating_mul(times)).unwrap_or(u64::MAX);
+    let all = power(1)
+        .saturating_add(power(2))
+        .saturating_add(power(3))
+        .saturating_add(12);
+    let fits = |data: &u64| data.saturating_add(pointer_blocks(log, *data)) <= counted;
+    // Data and pointers grow together: halve the interval in which the bound lies.
+    let (mut low, mut high) = (0, all);
+    while low < high {
+        let middle = high.saturating_sub(high.saturating_sub(low) / 2);
+        if fits(&middle) {
+            low = middle;
+        } else {
+            high = middle.saturating_sub(1);
+        }
+    }
+    low
+}
+
+/// Blocks of pointers that a file of `data` blocks without holes needs.
+fn pointer_blocks(log: u32, data: u64) -> u64 {
+    let per = |times: u32| 1u64.checked_shl(log.saturating_mul(times)).unwrap_or(u64::MAX);
+    let single = data.saturating_sub(12);
+    let double = single.saturating_sub(per(1));
+    let triple = double.saturating_sub(per(2));
+    let leaves = single.div_ceil(per(1));
+    let branches = double.div_ceil(per(2));
+    leaves.saturating_add(branches).saturating_add(u64::from(triple > 0))
 }
