@@ -1,6 +1,72 @@
 //! Inodes: 128 bytes and what follows them, as bytes and as values.
-use crate::superblock::Superblock;
+//!
+//! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields behind them; each of the latter means something only
+//! where `extra_isize` reaches past it.
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::checksum::{crc32c, inode_seed};
+use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault, Ino};
+
+/// Bytes of an inode of ext2, and of the first part of any.
+const BASE_SIZE: usize = 128;
+const CHECKSUM_LOW: usize = 0x7c;
+const CHECKSUM_HIGH: usize = 0x82;
+
+/// The first 128 bytes.
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawInode {
+    mode: U16,
+    uid_low: U16,
+    size_low: U32,
+    access_time: U32,
+    change_time: U32,
+    modify_time: U32,
+    deletion_time: U32,
+    gid_low: U16,
+    links: U16,
+    sectors_low: U32,
+    flags: U32,
+    version_low: U32,
+    block: [u8; 60],
+    generation: U32,
+    attribute_block_low: U32,
+    size_high: U32,
+    fragment: U32,
+    sectors_high: U16,
+    attribute_block_high: U16,
+    uid_high: U16,
+    gid_high: U16,
+    checksum_low: U16,
+    reserved: U16,
+}
+
+/// The fixed fields behind them.
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawExtra {
+    extra_isize: U16,
+    checksum_high: U16,
+    change_time_extra: U32,
+    modify_time_extra: U32,
+    access_time_extra: U32,
+    create_time: U32,
+    create_time_extra: U32,
+    version_high: U32,
+    project: U32,
+}
+
+/// What `extra_isize` must be at least for those to exist that are not simply zero without it.
+mod reach {
+    pub const CHECKSUM: u16 = 4;
+    pub const CHANGE_TIME: u16 = 8;
+    pub const MODIFY_TIME: u16 = 12;
+    pub const ACCESS_TIME: u16 = 16;
+    pub const CREATE_TIME: u16 = 20;
+    pub const CREATE_TIME_EXTRA: u16 = 24;
+}
 
 /// What kind of object an inode is: the high bits of `i_mode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -17,20 +83,57 @@ pub enum FileType {
 
 impl FileType {
     /// From `i_mode`; `None` for a value that is no type.
-    pub fn from_mode(_mode: u16) -> Option<FileType> {
-        todo!()
+    pub fn from_mode(mode: u16) -> Option<FileType> {
+        match mode & 0o170_000 {
+            0o010_000 => Some(FileType::Fifo),
+            0o020_000 => Some(FileType::CharacterDevice),
+            0o040_000 => Some(FileType::Directory),
+            0o060_000 => Some(FileType::BlockDevice),
+            0o100_000 => Some(FileType::Regular),
+            0o120_000 => Some(FileType::Symlink),
+            0o140_000 => Some(FileType::Socket),
+            _ => None,
+        }
     }
+
     /// The bits for `i_mode` (0o100000 and so on).
     pub fn mode_bits(self) -> u16 {
-        todo!()
+        match self {
+            FileType::Fifo => 0o010_000,
+            FileType::CharacterDevice => 0o020_000,
+            FileType::Directory => 0o040_000,
+            FileType::BlockDevice => 0o060_000,
+            FileType::Regular => 0o100_000,
+            FileType::Symlink => 0o120_000,
+            FileType::Socket => 0o140_000,
+        }
     }
+
     /// The byte in a directory entry (1 regular, 2 directory, 3 character, 4 block, 5 fifo, 6 socket, 7 symlink).
     pub fn entry_code(self) -> u8 {
-        todo!()
+        match self {
+            FileType::Regular => 1,
+            FileType::Directory => 2,
+            FileType::CharacterDevice => 3,
+            FileType::BlockDevice => 4,
+            FileType::Fifo => 5,
+            FileType::Socket => 6,
+            FileType::Symlink => 7,
+        }
     }
-    /// From the byte in a directory entry.
-    pub fn from_entry_code(_code: u8) -> Option<FileType> {
-        todo!()
+
+    /// From the byte in a directory entry; `None` for 0 (unknown) and for what is no type.
+    pub fn from_entry_code(code: u8) -> Option<FileType> {
+        match code {
+            1 => Some(FileType::Regular),
+            2 => Some(FileType::Directory),
+            3 => Some(FileType::CharacterDevice),
+            4 => Some(FileType::BlockDevice),
+            5 => Some(FileType::Fifo),
+            6 => Some(FileType::Socket),
+            7 => Some(FileType::Symlink),
+            _ => None,
+        }
     }
 }
 
@@ -41,6 +144,55 @@ pub struct Time {
     pub seconds: i64,
     /// 0..1_000_000_000.
     pub nanoseconds: u32,
+}
+
+const SECONDS_MIN: i64 = i32::MIN as i64;
+const SECONDS_MAX: i64 = i32::MAX as i64;
+/// The last second that two more bits reach.
+const SECONDS_MAX_EXTRA: i64 = SECONDS_MAX + 3 * (1 << 32);
+const NANOSECONDS_MAX: u32 = 999_999_999;
+
+impl Time {
+    /// From the signed 32 bits and, where there are some, the extra ones: 2 of seconds, 30 of nanoseconds.
+    fn decode(base: U32, extra: Option<U32>) -> Time {
+        let extra = extra.map_or(0, U32::get);
+        let seconds = i64::from(base.get().cast_signed()).saturating_add(i64::from(extra & 3) << 32);
+        Time {
+            seconds,
+            nanoseconds: (extra >> 2).min(NANOSECONDS_MAX),
+        }
+    }
+
+    /// The nearest time that can be kept with (or without) extra bits.
+    fn clamped(self, has_extra: bool) -> Time {
+        let most = if has_extra { SECONDS_MAX_EXTRA } else { SECONDS_MAX };
+        if self.seconds < SECONDS_MIN {
+            return Time {
+                seconds: SECONDS_MIN,
+                nanoseconds: 0,
+            };
+        }
+        let last = if has_extra { NANOSECONDS_MAX } else { 0 };
+        if self.seconds > most {
+            return Time {
+                seconds: most,
+                nanoseconds: last,
+            };
+        }
+        Time {
+            seconds: self.seconds,
+            nanoseconds: self.nanoseconds.min(last),
+        }
+    }
+
+    /// The two words. The second one is to be dropped where there is no room for it.
+    #[allow(clippy::cast_possible_truncation)] // splitting is what it is for, and the value is clamped
+    fn encode(self, has_extra: bool) -> (U32, U32) {
+        let time = self.clamped(has_extra);
+        let base = time.seconds as i32;
+        let epoch = (time.seconds.saturating_sub(i64::from(base)) >> 32) as u32 & 3;
+        (U32::new(base.cast_unsigned()), U32::new(time.nanoseconds << 2 | epoch))
+    }
 }
 
 /// Inode flags (`i_flags`).
@@ -62,10 +214,12 @@ pub mod flags {
 
 /// A checked inode. Also what is kept behind the first 128 bytes, where the inode is larger.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)] // the names say it
 pub struct Inode {
     pub mode: u16,
     pub uid: u32,
     pub gid: u32,
+    /// Bytes. 64 bits for regular files; other types keep 32, as the kernel reads them.
     pub size: u64,
     pub access_time: Time,
     pub change_time: Time,
@@ -91,40 +245,376 @@ pub struct Inode {
     pub tail: Vec<u8>,
 }
 
+/// The high half of a word of 64 bits, and the low one.
+#[allow(clippy::cast_possible_truncation)] // splitting is what it is for
+fn split(value: u64) -> (u32, u32) {
+    ((value >> 32) as u32, value as u32)
+}
+
+#[allow(clippy::cast_possible_truncation)] // splitting is what it is for
+fn split16(value: u32) -> (U16, U16) {
+    (U16::new((value >> 16) as u16), U16::new(value as u16))
+}
+
+fn join16(high: U16, low: U16) -> u32 {
+    u32::from(high.get()) << 16 | u32::from(low.get())
+}
+
+/// The checksum of a whole inode, its own fields taken as zero; 16 bits where the high half has no room.
+fn checksum(bytes: &[u8], has_high: bool, ino: Ino, generation: u32, superblock: &Superblock) -> u32 {
+    let seed = inode_seed(superblock.checksum_seed, ino, generation);
+    let part = |from: usize, to: usize| bytes.get(from..to.min(bytes.len())).unwrap_or_default();
+    let mut sum = crc32c(seed, part(0, CHECKSUM_LOW));
+    sum = crc32c(sum, &[0, 0]);
+    sum = crc32c(sum, part(CHECKSUM_LOW.saturating_add(2), CHECKSUM_HIGH));
+    if !has_high {
+        return crc32c(sum, part(CHECKSUM_HIGH, bytes.len())) & 0xffff;
+    }
+    sum = crc32c(sum, &[0, 0]);
+    crc32c(sum, part(CHECKSUM_HIGH.saturating_add(2), bytes.len()))
+}
+
+/// The two parts of an inode's bytes. What is missing counts as zero; fields that `extra_isize` does not reach too.
+fn raw_parts(bytes: &[u8]) -> (RawInode, RawExtra) {
+    let mut base = [0u8; BASE_SIZE];
+    let mut extra = [0u8; size_of::<RawExtra>()];
+    for (to, from) in base.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    let behind = bytes.get(BASE_SIZE..).unwrap_or_default();
+    let extra_isize = behind.first_chunk::<2>().map_or(0, |word| u16::from_le_bytes(*word));
+    for (to, from) in extra.iter_mut().zip(behind).take(extra_isize.into()) {
+        *to = *from;
+    }
+    (zerocopy::transmute!(base), zerocopy::transmute!(extra))
+}
+
 impl Inode {
     /// Reads an inode from its `inode_size` bytes. The checksum is verified (metadata_csum). Field checks are those that
-    /// keep later code in range (extra_isize); what the mode or map mean is judged by their users.
-    pub fn parse(_bytes: &[u8], _ino: Ino, _superblock: &Superblock) -> Result<Inode, Fault> {
-        todo!()
+    /// keep later code in range (extra_isize); what the mode or map mean is judged by their users. An inode of zeros only,
+    /// never used, needs no checksum.
+    ///
+    /// # Errors
+    /// [`Fault::Checksum`], or [`Fault::Field`] when the fixed fields would not fit in the inode.
+    pub fn parse(bytes: &[u8], ino: Ino, superblock: &Superblock) -> Result<Inode, Fault> {
+        Self::verify_checksum(bytes, ino, superblock)?;
+        let (_, extra) = raw_parts(bytes);
+        let extra_isize = extra.extra_isize.get();
+        let room = bytes.len().saturating_sub(BASE_SIZE);
+        let fault = |reason| Fault::Field {
+            structure: "inode",
+            field: "extra size",
+            value: extra_isize.into(),
+            reason,
+        };
+        if usize::from(extra_isize) > room {
+            return Err(fault("larger than the inode"));
+        }
+        if extra_isize % 4 != 0 {
+            return Err(fault("not a multiple of 4"));
+        }
+        Ok(Self::decode(bytes, superblock))
     }
+
+    /// Compares the stored checksum with that of the bytes; nothing to compare without metadata_csum.
+    ///
+    /// # Errors
+    /// [`Fault::Checksum`].
+    pub fn verify_checksum(bytes: &[u8], ino: Ino, superblock: &Superblock) -> Result<(), Fault> {
+        if !superblock.has(Feature::METADATA_CSUM) || bytes.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        let (base, extra) = raw_parts(bytes);
+        let has_high = extra.extra_isize.get() >= reach::CHECKSUM;
+        let stored = join16(extra.checksum_high, base.checksum_low);
+        let computed = checksum(bytes, has_high, ino, base.generation.get(), superblock);
+        if stored == computed {
+            return Ok(());
+        }
+        Err(Fault::Checksum {
+            structure: "inode",
+            stored,
+            computed,
+        })
+    }
+
+    /// The values as they stand there, unchecked: for a judge. Missing bytes count as 0.
+    pub fn decode(bytes: &[u8], superblock: &Superblock) -> Inode {
+        let (base, extra) = raw_parts(bytes);
+        let extra_isize = extra.extra_isize.get();
+        let when = |reach: u16, word: U32| (extra_isize >= reach).then_some(word);
+        let create_extra = when(reach::CREATE_TIME_EXTRA, extra.create_time_extra);
+        let tail = bytes
+            .get(BASE_SIZE.saturating_add(extra_isize.into())..)
+            .unwrap_or_default();
+        Inode {
+            mode: base.mode.get(),
+            uid: join16(base.uid_high, base.uid_low),
+            gid: join16(base.gid_high, base.gid_low),
+            size: base.size(),
+            access_time: Time::decode(base.access_time, when(reach::ACCESS_TIME, extra.access_time_extra)),
+            change_time: Time::decode(base.change_time, when(reach::CHANGE_TIME, extra.change_time_extra)),
+            modify_time: Time::decode(base.modify_time, when(reach::MODIFY_TIME, extra.modify_time_extra)),
+            create_time: when(reach::CREATE_TIME, extra.create_time).map(|word| Time::decode(word, create_extra)),
+            deletion_time: base.deletion_time.get(),
+            links: base.links.get(),
+            sectors: base.sectors(superblock),
+            flags: base.flags.get(),
+            generation: base.generation.get(),
+            version: u64::from(extra.version_high.get()) << 32 | u64::from(base.version_low.get()),
+            attribute_block: base.attribute_block(superblock),
+            project: extra.project.get(),
+            block: base.block,
+            extra_isize,
+            tail: tail.to_vec(),
+        }
+    }
+
     /// Writes it over the whole `inode_size` bytes, with its checksum. Times out of range are clamped to the nearest
     /// that can be kept. `sectors` beyond 32 bits uses huge_file (48 bits) and, beyond that, block units with the flag.
-    pub fn encode(&self, _bytes: &mut [u8], _ino: Ino, _superblock: &Superblock) {
-        todo!()
+    /// A tail that is too long is cut, and a short one is followed by zeros.
+    pub fn encode(&self, bytes: &mut [u8], ino: Ino, superblock: &Superblock) {
+        bytes.fill(0);
+        let room = bytes.len().saturating_sub(BASE_SIZE);
+        let extra_isize = self.extra_isize.min(u16::try_from(room).unwrap_or(u16::MAX)) & !3;
+        let mut base = self.raw_base(extra_isize, superblock);
+        let mut extra = self.raw_extra(extra_isize);
+        self.put(bytes, &base, &extra);
+        if superblock.has(Feature::METADATA_CSUM) {
+            let has_high = extra_isize >= reach::CHECKSUM;
+            let (high, low) = split16(checksum(bytes, has_high, ino, self.generation, superblock));
+            base.checksum_low = low;
+            extra.checksum_high = high;
+            self.put(bytes, &base, &extra);
+        }
     }
+
+    /// The parts, one after the other, each as far as there is room. The tail goes first: where there are no fixed
+    /// fields behind the first 128 bytes it starts where their size is kept, which must stay 0.
+    fn put(&self, bytes: &mut [u8], base: &RawInode, extra: &RawExtra) {
+        let extra_isize = usize::from(extra.extra_isize.get());
+        let tail = bytes
+            .get_mut(BASE_SIZE.saturating_add(extra_isize)..)
+            .unwrap_or_default();
+        for (to, from) in tail.iter_mut().zip(&self.tail) {
+            *to = *from;
+        }
+        let behind = bytes.get_mut(BASE_SIZE..).unwrap_or_default();
+        for (to, from) in behind.iter_mut().zip(extra.as_bytes()).take(extra_isize.max(2)) {
+            *to = *from;
+        }
+        for (to, from) in bytes.iter_mut().zip(base.as_bytes()) {
+            *to = *from;
+        }
+    }
+
+    fn raw_base(&self, extra_isize: u16, superblock: &Superblock) -> RawInode {
+        let (uid_high, uid_low) = split16(self.uid);
+        let (gid_high, gid_low) = split16(self.gid);
+        let (size_high, size_low) = split(self.size);
+        let (attribute_high, attribute_low) = split(self.attribute_block.0);
+        let wide = superblock.has(Feature::SIXTY_FOUR_BIT);
+        let (sectors_high, sectors_low, flags) = self.stored_sectors(superblock);
+        RawInode {
+            mode: self.mode.into(),
+            uid_low,
+            size_low: size_low.into(),
+            access_time: self.access_time.encode(extra_isize >= reach::ACCESS_TIME).0,
+            change_time: self.change_time.encode(extra_isize >= reach::CHANGE_TIME).0,
+            modify_time: self.modify_time.encode(extra_isize >= reach::MODIFY_TIME).0,
+            deletion_time: self.deletion_time.into(),
+            gid_low,
+            links: self.links.into(),
+            sectors_low: sectors_low.into(),
+            flags: flags.into(),
+            version_low: split(self.version).1.into(),
+            block: self.block,
+            generation: self.generation.into(),
+            attribute_block_low: attribute_low.into(),
+            size_high: if self.file_type() == Some(FileType::Regular) {
+                size_high
+            } else {
+                0
+            }
+            .into(),
+            fragment: 0.into(),
+            sectors_high: sectors_high.into(),
+            attribute_block_high: if wide { split16(attribute_high).1 } else { 0.into() },
+            uid_high,
+            gid_high,
+            checksum_low: 0.into(),
+            reserved: 0.into(),
+        }
+    }
+
+    fn raw_extra(&self, extra_isize: u16) -> RawExtra {
+        let (create_time, create_time_extra) = self
+            .create_time
+            .unwrap_or_default()
+            .encode(extra_isize >= reach::CREATE_TIME_EXTRA);
+        RawExtra {
+            extra_isize: extra_isize.into(),
+            checksum_high: 0.into(),
+            change_time_extra: self.change_time.encode(extra_isize >= reach::CHANGE_TIME).1,
+            modify_time_extra: self.modify_time.encode(extra_isize >= reach::MODIFY_TIME).1,
+            access_time_extra: self.access_time.encode(extra_isize >= reach::ACCESS_TIME).1,
+            create_time,
+            create_time_extra,
+            version_high: split(self.version).0.into(),
+            project: self.project.into(),
+        }
+    }
+
+    /// The count of sectors as it is stored (high, low), and the flags that go with it.
+    fn stored_sectors(&self, superblock: &Superblock) -> (u16, u32, u32) {
+        let (high, low) = split(self.sectors);
+        if !superblock.has(Feature::HUGE_FILE) {
+            return (0, if high == 0 { low } else { u32::MAX }, self.flags);
+        }
+        if let Ok(high) = u16::try_from(high) {
+            return (high, low, self.flags & !flags::HUGE_FILE);
+        }
+        let (high, low) = split(
+            self.sectors
+                .checked_div(sectors_per_block(superblock))
+                .unwrap_or(0)
+                .min((1 << 48) - 1),
+        );
+        (
+            u16::try_from(high).unwrap_or(u16::MAX),
+            low,
+            self.flags | flags::HUGE_FILE,
+        )
+    }
+
     /// A new inode of this size class, everything zero but `mode`, `extra_isize` (want_extra_isize) and `tail` (sized).
-    pub fn new(_mode: u16, _superblock: &Superblock) -> Inode {
-        todo!()
+    pub fn new(mode: u16, superblock: &Superblock) -> Inode {
+        let room = usize::from(superblock.inode_size).saturating_sub(BASE_SIZE);
+        let want = usize::from(superblock.want_extra_isize & !3);
+        // A superblock that wants nothing sensible gets what the fixed fields need.
+        let want = if want < size_of::<RawExtra>() {
+            size_of::<RawExtra>()
+        } else {
+            want
+        };
+        let extra_isize = if want <= room {
+            want
+        } else {
+            room.min(size_of::<RawExtra>())
+        };
+        let extra_isize = u16::try_from(extra_isize).unwrap_or(0);
+        Inode {
+            mode,
+            uid: 0,
+            gid: 0,
+            size: 0,
+            access_time: Time::default(),
+            change_time: Time::default(),
+            modify_time: Time::default(),
+            create_time: (extra_isize >= reach::CREATE_TIME).then(Time::default),
+            deletion_time: 0,
+            links: 0,
+            sectors: 0,
+            flags: 0,
+            generation: 0,
+            version: 0,
+            attribute_block: BlockNo(0),
+            project: 0,
+            block: [0; 60],
+            extra_isize,
+            tail: vec![0; room.saturating_sub(extra_isize.into())],
+        }
     }
+
     /// The type; `None` when the mode has none.
     pub fn file_type(&self) -> Option<FileType> {
         FileType::from_mode(self.mode)
     }
+
     /// Whether the blocks are mapped by extents.
     pub fn has_extents(&self) -> bool {
         self.flags & flags::EXTENTS != 0
     }
+
     /// A symlink whose target is in `block` (no blocks but an attribute block, size < 60).
-    pub fn is_fast_symlink(&self, _superblock: &Superblock) -> bool {
-        todo!()
+    pub fn is_fast_symlink(&self, superblock: &Superblock) -> bool {
+        let attributes = if self.attribute_block.0 == 0 {
+            0
+        } else {
+            sectors_per_block(superblock)
+        };
+        self.file_type() == Some(FileType::Symlink)
+            && self.size < 60
+            && self.sectors == attributes
+            && self.flags & flags::INLINE_DATA == 0
     }
+
     /// Device numbers of a device inode: old (16 bits) and new encoding.
     pub fn device(&self) -> Device {
-        todo!()
+        let [a, b, c, d, e, f, g, h, ..] = self.block;
+        let old = u32::from_le_bytes([a, b, c, d]);
+        let new = u32::from_le_bytes([e, f, g, h]);
+        if old != 0 {
+            return Device {
+                major: old >> 8 & 0xff,
+                minor: old & 0xff,
+            };
+        }
+        Device {
+            major: new >> 8 & 0xfff,
+            minor: new & 0xff | new >> 12 & 0xf_ff00,
+        }
     }
-    /// Stores device numbers: the old encoding where both are below 256, as the kernel does.
-    pub fn set_device(&mut self, _device: Device) {
-        todo!()
+
+    /// Stores device numbers: the old encoding where both are below 256, as the kernel does. Bits beyond the 12 and 20
+    /// that the disk has are dropped.
+    pub fn set_device(&mut self, device: Device) {
+        let Device { major, minor } = device;
+        let (old, new) = if major < 256 && minor < 256 {
+            (major << 8 | minor, 0)
+        } else {
+            (0, (major & 0xfff) << 8 | minor & 0xff | (minor & 0xf_ff00) << 12)
+        };
+        self.block = [0; 60];
+        for (to, from) in self
+            .block
+            .iter_mut()
+            .zip(old.to_le_bytes().into_iter().chain(new.to_le_bytes()))
+        {
+            *to = from;
+        }
+    }
+}
+
+fn sectors_per_block(superblock: &Superblock) -> u64 {
+    u64::from(superblock.block_size() / 512).max(1)
+}
+
+impl RawInode {
+    fn size(&self) -> u64 {
+        let regular = FileType::from_mode(self.mode.get()) == Some(FileType::Regular);
+        let high = if regular { self.size_high.get() } else { 0 };
+        u64::from(high) << 32 | u64::from(self.size_low.get())
+    }
+
+    fn sectors(&self, superblock: &Superblock) -> u64 {
+        let low = u64::from(self.sectors_low.get());
+        if !superblock.has(Feature::HUGE_FILE) {
+            return low;
+        }
+        let stored = u64::from(self.sectors_high.get()) << 32 | low;
+        let unit = if self.flags.get() & flags::HUGE_FILE == 0 {
+            1
+        } else {
+            sectors_per_block(superblock)
+        };
+        stored.saturating_mul(unit)
+    }
+
+    fn attribute_block(&self, superblock: &Superblock) -> BlockNo {
+        let wide = superblock.has(Feature::SIXTY_FOUR_BIT);
+        let high = if wide { self.attribute_block_high.get() } else { 0 };
+        BlockNo(u64::from(high) << 32 | u64::from(self.attribute_block_low.get()))
     }
 }
 

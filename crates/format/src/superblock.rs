@@ -556,7 +556,7 @@ impl Superblock {
     fn check_inodes(&self) -> Result<(), SuperblockError> {
         let per_group = self.inodes_per_group;
         let block_size = self.block_size();
-        let per_block = block_size / u32::from(self.inode_size).max(1);
+        let per_block = block_size.checked_div(self.inode_size.into()).unwrap_or(1);
         demand(
             per_group >= per_block,
             "inodes per group",
