@@ -1,5 +1,15 @@
 //! Time and threads. The only file, with `cli`, that may know the host's clock or start a thread.
+//!
+//! *Invariants*: a thread has at most one permit; `wake` before `park` is never lost; `park` may return `Woken` for a wake that
+//! was meant for an earlier wait, so whoever parks does so in a loop around its condition.
+//!
+//! *Locking*: none here. `park` and `Task::join` assert in debug builds that the caller holds no short lock.
+use crate::lock::assert_no_short_lock;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, Thread};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The time of day: what inodes are stamped with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -24,7 +34,7 @@ pub enum Unparked {
 pub struct Waker(Arc<dyn Fn() + Send + Sync>);
 
 impl Waker {
-    /// A waker that calls this.
+    /// A waker that calls this. It must not block, and takes no lock that is held across a call of a [`Clock`].
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Waker {
         Waker(Arc::new(wake))
     }
@@ -34,15 +44,22 @@ impl Waker {
     }
 }
 
-/// A spawned thread, to be joined.
+/// A spawned thread, to be joined. Dropping it leaves the thread to itself.
+#[must_use = "a thread that nobody joins may outlive what it works on"]
 pub struct Task {
-    // the helper fills this in
+    join: Box<dyn FnOnce() + Send>,
 }
 
 impl Task {
+    /// A task that is joined by calling this, which waits until the thread has ended and raises the thread's panic. For
+    /// implementations of [`Clock`].
+    pub fn new(join: impl FnOnce() + Send + 'static) -> Task {
+        Task { join: Box::new(join) }
+    }
     /// Waits until the thread has ended. A panic in it is raised here.
     pub fn join(self) {
-        todo!()
+        assert_no_short_lock();
+        (self.join)()
     }
 }
 
@@ -55,9 +72,9 @@ pub trait Clock: Send + Sync {
     /// What wakes the calling thread.
     fn waker(&self) -> Waker;
     /// Waits for a permit, or until `deadline` (by `now`). Permits do not add up. In debug builds asserts that the thread
-    /// holds no short lock.
+    /// holds no short lock (every implementation calls [`assert_no_short_lock`]).
     fn park(&self, deadline: Option<u64>) -> Unparked;
-    /// Starts a thread of that name.
+    /// Starts a thread of that name. Panics when the host gives no thread.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task;
     /// Says that so many nanoseconds of CPU work were done: virtual time passes, real time does not care.
     fn charge(&self, cpu_ns: u64);
@@ -65,16 +82,153 @@ pub trait Clock: Send + Sync {
 
 /// The host's time and threads. Can be pinned to a fixed wall time, for images that must not know when they were made.
 pub struct RealClock {
-    // the helper fills this in
+    started: Instant,
+    pinned: Option<WallTime>,
 }
 
 impl RealClock {
     /// The host's clock.
     pub fn new() -> Arc<RealClock> {
-        todo!()
+        RealClock::start(None)
     }
     /// The host's clock for waiting; `wall` always answers this.
-    pub fn pinned(_wall: WallTime) -> Arc<RealClock> {
-        todo!()
+    pub fn pinned(wall: WallTime) -> Arc<RealClock> {
+        RealClock::start(Some(wall))
+    }
+    #[allow(clippy::disallowed_methods, reason = "this is the clock of the others")]
+    fn start(pinned: Option<WallTime>) -> Arc<RealClock> {
+        Arc::new(RealClock {
+            started: Instant::now(),
+            pinned,
+        })
+    }
+}
+
+impl Clock for RealClock {
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "this is the clock of the others")]
+    fn wall(&self) -> WallTime {
+        self.pinned.unwrap_or_else(|| wall_time(SystemTime::now()))
+    }
+
+    fn waker(&self) -> Waker {
+        PARKER.with(|parker| parker.waker.clone())
+    }
+
+    fn park(&self, deadline: Option<u64>) -> Unparked {
+        assert_no_short_lock();
+        PARKER.with(|parker| {
+            loop {
+                if parker.permit.swap(false, Ordering::Acquire) {
+                    return Unparked::Woken;
+                }
+                let Some(deadline) = deadline else {
+                    host_park(None);
+                    continue;
+                };
+                let now = self.now();
+                if now >= deadline {
+                    return Unparked::TimedOut;
+                }
+                host_park(Some(Duration::from_nanos(deadline - now)));
+            }
+        })
+    }
+
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
+        // The host's names end at a zero byte, and the builder panics when there is one inside.
+        let started = Builder::new().name(name.replace('\0', "?")).spawn(body);
+        let handle = started.unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}"));
+        Task::new(move || {
+            if let Err(payload) = handle.join() {
+                resume_unwind(payload);
+            }
+        })
+    }
+
+    fn charge(&self, _cpu_ns: u64) {}
+}
+
+/// The permit of one thread. All real clocks share it: a thread parks on one of them at a time.
+struct Parker {
+    permit: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+thread_local! {
+    static PARKER: Parker = Parker::of(std::thread::current());
+}
+
+impl Parker {
+    fn of(thread: Thread) -> Parker {
+        let permit = Arc::new(AtomicBool::new(false));
+        let given = Arc::clone(&permit);
+        let waker = Waker::new(move || {
+            // Whoever set the permit first also unparks: the thread looks at the permit whenever it is unparked.
+            if !given.swap(true, Ordering::AcqRel) {
+                thread.unpark();
+            }
+        });
+        Parker { permit, waker }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is the wait of the others")]
+fn host_park(limit: Option<Duration>) {
+    match limit {
+        None => std::thread::park(),
+        Some(limit) => std::thread::park_timeout(limit),
+    }
+}
+
+/// Nanoseconds count forward also before 1970.
+fn wall_time(time: SystemTime) -> WallTime {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => WallTime {
+            seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            nanoseconds: since.subsec_nanos(),
+        },
+        Err(error) => {
+            let before = error.duration();
+            let whole = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+            match before.subsec_nanos() {
+                0 => WallTime {
+                    seconds: -whole,
+                    nanoseconds: 0,
+                },
+                part => WallTime {
+                    seconds: (-whole).saturating_sub(1),
+                    nanoseconds: 1_000_000_000 - part,
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_count_nanoseconds_forward() {
+        let quarter_before = SystemTime::UNIX_EPOCH - Duration::from_millis(250);
+        assert_eq!(
+            wall_time(quarter_before),
+            WallTime {
+                seconds: -1,
+                nanoseconds: 750_000_000
+            }
+        );
+        let second_before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(
+            wall_time(second_before),
+            WallTime {
+                seconds: -1,
+                nanoseconds: 0
+            }
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What a device is: requests go in, completions come out.
-use crate::clock::Clock;
+use crate::clock::{Clock, Waker};
+use crate::lock::ShortLock;
 use std::io;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 pub struct DeviceInfo {
     /// Its name for messages: a path, or "memory".
     pub name: String,
-    /// Its size in bytes, when opened (a file device may grow by writes past it when it was opened so).
+    /// Its size in bytes (a file device may grow by writes past it when it was opened so).
     pub bytes: u64,
     /// Smallest unit that is written whole: 512 or 4096.
     pub sector_bytes: u32,
@@ -38,6 +39,24 @@ pub enum Segment {
     Phantom(usize),
 }
 
+impl Segment {
+    /// How many bytes of the device it covers.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Segment::Owned(bytes) => bytes.len(),
+            Segment::Shared(bytes) => bytes.len(),
+            Segment::Phantom(bytes) => *bytes,
+        }
+    }
+}
+
+/// How many bytes of the device these cover.
+pub fn segments_bytes(segments: &[Segment]) -> u64 {
+    segments
+        .iter()
+        .fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes() as u64))
+}
+
 /// One request. It owns its memory, and ends through its completion, exactly once, also when it fails.
 pub struct Request {
     /// What to do.
@@ -52,6 +71,20 @@ pub struct Request {
     pub completion: Completion,
 }
 
+impl Request {
+    /// How many bytes of the device it covers.
+    pub fn bytes(&self) -> u64 {
+        segments_bytes(&self.segments)
+    }
+    /// Ends it: gives its memory back, and how it went.
+    pub fn complete(self, result: io::Result<()>) {
+        (self.completion)(Completed {
+            segments: self.segments,
+            result,
+        });
+    }
+}
+
 /// Whether somebody waits for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
@@ -62,6 +95,7 @@ pub enum Urgency {
 }
 
 /// What a completion is given: the memory back, and how it went.
+#[derive(Debug)]
 pub struct Completed {
     /// The request's segments.
     pub segments: Vec<Segment>,
@@ -76,27 +110,143 @@ pub type Completion = Box<dyn FnOnce(Completed) + Send>;
 ///
 /// Contract (one test suite, run by every device): a completed write is seen by every later read; `flush` returns after all
 /// writes completed before it are durable; requests under way at the same time have no order; every request completes once.
+/// What lies wholly or partly past the end is refused before anything is done: `UnexpectedEof` for reads, `InvalidInput` for
+/// writes (unless the device grows); a write to a device that is only read is `ReadOnlyFilesystem`. Errors carry a
+/// [`DeviceError`](crate::DeviceError).
+///
+/// The blocking methods may be called with no short lock held; a device that answers faster than a queue overrides them.
 pub trait BlockDevice: Send + Sync {
     /// What it is.
     fn info(&self) -> DeviceInfo;
     /// The clock on which its waiting is done.
     fn clock(&self) -> &Arc<dyn Clock>;
-    /// Starts a request; never blocks on the device.
+    /// Starts a request; never blocks on the device. The completion may be called before this returns, so the caller holds no
+    /// lock that the completion takes.
     fn submit(&self, request: Request);
+    /// Does one operation with the caller's memory, and waits for it; the memory comes back.
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        let slot = Arc::new(ShortLock::new(None));
+        let answer = Answer {
+            slot: Arc::clone(&slot),
+            waker: self.clock().waker(),
+        };
+        let completion = Box::new(move |completed| answer.give(completed));
+        self.submit(Request {
+            operation,
+            offset,
+            segments,
+            urgency: Urgency::Awaited,
+            completion,
+        });
+        loop {
+            if let Some(completed) = slot.lock().take() {
+                return completed;
+            }
+            self.clock().park(None);
+        }
+    }
     /// Reads, and waits for it.
-    fn read(&self, _offset: u64, _bytes: &mut [u8]) -> io::Result<()> {
-        todo!()
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let completed = self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; bytes.len()])]);
+        completed.result?;
+        match completed.segments.first() {
+            Some(Segment::Owned(read)) if read.len() == bytes.len() => bytes.copy_from_slice(read),
+            _ => {
+                return Err(io::Error::other(format!(
+                    "{}: gave other memory back",
+                    self.info().name
+                )));
+            }
+        }
+        Ok(())
     }
     /// Writes, and waits for it.
-    fn write(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
-        todo!()
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_vectored(offset, &[io::IoSlice::new(bytes)])
     }
     /// Writes pieces end to end, and waits for it.
-    fn write_vectored(&self, _offset: u64, _pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
-        todo!()
+    fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
+        let segments = pieces.iter().map(|piece| Segment::Owned(piece.to_vec())).collect();
+        self.transfer(Operation::Write, offset, segments).result
     }
     /// Makes all completed writes durable, and waits for it.
     fn flush(&self) -> io::Result<()> {
-        todo!()
+        self.transfer(Operation::Flush, 0, Vec::new()).result
     }
+}
+
+/// A shared device is a device: decorators then need not know who else holds what they decorate.
+impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
+    fn info(&self) -> DeviceInfo {
+        (**self).info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        (**self).clock()
+    }
+    fn submit(&self, request: Request) {
+        (**self).submit(request)
+    }
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        (**self).transfer(operation, offset, segments)
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        (**self).read(offset, bytes)
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        (**self).write(offset, bytes)
+    }
+    fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
+        (**self).write_vectored(offset, pieces)
+    }
+    fn flush(&self) -> io::Result<()> {
+        (**self).flush()
+    }
+}
+
+/// Where a parked thread finds what its request came to. Dropped without an answer, it answers that the request was lost:
+/// an error is better than a thread that waits for ever.
+struct Answer {
+    slot: Arc<ShortLock<Option<Completed>>>,
+    waker: Waker,
+}
+
+impl Answer {
+    fn give(self, completed: Completed) {
+        *self.slot.lock() = Some(completed);
+    }
+}
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let lost = || Completed {
+            segments: Vec::new(),
+            result: Err(io::Error::other("the device lost a request")),
+        };
+        self.slot.lock().get_or_insert_with(lost);
+        self.waker.wake();
+    }
+}
+
+/// Refuses what does not lie within a device of so many bytes.
+pub(crate) fn check_range(device_bytes: u64, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
+    if operation == Operation::Flush || offset.checked_add(bytes).is_some_and(|end| end <= device_bytes) {
+        return Ok(());
+    }
+    let kind = match operation {
+        Operation::Write => io::ErrorKind::InvalidInput,
+        Operation::Read | Operation::Flush => io::ErrorKind::UnexpectedEof,
+    };
+    Err(io::Error::new(
+        kind,
+        format!("{bytes} bytes reach past the end of the device at byte {device_bytes}"),
+    ))
+}
+
+/// How many bytes pieces hold.
+pub(crate) fn pieces_bytes(pieces: &[io::IoSlice<'_>]) -> u64 {
+    pieces.iter().map(|piece| piece.len() as u64).sum()
+}
+
+/// What a read into shared memory is answered.
+pub(crate) fn read_into_shared() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "a read into shared memory")
 }

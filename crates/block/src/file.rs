@@ -1,9 +1,32 @@
 //! A file or a block special file as a device: pread and pwrite.
-use crate::clock::Clock;
-use crate::device::{BlockDevice, DeviceInfo, Request};
-use std::fs::File;
+//!
+//! The blocking methods go straight to the file on the caller's thread. Submitted requests wait in a queue for a few worker
+//! threads, which are started with the first of them.
+//!
+//! *Invariants*: every request in the queue is completed, also when the device is dropped: the workers end when the device is
+//! closing *and* the queue is empty. The queue has no limit of its own: requests own their memory, so who submits bounds it.
+//!
+//! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor across I/O or a completion.
+use crate::clock::{Clock, Task};
+use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
+use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
+use crate::error::DeviceError;
+use crate::lock::{ShortLock, WaitQueue, assert_no_short_lock};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fs::{File, FileType, OpenOptions};
+use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ThreadId;
+
+const WORKERS: usize = 2;
+/// The most pieces that one pwritev takes (IOV_MAX of Linux).
+const PIECES_MAX: usize = 1024;
 
 /// What may be done with a device that is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,30 +37,402 @@ pub enum Access {
     ReadWrite,
 }
 
+/// What is met past the end of the file but within the device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    /// Nothing was written there yet: zeros. Writes past the end of the device make it larger.
+    Sparse,
+    /// The file was cut off meanwhile, or the drive is smaller than it said.
+    Missing,
+}
+
 /// A file as a device, seen from byte `origin` on.
+///
+/// Dropping it completes all requests and joins the workers. (Dropped by a completion, on a worker, it leaves them to end by
+/// themselves.)
 pub struct FileDevice {
-    _file: File,
+    shared: Arc<Shared>,
+    workers: ShortLock<Vec<Task>>,
+}
+
+/// What the workers know of the device.
+struct Shared {
+    clock: Arc<dyn Clock>,
+    file: File,
+    name: String,
+    origin: u64,
+    /// Grows only when the tail is sparse.
+    bytes: AtomicU64,
+    sector_bytes: u32,
+    access: Access,
+    tail: Tail,
+    queue: ShortLock<Queue>,
+    arrived: WaitQueue,
+}
+
+#[derive(Default)]
+struct Queue {
+    requests: VecDeque<Request>,
+    started: bool,
+    closing: bool,
+    workers: Vec<ThreadId>,
 }
 
 impl FileDevice {
     /// Opens an existing file or block special file. `origin` is the byte that counts as 0 (a partition's start).
-    pub fn open(_clock: Arc<dyn Clock>, _path: &Path, _access: Access, _origin: u64) -> std::io::Result<FileDevice> {
-        todo!()
+    ///
+    /// Errors: those of the host, and `InvalidInput` for other kinds of files or an `origin` past the end.
+    pub fn open(clock: Arc<dyn Clock>, path: &Path, access: Access, origin: u64) -> io::Result<FileDevice> {
+        let name = path.display().to_string();
+        let open = || {
+            // Looked at before it is opened, too: to open a fifo is to wait for its other end.
+            check_type(std::fs::metadata(path)?.file_type())?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(access == Access::ReadWrite)
+                .open(path)?;
+            let whole = size(&file)?;
+            let past_end = || invalid(format!("byte {origin} lies past its end at byte {whole}"));
+            let bytes = whole.checked_sub(origin).ok_or_else(past_end)?;
+            Ok((file, bytes))
+        };
+        let (file, bytes) = open().map_err(|error| opening(&name, error))?;
+        FileDevice::build(clock, file, name, bytes, origin, Tail::Missing)
     }
-    /// An open file that is to be `bytes` long (it may be shorter now: holes read as zeros).
-    pub fn from_file(_clock: Arc<dyn Clock>, _file: File, _name: String, _bytes: u64, _origin: u64) -> std::io::Result<FileDevice> {
-        todo!()
+
+    /// An open file that is to be `bytes` long (it may be shorter now: holes read as zeros). Writes past `bytes` make the
+    /// device larger, unless it is a block special file.
+    ///
+    /// Errors: those of the host, and `InvalidInput` for other kinds of files, a file not open for reading, sizes that no file
+    /// has, and a block special file that is too small.
+    pub fn from_file(
+        clock: Arc<dyn Clock>,
+        file: File,
+        name: String,
+        bytes: u64,
+        origin: u64,
+    ) -> io::Result<FileDevice> {
+        let tail = || match file.metadata()?.file_type().is_block_device() {
+            true if size(&file)? < origin.saturating_add(bytes) => Err(invalid("it is too small".to_owned())),
+            true => Ok(Tail::Missing),
+            false => Ok(Tail::Sparse),
+        };
+        let tail = tail().map_err(|error| opening(&name, error))?;
+        FileDevice::build(clock, file, name, bytes, origin, tail)
+    }
+
+    fn build(
+        clock: Arc<dyn Clock>,
+        file: File,
+        name: String,
+        bytes: u64,
+        origin: u64,
+        tail: Tail,
+    ) -> io::Result<FileDevice> {
+        let facts = || {
+            check_type(file.metadata()?.file_type())?;
+            if origin.checked_add(bytes).is_none_or(|end| end > i64::MAX as u64) {
+                return Err(invalid(format!("no file has {bytes} bytes from byte {origin} on")));
+            }
+            Ok((access_of(&file)?, sector_bytes(&file)?))
+        };
+        let (access, sector_bytes) = facts().map_err(|error| opening(&name, error))?;
+        let shared = Shared {
+            arrived: WaitQueue::new(Arc::clone(&clock)),
+            queue: ShortLock::default(),
+            bytes: AtomicU64::new(bytes),
+            clock,
+            file,
+            name,
+            origin,
+            sector_bytes,
+            access,
+            tail,
+        };
+        Ok(FileDevice {
+            shared: Arc::new(shared),
+            workers: ShortLock::default(),
+        })
+    }
+
+    /// The file behind it. Its byte 0 is not the device's when there is an origin.
+    pub fn file(&self) -> &File {
+        &self.shared.file
+    }
+
+    /// On the first request only; the lock is not held while threads start.
+    fn start_workers(&self) {
+        for number in 0..WORKERS {
+            let shared = Arc::clone(&self.shared);
+            let task = self
+                .shared
+                .clock
+                .spawn(&format!("device-{number}"), Box::new(move || shared.work()));
+            self.workers.lock().push(task);
+        }
     }
 }
 
 impl BlockDevice for FileDevice {
     fn info(&self) -> DeviceInfo {
-        todo!()
+        let shared = &self.shared;
+        DeviceInfo {
+            name: shared.name.clone(),
+            bytes: shared.bytes.load(Ordering::Acquire),
+            sector_bytes: shared.sector_bytes,
+            read_only: shared.access == Access::ReadOnly,
+        }
     }
     fn clock(&self) -> &Arc<dyn Clock> {
-        todo!()
+        &self.shared.clock
     }
-    fn submit(&self, _request: Request) {
-        todo!()
+    fn submit(&self, request: Request) {
+        let mut queue = self.shared.queue.lock();
+        queue.requests.push_back(request);
+        let first = !std::mem::replace(&mut queue.started, true);
+        drop(queue);
+        if first {
+            self.start_workers();
+        }
+        self.shared.arrived.wake_one();
+    }
+    fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {
+        let result = self.shared.perform(operation, offset, &mut segments);
+        Completed { segments, result }
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let shared = &self.shared;
+        shared.named(Operation::Read, offset, || {
+            let position = shared.check(Operation::Read, offset, bytes.len() as u64)?;
+            shared.load(position, &mut [IoSliceMut::new(bytes)])
+        })
+    }
+    fn write_vectored(&self, offset: u64, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+        let shared = &self.shared;
+        shared.named(Operation::Write, offset, || {
+            let bytes = pieces_bytes(pieces);
+            let position = shared.check(Operation::Write, offset, bytes)?;
+            shared.store(position, &mut pieces.to_vec())?;
+            shared.grow(offset + bytes);
+            Ok(())
+        })
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.shared.named(Operation::Flush, 0, || self.shared.file.sync_data())
+    }
+}
+
+impl Drop for FileDevice {
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue.lock();
+        queue.closing = true;
+        let on_worker = queue.workers.contains(&std::thread::current().id());
+        drop(queue);
+        self.shared.arrived.wake_all();
+        if on_worker {
+            return;
+        }
+        let mut raised = None;
+        for task in std::mem::take(self.workers.get_mut()) {
+            raised = catch_unwind(AssertUnwindSafe(|| task.join())).err().or(raised);
+        }
+        if let Some(payload) = raised.filter(|_| !std::thread::panicking()) {
+            resume_unwind(payload);
+        }
+    }
+}
+
+impl Shared {
+    /// What a worker does. A completion that panics must not cost the others theirs: its panic is raised at the end.
+    fn work(&self) {
+        self.queue.lock().workers.push(std::thread::current().id());
+        let mut raised = None;
+        while let Some(request) = self.next() {
+            raised = catch_unwind(AssertUnwindSafe(|| self.serve(request))).err().or(raised);
+        }
+        if let Some(payload) = raised {
+            resume_unwind(payload);
+        }
+    }
+
+    /// The next request; `None` when the device is closing and there are no more.
+    fn next(&self) -> Option<Request> {
+        self.arrived
+            .wait_until(&self.queue, |queue| match queue.requests.pop_front() {
+                Some(request) => Some(Some(request)),
+                None => queue.closing.then_some(None),
+            })
+    }
+
+    fn serve(&self, mut request: Request) {
+        let result = self.perform(request.operation, request.offset, &mut request.segments);
+        request.complete(result);
+    }
+
+    fn perform(&self, operation: Operation, offset: u64, segments: &mut [Segment]) -> io::Result<()> {
+        self.named(operation, offset, || {
+            let bytes = segments_bytes(segments);
+            let position = self.check(operation, offset, bytes)?;
+            match operation {
+                Operation::Read => self.read_segments(position, segments),
+                Operation::Write => {
+                    self.write_segments(position, segments)?;
+                    self.grow(offset + bytes);
+                    Ok(())
+                }
+                Operation::Flush => self.file.sync_data(),
+            }
+        })
+    }
+
+    /// Waits for the host. Errors get the name of the device and what was asked for.
+    fn named(&self, operation: Operation, offset: u64, perform: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let name = |source| DeviceError {
+            device: self.name.clone(),
+            operation,
+            offset,
+            source,
+        };
+        Ok(perform().map_err(name)?)
+    }
+
+    /// Where the range begins in the file, if the device has it.
+    fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<u64> {
+        if operation == Operation::Write && self.access == Access::ReadOnly {
+            return Err(io::Error::new(
+                io::ErrorKind::ReadOnlyFilesystem,
+                "the device is open for reading only",
+            ));
+        }
+        let limit = match (operation, self.tail) {
+            (Operation::Write, Tail::Sparse) => i64::MAX as u64 - self.origin,
+            _ => self.bytes.load(Ordering::Acquire),
+        };
+        check_range(limit, operation, offset, bytes)?;
+        Ok(self.origin.saturating_add(offset))
+    }
+
+    fn grow(&self, end: u64) {
+        if self.tail == Tail::Sparse && end > self.bytes.load(Ordering::Relaxed) {
+            self.bytes.fetch_max(end, Ordering::AcqRel);
+        }
+    }
+
+    /// Neighbours are read in one call; what phantoms cover is skipped.
+    fn read_segments(&self, mut position: u64, segments: &mut [Segment]) -> io::Result<()> {
+        if segments.iter().any(|segment| matches!(segment, Segment::Shared(_))) {
+            return Err(read_into_shared());
+        }
+        for run in segments.chunk_by_mut(|a, b| is_phantom(a) == is_phantom(b)) {
+            let bytes = segments_bytes(run);
+            let owned = run.iter_mut().filter_map(|segment| match segment {
+                Segment::Owned(bytes) => Some(IoSliceMut::new(bytes)),
+                Segment::Shared(_) | Segment::Phantom(_) => None,
+            });
+            self.load(position, &mut owned.collect::<Vec<_>>())?;
+            position += bytes;
+        }
+        Ok(())
+    }
+
+    /// Neighbours are written in one call; what phantoms cover is skipped.
+    fn write_segments(&self, mut position: u64, segments: &[Segment]) -> io::Result<()> {
+        for run in segments.chunk_by(|a, b| is_phantom(a) == is_phantom(b)) {
+            let kept = run.iter().filter_map(|segment| match segment {
+                Segment::Owned(bytes) => Some(IoSlice::new(bytes)),
+                Segment::Shared(bytes) => Some(IoSlice::new(bytes)),
+                Segment::Phantom(_) => None,
+            });
+            self.store(position, &mut kept.collect::<Vec<_>>())?;
+            position += segments_bytes(run);
+        }
+        Ok(())
+    }
+
+    /// Fills the pieces from this byte of the file on.
+    fn load(&self, mut position: u64, mut pieces: &mut [IoSliceMut<'_>]) -> io::Result<()> {
+        IoSliceMut::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
+            let batch = pieces.len().min(PIECES_MAX);
+            match rustix::io::preadv(&self.file, &mut pieces[..batch], position) {
+                Ok(0) if self.tail == Tail::Sparse => {
+                    pieces.iter_mut().for_each(|piece| piece.fill(0));
+                    return Ok(());
+                }
+                Ok(0) => {
+                    let message = format!("the file ends at byte {position}");
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+                }
+                Ok(bytes) => {
+                    position += bytes as u64;
+                    IoSliceMut::advance_slices(&mut pieces, bytes);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the pieces from this byte of the file on.
+    fn store(&self, mut position: u64, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        IoSlice::advance_slices(&mut pieces, 0);
+        // One piece is the usual case, and std's loop does it.
+        if let [piece] = pieces {
+            return self.file.write_all_at(piece, position);
+        }
+        while !pieces.is_empty() {
+            let batch = pieces.len().min(PIECES_MAX);
+            match rustix::io::pwritev(&self.file, &pieces[..batch], position) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => {
+                    position += bytes as u64;
+                    IoSlice::advance_slices(&mut pieces, bytes);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_phantom(segment: &Segment) -> bool {
+    matches!(segment, Segment::Phantom(_))
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+fn opening(name: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{name}: {error}"))
+}
+
+fn check_type(file_type: FileType) -> io::Result<()> {
+    match file_type {
+        kind if kind.is_file() || kind.is_block_device() => Ok(()),
+        kind if kind.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
+        _ => Err(invalid("it is neither a file nor a block special file".to_owned())),
+    }
+}
+
+/// By seeking, because the length of a block special file reads as 0.
+fn size(mut file: &File) -> io::Result<u64> {
+    file.seek(SeekFrom::End(0))
+}
+
+fn access_of(file: &File) -> io::Result<Access> {
+    match rustix::fs::fcntl_getfl(file)? & OFlags::ACCMODE {
+        OFlags::RDONLY => Ok(Access::ReadOnly),
+        OFlags::RDWR => Ok(Access::ReadWrite),
+        _ => Err(invalid("it is not open for reading".to_owned())),
+    }
+}
+
+fn sector_bytes(file: &File) -> io::Result<u32> {
+    match file.metadata()?.file_type().is_block_device() {
+        true if rustix::fs::ioctl_blkpbszget(file)? >= 4096 => Ok(4096),
+        _ => Ok(512),
     }
 }

@@ -5,13 +5,19 @@
 
 pub mod clock;
 pub mod device;
+pub mod error;
+pub mod faulty;
 pub mod file;
 pub mod lock;
 pub mod memory;
 pub mod queue;
+pub mod traced;
 
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
-pub use device::{BlockDevice, Completed, Completion, DeviceInfo, Operation, Request, Segment};
-pub use file::FileDevice;
+pub use device::{BlockDevice, Completed, Completion, DeviceInfo, Operation, Request, Segment, Urgency};
+pub use error::{DeviceError, raw_os_error};
+pub use faulty::{Fault, Faulty};
+pub use file::{Access, FileDevice};
 pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;
+pub use traced::Traced;

@@ -1,126 +1,463 @@
 //! Locks. *Short* locks are never held across a wait; *sleeping* locks are built on a clock and may be held across I/O.
-use crate::clock::Clock;
-use std::sync::Arc;
+//!
+//! *Invariants*: a sleeping lock is handed over in order of arrival: whoever releases it takes it on behalf of the next before
+//! waking them, so that nobody overtakes and a waiting writer stops later readers. The std lock inside, which holds the value,
+//! is only ever tried by who has the permit: it is never contended, and never waits. A panic while a lock was held poisons
+//! nothing: the next holder sees the value as it was left.
+//!
+//! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or `Turnstile::state`. Wakers are called with
+//! neither of the last two held.
+use crate::clock::{Clock, Unparked, Waker};
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A short lock: a mutex that counts itself per thread in debug builds, so that `park` can assert that none is held. A panic
 /// while it was held poisons nothing: the next holder sees the data as it was left.
-pub struct ShortLock<T>(std::sync::Mutex<T>);
+#[derive(Default)]
+pub struct ShortLock<T>(Mutex<T>);
 
 /// Holds a short lock.
-pub struct ShortGuard<'a, T>(std::sync::MutexGuard<'a, T>);
+pub struct ShortGuard<'a, T> {
+    value: MutexGuard<'a, T>,
+    _counted: Counted,
+}
 
 impl<T> ShortLock<T> {
     /// A free lock.
     pub const fn new(value: T) -> ShortLock<T> {
-        ShortLock(std::sync::Mutex::new(value))
+        ShortLock(Mutex::new(value))
     }
     /// Takes it.
     pub fn lock(&self) -> ShortGuard<'_, T> {
-        ShortGuard(self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        let value = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ShortGuard {
+            value,
+            _counted: Counted::new(),
+        }
+    }
+    /// The value, when nobody else can hold it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+    /// The value without its lock.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
-impl<T> std::ops::Deref for ShortGuard<'_, T> {
+impl<T> Deref for ShortGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.0
+        &self.value
     }
 }
-impl<T> std::ops::DerefMut for ShortGuard<'_, T> {
+impl<T> DerefMut for ShortGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
+        &mut self.value
+    }
+}
+
+thread_local! {
+    static SHORT_LOCKS_HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// One more short lock of this thread, as long as it lives. Counts in debug builds only.
+struct Counted;
+
+impl Counted {
+    fn new() -> Counted {
+        if cfg!(debug_assertions) {
+            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() + 1));
+        }
+        Counted
+    }
+}
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() - 1));
+        }
+    }
+}
+
+/// In debug builds panics when the calling thread holds a short lock; every `Clock::park` calls it. A thread that is panicking
+/// already is left in peace.
+#[track_caller]
+pub fn assert_no_short_lock() {
+    if cfg!(debug_assertions) && !std::thread::panicking() {
+        let held = SHORT_LOCKS_HELD.try_with(Cell::get).unwrap_or(0);
+        assert!(held == 0, "a thread that holds {held} short lock(s) is about to wait");
     }
 }
 
 /// Threads that wait for something, first come first served.
+///
+/// Who makes the awaited thing true changes the value under its short lock and *then* wakes.
 pub struct WaitQueue {
-    _clock: Arc<dyn Clock>,
+    clock: Arc<dyn Clock>,
+    waiting: ShortLock<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    arrived: u64,
+    /// By arrival: a waiter that was woken in vain goes back to its old place.
+    wakers: BTreeMap<u64, Waker>,
 }
 
 impl WaitQueue {
     /// An empty queue.
-    pub fn new(_clock: Arc<dyn Clock>) -> WaitQueue {
-        todo!()
+    pub fn new(clock: Arc<dyn Clock>) -> WaitQueue {
+        WaitQueue {
+            clock,
+            waiting: ShortLock::default(),
+        }
     }
+
     /// Waits until `ready` gives a value; it is asked under the short lock, before the first wait and after each wake.
-    pub fn wait_until<T, R>(&self, _lock: &ShortLock<T>, _ready: impl FnMut(&mut T) -> Option<R>) -> R {
-        todo!()
+    pub fn wait_until<T, R>(&self, lock: &ShortLock<T>, ready: impl FnMut(&mut T) -> Option<R>) -> R {
+        match self.wait(lock, None, ready) {
+            Some(value) => value,
+            None => unreachable!("a wait without a deadline ends with a value"),
+        }
     }
+
+    /// The same, but gives up with `None` when `deadline` (by the clock's `now`) has passed and `ready` still gives nothing.
+    pub fn wait_until_deadline<T, R>(
+        &self,
+        lock: &ShortLock<T>,
+        deadline: u64,
+        ready: impl FnMut(&mut T) -> Option<R>,
+    ) -> Option<R> {
+        self.wait(lock, Some(deadline), ready)
+    }
+
+    fn wait<T, R>(
+        &self,
+        lock: &ShortLock<T>,
+        deadline: Option<u64>,
+        mut ready: impl FnMut(&mut T) -> Option<R>,
+    ) -> Option<R> {
+        let mut value = lock.lock();
+        if let Some(answer) = ready(&mut value) {
+            return Some(answer);
+        }
+        let place = self.join();
+        loop {
+            drop(value);
+            let unparked = self.clock.park(deadline);
+            value = lock.lock();
+            if let Some(answer) = ready(&mut value) {
+                return Some(answer);
+            }
+            // The lock is still held: who changes the value from here on finds us in the queue.
+            match unparked {
+                Unparked::Woken => place.stay(),
+                Unparked::TimedOut => {
+                    drop(value);
+                    place.give_up();
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn join(&self) -> Place<'_> {
+        let waker = self.clock.waker();
+        let mut waiting = self.waiting.lock();
+        let number = waiting.arrived;
+        waiting.arrived += 1;
+        waiting.wakers.insert(number, waker.clone());
+        Place {
+            queue: self,
+            number,
+            waker,
+        }
+    }
+
     /// Wakes all waiters.
     pub fn wake_all(&self) {
-        todo!()
+        let woken = std::mem::take(&mut self.waiting.lock().wakers);
+        woken.into_values().for_each(|waker| waker.wake());
     }
+
     /// Wakes the one that waits longest.
     pub fn wake_one(&self) {
-        todo!()
+        let woken = self.waiting.lock().wakers.pop_first();
+        if let Some((_, waker)) = woken {
+            waker.wake();
+        }
+    }
+}
+
+/// A thread's place in a wait queue; left when dropped, also by a panic.
+struct Place<'a> {
+    queue: &'a WaitQueue,
+    number: u64,
+    waker: Waker,
+}
+
+impl Place<'_> {
+    fn stay(&self) {
+        let mut waiting = self.queue.waiting.lock();
+        waiting.wakers.entry(self.number).or_insert_with(|| self.waker.clone());
+    }
+    /// Leaves without an answer: a wake that came to us meanwhile goes to the next.
+    fn give_up(self) {
+        let was_woken = self.queue.waiting.lock().wakers.remove(&self.number).is_none();
+        if was_woken {
+            self.queue.wake_one();
+        }
+    }
+}
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.queue.waiting.lock().wakers.remove(&self.number);
+    }
+}
+
+/// How a sleeping lock is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Shared,
+    Exclusive,
+}
+
+/// Who may enter: the fair half of both sleeping locks.
+struct Turnstile {
+    clock: Arc<dyn Clock>,
+    state: ShortLock<Holders>,
+}
+
+#[derive(Default)]
+struct Holders {
+    readers: u32,
+    writer: bool,
+    waiting: VecDeque<(Hold, Waker)>,
+    /// How many ever waited, and how many of them were let in: the n-th waiter is in when `granted >= n`.
+    queued: u64,
+    granted: u64,
+}
+
+impl Holders {
+    fn admits(&self, hold: Hold) -> bool {
+        match hold {
+            Hold::Shared => !self.writer,
+            Hold::Exclusive => !self.writer && self.readers == 0,
+        }
+    }
+    fn take(&mut self, hold: Hold) {
+        match hold {
+            Hold::Shared => self.readers += 1,
+            Hold::Exclusive => self.writer = true,
+        }
+    }
+    fn give_back(&mut self, hold: Hold) {
+        match hold {
+            Hold::Shared => self.readers -= 1,
+            Hold::Exclusive => self.writer = false,
+        }
+    }
+    /// Lets in those at the front that fit, and says whom to wake.
+    fn admit(&mut self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while self.waiting.front().is_some_and(|(hold, _)| self.admits(*hold)) {
+            if let Some((hold, waker)) = self.waiting.pop_front() {
+                self.take(hold);
+                self.granted += 1;
+                woken.push(waker);
+            }
+        }
+        woken
+    }
+}
+
+/// Leave to enter, given back when dropped.
+struct Permit<'a> {
+    turnstile: &'a Turnstile,
+    hold: Hold,
+}
+
+impl Turnstile {
+    fn new(clock: Arc<dyn Clock>) -> Turnstile {
+        Turnstile {
+            clock,
+            state: ShortLock::default(),
+        }
+    }
+
+    fn try_enter(&self, hold: Hold) -> Option<Permit<'_>> {
+        let mut state = self.state.lock();
+        if !state.waiting.is_empty() || !state.admits(hold) {
+            return None;
+        }
+        state.take(hold);
+        Some(Permit { turnstile: self, hold })
+    }
+
+    fn enter(&self, hold: Hold) -> Permit<'_> {
+        // Also when nobody is in the way: the mistake should show in every run, not only in the unlucky one.
+        assert_no_short_lock();
+        self.try_enter(hold).unwrap_or_else(|| self.wait(hold))
+    }
+
+    #[cold]
+    fn wait(&self, hold: Hold) -> Permit<'_> {
+        if let Some(number) = self.queue(hold) {
+            // A clock whose park panics has ended for all its threads: nobody is left to mind that this place stays taken.
+            while self.state.lock().granted < number {
+                self.clock.park(None);
+            }
+        }
+        Permit { turnstile: self, hold }
+    }
+
+    /// This thread's number among those that waited; `None` when the lock became free just now and is taken.
+    fn queue(&self, hold: Hold) -> Option<u64> {
+        let waker = self.clock.waker();
+        let mut state = self.state.lock();
+        if state.waiting.is_empty() && state.admits(hold) {
+            state.take(hold);
+            return None;
+        }
+        state.waiting.push_back((hold, waker));
+        state.queued += 1;
+        Some(state.queued)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut state = self.turnstile.state.lock();
+        state.give_back(self.hold);
+        let woken = state.admit();
+        drop(state);
+        woken.iter().for_each(Waker::wake);
     }
 }
 
 /// A sleeping lock around a value: fair, may be held across I/O.
 pub struct SleepLock<T> {
-    _value: std::sync::Mutex<T>,
+    turnstile: Turnstile,
+    value: Mutex<T>,
 }
 /// Holds a sleeping lock.
-pub struct SleepGuard<'a, T>(std::sync::MutexGuard<'a, T>);
+pub struct SleepGuard<'a, T> {
+    // Dropped in this order: the next holder must find the inner lock free.
+    value: MutexGuard<'a, T>,
+    _permit: Permit<'a>,
+}
 
 impl<T> SleepLock<T> {
     /// A free lock.
-    pub fn new(_clock: Arc<dyn Clock>, _value: T) -> SleepLock<T> {
-        todo!()
+    pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepLock<T> {
+        SleepLock {
+            turnstile: Turnstile::new(clock),
+            value: Mutex::new(value),
+        }
     }
     /// Waits for it and takes it.
     pub fn lock(&self) -> SleepGuard<'_, T> {
-        todo!()
+        self.guard(self.turnstile.enter(Hold::Exclusive))
+    }
+    /// Takes it if nobody holds it or waits for it.
+    pub fn try_lock(&self) -> Option<SleepGuard<'_, T>> {
+        self.turnstile
+            .try_enter(Hold::Exclusive)
+            .map(|permit| self.guard(permit))
+    }
+    /// The value, when nobody else can hold it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+    fn guard<'a>(&'a self, permit: Permit<'a>) -> SleepGuard<'a, T> {
+        let value = self.value.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        SleepGuard { value, _permit: permit }
     }
 }
-impl<T> std::ops::Deref for SleepGuard<'_, T> {
+impl<T> Deref for SleepGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.0
+        &self.value
     }
 }
-impl<T> std::ops::DerefMut for SleepGuard<'_, T> {
+impl<T> DerefMut for SleepGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
+        &mut self.value
     }
 }
 
-/// A sleeping lock with many readers or one writer; a waiting writer stops new readers.
+/// A sleeping lock with many readers or one writer; a waiting writer stops new readers. (So a thread that holds it shared
+/// must not ask for it again: a writer may have come between.)
 pub struct SleepRwLock<T> {
-    _value: std::sync::RwLock<T>,
+    turnstile: Turnstile,
+    value: RwLock<T>,
 }
 /// Shared hold.
-pub struct SleepReadGuard<'a, T>(std::sync::RwLockReadGuard<'a, T>);
+pub struct SleepReadGuard<'a, T> {
+    value: RwLockReadGuard<'a, T>,
+    _permit: Permit<'a>,
+}
 /// Exclusive hold.
-pub struct SleepWriteGuard<'a, T>(std::sync::RwLockWriteGuard<'a, T>);
+pub struct SleepWriteGuard<'a, T> {
+    value: RwLockWriteGuard<'a, T>,
+    _permit: Permit<'a>,
+}
 
 impl<T> SleepRwLock<T> {
     /// A free lock.
-    pub fn new(_clock: Arc<dyn Clock>, _value: T) -> SleepRwLock<T> {
-        todo!()
+    pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepRwLock<T> {
+        SleepRwLock {
+            turnstile: Turnstile::new(clock),
+            value: RwLock::new(value),
+        }
     }
     /// Waits for and takes a shared hold.
     pub fn read(&self) -> SleepReadGuard<'_, T> {
-        todo!()
+        self.shared(self.turnstile.enter(Hold::Shared))
     }
     /// Waits for and takes the exclusive hold.
     pub fn write(&self) -> SleepWriteGuard<'_, T> {
-        todo!()
+        self.exclusive(self.turnstile.enter(Hold::Exclusive))
+    }
+    /// Takes a shared hold if no writer holds it and nobody waits.
+    pub fn try_read(&self) -> Option<SleepReadGuard<'_, T>> {
+        self.turnstile.try_enter(Hold::Shared).map(|permit| self.shared(permit))
+    }
+    /// Takes the exclusive hold if nobody holds it or waits.
+    pub fn try_write(&self) -> Option<SleepWriteGuard<'_, T>> {
+        self.turnstile
+            .try_enter(Hold::Exclusive)
+            .map(|permit| self.exclusive(permit))
+    }
+    /// The value, when nobody else can hold it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+    fn shared<'a>(&'a self, permit: Permit<'a>) -> SleepReadGuard<'a, T> {
+        let value = self.value.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        SleepReadGuard { value, _permit: permit }
+    }
+    fn exclusive<'a>(&'a self, permit: Permit<'a>) -> SleepWriteGuard<'a, T> {
+        let value = self.value.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        SleepWriteGuard { value, _permit: permit }
     }
 }
-impl<T> std::ops::Deref for SleepReadGuard<'_, T> {
+impl<T> Deref for SleepReadGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.0
+        &self.value
     }
 }
-impl<T> std::ops::Deref for SleepWriteGuard<'_, T> {
+impl<T> Deref for SleepWriteGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.0
+        &self.value
     }
 }
-impl<T> std::ops::DerefMut for SleepWriteGuard<'_, T> {
+impl<T> DerefMut for SleepWriteGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
+        &mut self.value
     }
 }

@@ -1,36 +1,243 @@
 //! A device in memory, sparse: what was never written reads as zeros and takes no room.
+//!
+//! *Invariants*: a chunk that is absent is all zeros. Chunks are shared between snapshots, and copied before they are changed.
+//!
+//! *Locking*: one short lock a shard of the chunks; at most one is held at a time, except by `snapshot`, which takes all of
+//! them in rising order. Requests at the same time that meet in one chunk are whole; across chunks they may be mixed.
 use crate::clock::Clock;
-use crate::device::{BlockDevice, DeviceInfo, Request};
+use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
+use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
+use crate::error::DeviceError;
+use crate::lock::{ShortLock, assert_no_short_lock};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
+
+const CHUNK_BYTES: usize = 64 * 1024;
+const SHARDS: usize = 16;
+const NAME: &str = "memory";
+
+/// Some of the chunks, by their number on the device.
+type Shard = FxHashMap<u64, Arc<Vec<u8>>>;
 
 /// A sparse device in memory.
 pub struct MemoryDevice {
-    _clock: Arc<dyn Clock>,
+    clock: Arc<dyn Clock>,
+    bytes: u64,
+    /// Chunk `n` is in shard `n % SHARDS`.
+    shards: [ShortLock<Shard>; SHARDS],
+}
+
+/// The part of a request that lies in one chunk.
+struct Part {
+    chunk: u64,
+    in_chunk: Range<usize>,
+    in_request: Range<usize>,
 }
 
 impl MemoryDevice {
     /// All zeros, of that size (up to 2^60 bytes).
-    pub fn new(clock: Arc<dyn Clock>, _bytes: u64) -> MemoryDevice {
-        MemoryDevice { _clock: clock }
+    pub fn new(clock: Arc<dyn Clock>, bytes: u64) -> MemoryDevice {
+        MemoryDevice {
+            clock,
+            bytes,
+            shards: Default::default(),
+        }
     }
+
     /// Holding these bytes.
-    pub fn from_bytes(_clock: Arc<dyn Clock>, _bytes: &[u8]) -> MemoryDevice {
-        todo!()
+    pub fn from_bytes(clock: Arc<dyn Clock>, bytes: &[u8]) -> MemoryDevice {
+        let device = MemoryDevice::new(clock, bytes.len() as u64);
+        device.store(0, bytes);
+        device
     }
-    /// Writes what it holds to a file, sparse.
-    pub fn save(&self, _path: &std::path::Path) -> std::io::Result<()> {
-        todo!()
+
+    /// An independent device that holds what this one holds now. Quick: chunks are copied when one of the two changes them.
+    pub fn snapshot(&self) -> MemoryDevice {
+        let held: Vec<_> = self.shards.iter().map(ShortLock::lock).collect();
+        let mut shards: [ShortLock<Shard>; SHARDS] = Default::default();
+        for (copy, shard) in shards.iter_mut().zip(&held) {
+            *copy.get_mut() = (**shard).clone();
+        }
+        MemoryDevice {
+            clock: Arc::clone(&self.clock),
+            bytes: self.bytes,
+            shards,
+        }
+    }
+
+    /// Writes what it holds to a file, sparse. A file that exists is replaced.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        let failed = |offset| {
+            move |source| DeviceError {
+                device: path.display().to_string(),
+                operation: Operation::Write,
+                offset,
+                source,
+            }
+        };
+        let file = File::create(path).map_err(failed(0))?;
+        file.set_len(self.bytes).map_err(failed(0))?;
+        for (number, chunk) in self.chunks() {
+            let offset = number * CHUNK_BYTES as u64;
+            let length = (self.bytes - offset).min(CHUNK_BYTES as u64) as usize;
+            if !is_zero(&chunk[..length]) {
+                file.write_all_at(&chunk[..length], offset).map_err(failed(offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes of memory its contents take.
+    pub fn resident_bytes(&self) -> u64 {
+        let chunks: usize = self.shards.iter().map(|shard| shard.lock().len()).sum();
+        chunks as u64 * CHUNK_BYTES as u64
+    }
+
+    /// All chunks in rising order.
+    fn chunks(&self) -> Vec<(u64, Arc<Vec<u8>>)> {
+        let mut chunks = Vec::new();
+        for shard in &self.shards {
+            chunks.extend(shard.lock().iter().map(|(number, chunk)| (*number, Arc::clone(chunk))));
+        }
+        chunks.sort_unstable_by_key(|(number, _)| *number);
+        chunks
+    }
+
+    fn shard(&self, chunk: u64) -> &ShortLock<Shard> {
+        &self.shards[(chunk % SHARDS as u64) as usize]
+    }
+
+    /// The range was checked.
+    fn load(&self, offset: u64, bytes: &mut [u8]) {
+        for part in parts(offset, bytes.len()) {
+            let target = &mut bytes[part.in_request];
+            match self.shard(part.chunk).lock().get(&part.chunk) {
+                Some(chunk) => target.copy_from_slice(&chunk[part.in_chunk]),
+                None => target.fill(0),
+            }
+        }
+    }
+
+    /// The range was checked.
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        for part in parts(offset, bytes.len()) {
+            let source = &bytes[part.in_request];
+            let mut shard = self.shard(part.chunk).lock();
+            if let Some(chunk) = shard.get_mut(&part.chunk) {
+                Arc::make_mut(chunk)[part.in_chunk].copy_from_slice(source);
+            } else if !is_zero(source) {
+                let mut chunk = vec![0; CHUNK_BYTES];
+                chunk[part.in_chunk].copy_from_slice(source);
+                shard.insert(part.chunk, Arc::new(chunk));
+            }
+        }
+    }
+
+    fn perform(&self, operation: Operation, offset: u64, segments: &mut [Segment]) -> io::Result<()> {
+        self.check(operation, offset, segments_bytes(segments))?;
+        let mut position = offset;
+        for segment in segments {
+            match (operation, &mut *segment) {
+                (Operation::Flush, _) | (_, Segment::Phantom(_)) => {}
+                (Operation::Read, Segment::Owned(bytes)) => self.load(position, bytes),
+                (Operation::Read, Segment::Shared(_)) => {
+                    return Err(self.error(operation, position, read_into_shared()));
+                }
+                (Operation::Write, Segment::Owned(bytes)) => self.store(position, bytes),
+                (Operation::Write, Segment::Shared(bytes)) => self.store(position, bytes),
+            }
+            position += segment.bytes() as u64;
+        }
+        Ok(())
+    }
+
+    fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
+        check_range(self.bytes, operation, offset, bytes).map_err(|source| self.error(operation, offset, source))
+    }
+
+    fn error(&self, operation: Operation, offset: u64, source: io::Error) -> io::Error {
+        DeviceError {
+            device: NAME.to_owned(),
+            operation,
+            offset,
+            source,
+        }
+        .into()
     }
 }
 
+/// The blocking methods never wait, but mind the short locks as those of every device: a caller that is tested in memory has to
+/// be right on a disk.
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> DeviceInfo {
-        todo!()
+        DeviceInfo {
+            name: NAME.to_owned(),
+            bytes: self.bytes,
+            sector_bytes: 512,
+            read_only: false,
+        }
     }
     fn clock(&self) -> &Arc<dyn Clock> {
-        &self._clock
+        &self.clock
     }
-    fn submit(&self, _request: Request) {
-        todo!()
+    /// Done at once, on this thread: memory never blocks.
+    fn submit(&self, mut request: Request) {
+        let result = self.perform(request.operation, request.offset, &mut request.segments);
+        request.complete(result);
     }
+    fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {
+        assert_no_short_lock();
+        let result = self.perform(operation, offset, &mut segments);
+        Completed { segments, result }
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        assert_no_short_lock();
+        self.check(Operation::Read, offset, bytes.len() as u64)?;
+        self.load(offset, bytes);
+        Ok(())
+    }
+    fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
+        assert_no_short_lock();
+        self.check(Operation::Write, offset, pieces_bytes(pieces))?;
+        let mut position = offset;
+        for piece in pieces {
+            self.store(position, piece);
+            position += piece.len() as u64;
+        }
+        Ok(())
+    }
+    fn flush(&self) -> io::Result<()> {
+        assert_no_short_lock();
+        Ok(())
+    }
+}
+
+/// Cuts a range of the device where chunks end.
+fn parts(offset: u64, length: usize) -> impl Iterator<Item = Part> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let left = length - done;
+        let position = offset + done as u64;
+        let start = (position % CHUNK_BYTES as u64) as usize;
+        let bytes = left.min(CHUNK_BYTES - start);
+        let part = Part {
+            chunk: position / CHUNK_BYTES as u64,
+            in_chunk: start..start + bytes,
+            in_request: done..done + bytes,
+        };
+        done += bytes;
+        (left > 0).then_some(part)
+    })
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    // In pieces, so that the compiler compares many bytes at once and bytes that are not zero are found early.
+    bytes
+        .chunks(256)
+        .all(|piece| piece.iter().fold(0, |any, byte| any | byte) == 0)
 }

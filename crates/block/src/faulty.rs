@@ -1,0 +1,136 @@
+//! A device that fails when it is told to. For tests.
+//!
+//! The model: a failed request does nothing at all, neither stores a part nor fills memory; all others reach the device
+//! behind it. Requests are counted as they arrive, from 1.
+//!
+//! *Locking*: the plan is under one short lock, not held while the device works.
+use crate::clock::Clock;
+use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
+use crate::device::{pieces_bytes, segments_bytes};
+use crate::error::DeviceError;
+use crate::lock::ShortLock;
+use rustix::io::Errno;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// When to fail.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The n-th write fails (EIO).
+    NthWrite(u64),
+    /// All writes after the n-th fail (EIO).
+    WritesAfter(u64),
+    /// Reads that touch these bytes fail (EIO).
+    ReadsIn(Range<u64>),
+    /// Writes fail when all of them together would pass so many bytes (ENOSPC).
+    FullAfter(u64),
+    /// Flushes fail (EIO).
+    Flushes,
+}
+
+/// Fails chosen requests, and hands on the others.
+pub struct Faulty<D> {
+    device: D,
+    plan: ShortLock<Plan>,
+}
+
+#[derive(Default)]
+struct Plan {
+    faults: Vec<Fault>,
+    writes: u64,
+    bytes_written: u64,
+}
+
+impl<D: BlockDevice> Faulty<D> {
+    /// Fails nothing yet.
+    pub fn new(device: D) -> Faulty<D> {
+        Faulty {
+            device,
+            plan: ShortLock::default(),
+        }
+    }
+    /// The device behind it.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+    /// Fails this too. Writes made before are counted.
+    pub fn add(&self, fault: Fault) {
+        self.plan.lock().faults.push(fault);
+    }
+    /// Fails nothing any more, and counts from the beginning.
+    pub fn repair(&self) {
+        *self.plan.lock() = Plan::default();
+    }
+
+    fn admit(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
+        let failed = self.plan.lock().meet(operation, offset, bytes);
+        let Some(errno) = failed else { return Ok(()) };
+        Err(DeviceError {
+            device: self.device.info().name,
+            operation,
+            offset,
+            source: errno.into(),
+        }
+        .into())
+    }
+}
+
+impl Plan {
+    /// Counts a request, and says how it fails.
+    fn meet(&mut self, operation: Operation, offset: u64, bytes: u64) -> Option<Errno> {
+        if operation == Operation::Write {
+            self.writes += 1;
+        }
+        let end = offset.saturating_add(bytes);
+        let written = self.bytes_written.saturating_add(bytes);
+        let failed = self.faults.iter().find_map(|fault| match (operation, fault) {
+            (Operation::Write, Fault::NthWrite(number)) => (self.writes == *number).then_some(Errno::IO),
+            (Operation::Write, Fault::WritesAfter(number)) => (self.writes > *number).then_some(Errno::IO),
+            (Operation::Write, Fault::FullAfter(limit)) => (written > *limit).then_some(Errno::NOSPC),
+            (Operation::Read, Fault::ReadsIn(bad)) => (offset < bad.end && bad.start < end).then_some(Errno::IO),
+            (Operation::Flush, Fault::Flushes) => Some(Errno::IO),
+            _ => None,
+        });
+        if operation == Operation::Write && failed.is_none() {
+            self.bytes_written = written;
+        }
+        failed
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Faulty<D> {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+    fn submit(&self, request: Request) {
+        match self.admit(request.operation, request.offset, request.bytes()) {
+            Ok(()) => self.device.submit(request),
+            Err(error) => request.complete(Err(error)),
+        }
+    }
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        match self.admit(operation, offset, segments_bytes(&segments)) {
+            Ok(()) => self.device.transfer(operation, offset, segments),
+            Err(error) => Completed {
+                segments,
+                result: Err(error),
+            },
+        }
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.admit(Operation::Read, offset, bytes.len() as u64)?;
+        self.device.read(offset, bytes)
+    }
+    fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
+        self.admit(Operation::Write, offset, pieces_bytes(pieces))?;
+        self.device.write_vectored(offset, pieces)
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.admit(Operation::Flush, 0, 0)?;
+        self.device.flush()
+    }
+}
