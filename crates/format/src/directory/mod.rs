@@ -1,0 +1,235 @@
+//! Directory blocks on plain bytes: entries, and the nodes of the hash index.
+//!
+//! A leaf block is a chain of entries that covers the block exactly; with metadata_csum its last 12 bytes are a tail
+//! that looks like an unused entry. Record lengths of 65,536 are stored specially in 64 KiB blocks.
+//!
+//! ```text
+//! leaf   | ino | length | name length | type | name ... | ino | length | ... | tail: 0 | 12 | 0 | 0xde | checksum |
+//! root   | "." length 12 | ".." length to the end | info | limit, count, block | hash, block | ... | 0, checksum |
+//! node   | unused entry over the whole block             | limit, count, block | hash, block | ... | 0, checksum |
+//! ```
+//!
+//! `leaf` has the entries, `index` the roots and nodes; the checksums of both are here.
+mod index;
+mod leaf;
+
+pub use index::{IndexPlace, IndexView, RootInfo};
+pub use leaf::Entries;
+
+use crate::checksum::crc32c;
+use crate::inode::FileType;
+use crate::{Fault, FileBlock, Ino};
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Longest name, in bytes.
+pub const NAME_MAX: usize = 255;
+
+/// What all blocks of directories on one volume have in common.
+///
+/// Every method that takes a block takes all of it, `block_size` bytes. Those that give no [`Fault`] panic on fewer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Style {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Entries hold a type byte (filetype).
+    pub typed: bool,
+    /// Blocks end with a checksum tail (metadata_csum).
+    pub checksummed: bool,
+}
+
+/// One entry, borrowed from its block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry<'a> {
+    /// Byte offset in the block.
+    pub offset: usize,
+    /// 0 marks an unused one.
+    pub ino: Ino,
+    /// `None` where the volume keeps no types or the code is unknown.
+    pub file_type: Option<FileType>,
+    /// 1..=255 bytes.
+    pub name: &'a [u8],
+}
+
+/// The first bytes of an entry; its name follows.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawEntry {
+    ino: U32,
+    length: U16,
+    name_length: u8,
+    code: u8,
+}
+
+/// Bytes of a [`RawEntry`].
+const HEADER: usize = 8;
+/// The shortest record: an entry whose name has 1 to 4 bytes.
+const RECORD_MIN: usize = 12;
+/// Bytes of a leaf's checksum tail.
+const TAIL: usize = 12;
+
+/// The last bytes of a leaf with a checksum: an unused entry to those who do not know it.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawTail {
+    entry: RawEntry,
+    checksum: U32,
+}
+
+/// The type byte of a tail.
+const TAIL_CODE: u8 = 0xde;
+
+impl RawTail {
+    fn new(checksum: u32) -> RawTail {
+        let entry = RawEntry {
+            ino: U32::ZERO,
+            length: U16::new(12),
+            name_length: 0,
+            code: TAIL_CODE,
+        };
+        RawTail {
+            entry,
+            checksum: U32::new(checksum),
+        }
+    }
+
+    /// Whether this is a tail at all.
+    fn is_tail(&self) -> bool {
+        self.entry.as_bytes() == RawTail::new(0).entry.as_bytes()
+    }
+}
+
+/// What a block is, as far as its checksum is concerned.
+enum Kind {
+    Leaf,
+    Index(IndexPlace),
+}
+
+fn field(structure: &'static str, field: &'static str, value: u64, reason: &'static str) -> Fault {
+    Fault::Field {
+        structure,
+        field,
+        value,
+        reason,
+    }
+}
+
+impl Style {
+    /// Stores the checksum of a leaf or index block (it tells which by its content), when checksummed. Block 0 of an
+    /// indexed directory is its root.
+    pub fn seal(&self, bytes: &mut [u8], block: FileBlock, indexed: bool, inode_seed: u32) {
+        if !self.checksummed {
+            return;
+        }
+        match self.kind(bytes, block, indexed) {
+            Kind::Leaf => self.seal_leaf(bytes, inode_seed),
+            Kind::Index(place) => self.seal_index(bytes, place, inode_seed),
+        }
+    }
+
+    /// Verifies what `seal` stores.
+    pub fn verify(&self, bytes: &[u8], block: FileBlock, indexed: bool, inode_seed: u32) -> Result<(), Fault> {
+        if !self.checksummed {
+            return Ok(());
+        }
+        match self.kind(bytes, block, indexed) {
+            Kind::Leaf => self.verify_leaf(bytes, inode_seed),
+            Kind::Index(place) => self.verify_index(bytes, place, inode_seed),
+        }
+    }
+
+    /// Only an index node is one unused entry from end to end: a leaf ends before its tail.
+    fn kind(&self, bytes: &[u8], block: FileBlock, indexed: bool) -> Kind {
+        if !indexed {
+            return Kind::Leaf;
+        }
+        if block == FileBlock(0) {
+            return Kind::Index(IndexPlace::Root);
+        }
+        match RawEntry::read_from_prefix(bytes) {
+            Ok((entry, _)) if self.is_cover(&entry) => Kind::Index(IndexPlace::Node),
+            _ => Kind::Leaf,
+        }
+    }
+
+    /// Whether an entry at the start of a block is unused and as long as the block.
+    fn is_cover(&self, entry: &RawEntry) -> bool {
+        entry.ino == U32::ZERO && self.decode_length(entry.length) == self.block_bytes()
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.block_size as usize
+    }
+
+    /// A record length from its stored form. Blocks of 64 KiB hold one that 16 bits do not; 65,536 is stored as 0xffff
+    /// or 0, and the low two bits, else always 0, stand for lengths above (none is valid in a block of this size).
+    fn decode_length(&self, stored: U16) -> usize {
+        let stored = usize::from(stored.get());
+        match stored {
+            _ if self.block_size < 0x1_0000 => stored,
+            0 | 0xffff => 0x1_0000,
+            _ => (stored & 0xfffc) | ((stored & 3) << 16),
+        }
+    }
+
+    fn encode_length(&self, length: usize) -> U16 {
+        debug_assert!(
+            length <= self.block_bytes() && length.is_multiple_of(4),
+            "a record of {length} bytes"
+        );
+        U16::new(u16::try_from(length).unwrap_or(0xffff))
+    }
+}
+
+impl Style {
+    fn seal_leaf(&self, bytes: &mut [u8], inode_seed: u32) {
+        let (entries, tail) = bytes.split_at_mut(self.leaf_capacity());
+        tail.copy_from_slice(RawTail::new(crc32c(inode_seed, entries)).as_bytes());
+    }
+
+    fn verify_leaf(&self, bytes: &[u8], inode_seed: u32) -> Result<(), Fault> {
+        let structure = "directory block";
+        let Ok((entries, tail)) = RawTail::ref_from_suffix(bytes) else {
+            return Err(field(
+                structure,
+                "block size",
+                bytes.len() as u64,
+                "too small for a checksum",
+            ));
+        };
+        let (stored, computed) = (tail.checksum.get(), crc32c(inode_seed, entries));
+        if stored != computed || !tail.is_tail() {
+            return Err(Fault::Checksum {
+                structure,
+                stored,
+                computed,
+            });
+        }
+        Ok(())
+    }
+
+    fn seal_index(&self, bytes: &mut [u8], place: IndexPlace, inode_seed: u32) {
+        let sum = index::checksum(bytes, place, inode_seed);
+        debug_assert!(sum.is_ok(), "an index block is checked before it is changed: {sum:?}");
+        let Ok(sum) = sum else { return };
+        if let Some(stored) = bytes.get_mut(sum.offset..).and_then(|rest| rest.first_chunk_mut()) {
+            *stored = sum.computed.to_le_bytes();
+        }
+    }
+
+    fn verify_index(&self, bytes: &[u8], place: IndexPlace, inode_seed: u32) -> Result<(), Fault> {
+        let sum = index::checksum(bytes, place, inode_seed)?;
+        if sum.stored != sum.computed {
+            let structure = place.structure();
+            return Err(Fault::Checksum {
+                structure,
+                stored: sum.stored,
+                computed: sum.computed,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
