@@ -3,8 +3,20 @@
 //!
 //! Names are full names as in `getxattr` ("user.x", "security.capability", "system.posix_acl_access"); values are as
 //! `getxattr` gives them: access lists are converted (see `acl`).
-use crate::superblock::Superblock;
+//!
+//! ```text
+//! tail   | magic | entry | entry | ... | 0 |      ... | value | value |   value offsets from the first entry
+//! block  | header, 32 bytes | entry | ... | 0 |   ... | value | value |   value offsets from the block's start
+//! entry  | name length | prefix | value offset | value's inode | value size | hash | name ... | to a multiple of 4
+//! ```
+//!
+//! Values grow down from the end, each padded with zeros to a multiple of 4; four zero bytes end the entries.
+use crate::acl;
+use crate::checksum::crc32c;
+use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault};
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// A name and its value, as getxattr gives them.
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
@@ -20,7 +32,7 @@ pub struct Attribute {
 pub enum AttributeError {
     /// A name without a known prefix: EOPNOTSUPP.
     UnknownPrefix,
-    /// A name too long, or empty after its prefix: ERANGE/EINVAL.
+    /// A name too long, empty after its prefix, or in the list twice: ERANGE/EINVAL.
     BadName,
     /// They do not fit in inode and block together: ENOSPC.
     NoRoom,
@@ -28,22 +40,242 @@ pub enum AttributeError {
     BadAccessList,
 }
 
+const MAGIC: u32 = 0xea02_0000;
+/// Bytes that end a list of entries.
+const END: usize = 4;
+/// Bytes of a block's header.
+const HEADER: usize = 32;
+/// Bytes of an entry before its name.
+const ENTRY: usize = 16;
+/// Longest full name that a system call can give.
+const NAME_MAX: usize = 255;
+
+/// A prefix that is stored as a number. A whole name has nothing behind it.
+struct Prefix {
+    code: u8,
+    text: &'static [u8],
+    is_whole: bool,
+}
+
+const ACCESS: u8 = 2;
+const DEFAULT: u8 = 3;
+const SYSTEM: u8 = 7;
+
+/// Whole names before the prefix that they begin with.
+const PREFIXES: [Prefix; 7] = [
+    Prefix {
+        code: 1,
+        text: b"user.",
+        is_whole: false,
+    },
+    Prefix {
+        code: ACCESS,
+        text: b"system.posix_acl_access",
+        is_whole: true,
+    },
+    Prefix {
+        code: DEFAULT,
+        text: b"system.posix_acl_default",
+        is_whole: true,
+    },
+    Prefix {
+        code: 4,
+        text: b"trusted.",
+        is_whole: false,
+    },
+    Prefix {
+        code: 6,
+        text: b"security.",
+        is_whole: false,
+    },
+    Prefix {
+        code: 8,
+        text: b"system.richacl",
+        is_whole: true,
+    },
+    Prefix {
+        code: SYSTEM,
+        text: b"system.",
+        is_whole: false,
+    },
+];
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawHeader {
+    magic: U32,
+    reference_count: U32,
+    blocks: U32,
+    hash: U32,
+    checksum: U32,
+    reserved: [U32; 3],
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawEntry {
+    name_length: u8,
+    prefix: u8,
+    value_offset: U16,
+    value_inode: U32,
+    value_size: U32,
+    hash: U32,
+}
+
+fn fault(field: &'static str, value: u64, reason: &'static str) -> Fault {
+    Fault::Field {
+        structure: "extended attribute",
+        field,
+        value,
+        reason,
+    }
+}
+
 /// The attributes in an inode's tail; empty when it has no magic. Order as stored.
-pub fn parse_tail(_tail: &[u8]) -> Result<Vec<Attribute>, Fault> {
-    todo!()
+pub fn parse_tail(tail: &[u8]) -> Result<Vec<Attribute>, Fault> {
+    match tail.split_first_chunk() {
+        Some((magic, rest)) if u32::from_le_bytes(*magic) == MAGIC => parse_entries(rest, 0),
+        _ => Ok(Vec::new()),
+    }
 }
+
 /// The attributes in a block. The checksum is verified (metadata_csum), and the header (magic, one block).
-pub fn parse_block(_bytes: &[u8], _block: BlockNo, _superblock: &Superblock) -> Result<Vec<Attribute>, Fault> {
-    todo!()
+pub fn parse_block(bytes: &[u8], block: BlockNo, superblock: &Superblock) -> Result<Vec<Attribute>, Fault> {
+    let structure = "attribute block";
+    let Ok((header, _)) = RawHeader::ref_from_prefix(bytes) else {
+        return Err(fault("block size", bytes.len() as u64, "too small"));
+    };
+    if header.magic.get() != MAGIC {
+        return Err(Fault::Magic {
+            structure,
+            found: header.magic.get(),
+        });
+    }
+    if superblock.has(Feature::METADATA_CSUM) {
+        let (stored, computed) = (header.checksum.get(), checksum(bytes, block, superblock));
+        if stored != computed {
+            return Err(Fault::Checksum {
+                structure,
+                stored,
+                computed,
+            });
+        }
+    }
+    if header.blocks.get() != 1 {
+        let value = u64::from(header.blocks.get());
+        return Err(Fault::Field {
+            structure,
+            field: "number of blocks",
+            value,
+            reason: "not 1",
+        });
+    }
+    parse_entries(bytes, HEADER)
 }
+
+/// Reads the entries from `start` on; offsets of values count from the start of `region`.
+fn parse_entries(region: &[u8], start: usize) -> Result<Vec<Attribute>, Fault> {
+    let mut attributes = Vec::new();
+    let mut rest = region.get(start..).unwrap_or_default();
+    // What the values may take together. Values that overlap would let 64 KiB stand for gigabytes.
+    let mut room = rest.len();
+    loop {
+        match rest.first_chunk() {
+            Some(&[0, 0, 0, 0]) => return Ok(attributes),
+            None => return Err(fault("list", region.len() as u64, "bytes long and has no end")),
+            Some(_) => {}
+        }
+        let Ok((entry, after)) = RawEntry::ref_from_prefix(rest) else {
+            return Err(fault(
+                "entry",
+                region.len().saturating_sub(rest.len()) as u64,
+                "an offset too close to the end",
+            ));
+        };
+        let name_length = usize::from(entry.name_length);
+        let Some((suffix, next)) = after
+            .get(..name_length)
+            .zip(after.get(name_length.next_multiple_of(4)..))
+        else {
+            return Err(fault("name length", u64::from(entry.name_length), "beyond the end"));
+        };
+        let value = value_of(region, entry)?;
+        let size = padded(value.len()).saturating_add(entry_size(name_length));
+        room = match room.checked_sub(size) {
+            Some(room) => room,
+            None => {
+                return Err(fault(
+                    "value size",
+                    value.len() as u64,
+                    "more than the values before it leave",
+                ));
+            }
+        };
+        attributes.push(decode(entry.prefix, suffix, value)?);
+        rest = next;
+    }
+}
+
+fn value_of<'a>(region: &'a [u8], entry: &RawEntry) -> Result<&'a [u8], Fault> {
+    if entry.value_inode != U32::ZERO {
+        return Err(fault(
+            "value's inode",
+            u64::from(entry.value_inode.get()),
+            "not 0 (ea_inode is not supported)",
+        ));
+    }
+    let size = entry.value_size.get() as usize;
+    if size == 0 {
+        return Ok(&[]);
+    }
+    let value = region
+        .get(usize::from(entry.value_offset.get())..)
+        .and_then(|rest| rest.get(..size));
+    value.ok_or_else(|| fault("value size", size as u64, "beyond the end"))
+}
+
+/// From an entry on the disk to what getxattr gives.
+fn decode(code: u8, suffix: &[u8], value: &[u8]) -> Result<Attribute, Fault> {
+    let Some(prefix) = PREFIXES.iter().find(|prefix| prefix.code == code) else {
+        return Err(fault("name prefix", u64::from(code), "unknown"));
+    };
+    if suffix.is_empty() != prefix.is_whole {
+        return Err(fault("name length", suffix.len() as u64, "wrong for its prefix"));
+    }
+    if suffix.contains(&0) {
+        return Err(fault(
+            "name length",
+            suffix.len() as u64,
+            "that of a name with a zero byte",
+        ));
+    }
+    let name = [prefix.text, suffix].concat();
+    let value = match code {
+        ACCESS | DEFAULT => acl::from_disk(value).ok_or_else(|| {
+            fault(
+                "access list size",
+                value.len() as u64,
+                "that of one that is not well formed",
+            )
+        })?,
+        _ => value.to_vec(),
+    };
+    Ok(Attribute { name, value })
+}
+
 /// How many inodes share the block (header field).
-pub fn reference_count(_bytes: &[u8]) -> u32 {
-    todo!()
+pub fn reference_count(bytes: &[u8]) -> u32 {
+    RawHeader::ref_from_prefix(bytes).map_or(0, |(header, _)| header.reference_count.get())
 }
+
 /// Sets the count and the checksum.
-pub fn set_reference_count(_bytes: &mut [u8], _count: u32, _block: BlockNo, _superblock: &Superblock) {
-    todo!()
+pub fn set_reference_count(bytes: &mut [u8], count: u32, block: BlockNo, superblock: &Superblock) {
+    if let Ok((header, _)) = RawHeader::mut_from_prefix(bytes) {
+        header.reference_count = U32::new(count);
+    }
+    seal_block(bytes, block, superblock);
 }
+
 /// Most sharers that a block may have.
 pub const REFERENCE_MAX: u32 = 1024;
 
@@ -56,16 +288,238 @@ pub struct Placed {
     pub block: Option<Vec<u8>>,
 }
 
+/// One attribute as it will be stored. Ordered as the kernel sorts the entries of a block; no two have the same key.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Stored {
+    prefix: u8,
+    name_length: usize,
+    suffix: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Stored {
+    fn new(attribute: &Attribute) -> Result<Stored, AttributeError> {
+        let (prefix, suffix) = split_name(&attribute.name)?;
+        let value = match prefix.code {
+            ACCESS | DEFAULT => acl::to_disk(&attribute.value).ok_or(AttributeError::BadAccessList)?,
+            _ => attribute.value.clone(),
+        };
+        Ok(Stored {
+            prefix: prefix.code,
+            name_length: suffix.len(),
+            suffix: suffix.to_vec(),
+            value,
+        })
+    }
+
+    /// Bytes that entry and value take together.
+    fn size(&self) -> usize {
+        entry_size(self.name_length).saturating_add(padded(self.value.len()))
+    }
+
+    /// The hash of an entry in a block: over the name, and the value with its padding.
+    fn hash(&self) -> u32 {
+        let name = self
+            .suffix
+            .iter()
+            .fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
+        self.value.chunks(4).fold(name, |hash, chunk| {
+            let mut word = [0; 4];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            hash.rotate_left(16) ^ u32::from_le_bytes(word)
+        })
+    }
+}
+
+fn padded(size: usize) -> usize {
+    size.saturating_add(3) & !3
+}
+
+fn entry_size(name_length: usize) -> usize {
+    padded(name_length).saturating_add(ENTRY)
+}
+
 /// Lays out a whole list: as many as fit in the tail, the rest in the block. Deterministic: sorted as the kernel sorts
 /// block entries (prefix index, name length, name). Attributes already in the tail need not stay there.
-pub fn place(_attributes: &[Attribute], _tail_length: usize, _superblock: &Superblock) -> Result<Placed, AttributeError> {
-    todo!()
+///
+/// `NoRoom` means that no distribution over tail and block fits.
+pub fn place(attributes: &[Attribute], tail_length: usize, superblock: &Superblock) -> Result<Placed, AttributeError> {
+    let mut stored = attributes.iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
+    stored.sort();
+    let is_same = |pair: &[Stored]| matches!(pair, [a, b] if (a.prefix, &a.suffix) == (b.prefix, &b.suffix));
+    if stored.windows(2).any(is_same) {
+        return Err(AttributeError::BadName);
+    }
+    let block_length = superblock.block_size() as usize;
+    let tail_room = (tail_length & !3).saturating_sub(END).saturating_sub(END);
+    let block_room = block_length.saturating_sub(HEADER).saturating_sub(END);
+    let in_tail = distribute(&stored, tail_room, block_room).ok_or(AttributeError::NoRoom)?;
+    let (tail_part, block_part): (Vec<_>, Vec<_>) = stored.iter().zip(in_tail).partition(|(_, in_tail)| *in_tail);
+
+    let mut placed = Placed {
+        tail: vec![0; tail_length],
+        block: None,
+    };
+    if let (false, Some((magic, region))) = (tail_part.is_empty(), placed.tail.split_first_chunk_mut()) {
+        *magic = MAGIC.to_le_bytes();
+        write_entries(region, 0, tail_part.into_iter().map(|(stored, _)| (stored, 0)));
+    }
+    if !block_part.is_empty() {
+        let mut bytes = vec![0; block_length];
+        write_block(
+            &mut bytes,
+            &block_part.into_iter().map(|(stored, _)| stored).collect::<Vec<_>>(),
+        );
+        placed.block = Some(bytes);
+    }
+    Ok(placed)
 }
+
+/// Which attributes go in the tail: in order, whatever still fits there; or, when that leaves too much for the block,
+/// those that fill the tail best. `None` when even these leave too much.
+fn distribute(stored: &[Stored], tail_room: usize, block_room: usize) -> Option<Vec<bool>> {
+    let sizes: Vec<usize> = stored.iter().map(Stored::size).collect();
+    let total = sizes.iter().fold(0_usize, |sum, size| sum.saturating_add(*size));
+    if total > tail_room.saturating_add(block_room) {
+        return None;
+    }
+    let mut left = tail_room;
+    let first_fit: Vec<bool> = sizes
+        .iter()
+        .map(|size| left.checked_sub(*size).map(|rest| left = rest).is_some())
+        .collect();
+    let rest_of = |left: usize| total.saturating_sub(tail_room.saturating_sub(left));
+    if rest_of(left) <= block_room {
+        return Some(first_fit);
+    }
+    let (chosen, filled) = fullest(&sizes, tail_room);
+    (total.saturating_sub(filled) <= block_room).then_some(chosen)
+}
+
+/// The sizes (multiples of 4) whose sum comes nearest to `room` without passing it, and the sum.
+fn fullest(sizes: &[usize], room: usize) -> (Vec<bool>, usize) {
+    // Per sum, in units of 4 bytes: the first item that reached it. The rest of a sum was reached by earlier items.
+    let mut reached: Vec<Option<usize>> = vec![None; (room / 4).saturating_add(1)];
+    for (item, size) in sizes.iter().enumerate() {
+        let units = size / 4;
+        for sum in (units..reached.len()).rev() {
+            let before = sum.saturating_sub(units);
+            let is_new = reached.get(sum).is_some_and(Option::is_none);
+            let is_reachable = before == 0 || reached.get(before).is_some_and(Option::is_some);
+            if let (true, true, Some(slot)) = (is_new, is_reachable, reached.get_mut(sum)) {
+                *slot = Some(item);
+            }
+        }
+    }
+    let best = reached.iter().rposition(Option::is_some).unwrap_or(0);
+    let mut chosen = vec![false; sizes.len()];
+    let mut sum = best;
+    while let Some(item) = reached.get(sum).copied().flatten().filter(|_| sum > 0) {
+        if let (Some(mark), Some(size)) = (chosen.get_mut(item), sizes.get(item)) {
+            *mark = true;
+            sum = sum.saturating_sub(size / 4);
+        }
+    }
+    (chosen, best.saturating_mul(4))
+}
+
+/// Writes entries from `start` on, each with its hash, and their values from the end of `region` down. The caller has
+/// made sure that they fit.
+fn write_entries<'a>(region: &mut [u8], start: usize, entries: impl Iterator<Item = (&'a Stored, u32)>) {
+    let mut at = start;
+    // Values are aligned to the start of the region: a tail may end off the grid.
+    let mut value_end = region.len() & !3;
+    for (stored, hash) in entries {
+        let size = stored.value.len();
+        value_end = value_end.saturating_sub(padded(size));
+        let entry = RawEntry {
+            name_length: stored.name_length as u8,
+            prefix: stored.prefix,
+            value_offset: U16::new(if size == 0 { 0 } else { value_end as u16 }),
+            value_inode: U32::ZERO,
+            value_size: U32::new(size as u32),
+            hash: U32::new(hash),
+        };
+        write_at(region, at, entry.as_bytes());
+        write_at(region, at.saturating_add(ENTRY), &stored.suffix);
+        write_at(region, value_end, &stored.value);
+        at = at.saturating_add(entry_size(stored.name_length));
+    }
+}
+
+fn write_at(region: &mut [u8], at: usize, bytes: &[u8]) {
+    let place = region.get_mut(at..).and_then(|rest| rest.get_mut(..bytes.len()));
+    place.expect("the sizes were added up before").copy_from_slice(bytes);
+}
+
+fn write_block(bytes: &mut [u8], entries: &[&Stored]) {
+    let hashes: Vec<u32> = entries.iter().map(|stored| stored.hash()).collect();
+    // A block with an entry whose hash happens to be 0 is marked as one that is not to be shared.
+    let can_share = !hashes.contains(&0);
+    let hash = hashes.iter().fold(0_u32, |hash, entry| hash.rotate_left(16) ^ entry);
+    let header = RawHeader {
+        magic: U32::new(MAGIC),
+        reference_count: U32::new(1),
+        blocks: U32::new(1),
+        hash: U32::new(if can_share { hash } else { 0 }),
+        checksum: U32::ZERO,
+        reserved: [U32::ZERO; 3],
+    };
+    write_at(bytes, 0, header.as_bytes());
+    write_entries(bytes, HEADER, entries.iter().copied().zip(hashes));
+}
+
 /// Writes the block's checksum for its place.
-pub fn seal_block(_bytes: &mut [u8], _block: BlockNo, _superblock: &Superblock) {
-    todo!()
+pub fn seal_block(bytes: &mut [u8], block: BlockNo, superblock: &Superblock) {
+    let sum = if superblock.has(Feature::METADATA_CSUM) {
+        checksum(bytes, block, superblock)
+    } else {
+        0
+    };
+    if let Ok((header, _)) = RawHeader::mut_from_prefix(bytes) {
+        header.checksum = U32::new(sum);
+    }
 }
-/// Whether the name has a prefix that can be kept, and is not too long.
-pub fn check_name(_name: &[u8]) -> Result<(), AttributeError> {
-    todo!()
+
+/// Over the block's number and the block, with zero for the checksum.
+fn checksum(bytes: &[u8], block: BlockNo, superblock: &Superblock) -> u32 {
+    const FIELD: usize = std::mem::offset_of!(RawHeader, checksum);
+    let seed = crc32c(superblock.checksum_seed, &block.0.to_le_bytes());
+    let (before, rest) = bytes.split_at_checked(FIELD).unwrap_or((bytes, &[]));
+    let after = rest.get(4..).unwrap_or_default();
+    crc32c(crc32c(crc32c(seed, before), &[0; 4]), after)
+}
+
+/// Whether a system call may set the name: it has a prefix that can be kept, and is not too long. Names under "system."
+/// other than the access lists are refused, as the kernel refuses them; `place` keeps those that an image has already.
+pub fn check_name(name: &[u8]) -> Result<(), AttributeError> {
+    if name.len() > NAME_MAX {
+        return Err(AttributeError::BadName);
+    }
+    match split_name(name)?.0.code {
+        8 | SYSTEM => Err(AttributeError::UnknownPrefix),
+        _ => Ok(()),
+    }
+}
+
+/// The prefix of a name and what follows it.
+fn split_name(name: &[u8]) -> Result<(&'static Prefix, &[u8]), AttributeError> {
+    let whole = PREFIXES.iter().find(|prefix| prefix.is_whole && prefix.text == name);
+    let prefix = whole.or_else(|| {
+        PREFIXES
+            .iter()
+            .find(|prefix| !prefix.is_whole && name.starts_with(prefix.text))
+    });
+    let prefix = prefix.ok_or(AttributeError::UnknownPrefix)?;
+    let suffix = name.get(prefix.text.len()..).unwrap_or_default();
+    if prefix.code == SYSTEM && suffix == b"data" {
+        // The contents of an inline file: never an attribute.
+        return Err(AttributeError::UnknownPrefix);
+    }
+    let is_bad = !prefix.is_whole && suffix.is_empty();
+    if is_bad || suffix.len() > NAME_MAX || suffix.contains(&0) {
+        Err(AttributeError::BadName)
+    } else {
+        Ok((prefix, suffix))
+    }
 }
