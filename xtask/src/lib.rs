@@ -4,9 +4,13 @@
 //! none of the crates that it helps to judge: what it knows about an image it has from the kernel and from e2fsprogs.
 
 pub mod command;
+pub mod compare;
 pub mod licenses;
+pub mod listing;
+pub mod scratch;
 pub mod tidy;
 pub mod tools;
+pub mod walk;
 
 use std::path::{Path, PathBuf};
 
