@@ -23,6 +23,10 @@ impl Reservation<'_> {
         let _ = self.volume;
         self.blocks
     }
+    /// Promises more blocks to the same operation, or says `NoSpace`. (The mapping calls this when an estimate was short.)
+    pub(crate) fn grow(&mut self, _blocks: u64) -> Result<()> {
+        todo!()
+    }
     /// Moves `blocks` of it into the keeping of somebody else (delayed data), who gives them back with `Groups::release`.
     pub(crate) fn take(&mut self, _blocks: u64) {
         todo!()

@@ -1,0 +1,569 @@
+//! Extent trees over their nodes: look-up, insertion with splits, removal with merges.
+use super::{Grant, Piece, Wish, free_map_block, free_run, too_large};
+use crate::allocation::Purpose;
+use crate::cache::{Frame, Kind};
+use crate::error::{Error, Place, Result};
+use crate::inode::NodeState;
+use crate::journal::Handle;
+use crate::volume::Volume;
+use extant_format::extent::{self, Extent, Index, MAX_DEPTH, MAX_LENGTH, Node, State};
+use extant_format::{BlockNo, FileBlock, Run};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One node on the way to a leaf.
+struct Step {
+    /// `None` for the root, which lies in the inode.
+    frame: Option<Arc<Frame>>,
+    /// The entry taken (index nodes), or found (leaf); `None` when the block lies before the first.
+    at: Option<usize>,
+}
+
+/// The way from the root to the leaf that covers a file block, and the end of what that leaf may hold.
+struct Way {
+    steps: Vec<Step>,
+    /// First file block that belongs to the next leaf, where there is one.
+    next_leaf: Option<FileBlock>,
+}
+
+fn with_node<R>(
+    volume: &Volume,
+    node: &NodeState,
+    frame: Option<&Arc<Frame>>,
+    depth: Option<u16>,
+    look: impl FnOnce(Node<'_>) -> R,
+) -> Result<R> {
+    let blocks = volume.superblock.blocks_count;
+    match frame {
+        None => Node::parse(&node.inode.block, depth, blocks)
+            .map(look)
+            .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault)),
+        Some(frame) => {
+            let bytes = frame.bytes();
+            Node::parse(&bytes, depth, blocks)
+                .map(look)
+                .map_err(|fault| Error::corrupt(Place::InodeBlock(node.ino, frame.block()), fault))
+        }
+    }
+}
+
+fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
+    super::check_block(volume, node, child)?;
+    volume.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
+}
+
+fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
+    let depth = with_node(volume, node, None, None, |root| root.depth())?;
+    if depth > MAX_DEPTH {
+        let place = Place::Inode(node.ino);
+        return Err(Error::field(place, "extent tree", "depth", depth.into(), "more than five"));
+    }
+    Ok(depth)
+}
+
+fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
+    let mut way = Way { steps: Vec::with_capacity(2), next_leaf: None };
+    let mut frame: Option<Arc<Frame>> = None;
+    for level in (0..=depth(volume, node)?).rev() {
+        let (at, child, next) = with_node(volume, node, frame.as_ref(), Some(level), |here| {
+            let at = here.find(block);
+            if level == 0 {
+                return (at, None, None);
+            }
+            // A block before the first entry still belongs to the first child.
+            let taken = at.unwrap_or(0);
+            let child = (taken < here.len()).then(|| here.index(taken).child);
+            let next = (taken + 1 < here.len()).then(|| here.index(taken + 1).file_block);
+            (Some(taken), child, next)
+        })?;
+        way.next_leaf = next.or(way.next_leaf);
+        way.steps.push(Step { frame: frame.take(), at });
+        if level > 0 {
+            let empty = || Error::field(Place::Inode(node.ino), "extent tree", "entries of an index node", 0, "too few");
+            frame = Some(read_child(volume, node, child.ok_or_else(empty)?)?);
+        }
+    }
+    Ok(way)
+}
+
+impl Way {
+    fn leaf(&self) -> &Step {
+        &self.steps[self.steps.len() - 1]
+    }
+}
+
+/// The extent at or before a block, the first extent after it, and where the next leaf begins.
+fn neighbours(volume: &Volume, node: &NodeState, way: &Way) -> Result<(Option<Extent>, Option<Extent>)> {
+    let leaf = way.leaf();
+    with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| {
+        let next = leaf.at.map_or(0, |at| at + 1);
+        (leaf.at.map(|at| here.extent(at)), (next < here.len()).then(|| here.extent(next)))
+    })
+}
+
+pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
+    let way = walk(volume, node, block)?;
+    let (before, after) = neighbours(volume, node, &way)?;
+    if let Some(extent) = before {
+        let into = block.0 - extent.file_block.0;
+        if into < extent.length {
+            let start = BlockNo(extent.start.0 + u64::from(into));
+            return Ok(Piece::Run(Run { start, length: (extent.length - into).min(max) }, extent.state));
+        }
+    }
+    let next = after.map(|extent| extent.file_block).or(way.next_leaf);
+    let length = next.map_or(max, |next| next.0.saturating_sub(block.0).max(1));
+    Ok(Piece::Hole(length.min(max)))
+}
+
+pub(super) fn worst_case(volume: &Volume, node: &NodeState, want: u64) -> u64 {
+    let block_size = volume.block_size() as usize;
+    let root = with_node(volume, node, None, None, |root| (root.depth(), root.len()));
+    match root {
+        Ok((0, entries)) if entries as u64 + want <= 4 => 0,
+        Ok((depth, _)) => want / (extent::capacity(block_size) as u64 / 2).max(1) + u64::from(depth) + 2,
+        Err(_) => want,
+    }
+}
+
+pub(super) fn allocate(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, block: FileBlock, want: u32) -> Result<Run> {
+    let volume = grant.volume();
+    let way = walk(volume, node, block)?;
+    let (before, after) = neighbours(volume, node, &way)?;
+    let next = after.map(|extent| extent.file_block).or(way.next_leaf);
+    let free = next.map_or(want, |next| want.min(next.0.saturating_sub(block.0))).max(1);
+    let longest = if grant.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
+    let previous = before.map(|extent| {
+        let last = extent.length - 1;
+        (FileBlock(extent.file_block.0 + last), BlockNo(extent.start.0 + u64::from(last)))
+    });
+    let map_block = way.leaf().frame.as_ref().map(|frame| frame.block());
+    let want = free.min(longest);
+    let run = grant.take(node, Wish { purpose: grant.purpose, file_block: block, want, previous, map_block })?;
+    let extent = Extent { file_block: block, length: run.length, start: run.start, state: grant.state };
+    insert(grant, node, extent)?;
+    Ok(run)
+}
+
+/// Changes the bytes of a node.
+fn modify<R>(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    frame: Option<&Arc<Frame>>,
+    change: impl FnOnce(&mut [u8]) -> R,
+) -> R {
+    match frame {
+        None => change(&mut node.inode.block),
+        Some(frame) => handle.modify(frame, change),
+    }
+}
+
+fn joins(left: &Extent, right: &Extent) -> bool {
+    let longest = if left.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
+    left.state == right.state
+        && left.file_block.0.checked_add(left.length) == Some(right.file_block.0)
+        && left.start.0 + u64::from(left.length) == right.start.0
+        && left.length + right.length <= longest
+}
+
+/// Inserts an extent into a hole: joins it to its neighbours where it can, splits nodes where it must.
+fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -> Result<()> {
+    let volume = grant.volume();
+    // Each round inserts, or makes room on one level; growing adds one level more.
+    for _ in 0..=2 * usize::from(MAX_DEPTH) + 2 {
+        let way = walk(volume, node, extent.file_block)?;
+        if join(grant.handle, node, &way, extent)? {
+            return Ok(());
+        }
+        let leaf = way.leaf();
+        let at = leaf.at.map_or(0, |at| at + 1);
+        let full = with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| here.len() >= here.capacity())?;
+        if !full {
+            modify(grant.handle, node, leaf.frame.as_ref(), |bytes| extent::insert_extent(bytes, at, extent));
+            if at == 0 {
+                lower_keys(grant.handle, node, &way, extent.file_block)?;
+            }
+            return Ok(());
+        }
+        make_room(grant, node, &way, at, extent.file_block)?;
+    }
+    Err(too_large())
+}
+
+/// Lengthens a neighbour instead of inserting; false when there is none that fits.
+fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) -> Result<bool> {
+    let volume = handle.volume();
+    let (before, after) = neighbours(volume, node, way)?;
+    let leaf = way.leaf();
+    let next = leaf.at.map_or(0, |at| at + 1);
+    let frame = leaf.frame.as_ref();
+    if let (Some(left), Some(at)) = (before, leaf.at)
+        && joins(&left, &extent)
+    {
+        let joined = Extent { length: left.length + extent.length, ..left };
+        let both = after.filter(|right| joins(&joined, right));
+        let length = joined.length + both.map_or(0, |right| right.length);
+        modify(handle, node, frame, |bytes| {
+            extent::set_extent(bytes, at, Extent { length, ..joined });
+            if both.is_some() {
+                extent::remove(bytes, next);
+            }
+        });
+        return Ok(true);
+    }
+    if let Some(right) = after
+        && joins(&extent, &right)
+    {
+        let joined = Extent { length: extent.length + right.length, ..extent };
+        modify(handle, node, frame, |bytes| extent::set_extent(bytes, next, joined));
+        if next == 0 {
+            lower_keys(handle, node, way, extent.file_block)?;
+        }
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// The first entry of a leaf changed: the index entries that lead to it as first child have to say so.
+fn lower_keys(handle: &Handle<'_>, node: &mut NodeState, way: &Way, first: FileBlock) -> Result<()> {
+    set_keys(handle, node, &way.steps, first)
+}
+
+/// Sets the key of the entries that lead to a leaf, upwards, as long as each is the first of its node.
+fn set_keys(handle: &Handle<'_>, node: &mut NodeState, steps: &[Step], first: FileBlock) -> Result<()> {
+    let volume = handle.volume();
+    for (level, step) in (1u16..).zip(steps.iter().rev().skip(1)) {
+        let at = step.at.unwrap_or(0);
+        let entry = with_node(volume, node, step.frame.as_ref(), Some(level), |here| here.index(at))?;
+        if entry.file_block != first {
+            let entry = Index { file_block: first, ..entry };
+            modify(handle, node, step.frame.as_ref(), |bytes| extent::set_index(bytes, at, entry));
+        }
+        if at > 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Splits the lowest node whose parent has room, or makes the tree a level deeper.
+fn make_room(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, at: usize, first: FileBlock) -> Result<()> {
+    let volume = grant.volume();
+    let deepest = way.steps.len() - 1;
+    let mut split = deepest;
+    while split > 0 {
+        let level = (deepest - split + 1) as u16;
+        let parent = &way.steps[split - 1];
+        let room = with_node(volume, node, parent.frame.as_ref(), Some(level), |here| here.len() < here.capacity())?;
+        if room {
+            return split_node(grant, node, way, split, at, first);
+        }
+        split -= 1;
+    }
+    grow_deeper(grant, node, deepest as u16, first)
+}
+
+fn new_node(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, near: BlockNo, first: FileBlock) -> Result<Arc<Frame>> {
+    let wish =
+        Wish { purpose: Purpose::Map, file_block: first, want: 1, previous: Some((first, near)), map_block: Some(near) };
+    let run = grant.take(node, wish)?;
+    let kind = Kind::Extents { ino: node.ino, seed: node.seed };
+    Ok(grant.handle.create(run.start, kind, |bytes| extent::initialize(bytes, depth)))
+}
+
+/// The root's entries move to a block of their own, and the root leads to it.
+fn grow_deeper(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, first: FileBlock) -> Result<()> {
+    if depth >= MAX_DEPTH {
+        return Err(too_large());
+    }
+    let near = node.stream.next_goal;
+    let frame = new_node(grant, node, depth, near, first)?;
+    let root = node.inode.block;
+    grant.handle.modify(&frame, |bytes| extent::copy(&root, bytes));
+    let volume = grant.volume();
+    let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| {
+        if depth == 0 { here.extent(0).file_block } else { here.index(0).file_block }
+    })?;
+    extent::initialize(&mut node.inode.block, depth + 1);
+    extent::insert_index(&mut node.inode.block, 0, Index { file_block: lowest, child: frame.block() });
+    Ok(())
+}
+
+/// Moves the upper part of a node to a new one. A node that grows at its end keeps what it has, so that files written in
+/// order have full nodes.
+fn split_node(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    way: &Way,
+    split: usize,
+    leaf_at: usize,
+    first: FileBlock,
+) -> Result<()> {
+    let volume = grant.volume();
+    let deepest = way.steps.len() - 1;
+    let level = (deepest - split) as u16;
+    let step = &way.steps[split];
+    let Some(frame) = &step.frame else { return Err(too_large()) };
+    let insert_at = if level == 0 { leaf_at } else { step.at.unwrap_or(0) + 1 };
+    let length = with_node(volume, node, Some(frame), Some(level), |here| here.len())?;
+    let cut = if insert_at >= length { length } else { (length / 2).max(1) };
+    let fresh = new_node(grant, node, level, frame.block(), first)?;
+    let mut upper = fresh.bytes().to_vec();
+    grant.handle.modify(frame, |bytes| extent::split_off(bytes, cut, &mut upper));
+    grant.handle.modify(&fresh, |bytes| bytes.copy_from_slice(&upper));
+    let key = with_node(volume, node, Some(&fresh), Some(level), |here| match (here.is_empty(), level) {
+        (true, _) => first,
+        (false, 0) => here.extent(0).file_block,
+        (false, _) => here.index(0).file_block,
+    })?;
+    if level > 0 && cut == length {
+        // An empty index node may not stand: the last child moves over.
+        move_last_child(grant, node, frame, &fresh, length - 1)?;
+    }
+    let key = if level > 0 && cut == length {
+        with_node(volume, node, Some(&fresh), Some(level), |here| here.index(0).file_block)?
+    } else {
+        key
+    };
+    let parent = &way.steps[split - 1];
+    let entry = Index { file_block: key, child: fresh.block() };
+    let at = parent.at.unwrap_or(0) + 1;
+    modify(grant.handle, node, parent.frame.as_ref(), |bytes| extent::insert_index(bytes, at, entry));
+    Ok(())
+}
+
+fn move_last_child(
+    grant: &Grant<'_, '_, '_>,
+    node: &NodeState,
+    from: &Arc<Frame>,
+    to: &Arc<Frame>,
+    last: usize,
+) -> Result<()> {
+    let volume = grant.volume();
+    let entry = with_node(volume, node, Some(from), None, |here| here.index(last))?;
+    grant.handle.modify(from, |bytes| extent::remove(bytes, last));
+    grant.handle.modify(to, |bytes| extent::insert_index(bytes, 0, entry));
+    Ok(())
+}
+
+/// What becomes of the blocks that are unmapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Free(Purpose),
+    Keep,
+}
+
+pub(super) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>, purpose: Purpose) -> Result<u64> {
+    let volume = handle.volume();
+    // A hole in the middle of an extent makes two of one, which may split nodes on the way up.
+    let needed = u64::from(depth(volume, node)?) + 2;
+    let inside = splits_one(volume, node, &range)?;
+    let mut reservation = volume.groups.reserve(volume, if inside { needed } else { 0 })?;
+    let mut grant = Grant { handle, reservation: &mut reservation, purpose, state: State::Written };
+    let freed = unmap(&mut grant, node, range.clone(), Fate::Free(purpose))?;
+    tidy(handle, node, range.start)?;
+    Ok(freed)
+}
+
+/// Whether a range lies strictly inside one extent.
+fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<bool> {
+    let Ok(start) = u32::try_from(range.start) else { return Ok(false) };
+    let Some(before) = start.checked_sub(1) else { return Ok(false) };
+    let want = u32::try_from(range.end - range.start + 2).unwrap_or(u32::MAX);
+    Ok(matches!(find(volume, node, FileBlock(before), want)?, Piece::Run(run, _) if u64::from(run.length) > range.end - range.start + 1))
+}
+
+/// The first extent that ends behind `from`.
+fn first_behind(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(Way, Extent)>> {
+    let Ok(block) = u32::try_from(from) else { return Ok(None) };
+    let mut way = walk(volume, node, FileBlock(block))?;
+    let (before, after) = neighbours(volume, node, &way)?;
+    if let Some(extent) = before
+        && u64::from(extent.file_block.0) + u64::from(extent.length) > from
+    {
+        return Ok(Some((way, extent)));
+    }
+    if let Some(extent) = after {
+        let last = way.steps.len() - 1;
+        let at = &mut way.steps[last].at;
+        *at = Some(at.map_or(0, |at| at + 1));
+        return Ok(Some((way, extent)));
+    }
+    match way.next_leaf {
+        Some(next) if u64::from(next.0) > from => first_behind(volume, node, next.0.into()),
+        _ => Ok(None),
+    }
+}
+
+fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>, fate: Fate) -> Result<u64> {
+    let volume = grant.volume();
+    let mut freed = 0;
+    let mut from = range.start;
+    while let Some((way, extent)) = first_behind(volume, node, from)? {
+        let first = u64::from(extent.file_block.0);
+        let behind = first + u64::from(extent.length);
+        let (cut_from, cut_to) = (range.start.max(first), range.end.min(behind));
+        if cut_from >= cut_to {
+            break;
+        }
+        cut(grant, node, &way, extent, cut_from..cut_to)?;
+        let run = Run { start: BlockNo(extent.start.0 + (cut_from - first)), length: (cut_to - cut_from) as u32 };
+        if let Fate::Free(purpose) = fate {
+            free_run(grant.handle, node, run, purpose)?;
+        }
+        freed += u64::from(run.length);
+        from = cut_to;
+    }
+    Ok(freed)
+}
+
+/// Takes `gone` (a part of it) out of an extent that stands at the end of `way`.
+fn cut(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, extent: Extent, gone: Range<u64>) -> Result<()> {
+    let first = u64::from(extent.file_block.0);
+    let behind = first + u64::from(extent.length);
+    let leaf = way.leaf();
+    let at = leaf.at.unwrap_or(0);
+    let left = Extent { length: (gone.start - first) as u32, ..extent };
+    let right = Extent {
+        file_block: FileBlock(gone.end as u32),
+        length: (behind - gone.end) as u32,
+        start: BlockNo(extent.start.0 + (gone.end - first)),
+        state: extent.state,
+    };
+    let frame = leaf.frame.as_ref();
+    match (left.length > 0, right.length > 0) {
+        (false, false) => remove_entry(grant.handle, node, way)?,
+        (true, false) => modify(grant.handle, node, frame, |bytes| extent::set_extent(bytes, at, left)),
+        (false, true) => {
+            modify(grant.handle, node, frame, |bytes| extent::set_extent(bytes, at, right));
+            if at == 0 {
+                set_keys(grant.handle, node, &way.steps, right.file_block)?;
+            }
+        }
+        (true, true) => {
+            modify(grant.handle, node, frame, |bytes| extent::set_extent(bytes, at, left));
+            insert(grant, node, right)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the entry at the end of a way; nodes that become empty go too.
+fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way) -> Result<()> {
+    let volume = handle.volume();
+    for (level, step) in way.steps.iter().rev().enumerate() {
+        let at = step.at.unwrap_or(0);
+        let frame = step.frame.as_ref();
+        modify(handle, node, frame, |bytes| extent::remove(bytes, at));
+        let (left, key) = with_node(volume, node, frame, Some(level as u16), |here| {
+            let key = match (here.is_empty(), level) {
+                (true, _) => FileBlock(0),
+                (false, 0) => here.extent(0).file_block,
+                (false, _) => here.index(0).file_block,
+            };
+            (here.len(), key)
+        })?;
+        if left > 0 {
+            if at == 0 {
+                set_keys(handle, node, &way.steps[..way.steps.len() - level], key)?;
+            }
+            return Ok(());
+        }
+        match frame {
+            Some(frame) => free_map_block(handle, node, frame.block())?,
+            None => extent::initialize(&mut node.inode.block, 0),
+        }
+    }
+    Ok(())
+}
+
+/// Joins the leaf at `from` with its neighbours where they fit into one, and takes levels away that are not needed.
+fn tidy(handle: &Handle<'_>, node: &mut NodeState, from: u64) -> Result<()> {
+    let volume = handle.volume();
+    let block = FileBlock(u32::try_from(from).unwrap_or(u32::MAX));
+    for level in 1..=depth(volume, node)? {
+        while merge_children(handle, node, block, level)? {}
+    }
+    while collapse_root(handle, node)? {}
+    Ok(())
+}
+
+/// In the node at `level` on the way to `block`: joins the child taken with the one before or behind it, if both fit into one.
+fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, level: u16) -> Result<bool> {
+    let volume = handle.volume();
+    let way = walk(volume, node, block)?;
+    let Some(step) = way.steps.len().checked_sub(1 + usize::from(level)).and_then(|at| way.steps.get(at)) else {
+        return Ok(false);
+    };
+    let taken = step.at.unwrap_or(0);
+    for left in [taken.checked_sub(1), Some(taken)].into_iter().flatten() {
+        let pair = with_node(volume, node, step.frame.as_ref(), Some(level), |here| {
+            (left + 1 < here.len()).then(|| (here.index(left).child, here.index(left + 1).child))
+        })?;
+        let Some((left_child, right_child)) = pair else { continue };
+        let (left_frame, right_frame) = (read_child(volume, node, left_child)?, read_child(volume, node, right_child)?);
+        let length = |frame| with_node(volume, node, Some(frame), Some(level - 1), |here| (here.len(), here.capacity()));
+        let ((left_len, capacity), (right_len, _)) = (length(&left_frame)?, length(&right_frame)?);
+        if left_len + right_len > capacity {
+            continue;
+        }
+        append_node(handle, node, &left_frame, &right_frame, level - 1)?;
+        modify(handle, node, step.frame.as_ref(), |bytes| extent::remove(bytes, left + 1));
+        free_map_block(handle, node, right_child)?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Puts all entries of one node behind those of another.
+fn append_node(handle: &Handle<'_>, node: &NodeState, to: &Arc<Frame>, from: &Arc<Frame>, level: u16) -> Result<()> {
+    let volume = handle.volume();
+    let start = with_node(volume, node, Some(to), Some(level), |here| here.len())?;
+    let source = from.bytes();
+    let parsed = Node::parse(&source, Some(level), volume.superblock.blocks_count)
+        .map_err(|fault| Error::corrupt(Place::InodeBlock(node.ino, from.block()), fault))?;
+    handle.modify(to, |bytes| {
+        for at in 0..parsed.len() {
+            match level {
+                0 => extent::insert_extent(bytes, start + at, parsed.extent(at)),
+                _ => extent::insert_index(bytes, start + at, parsed.index(at)),
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A root with one child whose entries fit into the root takes them over.
+fn collapse_root(handle: &Handle<'_>, node: &mut NodeState) -> Result<bool> {
+    let volume = handle.volume();
+    let (depth, only) = with_node(volume, node, None, None, |root| {
+        (root.depth(), (root.depth() > 0 && root.len() == 1).then(|| root.index(0).child))
+    })?;
+    let Some(child) = only else { return Ok(false) };
+    let frame = read_child(volume, node, child)?;
+    let length = with_node(volume, node, Some(&frame), Some(depth - 1), |here| here.len())?;
+    if length > extent::capacity(node.inode.block.len()) {
+        return Ok(false);
+    }
+    extent::initialize(&mut node.inode.block, depth - 1);
+    extent::copy(&frame.bytes(), &mut node.inode.block);
+    free_map_block(handle, node, child)?;
+    Ok(true)
+}
+
+pub(super) fn set_written(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, block: FileBlock, length: u32) -> Result<()> {
+    let volume = grant.volume();
+    let (mut at, end) = (block.0, block.0.saturating_add(length));
+    while at < end {
+        let piece = find(volume, node, FileBlock(at), end - at)?;
+        if let Piece::Run(run, State::Unwritten) = piece {
+            let range = u64::from(at)..u64::from(at) + u64::from(run.length);
+            unmap(grant, node, range, Fate::Keep)?;
+            let extent =
+                Extent { file_block: FileBlock(at), length: run.length, start: run.start, state: State::Written };
+            insert(grant, node, extent)?;
+        }
+        at += piece.length();
+    }
+    Ok(())
+}

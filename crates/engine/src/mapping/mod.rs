@@ -1,0 +1,227 @@
+//! FileBlock to a run of BlockNo: indirect blocks or extents, holes.
+//!
+//! *Invariants*: no block is mapped twice; `sectors` of the inode counts data, map and attribute blocks; a map block is
+//! reached from one place only.
+//! *Locking*: the caller holds the inode (shared to look, exclusively to change).
+mod extents;
+mod indirect;
+
+use crate::allocation::{AllocationFacts, Purpose, Stream};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::group::Reservation;
+use crate::inode::NodeState;
+use crate::journal::Handle;
+use crate::volume::Volume;
+use extant_format::extent::State;
+use extant_format::{BlockNo, FileBlock, GroupNo, Run};
+use std::ops::Range;
+
+/// What lies at a place of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Piece {
+    /// Nothing, for so many blocks (at least 1; may be cut short of the next mapped block).
+    Hole(u32),
+    /// A run on the volume.
+    Run(Run, State),
+}
+
+impl Piece {
+    /// Blocks of the file that it covers.
+    pub(crate) fn length(&self) -> u32 {
+        match self {
+            Piece::Hole(length) => *length,
+            Piece::Run(run, _) => run.length,
+        }
+    }
+}
+
+/// What is mapped at `block`, looking at most `max` blocks (>= 1) ahead. Never longer than `max`.
+pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
+    if node.inode.has_extents() {
+        extents::find(volume, node, block, max)
+    } else {
+        indirect::find(volume, node, block, max)
+    }
+}
+
+/// Where block `block` of the file lies, if it is mapped.
+pub(crate) fn block_at(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Option<BlockNo>> {
+    Ok(match find(volume, node, block, 1)? {
+        Piece::Hole(_) => None,
+        Piece::Run(run, _) => Some(run.start),
+    })
+}
+
+/// Allocates blocks for `block..block + want` (all holes), as the policy wants them, and maps them, map blocks included.
+/// Gives what was mapped: at least 1 block, perhaps fewer than wanted. Blocks come out of `reservation`, which holds at
+/// least `worst_case` of it. The caller stores the inode.
+pub(crate) fn allocate(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+    purpose: Purpose,
+    state: State,
+) -> Result<Run> {
+    let mut grant = Grant { handle, reservation, purpose, state };
+    if node.inode.has_extents() {
+        extents::allocate(&mut grant, node, block, want)
+    } else {
+        indirect::allocate(&mut grant, node, block, want)
+    }
+}
+
+/// Unmaps and frees file blocks `range` (the end may lie beyond the file), and map blocks that become empty. The caller
+/// stores the inode. Gives the number of data blocks freed.
+pub(crate) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>, purpose: Purpose) -> Result<u64> {
+    if range.is_empty() {
+        return Ok(0);
+    }
+    if node.inode.has_extents() {
+        extents::remove(handle, node, range, purpose)
+    } else {
+        indirect::remove(handle, node, range, purpose)
+    }
+}
+
+/// Marks allocated blocks that read as zeros as written. All of `block..block + length` is unwritten now.
+pub(crate) fn set_written(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    length: u32,
+) -> Result<()> {
+    let mut grant = Grant { handle, reservation, purpose: Purpose::Data, state: State::Written };
+    extents::set_written(&mut grant, node, block, length)
+}
+
+/// Blocks that mapping `want` blocks from `block` on may need in all, in the worst case: themselves and their map.
+pub(crate) fn worst_case(volume: &Volume, node: &NodeState, block: FileBlock, want: u64) -> u64 {
+    want.saturating_add(worst_case_of_map(volume, node, block, want))
+}
+
+/// The same, of the map alone.
+pub(crate) fn worst_case_of_map(volume: &Volume, node: &NodeState, block: FileBlock, want: u64) -> u64 {
+    if node.inode.has_extents() {
+        extents::worst_case(volume, node, want)
+    } else {
+        let end = u64::from(block.0).saturating_add(want).min(u64::from(u32::MAX)) as u32;
+        extant_format::indirect::blocks_needed(std::iter::once(block.0..end), volume.superblock.block_size_log2)
+    }
+}
+
+/// The map of a new, empty file in `i_block`.
+pub(crate) fn initialize(node: &mut NodeState) {
+    node.inode.block = [0; 60];
+    if node.inode.has_extents() {
+        extant_format::extent::initialize(&mut node.inode.block, 0);
+    }
+}
+
+/// What an allocation is done with.
+struct Grant<'a, 'v, 'r> {
+    handle: &'a Handle<'v>,
+    reservation: &'a mut Reservation<'r>,
+    purpose: Purpose,
+    state: State,
+}
+
+/// Where an allocation is wanted.
+#[derive(Clone, Copy)]
+struct Wish {
+    purpose: Purpose,
+    file_block: FileBlock,
+    want: u32,
+    previous: Option<(FileBlock, BlockNo)>,
+    map_block: Option<BlockNo>,
+}
+
+impl<'v> Grant<'_, 'v, '_> {
+    fn volume(&self) -> &'v Volume {
+        self.handle.volume()
+    }
+
+    /// Asks the policy where, and the groups whether; counts the blocks to the inode.
+    fn take(&mut self, node: &mut NodeState, wish: Wish) -> Result<Run> {
+        let volume = self.volume();
+        if self.reservation.remaining() == 0 {
+            self.reservation.grow(1)?;
+        }
+        let facts = facts(volume, node, wish);
+        let mut plan = volume.allocation.plan(&facts);
+        let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
+        plan.length = plan.length.min(wish.want).min(room).max(1);
+        let run = volume.groups.allocate(self.handle, self.reservation, &plan)?;
+        volume.allocation.given(&facts, run);
+        node.inode.sectors += u64::from(run.length) * u64::from(volume.block_size() / 512);
+        if wish.purpose != Purpose::Map {
+            let last = run.length - 1;
+            node.stream =
+                Stream { next_block: FileBlock(wish.file_block.0 + last), next_goal: BlockNo(run.start.0 + u64::from(last)) };
+        }
+        Ok(run)
+    }
+}
+
+fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
+    let superblock = &volume.superblock;
+    let group = superblock.group_of_inode(node.ino).map_or(GroupNo(0), |(group, _)| group);
+    AllocationFacts {
+        ino: node.ino,
+        group,
+        group_start: superblock.group_start(group),
+        groups_per_flex: 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1),
+        blocks_per_group: superblock.blocks_per_group,
+        first_data_block: superblock.first_data_block,
+        blocks: superblock.blocks_count,
+        purpose: wish.purpose,
+        file_block: wish.file_block,
+        want: wish.want,
+        file_blocks: node.inode.size.div_ceil(u64::from(volume.block_size())),
+        previous: wish.previous,
+        map_block: wish.map_block,
+        stream: node.stream,
+    }
+}
+
+/// Counts blocks out of the inode.
+fn discount(volume: &Volume, node: &mut NodeState, blocks: u64) {
+    let sectors = blocks * u64::from(volume.block_size() / 512);
+    node.inode.sectors = node.inode.sectors.saturating_sub(sectors);
+}
+
+/// Frees a map block: never to be written again.
+fn free_map_block(handle: &Handle<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
+    let volume = handle.volume();
+    check_block(volume, node, block)?;
+    handle.forget(block);
+    volume.groups.free(handle, Run { start: block, length: 1 }, Purpose::Map)?;
+    discount(volume, node, 1);
+    Ok(())
+}
+
+/// Frees blocks of the file itself.
+fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run, purpose: Purpose) -> Result<()> {
+    let volume = handle.volume();
+    if purpose == Purpose::Directory {
+        (0..u64::from(run.length)).for_each(|at| handle.forget(BlockNo(run.start.0 + at)));
+    }
+    volume.groups.free(handle, run, purpose)?;
+    discount(volume, node, run.length.into());
+    Ok(())
+}
+
+/// A pointer has to lead into the volume.
+fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
+    if volume.holds_block(block) {
+        return Ok(());
+    }
+    Err(Error::field(Place::Inode(node.ino), "block map", "pointer to block", block.0, "outside the volume"))
+}
+
+/// A file block beyond what its map can reach.
+fn too_large() -> Error {
+    ErrorKind::FileTooLarge.into()
+}
