@@ -1,0 +1,136 @@
+//! The commands. The table below is all there is: the parser, `--help`, the completions and the man pages are made of
+//! its rows, and of the doc comment and the fields of each row's `Arguments`.
+//!
+//! A command is one file with
+//! - `pub struct Arguments`, whose doc comment is the help and whose `after_help` shows examples;
+//! - `pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error>`.
+
+use crate::console::{Chatter, Console, Form};
+use crate::error::{Error, Exit};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// One row a command: module, variant, name.
+macro_rules! commands {
+    ($($module:ident $variant:ident $name:literal,)*) => {
+        $(pub mod $module;)*
+
+        /// A command and its arguments.
+        #[derive(Subcommand)]
+        pub enum Command {
+            $(#[allow(missing_docs)] #[command(name = $name)] $variant($module::Arguments),)*
+        }
+
+        impl Command {
+            fn name(&self) -> &'static str {
+                match self { $(Command::$variant(_) => $name,)* }
+            }
+            fn run(self, console: &Console) -> Result<Exit, Error> {
+                match self { $(Command::$variant(arguments) => $module::run(arguments, console),)* }
+            }
+        }
+    };
+}
+
+commands! {
+    completions Completions "completions",
+    man         Man         "man",
+}
+
+/// Make, fill and read ext2, ext3 and ext4 images without mounting them.
+#[derive(Parser)]
+#[command(
+    name = "extant",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+#[command(max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Extant {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Results as one JSON document on stdout; errors and warnings as JSON lines on stderr.
+    #[arg(long, global = true, display_order = 900)]
+    pub json: bool,
+    /// Say nothing but errors.
+    #[arg(long, short, global = true, display_order = 901)]
+    pub quiet: bool,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; 130, 143 stopped by a signal.";
+
+/// The table, as clap's own value: for completions, man pages, and tests.
+pub fn table() -> clap::Command {
+    Extant::command()
+}
+
+/// Runs a parsed command line and prints how it failed, if it did.
+pub fn run(line: Extant) -> ExitCode {
+    let console = Console {
+        command: line.command.name(),
+        form: if line.json { Form::Json } else { Form::Text },
+        chatter: if line.quiet { Chatter::Quiet } else { Chatter::Normal },
+    };
+    let watched = crate::cleanup::watch_signals().map_err(|error| Error::io("signals", &error));
+    let exit = watched
+        .and_then(|()| line.command.run(&console))
+        .unwrap_or_else(|error| {
+            console.fail(&error);
+            error.exit
+        });
+    ExitCode::from(exit.code())
+}
+
+/// Prints what clap has to say of words that it did not accept: help and version on stdout, mistakes on stderr.
+pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
+    use clap::error::ErrorKind;
+    let asked = matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if asked || !words.iter().any(|word| word == "--json") {
+        // A closed pipe behind `--help` is nobody's failure.
+        let _ = refusal.print();
+        return ExitCode::from(if asked { Exit::Complete } else { Exit::Usage }.code());
+    }
+    let text = refusal.render().to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let console = Console {
+        command: "",
+        form: Form::Json,
+        chatter: Chatter::Normal,
+    };
+    console.fail(&Error::usage(message).hint("extant --help shows the commands, extant COMMAND --help the options"));
+    ExitCode::from(Exit::Usage.code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        table().debug_assert();
+    }
+
+    #[test]
+    fn every_command_explains_itself_and_shows_examples() {
+        for command in table().get_subcommands() {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no help");
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.starts_with("Examples:\n"), "{name} shows no examples");
+            assert!(
+                examples.lines().skip(1).all(|line| line.starts_with("  ")),
+                "{name}: {examples}"
+            );
+            for argument in command.get_arguments() {
+                assert!(
+                    argument.get_help().is_some(),
+                    "{name}: {} has no help",
+                    argument.get_id()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a user is told when something fails: one line, and a hint where there is something to do.
+use std::fmt;
+use std::io;
+
+/// A failure as the user meets it. Printed as `extant: COMMAND: MESSAGE`, and `  hint: HINT` below it; with `--json` as
+/// one line `{"command":..,"error":..,"hint":..,"exit":..}`, on stderr too, because stdout may carry data.
+#[derive(Debug)]
+pub struct Error {
+    /// One line, beginning with the thing that it is about: a path, an option.
+    pub message: String,
+    /// What can be done about it.
+    pub hint: Option<String>,
+    /// How the process ends.
+    pub exit: Exit,
+}
+
+/// How a process ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// All was done: 0.
+    Complete,
+    /// Done, but with files left out, each named before (`--keep-going`): 1.
+    Incomplete,
+    /// Failed: 1.
+    Failure,
+    /// The words of the command line are wrong: 2.
+    Usage,
+    /// The reader of our output went away: quiet, 0.
+    PipeClosed,
+}
+
+impl Exit {
+    /// The code for the shell.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Complete | Exit::PipeClosed => 0,
+            Exit::Incomplete | Exit::Failure => 1,
+            Exit::Usage => 2,
+        }
+    }
+}
+
+impl Error {
+    /// A failure.
+    pub fn new(message: impl Into<String>) -> Error {
+        Error {
+            message: message.into(),
+            hint: None,
+            exit: Exit::Failure,
+        }
+    }
+    /// Wrong usage: exit 2.
+    pub fn usage(message: impl Into<String>) -> Error {
+        Error {
+            exit: Exit::Usage,
+            ..Error::new(message)
+        }
+    }
+    /// The same, with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+    /// A failed system call on `subject`. Says "no space" with the hint that the host, not the image, is full.
+    pub fn io(subject: impl fmt::Display, error: &io::Error) -> Error {
+        let failure = Error::new(format!("{subject}: {}", reason(error)));
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failure.hint("the host file system is full, not the image")
+            }
+            _ => failure,
+        }
+    }
+    /// A failed write to stdout: a closed pipe ends the command quietly.
+    pub fn stdout(error: &io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Error {
+                exit: Exit::PipeClosed,
+                ..Error::new("standard output was closed")
+            },
+            _ => Error::io("standard output", error),
+        }
+    }
+}
+
+/// The reason of an I/O error without the number that std appends.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+impl std::error::Error for Error {}
+
+/// Bytes of a name as one printable line: UTF-8 stays, control characters and broken bytes are escaped.
+pub fn printable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match letter.is_control() || letter == '\\' {
+                true => text.extend(letter.escape_default()),
+                false => text.push(letter),
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    const LONGEST: usize = 300;
+    if text.len() > LONGEST {
+        let cut = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push_str("...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_print_on_one_line() {
+        assert_eq!(printable("grün".as_bytes()), "grün");
+        assert_eq!(printable(b"a\nb\xff"), "a\\nb\\xff");
+        assert!(printable(&[b'x'; 5000]).len() < 310);
+    }
+
+    #[test]
+    fn a_full_disk_is_the_hosts() {
+        let error = Error::io("x.img", &io::Error::from_raw_os_error(28));
+        assert_eq!(error.message, "x.img: No space left on device");
+        assert!(error.hint.is_some());
+    }
+}

@@ -1,0 +1,343 @@
+//! The image that a command writes: refused when it exists, is mounted or in use; whole in the end, or not there at all.
+//!
+//! **A regular file** is written under a temporary name, `.NAME.extant-XXXXXX`, in the folder of its final name, and
+//! renamed when it is whole. So with `--force` the old image is lost only when the new one is complete, and a reader
+//! never meets half an image. The price: on a nearly full disk both must fit for a moment; the message of a full disk
+//! says so. A symbolic link is followed first: what it points to is replaced, the link stays.
+//! **A block device** has no second name: it is written in place, which needs `--force`, and what stops half-way leaves
+//! it half-written. It is opened exclusively, so that the host refuses when anything else holds it.
+//! **Anything else** (FIFO, character device, socket, folder) is refused: an image is not written from front to back.
+
+use crate::cleanup::{PartialFile, Replace};
+use crate::error::Error;
+use rustix::fs::OFlags;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What to do with an image that is already there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Existing {
+    /// Refuse.
+    Refuse,
+    /// Write over it (`--force`), unless it is in use.
+    Overwrite,
+}
+
+/// An image under way.
+#[derive(Debug)]
+pub struct Target {
+    /// Opened for reading and writing; empty if it is a regular file.
+    pub file: File,
+    /// Where the image will be, for messages; symbolic links are resolved.
+    pub path: PathBuf,
+    /// The size of a block device in bytes: the image cannot be larger. `None` for a regular file.
+    pub device_bytes: Option<u64>,
+    partial: Option<PartialFile>,
+    replace: Replace,
+}
+
+impl Target {
+    /// Makes sure that `path` may be written, and opens it. Nothing that exists is changed yet.
+    pub fn create(path: &Path, existing: Existing) -> Result<Target, Error> {
+        match std::fs::metadata(path) {
+            Ok(metadata) => Target::over(path, &metadata, existing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match std::fs::symlink_metadata(path) {
+                Ok(_) => Err(Error::new(format!("{}: is a symbolic link to nothing", path.display()))),
+                Err(_) => Target::beside(path.to_owned(), Replace::Nothing, None),
+            },
+            Err(error) => Err(Error::io(path.display(), &error)),
+        }
+    }
+
+    fn over(path: &Path, metadata: &Metadata, existing: Existing) -> Result<Target, Error> {
+        let shown = path.display();
+        let file_type = metadata.file_type();
+        if file_type.is_dir() {
+            return Err(Error::new(format!("{shown}: is a directory, not an image"))
+                .hint("the last argument is the image to be written"));
+        }
+        if !file_type.is_file() && !file_type.is_block_device() {
+            return Err(
+                Error::new(format!("{shown}: is neither a regular file nor a block device"))
+                    .hint("an image is not written from front to back: write it to a file first"),
+            );
+        }
+        if let Some(user) = user(metadata) {
+            return Err(Error::new(format!("{shown}: {user}")).hint("unmount or detach it first"));
+        }
+        if existing == Existing::Refuse {
+            let hint = match file_type.is_file() {
+                true => "--force replaces it",
+                false => "it is a block device: --force writes over all that it holds",
+            };
+            return Err(Error::new(format!("{shown}: exists already")).hint(hint));
+        }
+        let resolved = path.canonicalize().map_err(|error| Error::io(shown, &error))?;
+        match file_type.is_file() {
+            true => Target::beside(resolved, Replace::Existing, Some(metadata.mode() & 0o777)),
+            false => Target::device(resolved),
+        }
+    }
+
+    fn device(path: PathBuf) -> Result<Target, Error> {
+        let exclusive = OFlags::EXCL.bits().cast_signed();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(exclusive)
+            .open(&path);
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => Error::new(format!("{}: is in use", path.display()))
+                .hint("a file system, a volume or swap on it or on a partition of it is active"),
+            _ => Error::io(path.display(), &error),
+        })?;
+        let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
+        let bytes = bytes.map_err(|error| Error::io(path.display(), &error.into()))?;
+        Ok(Target {
+            file,
+            path,
+            device_bytes: Some(bytes),
+            partial: None,
+            replace: Replace::Existing,
+        })
+    }
+
+    fn beside(path: PathBuf, replace: Replace, mode: Option<u32>) -> Result<Target, Error> {
+        let name = path
+            .file_name()
+            .ok_or_else(|| Error::new(format!("{}: names no file", path.display())))?;
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let (file, partial) = temporary(folder, name.as_bytes()).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::new(format!("{}: there is no such folder", folder.display())),
+            _ => Error::io(path.display(), &error),
+        })?;
+        if let Some(mode) = mode {
+            // The old image's permissions; when the host does not let us, the new file's are good enough.
+            let _ = rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(mode));
+        }
+        Ok(Target {
+            file,
+            path,
+            device_bytes: None,
+            partial: Some(partial),
+            replace,
+        })
+    }
+
+    /// The image is whole: gives a regular file its name. The caller has synced what it wants durable.
+    pub fn finish(self) -> Result<(), Error> {
+        match self.partial {
+            Some(partial) => partial.rename(&self.path, self.replace),
+            None => Ok(()),
+        }
+    }
+
+    /// A failed write to the image: a full disk is named as the host's.
+    pub fn write_error(&self, error: &io::Error) -> Error {
+        let failure = Error::io(self.path.display(), error);
+        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let (true, Some(_)) = (full, &self.partial) else {
+            return failure;
+        };
+        let folder = self
+            .path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let system = mount_of(folder).map_or_else(|| folder.display().to_string(), |mount| mount.display().to_string());
+        let also = match self.replace {
+            Replace::Existing => ", which holds the old image until the new one is whole",
+            Replace::Nothing => "",
+        };
+        Error::new(format!(
+            "{}: the host file system {system} is full; the partial image is removed",
+            self.path.display()
+        ))
+        .hint(format!("make room on {system}{also}, or write the image elsewhere"))
+    }
+
+    /// Device and inode number of the file that is being written: a source must not contain it.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        self.file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+}
+
+/// A new file `.NAME.extant-XXXXXX`, registered for removal.
+fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
+    // The whole name must stay below 255 bytes.
+    let head = &name[..name.len().min(200)];
+    let prefix = [b".", head, b".extant-"].concat();
+    let made = tempfile::Builder::new()
+        .prefix(std::ffi::OsStr::from_bytes(&prefix))
+        .disable_cleanup(true)
+        .make_in(folder, |path| {
+            // Registered before it exists: a signal in between finds nothing to remove, never something to forget.
+            let partial = PartialFile::register(path);
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+            match file {
+                Ok(file) => Ok((file, partial)),
+                Err(error) => {
+                    partial.keep();
+                    Err(error)
+                }
+            }
+        })?;
+    Ok(made.into_parts().0)
+}
+
+/// Who uses a file or block device, in words: "is mounted on /mnt", "is attached to loop3".
+fn user(metadata: &Metadata) -> Option<String> {
+    let block = metadata.file_type().is_block_device();
+    let number = if block { metadata.rdev() } else { loop_over(metadata)?.1 };
+    if let Some(folder) = mounted_on(number) {
+        return Some(format!("is mounted on {}", folder.display()));
+    }
+    match block {
+        true => None,
+        false => loop_over(metadata).map(|(name, _)| format!("is attached to {name}")),
+    }
+}
+
+/// The loop device whose backing file this is, and its number.
+fn loop_over(file: &Metadata) -> Option<(String, u64)> {
+    for device in std::fs::read_dir("/sys/block").ok()?.flatten() {
+        let Ok(mut backing) = std::fs::read(device.path().join("loop/backing_file")) else {
+            continue;
+        };
+        if backing.last() == Some(&b'\n') {
+            backing.pop();
+        }
+        let Ok(metadata) = std::fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&backing))) else {
+            continue;
+        };
+        if (metadata.dev(), metadata.ino()) == (file.dev(), file.ino()) {
+            let name = device.file_name().to_string_lossy().into_owned();
+            let number = std::fs::read_to_string(device.path().join("dev")).ok()?;
+            return Some((name, device_number(number.trim())?));
+        }
+    }
+    None
+}
+
+fn device_number(text: &str) -> Option<u64> {
+    let (major, minor) = text.split_once(':')?;
+    Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Where the block device of this number is mounted.
+fn mounted_on(number: u64) -> Option<PathBuf> {
+    mounts()
+        .into_iter()
+        .find(|mount| mount.device == number)
+        .map(|mount| mount.folder)
+}
+
+/// The mount point below which a folder lies.
+fn mount_of(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let below = mounts().into_iter().filter(|mount| folder.starts_with(&mount.folder));
+    below
+        .map(|mount| mount.folder)
+        .max_by_key(|folder| folder.as_os_str().len())
+}
+
+struct Mount {
+    device: u64,
+    folder: PathBuf,
+}
+
+/// /proc/self/mountinfo: field 3 is the device's number, field 5 the mount point with octal escapes.
+fn mounts() -> Vec<Mount> {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mount = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let device = device_number(std::str::from_utf8(fields.nth(2)?).ok()?)?;
+        let folder = unescape(fields.nth(1)?);
+        Some(Mount {
+            device,
+            folder: PathBuf::from(std::ffi::OsString::from(std::ffi::OsStr::from_bytes(&folder))),
+        })
+    };
+    table.split(|byte| *byte == b'\n').filter_map(mount).collect()
+}
+
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, tail)) = rest.split_first() {
+        let octal = tail
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = tail.get(3..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn an_old_image_stays_until_the_new_one_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.img");
+        std::fs::write(&path, "old").unwrap();
+        assert!(
+            Target::create(&path, Existing::Refuse)
+                .unwrap_err()
+                .message
+                .ends_with("exists already")
+        );
+
+        let mut target = Target::create(&path, Existing::Overwrite).unwrap();
+        target.file.write_all(b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        drop(target);
+        assert_eq!(
+            std::fs::read_dir(&folder).unwrap().count(),
+            1,
+            "the partial file is gone"
+        );
+
+        let mut target = Target::create(&path, Existing::Overwrite).unwrap();
+        target.file.write_all(b"new").unwrap();
+        target.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_hold_an_image_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, words) in [
+            (folder.path().to_owned(), "is a directory"),
+            (PathBuf::from("/dev/null"), "neither a regular file"),
+            (folder.path().join("no/x.img"), "no such folder"),
+        ] {
+            let error = Target::create(&path, Existing::Overwrite).unwrap_err();
+            assert!(error.message.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn mount_points_are_unescaped() {
+        assert_eq!(unescape(b"/a\\040b\\134"), b"/a b\\");
+    }
+}
