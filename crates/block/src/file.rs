@@ -287,6 +287,7 @@ impl Shared {
 
     /// Waits for the host. Errors get the name of the device and what was asked for.
     fn named(&self, operation: Operation, offset: u64, perform: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        assert_no_short_lock();
         let name = |source| DeviceError {
             device: self.name.clone(),
             operation,

@@ -82,11 +82,11 @@ impl<D: BlockDevice> Traced<D> {
         match operation {
             Operation::Read => {
                 counters.reads += 1;
-                counters.bytes_read += bytes;
+                counters.bytes_read = counters.bytes_read.saturating_add(bytes);
             }
             Operation::Write => {
                 counters.writes += 1;
-                counters.bytes_written += bytes;
+                counters.bytes_written = counters.bytes_written.saturating_add(bytes);
             }
             Operation::Flush => counters.flushes += 1,
         }
