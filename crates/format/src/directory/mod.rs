@@ -230,6 +230,3 @@ impl Style {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;
