@@ -3,7 +3,7 @@ use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::checksum::{crc16, crc32c};
-use crate::superblock::{Feature, Superblock};
+use crate::superblock::{Feature, Features, Superblock};
 use crate::{BlockNo, Fault, GroupNo, Ino};
 
 /// The inode bitmap and table were never written.
@@ -279,6 +279,18 @@ fn matches(stored: u32, bitmap: &[u8], bits: u32, superblock: &Superblock) -> bo
     !superblock.has(Feature::METADATA_CSUM) || stored == bitmap_checksum(bitmap, bits, superblock)
 }
 
+/// Whether a group starts with a copy of the superblock: all do, or with sparse_super 0, 1 and the powers of 3, 5 and 7.
+pub(crate) fn has_copy(group: GroupNo, features: Features) -> bool {
+    let power_of = |base: u32| {
+        let mut power = base;
+        while power < group.0 {
+            power = power.saturating_mul(base);
+        }
+        power == group.0
+    };
+    group.0 <= 1 || !features.has(Feature::SPARSE_SUPER) || power_of(3) || power_of(5) || power_of(7)
+}
+
 impl Superblock {
     /// First block of a group.
     pub fn group_start(&self, group: GroupNo) -> BlockNo {
@@ -321,14 +333,7 @@ impl Superblock {
 
     /// Whether a group starts with a copy of superblock and descriptors (sparse_super or all).
     pub fn has_super(&self, group: GroupNo) -> bool {
-        let power_of = |base: u32| {
-            let mut power = base;
-            while power < group.0 {
-                power = power.saturating_mul(base);
-            }
-            power == group.0
-        };
-        group.0 <= 1 || !self.has(Feature::SPARSE_SUPER) || power_of(3) || power_of(5) || power_of(7)
+        has_copy(group, self.features)
     }
 
     /// Blocks of the descriptor table.

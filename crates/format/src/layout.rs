@@ -1,11 +1,31 @@
 //! Where a new file system keeps its things: from a few wishes to superblock, descriptors and bitmaps, as mke2fs lays
 //! them out, without any I/O.
-use crate::group::GroupDescriptor;
-use crate::superblock::{Features, HashVersion, Superblock};
-use crate::{BlockNo, GroupNo, Run};
+//!
+//! `sizing` decides how many groups, inodes and descriptor blocks there are; `placing` where bitmaps and tables go.
+//! Both take time in the number of groups, not of blocks.
+use crate::checksum::crc32c;
+use crate::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
+use crate::superblock::{Feature, Features, HashVersion, Superblock};
+use crate::{BlockNo, GroupNo, Run, bitmap};
+
+mod placing;
+mod sizing;
+
+use placing::{Places, place_groups};
+use sizing::Sizes;
+
+/// Names may have extended attributes, and ACLs: the default mount options `user_xattr` and `acl`.
+const DEFAULT_MOUNT_OPTIONS: u32 = 0x4 | 0x8;
+/// Bytes of the fixed fields behind the first 128 of an inode.
+const EXTRA_ISIZE: u16 = 32;
+/// `s_state`: cleanly unmounted.
+const STATE_CLEAN: u16 = 1;
+/// `s_errors`: go on when an error is found.
+const ERRORS_CONTINUE: u16 = 1;
 
 /// What is asked of a new file system. Values are checked by [`Layout::new`].
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // the names say it
 pub struct Wishes {
     /// 1,024 to 65,536, a power of two.
     pub block_size: u32,
@@ -16,11 +36,11 @@ pub struct Wishes {
     pub inode_size: u16,
     /// How many inodes.
     pub inodes: Inodes,
-    /// Share of the blocks kept for root, in hundredths of a percent... as a fraction: 0.05 for 5 %.
+    /// Share of the blocks kept for root as a fraction: 0.05 for 5 %; at most 0.5.
     pub reserved_ratio: f64,
     /// Groups of a flex group (power of two); used with flex_bg. mke2fs: 16.
     pub flex_groups: u32,
-    /// 8 * block_size unless asked otherwise (a multiple of 8).
+    /// 8 * block_size, at most 65,528, unless asked otherwise (a multiple of 8 from 256).
     pub blocks_per_group: Option<u32>,
     /// The volume may grow to so many blocks: descriptor blocks are kept for that with resize_inode. `None`: 1024 times.
     pub resize_to_blocks: Option<u64>,
@@ -29,7 +49,7 @@ pub struct Wishes {
     pub hash_version: HashVersion,
     pub label: [u8; 16],
     pub created_seconds: u64,
-    /// RAID hints, 0 for none.
+    /// RAID hints, 0 for none. They are stored; bitmaps are not spread by them.
     pub stride: u16,
     pub stripe_width: u32,
 }
@@ -60,35 +80,193 @@ pub struct Layout {
     /// With free_blocks and free_inodes as after formatting without any file (inodes 1..first_inode-1 count as used).
     pub superblock: Superblock,
     /// One for each group: positions, free counts (as above), flags (BLOCK_UNINIT, INODE_UNINIT, INODE_ZEROED where
-    /// checksums allow them, as mke2fs sets them with lazy tables off: table zeroed), unused_inodes.
+    /// checksums allow them, as mke2fs sets them with lazy tables off: table zeroed), unused_inodes. Checksums of
+    /// bitmaps are 0: who writes a bitmap seals it.
     pub descriptors: Vec<GroupDescriptor>,
+    /// Where all metadata lies: first block and end, rising, merged, also across groups.
+    used: Vec<(u64, u64)>,
 }
 
 impl Layout {
     /// Decides everything. The last group is dropped when it is too small for its own metadata and 50 blocks more, as mke2fs does
     /// (the volume is then shorter than asked: see `superblock.blocks_count`).
-    pub fn new(_wishes: &Wishes) -> Result<Layout, LayoutError> {
-        todo!()
+    ///
+    /// # Errors
+    /// One line that says which wish cannot be met.
+    pub fn new(wishes: &Wishes) -> Result<Layout, LayoutError> {
+        let sizes = Sizes::new(wishes)?;
+        let mut superblock = build_superblock(wishes, &sizes);
+        let Places { descriptors, used } = place_groups(&superblock)?;
+        let mut layout = Layout {
+            superblock: superblock.clone(),
+            descriptors,
+            used,
+        };
+        layout.count_groups();
+        superblock.free_blocks = layout
+            .descriptors
+            .iter()
+            .map(|group| u64::from(group.free_blocks))
+            .sum();
+        superblock.free_inodes = layout.descriptors.iter().map(|group| group.free_inodes).sum();
+        layout.superblock = superblock;
+        Ok(layout)
     }
+
+    /// Free counts and flags of every group.
+    fn count_groups(&mut self) {
+        let uses_flags = self.superblock.has_descriptor_checksums();
+        let last = self.superblock.group_count().saturating_sub(1);
+        for number in 0..self.superblock.group_count() {
+            let group = GroupNo(number);
+            let used: u32 = self.metadata_runs(group).iter().map(|run| run.length).sum();
+            let reserved = self.reserved_inodes(group);
+            let initialized = number == 0 || number == last || self.holds_flexible_metadata(group);
+            let per_group = self.superblock.inodes_per_group;
+            let free_blocks = self.superblock.group_length(group).saturating_sub(used);
+            let Some(descriptor) = self.descriptors.get_mut(number as usize) else {
+                return;
+            };
+            descriptor.free_blocks = free_blocks;
+            descriptor.free_inodes = per_group.saturating_sub(reserved);
+            if uses_flags {
+                descriptor.unused_inodes = descriptor.free_inodes;
+                descriptor.flags = INODE_ZEROED;
+                descriptor.flags |= if initialized { 0 } else { BLOCK_UNINIT };
+                descriptor.flags |= if number == 0 || reserved > 0 { 0 } else { INODE_UNINIT };
+            }
+        }
+    }
+
+    /// Whether bitmaps or tables lie here by flex_bg. A group without flex_bg has its own, which everyone can find.
+    fn holds_flexible_metadata(&self, group: GroupNo) -> bool {
+        let superblock = &self.superblock;
+        let used: u32 = self.metadata_runs(group).iter().map(|run| run.length).sum();
+        superblock.log_groups_per_flex > 0 && used > superblock.super_overhead(group)
+    }
+
+    /// How many of a group's inodes are reserved: they are the first ones.
+    fn reserved_inodes(&self, group: GroupNo) -> u32 {
+        let before = u64::from(group.0).saturating_mul(self.superblock.inodes_per_group.into());
+        let left = u64::from(self.superblock.first_inode)
+            .saturating_sub(1)
+            .saturating_sub(before);
+        u32::try_from(left)
+            .unwrap_or(u32::MAX)
+            .min(self.superblock.inodes_per_group)
+    }
+
     /// The runs of blocks that metadata occupies within a group: copies, bitmaps and tables that lie there (with flex_bg those of
     /// other groups too), rising and merged.
-    pub fn metadata_runs(&self, _group: GroupNo) -> Vec<Run> {
-        todo!()
+    pub fn metadata_runs(&self, group: GroupNo) -> Vec<Run> {
+        let start = self.superblock.group_start(group).0;
+        let end = start.saturating_add(self.superblock.group_length(group).into());
+        let first = self.used.partition_point(|run| run.1 <= start);
+        let here = self
+            .used
+            .get(first..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|run| run.0 < end);
+        let cut = here.map(|run| (run.0.max(start), run.1.min(end)));
+        cut.map(|(from, to)| Run {
+            start: BlockNo(from),
+            length: u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX),
+        })
+        .collect()
     }
+
     /// The block bitmap of a group as after formatting: metadata set, bits behind the group's end set. `bytes` is a block.
-    pub fn fill_block_bitmap(&self, _group: GroupNo, _bytes: &mut [u8]) {
-        todo!()
+    pub fn fill_block_bitmap(&self, group: GroupNo, bytes: &mut [u8]) {
+        bytes.fill(0);
+        let start = self.superblock.group_start(group).0;
+        for run in self.metadata_runs(group) {
+            let index = u32::try_from(run.start.0.saturating_sub(start)).unwrap_or(u32::MAX);
+            let _ = bitmap::set_run(bytes, index, run.length);
+        }
+        fill_behind(bytes, self.superblock.group_length(group));
     }
-    /// The inode bitmap of a group: reserved inodes in group 0 set, bits behind inodes_per_group set.
-    pub fn fill_inode_bitmap(&self, _group: GroupNo, _bytes: &mut [u8]) {
-        todo!()
+
+    /// The inode bitmap of a group: reserved inodes in group 0 set (and in the next ones, where a group has less than
+    /// ten inodes), bits behind inodes_per_group set.
+    pub fn fill_inode_bitmap(&self, group: GroupNo, bytes: &mut [u8]) {
+        bytes.fill(0);
+        let _ = bitmap::set_run(bytes, 0, self.reserved_inodes(group));
+        fill_behind(bytes, self.superblock.inodes_per_group);
     }
-    /// Blocks in all that no file can use.
+
+    /// Blocks in all that no file can use, those before the first data block included.
     pub fn overhead_blocks(&self) -> u64 {
-        todo!()
+        let used: u64 = self.used.iter().map(|run| run.1.saturating_sub(run.0)).sum();
+        used.saturating_add(self.superblock.first_data_block.into())
     }
+
     /// Blocks of the reserved descriptors that the resize inode maps: per copy, rising: (group, block).
     pub fn reserved_descriptor_blocks(&self) -> Vec<(GroupNo, BlockNo)> {
-        todo!()
+        let superblock = &self.superblock;
+        if superblock.reserved_gdt_blocks == 0 {
+            return Vec::new();
+        }
+        let behind = u64::from(superblock.descriptor_blocks()).saturating_add(1);
+        let copies = (0..superblock.group_count())
+            .map(GroupNo)
+            .filter(|group| superblock.has_super(*group));
+        let of_copy = |group: GroupNo| {
+            let first = superblock.group_start(group).0.saturating_add(behind);
+            (0..u64::from(superblock.reserved_gdt_blocks)).map(move |n| (group, BlockNo(first.saturating_add(n))))
+        };
+        copies.flat_map(of_copy).collect()
     }
+}
+
+/// Sets every bit from `from` on.
+fn fill_behind(bytes: &mut [u8], from: u32) {
+    let bits = u32::try_from(bytes.len().saturating_mul(8)).unwrap_or(u32::MAX);
+    let _ = bitmap::set_run(bytes, from, bits.saturating_sub(from));
+}
+
+/// The share of the blocks that is kept for root.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)] // 48 bits fit an f64
+fn share(blocks: u64, ratio: f64) -> u64 {
+    (blocks as f64 * ratio) as u64
+}
+
+fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
+    let mut superblock = Superblock::empty();
+    let extra_isize = if wishes.inode_size > 128 { EXTRA_ISIZE } else { 0 };
+    let flexible = sizes.features.has(Feature::FLEX_BG);
+    let log2 = |value: u32| u8::try_from(value.trailing_zeros()).unwrap_or(0);
+    superblock.features = sizes.features;
+    superblock.block_size_log2 = log2(wishes.block_size);
+    superblock.blocks_count = sizes.blocks;
+    superblock.reserved_blocks = share(sizes.blocks, wishes.reserved_ratio);
+    superblock.first_data_block = sizes.first_data_block;
+    superblock.blocks_per_group = sizes.blocks_per_group;
+    superblock.inodes_per_group = sizes.inodes_per_group;
+    superblock.inodes_count = sizes.groups.saturating_mul(sizes.inodes_per_group);
+    superblock.inode_size = wishes.inode_size;
+    superblock.descriptor_size = sizes.descriptor_size;
+    superblock.reserved_gdt_blocks = sizes.reserved_gdt_blocks;
+    superblock.log_groups_per_flex = if flexible { log2(wishes.flex_groups) } else { 0 };
+    superblock.min_extra_isize = extra_isize;
+    superblock.want_extra_isize = extra_isize;
+    superblock.uuid = wishes.uuid;
+    superblock.checksum_seed = crc32c(!0, &wishes.uuid);
+    superblock.label = wishes.label;
+    superblock.hash_seed = wishes.hash_seed;
+    superblock.hash_version = wishes.hash_version;
+    superblock.state = STATE_CLEAN;
+    superblock.errors_behavior = ERRORS_CONTINUE;
+    superblock.max_mount_count = -1;
+    superblock.default_mount_options = DEFAULT_MOUNT_OPTIONS;
+    superblock.created_seconds = wishes.created_seconds;
+    superblock.written_seconds = wishes.created_seconds;
+    superblock.checked_seconds = wishes.created_seconds;
+    superblock.raid_stride = wishes.stride;
+    superblock.raid_stripe_width = wishes.stripe_width;
+    superblock
 }

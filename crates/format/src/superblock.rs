@@ -2,12 +2,14 @@
 //!
 //! `RawSuperblock` is the bytes; [`Superblock`] is the checked value; [`Superblock::parse`] is the only door between them.
 //! A `Superblock` keeps its raw bytes, so that what is unknown here survives a rewrite.
-use zerocopy::little_endian::{I16, U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::transmute;
 
-use crate::checksum::crc32c;
+use self::raw::{CHECKSUM_CRC32C, RawSuperblock, seconds, split, split_seconds};
 pub use crate::feature::{Feature, Features};
 use crate::{Fault, Ino};
+
+mod raw;
 
 /// Byte offset of the primary superblock from the start of the volume.
 pub const SUPERBLOCK_OFFSET: u64 = 1024;
@@ -15,105 +17,10 @@ pub const SUPERBLOCK_OFFSET: u64 = 1024;
 pub const SUPERBLOCK_SIZE: usize = 1024;
 
 const MAGIC: u16 = 0xef53;
-/// Bytes before the checksum, which closes the superblock.
-const CHECKED_BYTES: usize = SUPERBLOCK_SIZE - 4;
 const INODE_SIZE_REVISION_0: u16 = 128;
 const FIRST_INODE_REVISION_0: u32 = 11;
-const CHECKSUM_CRC32C: u8 = 1;
 const FLAG_SIGNED_HASH: u32 = 1;
 const FLAG_UNSIGNED_HASH: u32 = 2;
-
-/// The superblock as it lies on the disk.
-#[derive(Clone, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-struct RawSuperblock {
-    inodes_count: U32,
-    blocks_count_low: U32,
-    reserved_blocks_low: U32,
-    free_blocks_low: U32,
-    free_inodes: U32,
-    first_data_block: U32,
-    log_block_size: U32,
-    log_cluster_size: U32,
-    blocks_per_group: U32,
-    clusters_per_group: U32,
-    inodes_per_group: U32,
-    mounted_low: U32,
-    written_low: U32,
-    mount_count: U16,
-    max_mount_count: I16,
-    magic: U16,
-    state: U16,
-    errors_behavior: U16,
-    minor_revision: U16,
-    checked_low: U32,
-    check_interval: U32,
-    creator_os: U32,
-    revision: U32,
-    default_uid: U16,
-    default_gid: U16,
-    // From here on: revision 1.
-    first_inode: U32,
-    inode_size: U16,
-    group_number: U16,
-    compat: U32,
-    incompat: U32,
-    ro_compat: U32,
-    uuid: [u8; 16],
-    label: [u8; 16],
-    last_mounted: [u8; 64],
-    algorithms: U32,
-    preallocated_blocks: u8,
-    preallocated_directory_blocks: u8,
-    reserved_gdt_blocks: U16,
-    journal_uuid: [u8; 16],
-    journal_inode: U32,
-    journal_device: U32,
-    last_orphan: U32,
-    hash_seed: [U32; 4],
-    hash_version: u8,
-    journal_backup_type: u8,
-    descriptor_size: U16,
-    default_mount_options: U32,
-    first_meta_group: U32,
-    created_low: U32,
-    journal_backup: [U32; 17],
-    blocks_count_high: U32,
-    reserved_blocks_high: U32,
-    free_blocks_high: U32,
-    min_extra_isize: U16,
-    want_extra_isize: U16,
-    flags: U32,
-    raid_stride: U16,
-    mmp_interval: U16,
-    mmp_block: U64,
-    raid_stripe_width: U32,
-    log_groups_per_flex: u8,
-    checksum_type: u8,
-    encryption_level: u8,
-    padding: u8,
-    kbytes_written: U64,
-    snapshots: [u8; 20],
-    error_count: U32,
-    errors: [u8; 104],
-    mount_options: [u8; 64],
-    quota_inodes: [U32; 2],
-    overhead_clusters: U32,
-    backup_groups: [U32; 2],
-    encryption: [u8; 20],
-    lost_and_found: U32,
-    project_quota_inode: U32,
-    checksum_seed: U32,
-    written_high: u8,
-    mounted_high: u8,
-    created_high: u8,
-    checked_high: u8,
-    error_times_high: [u8; 4],
-    encoding: [U16; 2],
-    orphan_file_inode: U32,
-    reserved: [U32; 94],
-    checksum: U32,
-}
 
 /// Why bytes are not a superblock that can be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -258,105 +165,6 @@ fn demand(allowed: bool, field: &'static str, value: u64, reason: &'static str) 
         Ok(())
     } else {
         Err(fault(field, value, reason))
-    }
-}
-
-fn join(low: U32, high: U32) -> u64 {
-    u64::from(high.get()) << 32 | u64::from(low.get())
-}
-
-/// A time of 40 bits.
-fn seconds(low: U32, high: u8) -> u64 {
-    u64::from(high) << 32 | u64::from(low.get())
-}
-
-/// The low 32 bits, and those above them.
-#[allow(clippy::cast_possible_truncation)] // splitting is what it is for
-fn split(value: u64) -> (U32, U32) {
-    (U32::new(value as u32), U32::new((value >> 32) as u32))
-}
-
-/// A time as 32 and 8 bits; a later one becomes the last that can be kept.
-fn split_seconds(value: u64) -> (U32, u8) {
-    let (low, high) = split(value.min((1 << 40) - 1));
-    (low, u8::try_from(high.get()).unwrap_or(u8::MAX))
-}
-
-impl RawSuperblock {
-    fn features(&self) -> Features {
-        Features {
-            compat: self.compat.get(),
-            incompat: self.incompat.get(),
-            ro_compat: self.ro_compat.get(),
-        }
-    }
-    /// The two words of a count, of which the high one is only meant with 64bit.
-    fn count(&self, low: U32, high: U32) -> u64 {
-        if self.features().has(Feature::SIXTY_FOUR_BIT) {
-            join(low, high)
-        } else {
-            u64::from(low.get())
-        }
-    }
-    fn computed_checksum(&self) -> u32 {
-        let bytes = self.as_bytes();
-        crc32c(!0, bytes.get(..CHECKED_BYTES).unwrap_or(bytes))
-    }
-    fn verify_checksum(&self) -> Result<(), SuperblockError> {
-        if !self.features().has(Feature::METADATA_CSUM) {
-            return Ok(());
-        }
-        let kind = self.checksum_type;
-        demand(kind == CHECKSUM_CRC32C, "checksum type", kind.into(), "unknown")?;
-        let (stored, computed) = (self.checksum.get(), self.computed_checksum());
-        if stored == computed {
-            return Ok(());
-        }
-        Err(SuperblockError::Fault(Fault::Checksum {
-            structure: "superblock",
-            stored,
-            computed,
-        }))
-    }
-    fn block_size_log2(&self) -> Result<u8, SuperblockError> {
-        let log = self.log_block_size.get();
-        demand(log <= 6, "log2 of the block size in KiB", log.into(), "above 6")?;
-        Ok(u8::try_from(log).unwrap_or(0).saturating_add(10))
-    }
-    fn inode_size(&self) -> u16 {
-        if self.revision.get() == 0 {
-            INODE_SIZE_REVISION_0
-        } else {
-            self.inode_size.get()
-        }
-    }
-    fn first_inode(&self) -> u32 {
-        if self.revision.get() == 0 {
-            FIRST_INODE_REVISION_0
-        } else {
-            self.first_inode.get()
-        }
-    }
-    fn descriptor_size(&self) -> u16 {
-        if self.features().has(Feature::SIXTY_FOUR_BIT) {
-            self.descriptor_size.get()
-        } else {
-            32
-        }
-    }
-    fn log_groups_per_flex(&self) -> u8 {
-        if self.features().has(Feature::FLEX_BG) {
-            self.log_groups_per_flex
-        } else {
-            0
-        }
-    }
-    fn checksum_seed(&self) -> u32 {
-        if self.features().has(Feature::CSUM_SEED) {
-            self.checksum_seed.get()
-        } else {
-            crc32c(!0, &self.uuid)
-        }
     }
 }
 
@@ -787,26 +595,18 @@ impl Superblock {
     }
 }
 
-/// The most blocks of data that fit under pointers of `log` bits a block, and that with the blocks of pointers are at
-/// most `counted`.
+/// The most blocks of data under pointers of `log` bits a block where data and pointers together may be `counted`. The
+/// kernel sets aside what pointers to `counted` blocks would need, a little more than what the data needs.
 fn largest_indirect(log: u32, counted: u64) -> u64 {
     let power = |times: u32| 1u64.checked_shl(log.saturating_mul(times)).unwrap_or(u64::MAX);
     let all = power(1)
         .saturating_add(power(2))
         .saturating_add(power(3))
         .saturating_add(12);
-    let fits = |data: &u64| data.saturating_add(pointer_blocks(log, *data)) <= counted;
-    // Data and pointers grow together: halve the interval in which the bound lies.
-    let (mut low, mut high) = (0, all);
-    while low < high {
-        let middle = high.saturating_sub(high.saturating_sub(low) / 2);
-        if fits(&middle) {
-            low = middle;
-        } else {
-            high = middle.saturating_sub(1);
-        }
+    if all.saturating_add(pointer_blocks(log, all)) <= counted {
+        return all;
     }
-    low
+    counted.saturating_sub(pointer_blocks(log, counted))
 }
 
 /// Blocks of pointers that a file of `data` blocks without holes needs.

@@ -1,0 +1,165 @@
+//! Where bitmaps and inode tables go.
+//!
+//! A flex group is filled from its first block: all block bitmaps, all inode bitmaps, all tables. What finds a copy of
+//! the superblock in its way goes on behind it. Without flex_bg every group is a flex group of its own.
+use std::collections::BTreeMap;
+
+use super::LayoutError;
+use crate::group::GroupDescriptor;
+use crate::superblock::Superblock;
+use crate::{BlockNo, GroupNo};
+
+/// The result: a descriptor for each group, with places only, and all runs in use (first, end), rising and merged.
+pub(super) struct Places {
+    pub descriptors: Vec<GroupDescriptor>,
+    pub used: Vec<(u64, u64)>,
+}
+
+/// The blocks of one flex group that are taken: from first block to end, merged.
+struct Space {
+    start: u64,
+    end: u64,
+    taken: BTreeMap<u64, u64>,
+    /// By length: no such run is free before that block. Nothing is ever given back, so a search goes on where the last
+    /// one for that length ended.
+    searched: BTreeMap<u64, u64>,
+}
+
+impl Space {
+    /// The end of the last run that covers any of `at..at + length`.
+    fn obstacle(&self, at: u64, length: u64) -> Option<u64> {
+        let (_, end) = self.taken.range(..at.saturating_add(length)).next_back()?;
+        (*end > at).then_some(*end)
+    }
+
+    fn take(&mut self, at: u64, length: u64) {
+        let (mut start, mut end) = (at, at.saturating_add(length));
+        if let Some((before, _)) = self
+            .taken
+            .range(..=at)
+            .next_back()
+            .filter(|(_, before_end)| **before_end == at)
+        {
+            start = *before;
+        }
+        if let Some(behind) = self.taken.remove(&end) {
+            end = behind;
+        }
+        self.taken.insert(start, end);
+    }
+
+    /// Takes `length` blocks: at `hint` if they are free there, else the first that are free together.
+    fn allocate(&mut self, hint: Option<u64>, length: u64) -> Option<BlockNo> {
+        let fits = |at: &u64| at.saturating_add(length) <= self.end && self.obstacle(*at, length).is_none();
+        let at = match hint.filter(fits) {
+            Some(at) => at,
+            None => self.first_free(length)?,
+        };
+        self.take(at, length);
+        Some(BlockNo(at))
+    }
+
+    fn first_free(&mut self, length: u64) -> Option<u64> {
+        let mut at = self.searched.get(&length).copied().unwrap_or(self.start);
+        while let Some(end) = self.obstacle(at, length) {
+            at = end;
+        }
+        self.searched.insert(length, at);
+        (at.saturating_add(length) <= self.end).then_some(at)
+    }
+}
+
+pub(super) fn place_groups(superblock: &Superblock) -> Result<Places, LayoutError> {
+    let groups = superblock.group_count();
+    let flex = 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1);
+    let mut places = Places {
+        descriptors: Vec::with_capacity(groups as usize),
+        used: Vec::new(),
+    };
+    let mut first = 0u32;
+    while first < groups {
+        let end = first.saturating_add(flex).min(groups);
+        place_flex(superblock, first, end, flex, &mut places)?;
+        first = end;
+    }
+    Ok(places)
+}
+
+/// Places the groups `first..end`.
+fn place_flex(
+    superblock: &Superblock,
+    first: u32,
+    end: u32,
+    flex: u32,
+    places: &mut Places,
+) -> Result<(), LayoutError> {
+    let mut space = with_copies(superblock, first, end);
+    let table_blocks = u64::from(superblock.inode_table_blocks());
+    // Room for the bitmaps of the others. mke2fs leaves room for a whole flex group where one group is alone.
+    let count = end.saturating_sub(first);
+    let gap = u64::from(if count == 1 { flex } else { count });
+    let mut last: Option<GroupDescriptor> = None;
+    for _ in first..end {
+        let after =
+            |place: fn(&GroupDescriptor) -> BlockNo, by: u64| last.map(|last| place(&last).0.saturating_add(by));
+        let block_bitmap = space.allocate(after(|group| group.block_bitmap, 1), 1);
+        let block_bitmap = block_bitmap.ok_or_else(|| no_room(superblock))?;
+        let hint = after(|group| group.inode_bitmap, 1).unwrap_or(block_bitmap.0.saturating_add(gap));
+        let inode_bitmap = space.allocate(Some(hint), 1).ok_or_else(|| no_room(superblock))?;
+        let hint = after(|group| group.inode_table, table_blocks).unwrap_or(inode_bitmap.0.saturating_add(gap));
+        let inode_table = space
+            .allocate(Some(hint), table_blocks)
+            .ok_or_else(|| no_room(superblock))?;
+        let descriptor = GroupDescriptor {
+            block_bitmap,
+            inode_bitmap,
+            inode_table,
+            ..GroupDescriptor::default()
+        };
+        places.descriptors.push(descriptor);
+        last = Some(descriptor);
+    }
+    append(&mut places.used, space.taken);
+    Ok(())
+}
+
+fn no_room(superblock: &Superblock) -> LayoutError {
+    LayoutError(format!(
+        "{} groups of {} blocks have no room together for inode tables of {} blocks each",
+        superblock.group_count(),
+        superblock.blocks_per_group,
+        superblock.inode_table_blocks()
+    ))
+}
+
+/// A flex group that holds nothing but the copies of superblock and descriptors.
+fn with_copies(superblock: &Superblock, first: u32, end: u32) -> Space {
+    let last = GroupNo(end.saturating_sub(1));
+    let behind = superblock
+        .group_start(last)
+        .0
+        .saturating_add(superblock.group_length(last).into());
+    let start = superblock.group_start(GroupNo(first)).0;
+    let mut space = Space {
+        start,
+        end: behind,
+        taken: BTreeMap::new(),
+    };
+    for group in (first..end).map(GroupNo) {
+        let length = superblock.super_overhead(group);
+        if length > 0 {
+            space.take(superblock.group_start(group).0, length.into());
+        }
+    }
+    space
+}
+
+/// Adds the runs of the next flex group, joined with the last one where they touch.
+fn append(used: &mut Vec<(u64, u64)>, taken: BTreeMap<u64, u64>) {
+    for (start, end) in taken {
+        match used.last_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            _ => used.push((start, end)),
+        }
+    }
+}
