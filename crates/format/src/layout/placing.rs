@@ -144,6 +144,7 @@ fn with_copies(superblock: &Superblock, first: u32, end: u32) -> Space {
         start,
         end: behind,
         taken: BTreeMap::new(),
+        searched: BTreeMap::new(),
     };
     for group in (first..end).map(GroupNo) {
         let length = superblock.super_overhead(group);
