@@ -5,8 +5,10 @@
 
 pub mod command;
 pub mod compare;
+pub mod diff_walk;
 pub mod licenses;
 pub mod listing;
+pub mod oracle;
 pub mod scratch;
 pub mod tidy;
 pub mod tools;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{licenses, tidy, tools};
+use xtask::{diff_walk, licenses, tidy, tools};
 
 /// One row a command: its words, what it does, and the function.
 struct Task {
@@ -12,25 +12,40 @@ struct Task {
     run: fn(&[String]) -> Result<(), String>,
 }
 
+const fn task(
+    name: &'static str,
+    words: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<(), String>,
+) -> Task {
+    Task {
+        name,
+        words,
+        about,
+        run,
+    }
+}
+
 const TASKS: &[Task] = &[
-    Task {
-        name: "licenses",
-        words: "",
-        about: "every dependency has a licence that we may use",
-        run: licenses::run,
-    },
-    Task {
-        name: "tidy",
-        words: "",
-        about: "the house rules, read from the sources",
-        run: tidy::run,
-    },
-    Task {
-        name: "tools",
-        words: "",
-        about: "install, or name, what the tests call from the host",
-        run: tools::run,
-    },
+    task(
+        "diff-walk",
+        "LEFT RIGHT",
+        "two trees, or --listing FILE and a tree, compared",
+        diff_walk::run,
+    ),
+    task(
+        "licenses",
+        "",
+        "every dependency has a licence that we may use",
+        licenses::run,
+    ),
+    task("tidy", "", "the house rules, read from the sources", tidy::run),
+    task(
+        "tools",
+        "",
+        "install, or name, what the tests call from the host",
+        tools::run,
+    ),
 ];
 
 fn main() -> ExitCode {
