@@ -139,11 +139,7 @@ impl Style {
         self.write_entry(bytes, 0, 12, (b".", ino, FileType::Directory));
         self.write_entry(bytes, 12, self.block_bytes() - 12, (b"..", parent, FileType::Directory));
         let root = raw_root(bytes);
-        root.hash = match hash {
-            HashVersion::Legacy => 0,
-            HashVersion::HalfMd4 => 1,
-            HashVersion::Tea => 2,
-        };
+        root.hash = hash.code();
         root.info_length = INFO_LENGTH;
         self.set_index(bytes, IndexPlace::Root, &[(0, child)]);
     }
@@ -185,11 +181,9 @@ impl Style {
         if let Some((name, value, _)) = checks.into_iter().find(|(_, value, wanted)| value != wanted) {
             return Err(field(structure, name, value as u64, "not what an index root has there"));
         }
-        let hash = match root.hash {
-            0 => HashVersion::Legacy,
-            1 => HashVersion::HalfMd4,
-            2 => HashVersion::Tea,
-            other => return Err(field(structure, "hash version", u64::from(other), "unknown")),
+        // The codes of unsigned hashes never stand here: neither the kernel nor e2fsck takes them.
+        let Some(hash) = HashVersion::from_code(root.hash).filter(|hash| hash.code() == root.hash) else {
+            return Err(field(structure, "hash version", u64::from(root.hash), "unknown"));
         };
         if root.levels > LEVELS_MAX {
             return Err(field(
