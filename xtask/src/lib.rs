@@ -6,6 +6,7 @@
 pub mod command;
 pub mod compare;
 pub mod diff_walk;
+pub mod fixtures;
 pub mod licenses;
 pub mod listing;
 pub mod oracle;

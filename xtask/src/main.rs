@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{diff_walk, licenses, tidy, tools};
+use xtask::{diff_walk, fixtures, licenses, tidy, tools};
 
 /// One row a command: its words, what it does, and the function.
 struct Task {
@@ -32,6 +32,12 @@ const TASKS: &[Task] = &[
         "LEFT RIGHT",
         "two trees, or --listing FILE and a tree, compared",
         diff_walk::run,
+    ),
+    task(
+        "fixtures",
+        "FOLDER [NAME]",
+        "images made by mke2fs and the kernel, with their listings",
+        fixtures::run,
     ),
     task(
         "licenses",
