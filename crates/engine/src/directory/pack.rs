@@ -296,17 +296,17 @@ pub(crate) fn pack(
 }
 
 /// Fills blocks in rising order.
-struct Writer<'a> {
-    packing: Packing,
-    plan: Plan,
-    ino: Ino,
-    parent: Ino,
+pub(super) struct Writer<'a> {
+    pub(super) packing: Packing,
+    pub(super) plan: Plan,
+    pub(super) ino: Ino,
+    pub(super) parent: Ino,
     /// Those that are not written yet.
-    entries: &'a [NewEntry<'a>],
+    pub(super) entries: &'a [NewEntry<'a>],
 }
 
 impl Writer<'_> {
-    fn fill(&mut self, block: u32, bytes: &mut [u8]) {
+    pub(super) fn fill(&mut self, block: u32, bytes: &mut [u8]) {
         match self.plan.shape {
             Shape::Linear => self.fill_leaf(block as usize, bytes),
             Shape::Indexed { nodes } if block == 0 => self.fill_root(nodes, bytes),
