@@ -1,4 +1,12 @@
 //! Where blocks go: pure functions of facts. `group` finds out whether there is room there.
+mod ext2_goal;
+mod multi_block;
+mod packed;
+
+pub use ext2_goal::Ext2Goal;
+pub use multi_block::MultiBlock;
+pub use packed::{Packed, packed_from};
+
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
 
 /// What blocks are wanted for.
@@ -61,8 +69,12 @@ pub struct Stream {
 pub enum Search {
     /// As ext2 does: the goal; a free bit up to the next 64-bit boundary; the first free byte, stepped back; any bit; the next groups.
     GoalThenByte,
-    /// The first free run from the goal on that is long enough; else the longest seen nearby; then the next groups.
-    LongestRun,
+    /// The run at the goal, if it is long enough; else the first free run of the group that has `look_for` blocks; else its
+    /// longest, if that is half of what is wanted; then the group with most room.
+    LongestRun {
+        /// A run of so many blocks is looked for, though only `length` are taken: the file's next blocks are to follow there.
+        look_for: u32,
+    },
     /// The next free block from the goal on, as many in a row as there are: never backwards. Leaves no gap behind it.
     Sequential,
 }
@@ -94,6 +106,15 @@ pub trait Allocation: Send + Sync {
     }
 }
 
+/// The goal, or the first block of the inode's group if it lies outside the volume.
+fn within_volume(facts: &AllocationFacts, goal: BlockNo) -> BlockNo {
+    if goal.0 >= facts.first_data_block.into() && goal.0 < facts.blocks {
+        goal
+    } else {
+        facts.group_start
+    }
+}
+
 /// When file data gets its blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delay {
@@ -102,3 +123,6 @@ pub enum Delay {
     /// At write-back.
     AtWriteBack,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! Blocks are allocated and freed.
+use super::bitmaps::{Which, wrong};
+use super::search::{self, Found};
+use super::{Groups, Reservation};
+use crate::allocation::{Plan, Purpose, Search};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::journal::Handle;
+use crate::volume::Volume;
+use extant_format::bitmap::{clear_run, clear_runs, next_clear, set_run};
+use extant_format::{BlockNo, GroupNo, Run};
+use std::sync::atomic::Ordering;
+
+/// How many groups a search for a long run looks into before it takes what the last one has.
+const ROUNDS_MAX: u32 = 16;
+
+/// A part of a run that lies in one group.
+#[derive(Clone, Copy)]
+struct Part {
+    group: GroupNo,
+    first: u32,
+    length: u32,
+}
+
+/// Where a search begins: a group and a bit in it.
+#[derive(Clone, Copy)]
+struct Goal {
+    group: GroupNo,
+    bit: u32,
+}
+
+impl Groups {
+    /// Allocates one run of 1..=plan.length blocks as the plan wants it, out of the reservation. Marks them in the bitmap, counts
+    /// them. Fails only when the disk lies (a reservation guarantees room) or cannot be read.
+    pub(crate) fn allocate(&self, handle: &Handle<'_>, reservation: &mut Reservation<'_>, plan: &Plan) -> Result<Run> {
+        let promised = u32::try_from(reservation.blocks).unwrap_or(u32::MAX);
+        let length = plan.length.min(promised);
+        if length == 0 {
+            return Err(self.no_space(plan.length.into()));
+        }
+        let goal = self.goal(plan.goal);
+        let found = match plan.search {
+            Search::GoalThenByte => self.goal_then_byte(handle, goal, length)?,
+            Search::LongestRun { look_for } => self.longest_run(handle, goal, length, look_for)?,
+            Search::Sequential => None,
+        };
+        let run = match found {
+            Some(run) => run,
+            // A last resort for the others: groups may have changed while they were searched in turn.
+            None => self
+                .sequential(handle, goal, length)?
+                .ok_or_else(|| self.promised_in_vain(goal.group))?,
+        };
+        self.used(reservation, run.length);
+        Ok(run)
+    }
+
+    fn goal(&self, block: BlockNo) -> Goal {
+        let Some(group) = self.superblock.group_of_block(block) else {
+            return Goal {
+                group: GroupNo(0),
+                bit: 0,
+            };
+        };
+        let bit = block.0.saturating_sub(self.superblock.group_start(group).0);
+        Goal {
+            group,
+            bit: u32::try_from(bit).unwrap_or(0),
+        }
+    }
+
+    fn promised_in_vain(&self, group: GroupNo) -> Error {
+        let free = self.totals().free_blocks;
+        Error::field(
+            Place::Group(group),
+            "group descriptors",
+            "sum of free blocks",
+            free,
+            "more than can be found",
+        )
+    }
+
+    /// All groups once, from this one on, cyclically.
+    pub(super) fn cyclic(&self, first: GroupNo) -> impl Iterator<Item = GroupNo> + use<> {
+        (first.0..self.len()).chain(0..first.0).map(GroupNo)
+    }
+
+    fn goal_then_byte(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Option<Run>> {
+        let in_goal_group = |bits: &[u8], limit| search::goal_then_byte(bits, limit, goal.bit, length);
+        if let Some(run) = self.take(handle, goal.group, in_goal_group)? {
+            return Ok(Some(run));
+        }
+        // The goal's own group comes once more, last and from its start.
+        for group in self.cyclic(goal.group).skip(1).chain([goal.group]) {
+            if let Some(run) = self.take(handle, group, |bits, limit| search::byte_then_bit(bits, limit, length))? {
+                return Ok(Some(run));
+            }
+        }
+        Ok(None)
+    }
+
+    fn sequential(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Option<Run>> {
+        let mut from = goal.bit;
+        for group in self.cyclic(goal.group).chain([goal.group]) {
+            let search = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
+            if let Some(run) = self.take(handle, group, search)? {
+                return Ok(Some(run));
+            }
+            from = 0;
+        }
+        Ok(None)
+    }
+
+    /// In the goal's group what is wanted, or half of it; else in the group that has most room by what is known, the first of
+    /// equals. Each look makes known what a group really has, so that a volume in pieces is not searched again and again.
+    fn longest_run(&self, handle: &Handle<'_>, goal: Goal, length: u32, look_for: u32) -> Result<Option<Run>> {
+        let look_for = look_for.max(length);
+        if let Some(run) = self.take_roomy(handle, goal, length, look_for, length.div_ceil(2))? {
+            return Ok(Some(run));
+        }
+        for round in 1..=ROUNDS_MAX {
+            let Some((group, room)) = self.roomiest(goal.group, look_for) else {
+                return Ok(None);
+            };
+            let at_least = if round == ROUNDS_MAX { 1 } else { room.min(length) };
+            let bit = if group == goal.group { goal.bit } else { 0 };
+            if let Some(run) = self.take_roomy(handle, Goal { group, bit }, length, look_for, at_least)? {
+                return Ok(Some(run));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first group from this one on that may have a run of `enough`; else the one that may have the longest.
+    fn roomiest(&self, first: GroupNo, enough: u32) -> Option<(GroupNo, u32)> {
+        let mut best = None;
+        let mut most = 0;
+        for group in self.cyclic(first) {
+            let room = self.state(group).lock().room();
+            if room > most {
+                (best, most) = (Some(group), room);
+            }
+            if most >= enough {
+                break;
+            }
+        }
+        best.map(|group| (group, most))
+    }
+
+    /// Takes `length` blocks of a run of a group as `search::roomy` finds it, if it has `at_least` so many.
+    fn take_roomy(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        look_for: u32,
+        at_least: u32,
+    ) -> Result<Option<Run>> {
+        if self.state(goal.group).lock().room() < at_least {
+            return Ok(None);
+        }
+        let mut known = None;
+        let run = self.take(handle, goal.group, |bits, limit| {
+            let found = search::roomy(bits, limit, goal.bit, length, look_for)?;
+            if found.length < length {
+                known = Some(found.length); // shorter than what would have been enough: it is the longest of all
+            }
+            (found.length >= at_least).then_some(Found {
+                length: found.length.min(length),
+                ..found
+            })
+        })?;
+        if let Some(longest) = known
+            && run.is_none()
+        {
+            let mut state = self.state(goal.group).lock();
+            state.longest_free = state.longest_free.min(longest);
+        }
+        Ok(run)
+    }
+
+    /// Searches one group and marks what was found.
+    fn take(
+        &self,
+        handle: &Handle<'_>,
+        group: GroupNo,
+        search: impl FnOnce(&[u8], u32) -> Option<Found>,
+    ) -> Result<Option<Run>> {
+        if self.state(group).lock().descriptor.free_blocks == 0 {
+            return Ok(None);
+        }
+        let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
+        let Some(found) = search(&frame.bytes(), self.limit(group, Which::Blocks)) else {
+            return Ok(None);
+        };
+        if !handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
+            return Err(wrong(
+                group,
+                Which::Blocks,
+                "bit",
+                found.first,
+                "changed by somebody else",
+            ));
+        }
+        state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
+        self.changed(group, &mut state, Which::Blocks);
+        let start = self.superblock.group_start(group).0.saturating_add(found.first.into());
+        Ok(Some(Run {
+            start: BlockNo(start),
+            length: found.length,
+        }))
+    }
+
+    /// Frees a run (it may cross groups). A block that is free already, or that is the volume's own metadata, is `Corrupt`
+    /// and nothing is freed. What the cache holds of the blocks is forgotten.
+    pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, purpose: Purpose) -> Result<()> {
+        if let Some(block) = self.metadata.first_in(run) {
+            return Err(not_to_be_freed(block, "the volume's own metadata"));
+        }
+        let parts = self.parts(run)?;
+        for part in &parts {
+            self.check_in_use(handle.volume(), *part)?;
+        }
+        // Before the bits change: afterwards the blocks may belong to somebody else.
+        for block in (run.start.0..).take(run.length as usize).map(BlockNo) {
+            match purpose {
+                Purpose::Data => handle.volume().cache.forget(block),
+                Purpose::Directory | Purpose::Map | Purpose::Attribute => handle.forget(block),
+            }
+        }
+        parts.into_iter().try_for_each(|part| self.give_back(handle, part))
+    }
+
+    /// The run, group by group.
+    fn parts(&self, run: Run) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
+        let (mut block, mut left) = (run.start, run.length);
+        while left > 0 {
+            let outside = || not_to_be_freed(block, "outside the volume");
+            let group = self.superblock.group_of_block(block).ok_or_else(outside)?;
+            let first = self.goal(block).bit;
+            let length = left.min(self.limit(group, Which::Blocks).saturating_sub(first)).max(1);
+            parts.push(Part { group, first, length });
+            block.0 = block.0.saturating_add(length.into());
+            left -= length;
+        }
+        Ok(parts)
+    }
+
+    fn check_in_use(&self, volume: &Volume, part: Part) -> Result<()> {
+        let bits = self.look(volume, part.group, Which::Blocks)?;
+        match next_clear(&bits, part.first, part.first.saturating_add(part.length)) {
+            Some(bit) => Err(self.freed_twice(part.group, bit)),
+            None => Ok(()),
+        }
+    }
+
+    fn freed_twice(&self, group: GroupNo, bit: u32) -> Error {
+        let block = self.superblock.group_start(group).0.saturating_add(bit.into());
+        not_to_be_freed(BlockNo(block), "free already")
+    }
+
+    fn give_back(&self, handle: &Handle<'_>, part: Part) -> Result<()> {
+        let Part { group, first, length } = part;
+        let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
+        if next_clear(&frame.bytes(), first, first.saturating_add(length)).is_some() {
+            return Err(self.freed_twice(group, first)); // two files claim it, and both let go of it at once
+        }
+        let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
+        state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
+        // At worst it joins two of the longest runs. A search finds out what really is.
+        state.longest_free = state.longest_free.saturating_mul(2).saturating_add(length);
+        self.changed(group, &mut state, Which::Blocks);
+        drop(state);
+        self.available.fetch_add(length.into(), Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Free runs of a group, rising, as (first block in the group, length).
+    pub(crate) fn free_runs(&self, volume: &Volume, group: GroupNo) -> Result<Vec<(u32, u32)>> {
+        let bits = self.look(volume, group, Which::Blocks)?;
+        Ok(clear_runs(&bits, self.limit(group, Which::Blocks)).collect())
+    }
+
+    pub(super) fn no_space(&self, wanted_blocks: u64) -> Error {
+        ErrorKind::NoSpace {
+            wanted_blocks,
+            free_blocks: self.available.load(Ordering::Acquire),
+        }
+        .into()
+    }
+}
+
+fn not_to_be_freed(block: BlockNo, reason: &'static str) -> Error {
+    Error::field(Place::Block(block), "map of a file", "block", block.0, reason)
+}

@@ -1,0 +1,316 @@
+//! One group in memory: bitmaps and counters under one short lock, and the search for free runs.
+//!
+//! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free blocks of the volume less
+//! those promised, is never negative. No bit of the volume's own metadata is ever cleared. `longest_free` is never below
+//! the longest free run. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
+//!
+//! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it is taken. Group locks are
+//! never nested. Under a group's lock: a frame's, then `dirty` or `loaded`, which are last.
+mod bitmaps;
+mod blocks;
+mod inodes;
+mod metadata;
+mod search;
+
+use crate::cache::{Frame, Kind};
+use crate::error::{Error, Place, Result};
+use crate::journal::Handle;
+use crate::placement::GroupFacts;
+use crate::volume::Volume;
+use bitmaps::Which;
+use extant_block::ShortLock;
+use extant_format::group::GroupDescriptor;
+use extant_format::superblock::Superblock;
+use extant_format::{BlockNo, GroupNo};
+use metadata::Metadata;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks promised to one operation out of the volume's free ones. What is not used goes back when it is dropped.
+pub(crate) struct Reservation<'a> {
+    volume: &'a Volume,
+    blocks: u64,
+}
+
+impl Reservation<'_> {
+    /// Blocks still promised.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.blocks
+    }
+    /// Moves `blocks` of it (all, if it has fewer) into the keeping of somebody else (delayed data), who gives them back with
+    /// `Groups::release`.
+    pub(crate) fn take(&mut self, blocks: u64) {
+        debug_assert!(blocks <= self.blocks, "{blocks} blocks taken out of {}", self.blocks);
+        self.blocks = self.blocks.saturating_sub(blocks);
+    }
+    /// Promises more, or says `NoSpace`.
+    pub(crate) fn grow(&mut self, blocks: u64) -> Result<()> {
+        self.volume.groups.promise(blocks)?;
+        self.blocks = self.blocks.saturating_add(blocks);
+        Ok(())
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.volume.groups.release(self.blocks);
+    }
+}
+
+/// What is known of one group.
+struct GroupState {
+    /// As it stands now; on the disk it may be older.
+    descriptor: GroupDescriptor,
+    /// Loaded when first needed.
+    block_bitmap: Option<Arc<Frame>>,
+    inode_bitmap: Option<Arc<Frame>>,
+    /// No free run is longer.
+    longest_free: u32,
+    /// Orlov's counter.
+    debt: u8,
+    /// Whether the group is in the list of those to be stored.
+    is_listed: bool,
+    /// The checksums of these bitmaps are to be computed when it is stored.
+    blocks_changed: bool,
+    inodes_changed: bool,
+}
+
+impl GroupState {
+    fn new(descriptor: GroupDescriptor) -> GroupState {
+        GroupState {
+            longest_free: descriptor.free_blocks,
+            descriptor,
+            block_bitmap: None,
+            inode_bitmap: None,
+            debt: 0,
+            is_listed: false,
+            blocks_changed: false,
+            inodes_changed: false,
+        }
+    }
+
+    /// No free run is longer than this.
+    fn room(&self) -> u32 {
+        self.longest_free.min(self.descriptor.free_blocks)
+    }
+}
+
+/// All groups of a volume.
+pub(crate) struct Groups {
+    superblock: Superblock,
+    states: Vec<ShortLock<GroupState>>,
+    metadata: Metadata,
+    /// Free blocks that are not promised to anybody: what a new promise is made from.
+    available: AtomicU64,
+    /// Free blocks that are promised.
+    reserved: AtomicU64,
+    free_inodes: AtomicU64,
+    directories: AtomicU64,
+    /// Groups to be stored, each once.
+    dirty: ShortLock<Vec<GroupNo>>,
+    /// Groups that hold a bitmap, each once, in the order of loading.
+    loaded: ShortLock<VecDeque<GroupNo>>,
+}
+
+impl Groups {
+    /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed. `read` gives a block's bytes.
+    pub(crate) fn open(superblock: &Superblock, read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>) -> Result<Groups> {
+        let descriptors = read_descriptors(superblock, read)?;
+        let (mut blocks, mut inodes, mut directories) = (0u64, 0u64, 0u64);
+        for (group, descriptor) in (0..).map(GroupNo).zip(&descriptors) {
+            // Counts that cannot be are met when the bitmap is loaded for a change; until then they may not distort the sums.
+            blocks += u64::from(descriptor.free_blocks.min(superblock.group_length(group)));
+            inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
+            directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
+        }
+        Ok(Groups {
+            metadata: Metadata::new(superblock, descriptors.iter()),
+            states: descriptors
+                .into_iter()
+                .map(|descriptor| ShortLock::new(GroupState::new(descriptor)))
+                .collect(),
+            superblock: superblock.clone(),
+            available: AtomicU64::new(blocks),
+            reserved: AtomicU64::new(0),
+            free_inodes: AtomicU64::new(inodes),
+            directories: AtomicU64::new(directories),
+            dirty: ShortLock::new(Vec::new()),
+            loaded: ShortLock::new(VecDeque::new()),
+        })
+    }
+
+    /// How many groups.
+    #[allow(clippy::cast_possible_truncation)] // as many as the superblock's group_count says
+    pub(crate) fn len(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// # Panics
+    /// When there is no such group.
+    fn state(&self, group: GroupNo) -> &ShortLock<GroupState> {
+        &self.states[group.0 as usize]
+    }
+
+    /// The descriptor as it stands now.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn descriptor(&self, group: GroupNo) -> GroupDescriptor {
+        self.state(group).lock().descriptor
+    }
+
+    /// Promises blocks, or says `NoSpace`. This is where ENOSPC is decided.
+    pub(crate) fn reserve<'a>(&self, volume: &'a Volume, blocks: u64) -> Result<Reservation<'a>> {
+        self.promise(blocks)?;
+        Ok(Reservation { volume, blocks })
+    }
+
+    fn promise(&self, blocks: u64) -> Result<()> {
+        self.available
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |available| {
+                available.checked_sub(blocks)
+            })
+            .map_err(|_| self.no_space(blocks))?;
+        self.reserved.fetch_add(blocks, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Gives promised blocks back that were taken out of a reservation.
+    pub(crate) fn release(&self, blocks: u64) {
+        self.reserved.fetch_sub(blocks, Ordering::AcqRel);
+        self.available.fetch_add(blocks, Ordering::AcqRel);
+    }
+
+    /// Turns blocks that were taken (delayed) into a reservation again, to be used by `allocate`.
+    pub(crate) fn adopt<'a>(&self, volume: &'a Volume, blocks: u64) -> Reservation<'a> {
+        Reservation { volume, blocks }
+    }
+
+    /// Promised blocks were allocated.
+    fn used(&self, reservation: &mut Reservation<'_>, blocks: u32) {
+        reservation.blocks = reservation.blocks.saturating_sub(blocks.into());
+        self.reserved.fetch_sub(blocks.into(), Ordering::AcqRel);
+    }
+
+    /// Free blocks on the volume, promised ones included; free inodes; directories.
+    pub(crate) fn totals(&self) -> Totals {
+        let reserved_blocks = self.reserved.load(Ordering::Acquire);
+        let narrow = |count: &AtomicU64| u32::try_from(count.load(Ordering::Acquire)).unwrap_or(u32::MAX);
+        Totals {
+            free_blocks: self.available.load(Ordering::Acquire).saturating_add(reserved_blocks),
+            reserved_blocks,
+            free_inodes: narrow(&self.free_inodes),
+            directories: narrow(&self.directories),
+        }
+    }
+
+    /// The facts that policies ask for, of one group.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn facts(&self, group: GroupNo) -> GroupFacts {
+        let state = self.state(group).lock();
+        GroupFacts {
+            free_blocks: state.descriptor.free_blocks.min(self.limit(group, Which::Blocks)),
+            free_inodes: state.descriptor.free_inodes.min(self.limit(group, Which::Inodes)),
+            directories: state.descriptor.used_directories,
+            debt: state.debt,
+        }
+    }
+
+    /// A bitmap, and with it the descriptor, was changed.
+    fn changed(&self, group: GroupNo, state: &mut GroupState, which: Which) {
+        match which {
+            Which::Blocks => state.blocks_changed = true,
+            Which::Inodes => state.inodes_changed = true,
+        }
+        self.list(group, state);
+    }
+
+    fn list(&self, group: GroupNo, state: &mut GroupState) {
+        if !state.is_listed {
+            state.is_listed = true;
+            self.dirty.lock().push(group);
+        }
+    }
+
+    /// Writes changed descriptors, with the checksums of their bitmaps, into their frames: before a sync or commit.
+    pub(crate) fn store(&self, handle: &Handle<'_>) -> Result<()> {
+        let mut groups = std::mem::take(&mut *self.dirty.lock());
+        groups.sort_unstable();
+        for (at, group) in groups.iter().enumerate() {
+            if let Err(error) = self.store_one(handle, *group) {
+                self.dirty.lock().extend(&groups[at..]);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn store_one(&self, handle: &Handle<'_>, group: GroupNo) -> Result<()> {
+        let (block, offset) = self.superblock.descriptor_place(group);
+        let target = handle.volume().cache.read(block, Kind::Plain)?;
+        let mut guard = self.state(group).lock();
+        let state = &mut *guard;
+        if let Some(frame) = state.block_bitmap.as_ref().filter(|_| state.blocks_changed) {
+            state.descriptor.seal_block_bitmap(&frame.bytes(), &self.superblock);
+        }
+        if let Some(frame) = state.inode_bitmap.as_ref().filter(|_| state.inodes_changed) {
+            state.descriptor.seal_inode_bitmap(&frame.bytes(), &self.superblock);
+        }
+        let end = offset.saturating_add(self.superblock.descriptor_size.into());
+        handle.modify(&target, |bytes| {
+            if let Some(bytes) = bytes.get_mut(offset..end) {
+                state.descriptor.encode(bytes, group, &self.superblock);
+            }
+        });
+        (state.is_listed, state.blocks_changed, state.inodes_changed) = (false, false, false);
+        Ok(())
+    }
+}
+
+/// All descriptors, block by block.
+fn read_descriptors(
+    superblock: &Superblock,
+    mut read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>,
+) -> Result<Vec<GroupDescriptor>> {
+    // Room grows with what is read and found sound, not with what a superblock claims.
+    let mut descriptors = Vec::new();
+    let mut current: Option<(BlockNo, Arc<Vec<u8>>)> = None;
+    for group in (0..superblock.group_count()).map(GroupNo) {
+        let (block, offset) = superblock.descriptor_place(group);
+        let bytes = match &current {
+            Some((at, bytes)) if *at == block => bytes,
+            _ => &current.insert((block, read(block)?)).1,
+        };
+        let end = offset.saturating_add(superblock.descriptor_size.into());
+        let bytes = bytes.get(offset..end).unwrap_or_default();
+        let descriptor = GroupDescriptor::parse(bytes, group, superblock)
+            .map_err(|fault| Error::corrupt(Place::Group(group), fault))?;
+        descriptors.push(descriptor);
+    }
+    Ok(descriptors)
+}
+
+/// Sums over all groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Free blocks, those promised to delayed writes included.
+    pub free_blocks: u64,
+    /// Promised blocks.
+    pub reserved_blocks: u64,
+    /// Free inodes.
+    pub free_inodes: u32,
+    /// Directories.
+    pub directories: u32,
+}
+
+/// What an inode is allocated for: directories are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum InodeKind {
+    /// A directory.
+    Directory,
+    /// Anything else.
+    Other,
+}

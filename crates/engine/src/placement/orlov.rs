@@ -1,0 +1,97 @@
+//! `orlov`: what came of the first post: Linux 2.5.46, and ext2 and ext3 since then. Directories at the top of a hierarchy are
+//! spread; all others stay near their parent while its group is not too full, too crowded with directories, or in debt.
+use super::near::near;
+use super::{Placement, PlacementFacts};
+use extant_format::GroupNo;
+
+/// What a directory's inode is reckoned to cost a group, in inodes.
+const INODE_COST: u64 = 64;
+/// And in blocks.
+const BLOCK_COST: u64 = 256;
+/// What fits into a group's counter.
+const DEBT_MAX: u64 = 255;
+
+/// Orlov's rule with one group as the unit; files go near their directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Orlov;
+
+impl Placement for Orlov {
+    fn directory(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
+        if facts.group_count == 0 {
+            return None;
+        }
+        if facts.parent_is_top {
+            let start = GroupNo(facts.name_hash % facts.group_count);
+            return least_crowded(facts, start).or_else(|| facts.any_from(start));
+        }
+        let limits = Limits::new(facts);
+        let good = |group: &GroupNo| limits.allow(facts, *group);
+        facts
+            .cyclic(facts.parent)
+            .find(good)
+            .or_else(|| facts.any_from(facts.parent))
+    }
+    fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
+        near(facts)
+    }
+}
+
+/// The group with fewest directories among those with at least the average of free inodes and blocks: the first of equals
+/// from `start` on.
+fn least_crowded(facts: &PlacementFacts<'_>, start: GroupNo) -> Option<GroupNo> {
+    let inodes = facts.average_inodes(facts.group_count);
+    let blocks = facts.average_blocks(facts.group_count);
+    let mut fewest = facts.inodes_per_group;
+    let mut best = None;
+    for group in facts.cyclic(start) {
+        let here = facts.group(group);
+        let roomy = u64::from(here.free_inodes) >= inodes && u64::from(here.free_blocks) >= blocks;
+        if here.free_inodes > 0 && here.directories < fewest && roomy {
+            (best, fewest) = (Some(group), here.directories);
+        }
+    }
+    best
+}
+
+/// What a group must keep to, to be given a directory that is not at the top.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Limits {
+    /// Fewer directories than this.
+    pub(super) directories: u64,
+    /// At least so many free inodes.
+    pub(super) inodes: u64,
+    /// At least so many free blocks.
+    pub(super) blocks: u64,
+    /// Less debt than this.
+    pub(super) debt: u64,
+}
+
+impl Limits {
+    pub(super) fn new(facts: &PlacementFacts<'_>) -> Limits {
+        let groups = u64::from(facts.group_count.max(1));
+        let inodes_per_group = u64::from(facts.inodes_per_group);
+        let blocks_per_group = u64::from(facts.blocks_per_group);
+        let blocks_per_directory = facts.blocks.saturating_sub(facts.free_blocks) / facts.directories.max(1);
+        let debt = (blocks_per_group / blocks_per_directory.max(BLOCK_COST)).min(inodes_per_group / INODE_COST);
+        Limits {
+            directories: facts.directories / groups + inodes_per_group / 16,
+            // In Linux these may be negative, and then forbid nothing: as 0 does.
+            inodes: facts
+                .average_inodes(facts.group_count)
+                .saturating_sub(inodes_per_group / 4),
+            blocks: facts
+                .average_blocks(facts.group_count)
+                .saturating_sub(blocks_per_group / 4),
+            debt: debt.clamp(1, DEBT_MAX),
+        }
+    }
+
+    fn allow(&self, facts: &PlacementFacts<'_>, group: GroupNo) -> bool {
+        let here = facts.group(group);
+        here.free_inodes > 0
+            && u64::from(here.debt) < self.debt
+            && u64::from(here.directories) < self.directories
+            && u64::from(here.free_inodes) >= self.inodes
+            && u64::from(here.free_blocks) >= self.blocks
+    }
+}
