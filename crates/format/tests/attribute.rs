@@ -261,3 +261,31 @@ fn values_in_inodes_of_their_own_are_refused() {
         })
     ));
 }
+
+#[test]
+fn values_that_overlap_are_refused() {
+    // Hundreds of entries that all mean the same two kilobytes: a small block that would become a large list.
+    let superblock = superblock(12, false);
+    let mut block = place(&[attribute(b"user.a", &[7; 2048])], 0, &superblock)
+        .unwrap()
+        .block
+        .unwrap();
+    let entry: [u8; 20] = block[32..52].try_into().unwrap();
+    assert!(parse_block(&block, BLOCK, &superblock).is_ok());
+    for at in 1..=90 {
+        block[32 + at * 20..][..20].copy_from_slice(&entry);
+        block[32 + at * 20 + 17..][..2].copy_from_slice(&[b'a' + at as u8 % 26, 1]);
+    }
+    let verdict = parse_block(&block, BLOCK, &superblock);
+    assert!(
+        matches!(
+            verdict,
+            Err(Fault::Field {
+                field: "value size",
+                value: 2048,
+                ..
+            })
+        ),
+        "{verdict:?}"
+    );
+}
