@@ -50,6 +50,8 @@ pub enum ErrorKind {
         /// Blocks free.
         free_blocks: u64,
     },
+    /// A directory's index has no room for another leaf, or its size none for another block.
+    DirectoryFull,
     /// No inode is free.
     NoInodes,
     /// The volume was opened for reading only, or has latched its first write error.
@@ -62,6 +64,8 @@ pub enum ErrorKind {
     AttributesTooLarge,
     /// An attribute name with a prefix that ext2/3/4 cannot keep.
     AttributeUnsupported,
+    /// The object, or the way its blocks are mapped, does not know this operation.
+    OperationUnsupported(&'static str),
     /// The disk says something that cannot be.
     Corrupt(Corrupt),
     /// Not an ext2, ext3 or ext4 volume.
@@ -147,11 +151,11 @@ impl Error {
             ErrorKind::TooManyLinks => 31,
             ErrorKind::SymlinkLoop => 40,
             ErrorKind::FileTooLarge => 27,
-            ErrorKind::NoSpace { .. } | ErrorKind::NoInodes | ErrorKind::AttributesTooLarge => 28,
+            ErrorKind::NoSpace { .. } | ErrorKind::DirectoryFull | ErrorKind::NoInodes | ErrorKind::AttributesTooLarge => 28,
             ErrorKind::ReadOnly => 30,
             ErrorKind::NotPermitted(_) => 1,
             ErrorKind::NoAttribute => 61,
-            ErrorKind::AttributeUnsupported => 95,
+            ErrorKind::AttributeUnsupported | ErrorKind::OperationUnsupported(_) => 95,
             ErrorKind::Corrupt(_) => 117,
             ErrorKind::NotExt | ErrorKind::Unsupported(_) | ErrorKind::NeedsRecovery => 22,
             ErrorKind::Device(error) => error.raw_os_error().unwrap_or(5),
@@ -205,13 +209,16 @@ impl fmt::Display for ErrorKind {
             ErrorKind::NotEmpty => "directory not empty",
             ErrorKind::NameTooLong => "name too long",
             ErrorKind::InvalidName => "a name may not be empty, or hold a slash or a NUL",
-            ErrorKind::InvalidArgument(reason) | ErrorKind::NotPermitted(reason) => reason,
+            ErrorKind::InvalidArgument(reason)
+            | ErrorKind::NotPermitted(reason)
+            | ErrorKind::OperationUnsupported(reason) => reason,
             ErrorKind::TooManyLinks => "too many links",
             ErrorKind::SymlinkLoop => "too many symbolic links on the way",
             ErrorKind::FileTooLarge => "file too large for its map",
             ErrorKind::NoSpace { wanted_blocks, free_blocks } => {
                 return write!(f, "no space left: {wanted_blocks} blocks may be needed, {free_blocks} are free");
             }
+            ErrorKind::DirectoryFull => "directory full: its index has no room for another block",
             ErrorKind::NoInodes => "no inode is free",
             ErrorKind::ReadOnly => "read-only volume",
             ErrorKind::NoAttribute => "no such extended attribute",

@@ -8,6 +8,7 @@ use crate::allocation::Stream;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
+use crate::pages::Pages;
 use crate::runs::RunSet;
 use crate::volume::Volume;
 use extant_block::{ShortLock, SleepLock, SleepRwLock};
@@ -26,7 +27,7 @@ pub(crate) struct Node {
     /// How many open files refer to it: an unlinked one is freed when it falls to 0.
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
-    pub(crate) pages: crate::pages::Pages,
+    pub(crate) pages: Pages,
 }
 
 /// What is known of an inode in memory.
@@ -49,6 +50,20 @@ pub(crate) struct NodeState {
 }
 
 impl NodeState {
+    /// An inode just loaded, or just made.
+    pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
+        NodeState {
+            ino,
+            seed: volume.inode_seed(ino, inode.generation),
+            inode,
+            stream: Stream::default(),
+            dirty: RunSet::default(),
+            delayed: RunSet::default(),
+            promised_map: 0,
+            gone: false,
+        }
+    }
+
     /// The type; an inode without one is corrupt.
     pub(crate) fn file_type(&self) -> Result<FileType> {
         let wrong = || Error::field(Place::Inode(self.ino), "inode", "mode", self.inode.mode.into(), "not a file type");
@@ -147,21 +162,10 @@ impl Nodes {
 
     /// Puts a new node into the table.
     pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
-        let state = NodeState {
-            ino,
-            seed: volume.inode_seed(ino, inode.generation),
-            inode,
-            stream: Stream::default(),
-            dirty: RunSet::default(),
-            delayed: RunSet::default(),
-            promised_map: 0,
-            gone: false,
-        };
-        let clock = Arc::clone(&volume.clock);
         let node = Arc::new(Node {
             ino,
-            pages: crate::pages::Pages::new(Arc::clone(&clock)),
-            state: SleepRwLock::new(clock, state),
+            pages: Pages::default(),
+            state: SleepRwLock::new(Arc::clone(&volume.clock), NodeState::new(volume, ino, inode)),
             opens: AtomicU32::new(0),
         });
         let mut shard = self.shards[ino.0 as usize % SHARDS].lock();

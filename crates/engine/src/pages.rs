@@ -1,8 +1,93 @@
-//! A file's blocks in memory.
-use extant_block::Clock;
+//! A file's blocks in memory, keyed by their place in the file, so that they exist before they have a place on the disk.
+//!
+//! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set and is never dropped.
+//! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and counted here.
+use extant_block::ShortLock;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
-pub(crate) struct Pages {}
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bytes of a block of a file.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    /// All of them; shared with writes under way.
+    Bytes(Arc<Vec<u8>>),
+    /// None are kept: in the laboratory, data has a place and a state but no content. Reads as zeros.
+    Phantom,
+}
+
+/// The blocks of one file that are in memory.
+#[derive(Default)]
+pub(crate) struct Pages {
+    pages: ShortLock<BTreeMap<u32, Payload>>,
+    dirty: AtomicU64,
+}
+
 impl Pages {
-    pub(crate) fn new(_clock: Arc<dyn Clock>) -> Pages { Pages {} }
-    pub(crate) fn is_clean(&self) -> bool { todo!() }
+    /// Whether nothing here has to be written.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.dirty.load(Ordering::Acquire) == 0
+    }
+
+    /// Says how many blocks are dirty now.
+    pub(crate) fn count_dirty(&self, blocks: u64) {
+        self.dirty.store(blocks, Ordering::Release);
+    }
+
+    /// How many blocks are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.pages.lock().len()
+    }
+
+    pub(crate) fn get(&self, block: u32) -> Option<Payload> {
+        self.pages.lock().get(&block).cloned()
+    }
+
+    pub(crate) fn insert(&self, block: u32, payload: Payload) {
+        self.pages.lock().insert(block, payload);
+    }
+
+    /// The first block in the range that is in memory.
+    pub(crate) fn next(&self, range: Range<u32>) -> Option<u32> {
+        self.pages.lock().range(range).next().map(|(block, _)| *block)
+    }
+
+    /// Copies bytes into a page that is there, or that begins as zeros; a page shared with a write is copied first.
+    pub(crate) fn write(&self, block: u32, block_size: usize, at: usize, bytes: &[u8]) {
+        let mut pages = self.pages.lock();
+        let page = pages.entry(block).or_insert_with(|| Payload::Bytes(Arc::new(Vec::new())));
+        let Payload::Bytes(page) = page else { return };
+        let page = Arc::make_mut(page);
+        if page.is_empty() && at == 0 && bytes.len() == block_size {
+            page.extend_from_slice(bytes);
+            return;
+        }
+        page.resize(block_size, 0);
+        page[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Drops the pages of a range.
+    pub(crate) fn drop_range(&self, range: Range<u64>) {
+        let Ok(start) = u32::try_from(range.start) else { return };
+        let mut pages = self.pages.lock();
+        let mut behind = match u32::try_from(range.end) {
+            Ok(end) => {
+                let mut tail = pages.split_off(&start);
+                let kept = tail.split_off(&end);
+                drop(tail);
+                kept
+            }
+            Err(_) => {
+                pages.split_off(&start);
+                BTreeMap::new()
+            }
+        };
+        pages.append(&mut behind);
+    }
+
+    /// Drops the pages for which `clean` says so.
+    pub(crate) fn drop_clean(&self, is_dirty: impl Fn(u32) -> bool) {
+        self.pages.lock().retain(|block, _| is_dirty(*block));
+    }
 }

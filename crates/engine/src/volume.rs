@@ -4,18 +4,20 @@
 //! seeds); what changes of it is in `mutable`, in the groups' counters and in atomics.
 //! *Locking*: `mutable` is a short lock; nothing else here is locked.
 use crate::allocation::Allocation;
-use crate::cache::Cache;
-use crate::error::{ErrorKind, Result};
+use crate::cache::{Cache, Kind};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::Groups;
+use crate::journal::Handle;
 use crate::placement::Placement;
+use crate::preset::Policies;
 use extant_block::{BlockDevice, Clock, ShortLock};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
-use extant_format::superblock::Superblock;
-use extant_format::{BlockNo, Ino};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::{BlockNo, GroupNo, Ino};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The shared parts of an open volume.
 pub(crate) struct Volume {
@@ -31,6 +33,44 @@ pub(crate) struct Volume {
     pub(crate) mutable: ShortLock<Mutable>,
     /// Opened for writing, and no write has failed.
     pub(crate) writable: AtomicBool,
+    /// Whether files' bytes are kept.
+    pub(crate) data: DataKeeping,
+    /// Pages read or written since memory was last looked after.
+    pages: AtomicUsize,
+    pages_max: usize,
+    /// Bytes written to files since opening.
+    pub(crate) written_bytes: AtomicU64,
+}
+
+/// What may be done with a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Look only. Nothing is ever written, not even a mount count.
+    ReadOnly,
+    /// Look and change.
+    ReadWrite,
+}
+
+/// Whether files' bytes are kept, or only where they lie: the laboratory ages disks larger than its memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataKeeping {
+    /// As everybody expects.
+    Bytes,
+    /// Data reads as zeros; metadata is kept.
+    Phantom,
+}
+
+/// How a volume is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Whether it may be changed.
+    pub access: Access,
+    /// Where things go.
+    pub policies: Policies,
+    /// Memory for metadata, and as much again for files, in bytes.
+    pub cache_bytes: usize,
+    /// Whether files' bytes are kept.
+    pub data: DataKeeping,
 }
 
 /// What changes in the superblock besides counters.
@@ -44,6 +84,114 @@ pub(crate) struct Mutable {
 }
 
 impl Volume {
+    /// Opens the volume on a device: superblock, descriptors; nothing else is read.
+    ///
+    /// # Errors
+    /// `NotExt`, `Unsupported`, `NeedsRecovery`, `Corrupt`, or what the device answers.
+    pub(crate) fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Volume> {
+        let superblock = read_superblock(&*device)?;
+        let volume_bytes = superblock.blocks_count.checked_mul(u64::from(superblock.block_size()));
+        let device_bytes = device.info().bytes;
+        if volume_bytes.is_none_or(|bytes| bytes > device_bytes) {
+            let (field, reason) = ("number of blocks", "more than the device holds: is the image cut short?");
+            return Err(Error::field(Place::Superblock, "superblock", field, superblock.blocks_count, reason));
+        }
+        if superblock.has(Feature::NEEDS_RECOVERY) {
+            return Err(ErrorKind::NeedsRecovery.into());
+        }
+        let style = Style {
+            block_size: superblock.block_size(),
+            typed: superblock.has(Feature::FILETYPE),
+            checksummed: superblock.has(Feature::METADATA_CSUM),
+        };
+        let cache = Cache::new(Arc::clone(&device), &superblock, style, options.cache_bytes);
+        let groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
+        let writable = options.access == Access::ReadWrite && !device.info().read_only;
+        let block_size = superblock.block_size() as usize;
+        Ok(Volume {
+            clock: Arc::clone(device.clock()),
+            hasher: Hasher::of(&superblock),
+            style,
+            cache,
+            groups,
+            placement: Arc::clone(&options.policies.placement),
+            allocation: Arc::clone(&options.policies.allocation),
+            mutable: ShortLock::new(Mutable { last_orphan: superblock.last_orphan, large_file: false, dirty: false }),
+            writable: AtomicBool::new(writable),
+            data: options.data,
+            pages: AtomicUsize::new(0),
+            pages_max: (options.cache_bytes / block_size).max(256),
+            written_bytes: AtomicU64::new(0),
+            device,
+            superblock,
+        })
+    }
+
+    /// Counts pages that came into memory.
+    pub(crate) fn count_pages(&self, pages: usize) {
+        self.pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Whether enough pages came into memory to look after it; counts anew when it says yes.
+    pub(crate) fn is_crowded_with_pages(&self) -> bool {
+        let crowded = self.pages.load(Ordering::Relaxed) > self.pages_max;
+        if crowded {
+            self.pages.store(0, Ordering::Relaxed);
+        }
+        crowded
+    }
+
+    /// A write failed: what the disk holds is no longer known, and nothing more is written.
+    pub(crate) fn latch_failure(&self) {
+        self.writable.store(false, Ordering::Release);
+    }
+
+    /// A file became so large; 2 GiB and more need a feature bit.
+    pub(crate) fn note_file_size(&self, size: u64) {
+        if size > i32::MAX as u64 && !self.superblock.has(Feature::LARGE_FILE) {
+            self.mutable.lock().large_file = true;
+        }
+    }
+
+    /// Writes all changed metadata in one rising sweep, then the superblock, and waits until the device has it.
+    pub(crate) fn sync_metadata(&self) -> Result<()> {
+        self.check_writable()?;
+        self.groups.store(&Handle::begin(self, 0)?)?;
+        self.cache.write_back()?;
+        let now = self.clock.wall().seconds.max(0) as u64;
+        self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
+        self.device.flush()?;
+        Ok(())
+    }
+
+    /// The superblock as it should be on the disk now.
+    pub(crate) fn current_superblock(&self, now_seconds: u64) -> Superblock {
+        let mut superblock = self.superblock.clone();
+        let totals = self.groups.totals();
+        superblock.free_blocks = totals.free_blocks;
+        superblock.free_inodes = totals.free_inodes;
+        superblock.written_seconds = now_seconds;
+        superblock.kbytes_written += self.written_bytes.load(Ordering::Relaxed) / 1024;
+        let mutable = self.mutable.lock();
+        superblock.last_orphan = mutable.last_orphan;
+        if mutable.large_file {
+            superblock.features.set(Feature::LARGE_FILE);
+        }
+        superblock
+    }
+
+    /// Writes one copy of the superblock: the primary at byte 1,024, the others at the start of their groups.
+    pub(crate) fn write_superblock(&self, superblock: &Superblock, group: GroupNo) -> Result<()> {
+        let mut superblock = superblock.clone();
+        superblock.group_number = group.0 as u16;
+        let offset = match group.0 {
+            0 => SUPERBLOCK_OFFSET,
+            _ => superblock.group_start(group).0 * u64::from(self.block_size()),
+        };
+        self.device.write(offset, &superblock.encode())?;
+        Ok(())
+    }
+
     /// Bytes of a block.
     pub(crate) fn block_size(&self) -> u32 {
         self.superblock.block_size()
@@ -72,4 +220,14 @@ impl Volume {
     pub(crate) fn holds_block(&self, block: BlockNo) -> bool {
         block.0 > u64::from(self.superblock.first_data_block) && block.0 < self.superblock.blocks_count
     }
+}
+
+/// Reads and checks the primary superblock of a device.
+pub(crate) fn read_superblock(device: &dyn BlockDevice) -> Result<Superblock> {
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(ErrorKind::NotExt.into()),
+        outcome => outcome?,
+    }
+    Ok(Superblock::parse(&bytes)?)
 }

@@ -225,3 +225,9 @@ fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> 
 fn too_large() -> Error {
     ErrorKind::FileTooLarge.into()
 }
+
+/// What a policy is told of a block for extended attributes.
+pub(crate) fn attribute_facts(volume: &Volume, node: &NodeState) -> AllocationFacts {
+    let wish = Wish { purpose: Purpose::Attribute, file_block: FileBlock(0), want: 1, previous: None, map_block: None };
+    facts(volume, node, wish)
+}

@@ -1,0 +1,180 @@
+//! Extended attributes of an inode: in its tail and in a block that inodes with the same attributes may share.
+//!
+//! *Invariants*: a shared block is never changed in place; its reference count is the number of inodes that point to it.
+//! *Locking*: the caller holds the inode.
+use crate::allocation::Purpose;
+use crate::cache::{Frame, Kind};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::NodeState;
+use crate::journal::Handle;
+use crate::volume::Volume;
+use extant_format::attribute::{self, Attribute, AttributeError};
+use extant_format::{BlockNo, Run};
+use std::sync::Arc;
+
+/// Whether a set may make a new attribute, or change one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetAttribute {
+    /// Either.
+    Any,
+    /// Fails with `Exists` when it is there.
+    Create,
+    /// Fails with `NoAttribute` when it is not there.
+    Replace,
+}
+
+impl From<AttributeError> for Error {
+    fn from(error: AttributeError) -> Error {
+        match error {
+            AttributeError::UnknownPrefix => ErrorKind::AttributeUnsupported,
+            AttributeError::BadName => ErrorKind::InvalidArgument("an attribute name that is empty or too long"),
+            AttributeError::NoRoom => ErrorKind::AttributesTooLarge,
+            AttributeError::BadAccessList => ErrorKind::InvalidArgument("not an access control list"),
+        }
+        .into()
+    }
+}
+
+/// All attributes: those of the tail, then those of the block.
+pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> {
+    let mut attributes = attribute::parse_tail(&node.inode.tail)
+        .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
+    if node.inode.attribute_block.0 != 0 {
+        let (frame, place) = read_block(volume, node)?;
+        let block = node.inode.attribute_block;
+        let more = attribute::parse_block(&frame.bytes(), block, &volume.superblock);
+        attributes.extend(more.map_err(|fault| Error::corrupt(place, fault))?);
+    }
+    Ok(attributes)
+}
+
+fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> {
+    let block = node.inode.attribute_block;
+    let place = Place::InodeBlock(node.ino, block);
+    if !volume.holds_block(block) {
+        return Err(Error::field(place, "inode", "attribute block", block.0, "outside the volume"));
+    }
+    Ok((volume.cache.read(block, Kind::Attributes)?, place))
+}
+
+/// Sets one attribute.
+pub(crate) fn set(
+    volume: &Volume,
+    node: &mut NodeState,
+    name: &[u8],
+    value: &[u8],
+    how: SetAttribute,
+) -> Result<()> {
+    attribute::check_name(name)?;
+    let mut attributes = list(volume, node)?;
+    let found = attributes.iter_mut().find(|attribute| attribute.name == name);
+    match (found, how) {
+        (Some(_), SetAttribute::Create) => return Err(ErrorKind::Exists.into()),
+        (None, SetAttribute::Replace) => return Err(ErrorKind::NoAttribute.into()),
+        (Some(attribute), _) => attribute.value = value.to_vec(),
+        (None, _) => attributes.push(Attribute { name: name.to_vec(), value: value.to_vec() }),
+    }
+    replace_all(volume, node, &attributes)
+}
+
+/// Removes one attribute.
+pub(crate) fn remove(volume: &Volume, node: &mut NodeState, name: &[u8]) -> Result<()> {
+    let mut attributes = list(volume, node)?;
+    let before = attributes.len();
+    attributes.retain(|attribute| attribute.name != name);
+    if attributes.len() == before {
+        return Err(ErrorKind::NoAttribute.into());
+    }
+    replace_all(volume, node, &attributes)
+}
+
+/// Keeps exactly these attributes, and stores the inode. Nothing has changed when it fails for want of room.
+pub(crate) fn replace_all(volume: &Volume, node: &mut NodeState, attributes: &[Attribute]) -> Result<()> {
+    let placed = attribute::place(attributes, node.inode.tail.len(), &volume.superblock)?;
+    let handle = Handle::begin(volume, 4)?;
+    let own = node.inode.attribute_block.0 != 0 && {
+        let (frame, _) = read_block(volume, node)?;
+        attribute::reference_count(&frame.bytes()) <= 1
+    };
+    match placed.block {
+        None => release(&handle, node)?,
+        Some(bytes) if own => {
+            let (frame, _) = read_block(volume, node)?;
+            handle.modify(&frame, |old| old.copy_from_slice(&bytes));
+        }
+        Some(bytes) => {
+            let block = allocate_block(&handle, node)?;
+            release(&handle, node)?;
+            handle.create(block, Kind::Attributes, |new| new.copy_from_slice(&bytes));
+            point_to(volume, node, block);
+        }
+    }
+    node.inode.tail = placed.tail;
+    node.inode.change_time = volume.now();
+    node.store(&handle)
+}
+
+fn point_to(volume: &Volume, node: &mut NodeState, block: BlockNo) {
+    node.inode.attribute_block = block;
+    node.inode.sectors += u64::from(volume.block_size() / 512);
+}
+
+fn allocate_block(handle: &Handle<'_>, node: &NodeState) -> Result<BlockNo> {
+    let volume = handle.volume();
+    let mut reservation = volume.groups.reserve(volume, 1)?;
+    let facts = crate::mapping::attribute_facts(volume, node);
+    let plan = volume.allocation.plan(&facts);
+    let run = volume.groups.allocate(handle, &mut reservation, &crate::allocation::Plan { length: 1, ..plan })?;
+    volume.allocation.given(&facts, run);
+    Ok(run.start)
+}
+
+/// Lets go of the attribute block: one reference less, or freed.
+pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
+    let block = node.inode.attribute_block;
+    if block.0 == 0 {
+        return Ok(());
+    }
+    let volume = handle.volume();
+    let (frame, _) = read_block(volume, node)?;
+    let count = attribute::reference_count(&frame.bytes());
+    if count > 1 {
+        let superblock = &volume.superblock;
+        handle.modify(&frame, |bytes| attribute::set_reference_count(bytes, count - 1, block, superblock));
+    } else {
+        handle.forget(block);
+        volume.groups.free(handle, Run { start: block, length: 1 }, Purpose::Attribute)?;
+    }
+    node.inode.attribute_block = BlockNo(0);
+    node.inode.sectors = node.inode.sectors.saturating_sub(u64::from(volume.block_size() / 512));
+    Ok(())
+}
+
+/// A new inode takes attributes whose block bytes may be in use by another inode already: `share` gives that block, with
+/// room for one more reference, or takes note of the one that is made.
+pub(crate) fn place_shared(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    placed: &attribute::Placed,
+    shared: Option<BlockNo>,
+) -> Result<Option<BlockNo>> {
+    let volume = handle.volume();
+    node.inode.tail.clone_from(&placed.tail);
+    let Some(bytes) = &placed.block else { return Ok(None) };
+    let block = match shared {
+        Some(block) => {
+            let frame = volume.cache.read(block, Kind::Attributes)?;
+            let count = attribute::reference_count(&frame.bytes());
+            let superblock = &volume.superblock;
+            handle.modify(&frame, |bytes| attribute::set_reference_count(bytes, count + 1, block, superblock));
+            block
+        }
+        None => {
+            let block = allocate_block(handle, node)?;
+            handle.create(block, Kind::Attributes, |new| new.copy_from_slice(bytes));
+            block
+        }
+    };
+    point_to(volume, node, block);
+    Ok(Some(block))
+}

@@ -1,0 +1,196 @@
+//! What an open file system is made of: the volume, the inodes in memory, and the lock that orders renames.
+//!
+//! *Invariants*: every operation leaves memory within its bounds (`balance`); after a failed write nothing more is written.
+//! *Locking*: `renaming` before any inode; the rest lies in the layers below.
+use crate::error::{ErrorKind, Result};
+use crate::file;
+use crate::inode::{Node, Nodes};
+use crate::journal::Handle;
+use crate::volume::{Options, Volume};
+use crate::writeback::write_back;
+use extant_block::{BlockDevice, ShortLock, SleepLock};
+use extant_format::{GroupNo, Ino};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(crate) struct Core {
+    pub(crate) volume: Volume,
+    pub(crate) nodes: Nodes,
+    /// Held by every rename, so that the tree of directories stands still while it is looked at.
+    pub(crate) renaming: SleepLock<()>,
+    /// Inodes without a name that are still open.
+    pub(crate) orphans: ShortLock<BTreeSet<Ino>>,
+    /// `s_state` as it was found: what closing puts back.
+    state_found: u16,
+}
+
+/// `s_state`: everything was written when it was closed.
+const CLEAN: u16 = 1;
+
+impl Core {
+    pub(crate) fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Core> {
+        let volume = Volume::open(device, options)?;
+        let state_found = volume.superblock.state;
+        let core = Core {
+            nodes: Nodes::new(&volume),
+            renaming: SleepLock::new(Arc::clone(&volume.clock), ()),
+            orphans: ShortLock::new(BTreeSet::new()),
+            state_found,
+            volume,
+        };
+        if core.is_writable() {
+            core.store_state(state_found & !CLEAN)?;
+            core.free_old_orphans()?;
+        }
+        Ok(core)
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.volume.check_writable().is_ok()
+    }
+
+    fn store_state(&self, state: u16) -> Result<()> {
+        let now = self.volume.clock.wall().seconds.max(0) as u64;
+        let mut superblock = self.volume.current_superblock(now);
+        superblock.state = state;
+        self.volume.write_superblock(&superblock, GroupNo(0))
+    }
+
+    /// Writes everything and waits until the device has it.
+    pub(crate) fn sync(&self) -> Result<()> {
+        for node in self.nodes.all() {
+            write_back(&self.volume, &node)?;
+        }
+        self.chain_orphans()?;
+        self.volume.sync_metadata()
+    }
+
+    /// Writes everything, marks the volume clean and waits until the device has it.
+    pub(crate) fn close(&self) -> Result<()> {
+        if !self.is_writable() {
+            return Ok(());
+        }
+        self.sync()?;
+        self.store_state(self.state_found)?;
+        self.volume.device.flush()?;
+        self.volume.latch_failure();
+        Ok(())
+    }
+
+    /// Keeps memory within its bounds: called after operations, with no lock held.
+    pub(crate) fn balance(&self) -> Result<()> {
+        if self.volume.is_crowded_with_pages() {
+            for node in self.nodes.all() {
+                if !node.pages.is_clean() {
+                    write_back(&self.volume, &node)?;
+                }
+                if node.pages.len() > 0 {
+                    let state = node.state.write();
+                    node.pages.drop_clean(|block| state.dirty.contains(block.into()));
+                }
+            }
+        }
+        if self.volume.cache.is_crowded() && self.is_writable() {
+            self.volume.groups.store(&Handle::begin(&self.volume, 0)?)?;
+            self.volume.cache.write_back()?;
+        }
+        Ok(())
+    }
+
+    /// Links the inodes without a name on the disk, so that whoever opens the volume after a crash can free them.
+    fn chain_orphans(&self) -> Result<()> {
+        let orphans: Vec<Ino> = self.orphans.lock().iter().copied().collect();
+        let handle = Handle::begin(&self.volume, orphans.len() as u32)?;
+        for (at, ino) in orphans.iter().enumerate() {
+            let node = self.nodes.get(&self.volume, *ino)?;
+            let mut state = node.state.write();
+            state.inode.deletion_time = orphans.get(at + 1).map_or(0, |next| next.0);
+            state.store(&handle)?;
+        }
+        self.volume.mutable.lock().last_orphan = orphans.first().map_or(0, |ino| ino.0);
+        Ok(())
+    }
+
+    /// Frees what a crash left without a name, and cuts what it left half cut.
+    fn free_old_orphans(&self) -> Result<()> {
+        let mut next = self.volume.superblock.last_orphan;
+        let mut left = self.volume.superblock.inodes_count;
+        while next != 0 && left > 0 {
+            left -= 1;
+            let ino = Ino(next);
+            let inode = crate::inode::load(&self.volume, ino)?;
+            if !self.volume.superblock.is_usable(ino) || inode.file_type().is_none() {
+                return Err(ErrorKind::NeedsRecovery.into());
+            }
+            next = inode.deletion_time;
+            let (size, links) = (inode.size, inode.links);
+            let node = self.nodes.insert(&self.volume, ino, inode);
+            node.state.write().inode.deletion_time = 0;
+            if links == 0 {
+                self.free(&node)?;
+            } else {
+                file::set_size(&self.volume, &node, size)?;
+            }
+        }
+        self.volume.mutable.lock().last_orphan = 0;
+        Ok(())
+    }
+
+    /// Counts an open file.
+    pub(crate) fn hold(&self, node: &Arc<Node>) -> Result<()> {
+        let state = node.state.read();
+        if state.gone {
+            return Err(ErrorKind::NotFound.into());
+        }
+        node.opens.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// An open file goes away; the last one of an inode without a name frees it.
+    pub(crate) fn release(&self, node: &Arc<Node>) -> Result<()> {
+        let mut state = node.state.write();
+        let last = node.opens.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && state.inode.links == 0 && !state.gone && self.is_writable() {
+            self.orphans.lock().remove(&node.ino);
+            return self.free_locked(node, &mut state);
+        }
+        Ok(())
+    }
+
+    /// Frees an inode that has no name and is not open.
+    fn free(&self, node: &Arc<Node>) -> Result<()> {
+        let mut state = node.state.write();
+        self.free_locked(node, &mut state)
+    }
+
+    /// Frees an inode's blocks, its attributes and its number.
+    pub(crate) fn free_locked(&self, node: &Node, state: &mut crate::inode::NodeState) -> Result<()> {
+        use crate::allocation::Purpose;
+        use crate::group::InodeKind;
+        use extant_format::inode::FileType;
+        let volume = &self.volume;
+        let kind = state.file_type()?;
+        let handle = Handle::begin(volume, 16)?;
+        file::forget_all(volume, &node.pages, state);
+        let mapped = match kind {
+            FileType::Symlink => !state.inode.is_fast_symlink(&volume.superblock),
+            FileType::Regular | FileType::Directory => true,
+            _ => false,
+        };
+        if mapped {
+            let purpose = if kind == FileType::Directory { Purpose::Directory } else { Purpose::Data };
+            crate::mapping::remove(&handle, state, 0..u64::from(u32::MAX) + 1, purpose)?;
+        }
+        crate::attribute::release(&handle, state)?;
+        state.inode.size = 0;
+        state.inode.links = 0;
+        state.inode.deletion_time = (volume.now().seconds.max(1) as u64).min(u64::from(u32::MAX)) as u32;
+        state.store(&handle)?;
+        let counted = if kind == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
+        volume.groups.free_inode(&handle, node.ino, counted)?;
+        state.gone = true;
+        self.nodes.remove(node.ino);
+        Ok(())
+    }
+}

@@ -1,0 +1,449 @@
+//! A file's bytes: read, write, truncate, allocate, punch, find holes and data.
+//!
+//! *Invariants*: room for every dirty block is promised before its bytes are taken, so that write-back never meets a full
+//! disk; bytes behind the end of a file, in its last block, are zero on the disk.
+//! *Locking*: the inode is held shared to read and exclusively to change.
+use crate::allocation::{Delay, Purpose};
+use crate::error::{ErrorKind, Result};
+use crate::inode::{Node, NodeState};
+use crate::journal::Handle;
+use crate::mapping::{self, Piece};
+use crate::pages::{Pages, Payload};
+use crate::volume::{DataKeeping, Volume};
+use crate::writeback::{write_back, write_back_locked};
+use extant_format::extent::State;
+use extant_format::inode::{FileType, flags};
+use extant_format::superblock::MappingKind;
+use extant_format::{BlockNo, FileBlock};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes that one read from the device asks for, at least, where the file goes on: its neighbours come at no price.
+const READ_BYTES_MIN: usize = 64 << 10;
+/// Bytes of one read from the device, at most.
+const READ_BYTES_MAX: usize = 1 << 20;
+/// Reads of whole blocks from this size on go straight into the caller's buffer.
+const DIRECT_BYTES_MIN: usize = 256 << 10;
+
+/// Reads at `offset`; gives how many bytes, 0 at the end.
+pub(crate) fn read(volume: &Volume, node: &Node, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    let state = node.state.read();
+    if state.file_type()? == FileType::Directory {
+        return Err(ErrorKind::IsDirectory.into());
+    }
+    let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+    let mut done = 0;
+    while done < length {
+        done += read_piece(volume, &node.pages, &state, offset + done as u64, &mut buffer[done..length])?;
+    }
+    Ok(length)
+}
+
+/// Reads the first part of `buffer`: up to the end of a page, a hole or a run.
+fn read_piece(volume: &Volume, pages: &Pages, state: &NodeState, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    let block_size = u64::from(volume.block_size());
+    let Ok(block) = u32::try_from(offset / block_size) else {
+        buffer.fill(0);
+        return Ok(buffer.len());
+    };
+    let within = (offset % block_size) as usize;
+    if let Some(page) = pages.get(block) {
+        let length = buffer.len().min(block_size as usize - within);
+        match page {
+            Payload::Bytes(bytes) => buffer[..length].copy_from_slice(&bytes[within..within + length]),
+            Payload::Phantom => buffer[..length].fill(0),
+        }
+        return Ok(length);
+    }
+    let wanted = (within + buffer.len()).div_ceil(block_size as usize) as u32;
+    let ahead = (READ_BYTES_MIN / block_size as usize).max(1) as u32;
+    let most = (READ_BYTES_MAX / block_size as usize).max(1) as u32;
+    let max = wanted.max(ahead).min(most);
+    let max = pages.next(block..block.saturating_add(max)).map_or(max, |next| next - block);
+    let piece = mapping::find(volume, state, FileBlock(block), max)?;
+    let covered = piece.length() as usize * block_size as usize - within;
+    let length = buffer.len().min(covered);
+    let Piece::Run(run, State::Written) = piece else {
+        buffer[..length].fill(0);
+        return Ok(length);
+    };
+    let whole = buffer.len().min(run.length as usize * block_size as usize) / block_size as usize * block_size as usize;
+    if within == 0 && whole >= DIRECT_BYTES_MIN {
+        volume.device.read(run.start.0 * block_size, &mut buffer[..whole])?;
+        return Ok(whole);
+    }
+    load_run(volume, pages, block, run.start, run.length, state)?;
+    Ok(0)
+}
+
+/// Reads a run into pages.
+fn load_run(volume: &Volume, pages: &Pages, block: u32, start: BlockNo, length: u32, state: &NodeState) -> Result<()> {
+    let block_size = volume.block_size() as usize;
+    let end = state.inode.size.div_ceil(block_size as u64);
+    let length = u64::from(length).min(end.saturating_sub(block.into()).max(1)) as usize;
+    let mut bytes = vec![0; length * block_size];
+    volume.device.read(start.0 * block_size as u64, &mut bytes)?;
+    for (block, page) in (block..).zip(bytes.chunks_exact(block_size)) {
+        pages.insert(block, Payload::Bytes(Arc::new(page.to_vec())));
+    }
+    volume.count_pages(length);
+    Ok(())
+}
+
+/// The largest size that this file may have.
+pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
+    let kind = if state.inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
+    volume.superblock.max_file_size(kind)
+}
+
+fn check_changeable(state: &NodeState) -> Result<()> {
+    if state.gone {
+        return Err(ErrorKind::NotFound.into());
+    }
+    if state.inode.flags & flags::IMMUTABLE != 0 {
+        return Err(ErrorKind::NotPermitted("the file is immutable").into());
+    }
+    match state.file_type()? {
+        FileType::Directory => Err(ErrorKind::IsDirectory.into()),
+        FileType::Regular | FileType::Symlink => Ok(()),
+        _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
+    }
+}
+
+fn check_not_append(state: &NodeState) -> Result<()> {
+    if state.inode.flags & flags::APPEND != 0 {
+        return Err(ErrorKind::NotPermitted("the file is append-only").into());
+    }
+    Ok(())
+}
+
+/// Writes at `offset`; gives how many bytes, fewer than asked only at the largest size a file may have.
+pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> Result<usize> {
+    volume.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    if state.inode.flags & flags::APPEND != 0 && offset < state.inode.size {
+        check_not_append(&state)?;
+    }
+    if bytes.is_empty() {
+        return Ok(0);
+    }
+    let room = size_max(volume, &state).saturating_sub(offset);
+    if room == 0 {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    write_locked(volume, &node.pages, &mut state, offset, bytes)?;
+    let now = volume.now();
+    state.inode.modify_time = now;
+    state.inode.change_time = now;
+    if offset + bytes.len() as u64 > state.inode.size {
+        state.inode.size = offset + bytes.len() as u64;
+        volume.note_file_size(state.inode.size);
+    }
+    state.store(&Handle::begin(volume, 2)?)?;
+    Ok(bytes.len())
+}
+
+/// Takes the bytes into pages, with room promised or given. Size and times are the caller's.
+fn write_locked(volume: &Volume, pages: &Pages, state: &mut NodeState, offset: u64, bytes: &[u8]) -> Result<()> {
+    let block_size = u64::from(volume.block_size());
+    let end = offset + bytes.len() as u64;
+    let range = offset / block_size..end.div_ceil(block_size);
+    if !offset.is_multiple_of(block_size) || range.end == range.start + 1 && !end.is_multiple_of(block_size) {
+        load_for_change(volume, pages, state, range.start)?;
+    }
+    if !end.is_multiple_of(block_size) && range.end > range.start + 1 {
+        load_for_change(volume, pages, state, range.end - 1)?;
+    }
+    promise(volume, pages, state, range.clone())?;
+    let mut at = 0;
+    while at < bytes.len() {
+        let position = offset + at as u64;
+        let within = (position % block_size) as usize;
+        let length = (bytes.len() - at).min(block_size as usize - within);
+        let block = (position / block_size) as u32;
+        match volume.data {
+            DataKeeping::Bytes => pages.write(block, block_size as usize, within, &bytes[at..at + length]),
+            DataKeeping::Phantom => pages.insert(block, Payload::Phantom),
+        }
+        at += length;
+    }
+    volume.count_pages((range.end - range.start) as usize);
+    state.dirty.insert(range);
+    pages.count_dirty(state.dirty.len());
+    Ok(())
+}
+
+/// Brings a block that is changed in part into memory.
+fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64) -> Result<()> {
+    let Ok(block) = u32::try_from(block) else { return Err(ErrorKind::FileTooLarge.into()) };
+    if pages.get(block).is_some() || volume.data == DataKeeping::Phantom {
+        return Ok(());
+    }
+    let block_size = volume.block_size() as usize;
+    let mut bytes = vec![0; block_size];
+    if let Piece::Run(run, State::Written) = mapping::find(volume, state, FileBlock(block), 1)? {
+        volume.device.read(run.start.0 * block_size as u64, &mut bytes)?;
+    }
+    pages.insert(block, Payload::Bytes(Arc::new(bytes)));
+    Ok(())
+}
+
+/// The holes in a range of file blocks that nothing is promised to yet, and the blocks that read as zeros.
+fn holes(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<(Vec<Range<u64>>, u64)> {
+    let (mut holes, mut unwritten) = (Vec::new(), 0);
+    let mut at = range.start;
+    while at < range.end {
+        if let Some(delayed) = state.delayed.next(at)
+            && delayed.start == at
+        {
+            at = delayed.end;
+            continue;
+        }
+        let Ok(block) = u32::try_from(at) else { return Err(ErrorKind::FileTooLarge.into()) };
+        let end = state.delayed.next(at).map_or(range.end, |delayed| delayed.start.min(range.end));
+        let max = (end - at).min(u64::from(u32::MAX)) as u32;
+        let piece = mapping::find(volume, state, FileBlock(block), max)?;
+        let behind = at + u64::from(piece.length());
+        match piece {
+            Piece::Hole(_) => holes.push(at..behind),
+            Piece::Run(_, State::Unwritten) => unwritten += behind - at,
+            Piece::Run(..) => {}
+        }
+        at = behind;
+    }
+    Ok((holes, unwritten))
+}
+
+/// Promises room for a write, or gives the blocks at once where the policy does. This decides ENOSPC.
+fn promise(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Range<u64>) -> Result<()> {
+    let (holes, unwritten) = holes(volume, state, range.clone())?;
+    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+    if blocks == 0 && unwritten == 0 {
+        return Ok(());
+    }
+    let map = |state: &NodeState| {
+        let first = FileBlock(range.start as u32);
+        let new = mapping::worst_case_of_map(volume, state, first, range.end - range.start);
+        if unwritten == 0 { new } else { new + 3 }
+    };
+    let mut needed_map = map(state);
+    let mut reservation = match volume.groups.reserve(volume, blocks + needed_map) {
+        Ok(reservation) => reservation,
+        Err(_) if !state.dirty.is_empty() => {
+            // What this file was promised for its map is a guess: settle it, and see what is really left.
+            write_back_locked(volume, pages, state)?;
+            needed_map = map(state);
+            volume.groups.reserve(volume, blocks + needed_map)?
+        }
+        Err(error) => return Err(error),
+    };
+    if volume.allocation.delayed() == Delay::AtWriteBack {
+        reservation.take(blocks + needed_map);
+        state.promised_map += needed_map;
+        for hole in holes {
+            state.delayed.insert(hole);
+        }
+        return Ok(());
+    }
+    let handle = Handle::begin(volume, 8)?;
+    for hole in holes {
+        let mut at = hole.start;
+        while at < hole.end {
+            let want = (hole.end - at) as u32;
+            let block = FileBlock(at as u32);
+            let run =
+                mapping::allocate(&handle, &mut reservation, state, block, want, Purpose::Data, State::Written)?;
+            at += u64::from(run.length);
+        }
+    }
+    Ok(())
+}
+
+/// Gives back what was promised to blocks that will not be written.
+fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Range<u64>) {
+    let given_up = state.delayed.remove(range.clone());
+    volume.groups.release(given_up);
+    state.dirty.remove(range.clone());
+    if state.dirty.is_empty() {
+        volume.groups.release(std::mem::take(&mut state.promised_map));
+    }
+    pages.drop_range(range);
+    pages.count_dirty(state.dirty.len());
+}
+
+/// Gives back everything that is promised to a file that goes away.
+pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) {
+    forget_range(volume, pages, state, 0..u64::MAX);
+}
+
+/// Sets the size: cuts the file, or lets it end in a hole.
+pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
+    volume.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    check_not_append(&state)?;
+    if size > size_max(volume, &state) {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    if size < state.inode.size {
+        shrink(volume, &node.pages, &mut state, size)?;
+    }
+    state.inode.size = size;
+    volume.note_file_size(size);
+    let now = volume.now();
+    state.inode.modify_time = now;
+    state.inode.change_time = now;
+    state.store(&Handle::begin(volume, 2)?)
+}
+
+fn shrink(volume: &Volume, pages: &Pages, state: &mut NodeState, size: u64) -> Result<()> {
+    let block_size = u64::from(volume.block_size());
+    zero_part(volume, pages, state, size..size.next_multiple_of(block_size))?;
+    let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
+    forget_range(volume, pages, state, range.clone());
+    let handle = Handle::begin(volume, 8)?;
+    mapping::remove(&handle, state, range, Purpose::Data)?;
+    Ok(())
+}
+
+/// Zeros bytes within one block, if it holds any data.
+fn zero_part(volume: &Volume, pages: &Pages, state: &mut NodeState, bytes: Range<u64>) -> Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let block_size = u64::from(volume.block_size());
+    let block = bytes.start / block_size;
+    let Ok(number) = u32::try_from(block) else { return Ok(()) };
+    let in_memory = state.dirty.contains(block);
+    let on_disk = matches!(mapping::find(volume, state, FileBlock(number), 1)?, Piece::Run(_, State::Written));
+    if in_memory || on_disk {
+        let zeros = vec![0; (bytes.end - bytes.start) as usize];
+        write_locked(volume, pages, state, bytes.start, &zeros)?;
+    }
+    Ok(())
+}
+
+/// Whether allocation beyond the end makes the file longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Size {
+    /// The file grows to cover what was allocated.
+    Grow,
+    /// The size stays.
+    Keep,
+}
+
+/// Allocates blocks that read as zeros for all holes of a range.
+pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, size: Size) -> Result<()> {
+    volume.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    check_not_append(&state)?;
+    let Some(end) = offset.checked_add(length) else { return Err(ErrorKind::FileTooLarge.into()) };
+    if length == 0 {
+        return Err(ErrorKind::InvalidArgument("nothing to allocate").into());
+    }
+    if !state.inode.has_extents() {
+        return Err(ErrorKind::OperationUnsupported("blocks that read as zeros need extents").into());
+    }
+    if end > size_max(volume, &state) {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    write_back_locked(volume, &node.pages, &mut state)?;
+    let block_size = u64::from(volume.block_size());
+    let range = offset / block_size..end.div_ceil(block_size);
+    let (holes, _) = holes(volume, &state, range)?;
+    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+    let map = blocks / 256 + 8 * holes.len() as u64 + 8;
+    let mut reservation = volume.groups.reserve(volume, blocks + if blocks > 0 { map } else { 0 })?;
+    let handle = Handle::begin(volume, 16)?;
+    for hole in holes {
+        let mut at = hole.start;
+        while at < hole.end {
+            let (block, want) = (FileBlock(at as u32), (hole.end - at) as u32);
+            let purpose = Purpose::Data;
+            let run =
+                mapping::allocate(&handle, &mut reservation, &mut state, block, want, purpose, State::Unwritten)?;
+            at += u64::from(run.length);
+        }
+    }
+    if size == Size::Grow && end > state.inode.size {
+        state.inode.size = end;
+        volume.note_file_size(end);
+    }
+    let now = volume.now();
+    state.inode.modify_time = now;
+    state.inode.change_time = now;
+    state.store(&handle)
+}
+
+/// Makes a hole: whole blocks are freed, the rest is zeroed. The size stays.
+pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
+    volume.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    check_not_append(&state)?;
+    if length == 0 {
+        return Err(ErrorKind::InvalidArgument("nothing to punch").into());
+    }
+    let block_size = u64::from(volume.block_size());
+    let last = state.inode.size.next_multiple_of(block_size);
+    let end = offset.saturating_add(length).min(last);
+    if offset >= end {
+        return Ok(());
+    }
+    let (first_whole, end_whole) = (offset.div_ceil(block_size), end / block_size);
+    if first_whole > end_whole {
+        zero_part(volume, &node.pages, &mut state, offset..end)?;
+    } else {
+        // Room for a split extent is promised before anything changes.
+        write_back_locked(volume, &node.pages, &mut state)?;
+        zero_part(volume, &node.pages, &mut state, offset..first_whole * block_size)?;
+        zero_part(volume, &node.pages, &mut state, end_whole * block_size..end)?;
+        forget_range(volume, &node.pages, &mut state, first_whole..end_whole);
+        let handle = Handle::begin(volume, 8)?;
+        mapping::remove(&handle, &mut state, first_whole..end_whole, Purpose::Data)?;
+    }
+    let now = volume.now();
+    state.inode.modify_time = now;
+    state.inode.change_time = now;
+    state.store(&Handle::begin(volume, 2)?)
+}
+
+/// The next byte at or after `offset` that may hold data, and where that data ends; `None` when only a hole is left.
+pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Option<Range<u64>>> {
+    let state = node.state.read();
+    let block_size = u64::from(volume.block_size());
+    let size = state.inode.size;
+    let blocks = size.div_ceil(block_size);
+    let mut at = offset / block_size;
+    let mut data: Option<Range<u64>> = None;
+    while at < blocks {
+        let Ok(block) = u32::try_from(at) else { break };
+        let dirty = state.dirty.next(at);
+        let (has_data, behind) = match &dirty {
+            Some(run) if run.start == at => (true, run.end.min(blocks)),
+            _ => {
+                let end = dirty.map_or(blocks, |run| run.start.min(blocks));
+                let max = (end - at).min(u64::from(u32::MAX)) as u32;
+                let piece = mapping::find(volume, &state, FileBlock(block), max)?;
+                (matches!(piece, Piece::Run(_, State::Written)), at + u64::from(piece.length()))
+            }
+        };
+        match (&mut data, has_data) {
+            (None, true) => data = Some(at..behind),
+            (Some(data), true) => data.end = behind,
+            (Some(_), false) => break,
+            (None, false) => {}
+        }
+        at = behind;
+    }
+    Ok(data.map(|data| (data.start * block_size).max(offset)..(data.end * block_size).min(size)))
+}
+
+/// Writes a file's blocks and its inode, and waits until the device has them.
+pub(crate) fn sync(volume: &Volume, node: &Node) -> Result<()> {
+    write_back(volume, node)?;
+    volume.sync_metadata()
+}

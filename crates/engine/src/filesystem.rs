@@ -1,0 +1,519 @@
+//! The file system as a library user sees it: paths in, `std::fs`-like values out.
+//!
+//! *Invariants*: every error carries the path that was asked for. *Locking*: none of its own.
+use crate::attribute::{self, SetAttribute};
+use crate::core::Core;
+use crate::directory;
+use crate::error::{Error, ErrorKind, Result};
+use crate::file::{self, Size};
+use crate::inode::Node;
+use crate::journal::Handle;
+use crate::namespace::{Follow, NewInode};
+use crate::rename::Rename;
+use crate::volume::{DataKeeping, Options};
+use extant_block::BlockDevice;
+use extant_format::Ino;
+use extant_format::attribute::Attribute;
+use extant_format::inode::{Device, FileType, Inode, Time};
+use extant_format::superblock::Superblock;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open ext2, ext3 or ext4 file system. Cheap to clone; shared between threads.
+///
+/// Nothing is written before memory runs short, or [`Filesystem::sync`] or [`Filesystem::close`] is called: a file system
+/// opened for writing has to be closed.
+#[derive(Clone)]
+pub struct Filesystem {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What `stat` tells of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Its number.
+    pub ino: Ino,
+    /// Its type.
+    pub file_type: FileType,
+    /// Type and permissions as in `st_mode`.
+    pub mode: u16,
+    /// Names that it has.
+    pub links: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Units of 512 bytes that it occupies, its map and attributes included.
+    pub sectors: u64,
+    /// Last read.
+    pub access_time: Time,
+    /// Last change of the inode.
+    pub change_time: Time,
+    /// Last change of the content.
+    pub modify_time: Time,
+    /// When it was made, where the inode has room for that.
+    pub create_time: Option<Time>,
+    /// Of devices.
+    pub device: Option<Device>,
+    /// Inode flags as `lsattr` shows them.
+    pub flags: u32,
+    /// Told apart from earlier users of the number.
+    pub generation: u32,
+}
+
+impl Metadata {
+    pub(crate) fn new(ino: Ino, inode: &Inode) -> Result<Metadata> {
+        let mode = || Error::field(crate::error::Place::Inode(ino), "inode", "mode", inode.mode.into(), "not a file type");
+        let file_type = inode.file_type().ok_or_else(mode)?;
+        let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
+        Ok(Metadata {
+            ino,
+            file_type,
+            mode: inode.mode,
+            links: inode.links,
+            uid: inode.uid,
+            gid: inode.gid,
+            size: inode.size,
+            sectors: inode.sectors,
+            access_time: inode.access_time,
+            change_time: inode.change_time,
+            modify_time: inode.modify_time,
+            create_time: inode.create_time,
+            device: is_device.then(|| inode.device()),
+            flags: inode.flags,
+            generation: inode.generation,
+        })
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    /// The name's bytes.
+    pub name: Vec<u8>,
+    /// What it leads to.
+    pub ino: Ino,
+    /// Its type, where the volume keeps types in directories.
+    pub file_type: Option<FileType>,
+}
+
+/// Room on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statfs {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of the volume.
+    pub blocks: u64,
+    /// Blocks free (those promised to writes under way are not).
+    pub free_blocks: u64,
+    /// Blocks that only root may take.
+    pub reserved_blocks: u64,
+    /// Inodes.
+    pub inodes: u32,
+    /// Inodes free.
+    pub free_inodes: u32,
+}
+
+/// Which attributes of an inode to change; `None` leaves one as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The low twelve bits of the mode.
+    pub permissions: Option<u16>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Last read.
+    pub access_time: Option<Time>,
+    /// Last change of the content.
+    pub modify_time: Option<Time>,
+    /// Last change of the inode; the present time unless given.
+    pub change_time: Option<Time>,
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+impl Filesystem {
+    /// Opens the file system on a device.
+    ///
+    /// # Errors
+    /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the place; device errors.
+    pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
+        Ok(Filesystem { core: Arc::new(Core::open(device, options)?) })
+    }
+
+    /// The superblock as it was when the file system was opened.
+    pub fn superblock(&self) -> &Superblock {
+        &self.core.volume.superblock
+    }
+
+    /// Room.
+    pub fn statfs(&self) -> Statfs {
+        let superblock = &self.core.volume.superblock;
+        let totals = self.core.volume.groups.totals();
+        Statfs {
+            block_size: superblock.block_size(),
+            blocks: superblock.blocks_count,
+            free_blocks: totals.free_blocks - totals.reserved_blocks,
+            reserved_blocks: superblock.reserved_blocks,
+            inodes: superblock.inodes_count,
+            free_inodes: totals.free_inodes,
+        }
+    }
+
+    /// Writes everything that changed and waits until the device has it.
+    pub fn sync(&self) -> Result<()> {
+        self.core.sync()
+    }
+
+    /// Writes everything, marks the volume clean, and waits. Later changes through clones fail with `ReadOnly`.
+    pub fn close(self) -> Result<()> {
+        self.core.close()
+    }
+
+    fn at<T>(&self, path: &Path, work: impl FnOnce(&Core) -> Result<T>) -> Result<T> {
+        let result = work(&self.core).map_err(|error| error.at(path));
+        self.core.balance()?;
+        result
+    }
+
+    /// What `stat` tells; symlinks are followed.
+    pub fn metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
+        self.stat(path.as_ref(), Follow::Last)
+    }
+
+    /// What `lstat` tells.
+    pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
+        self.stat(path.as_ref(), Follow::NotLast)
+    }
+
+    fn stat(&self, path: &Path, follow: Follow) -> Result<Metadata> {
+        self.at(path, |core| {
+            let node = core.resolve(bytes(path), follow)?;
+            let state = node.state.read();
+            Metadata::new(node.ino, &state.inode)
+        })
+    }
+
+    /// The names in a directory, without "." and "..", in the order of readdir.
+    pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirectoryEntry>> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let node = core.resolve(bytes(path), Follow::Last)?;
+            let state = node.state.read();
+            state.check_directory()?;
+            let mut entries = Vec::new();
+            directory::list(&core.volume, &state, &mut |name, ino, file_type| {
+                if name != b"." && name != b".." {
+                    entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
+                }
+            })?;
+            Ok(entries)
+        })
+    }
+
+    fn make(&self, path: &Path, new: &NewInode<'_>) -> Result<Arc<Node>> {
+        self.at(path, |core| {
+            let (parent, name) = core.resolve_parent(bytes(path))?;
+            if name.is_empty() {
+                return Err(ErrorKind::Exists.into());
+            }
+            core.make(&parent, name, new)
+        })
+    }
+
+    /// Makes a directory with these permissions, owned by root.
+    pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<()> {
+        let new = NewInode { permissions, ..blank(FileType::Directory) };
+        self.make(path.as_ref(), &new).map(drop)
+    }
+
+    /// Makes a symlink that leads to `target`.
+    pub fn symlink(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
+        let new = NewInode { permissions: 0o777, target: bytes(target.as_ref()), ..blank(FileType::Symlink) };
+        self.make(path.as_ref(), &new).map(drop)
+    }
+
+    /// Makes a fifo, socket, device or empty file.
+    pub fn make_node(&self, path: impl AsRef<Path>, file_type: FileType, permissions: u16, device: Device) -> Result<()> {
+        if matches!(file_type, FileType::Directory | FileType::Symlink) {
+            return Err(Error::from(ErrorKind::NotPermitted("directories and symlinks are made otherwise")).at(path));
+        }
+        self.make(path.as_ref(), &NewInode { permissions, device, ..blank(file_type) }).map(drop)
+    }
+
+    /// A symlink's target.
+    pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
+        let path = path.as_ref();
+        self.at(path, |core| core.read_link(&*core.resolve(bytes(path), Follow::NotLast)?))
+    }
+
+    /// Gives an object one more name. Symlinks are not followed.
+    pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> Result<()> {
+        let (original, link) = (original.as_ref(), link.as_ref());
+        let node = self.at(original, |core| core.resolve(bytes(original), Follow::NotLast))?;
+        self.at(link, |core| {
+            let (parent, name) = core.resolve_parent(bytes(link))?;
+            core.link(&node, &parent, name)
+        })
+    }
+
+    /// Moves a name.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, how: Rename) -> Result<()> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let (from_parent, from_name) = self.at(from, |core| core.resolve_parent(bytes(from)))?;
+        self.at(to, |core| {
+            let (to_parent, to_name) = core.resolve_parent(bytes(to))?;
+            core.rename((&from_parent, from_name), (&to_parent, to_name), how)
+        })
+    }
+
+    /// Removes a name of anything but a directory.
+    pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let (parent, name) = core.resolve_parent(bytes(path))?;
+            core.unlink(&parent, name)
+        })
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let (parent, name) = core.resolve_parent(bytes(path))?;
+            core.remove_directory(&parent, name)
+        })
+    }
+
+    /// Opens a file for reading and writing.
+    pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File> {
+        let path = path.as_ref();
+        let node = self.at(path, |core| core.resolve(bytes(path), Follow::Last))?;
+        self.open_node(node).map_err(|error| error.at(path))
+    }
+
+    /// Makes a file, or empties the one that is there, and opens it.
+    pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File> {
+        let path = path.as_ref();
+        let new = NewInode { permissions, ..blank(FileType::Regular) };
+        let node = match self.make(path, &new) {
+            Err(Error { kind: ErrorKind::Exists, .. }) => {
+                let node = self.at(path, |core| core.resolve(bytes(path), Follow::Last))?;
+                self.at(path, |core| file::set_size(&core.volume, &node, 0))?;
+                node
+            }
+            made => made?,
+        };
+        self.open_node(node).map_err(|error| error.at(path))
+    }
+
+    fn open_node(&self, node: Arc<Node>) -> Result<File> {
+        if node.state.read().file_type()? == FileType::Directory {
+            return Err(ErrorKind::IsDirectory.into());
+        }
+        self.core.hold(&node)?;
+        Ok(File { core: Arc::clone(&self.core), node, position: 0 })
+    }
+
+    /// Reads a whole file.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
+        let file = self.open_file(path.as_ref())?;
+        let size = file.metadata()?.size;
+        let too_large = || Error::from(ErrorKind::FileTooLarge).at(path.as_ref());
+        let mut content = Vec::new();
+        content.try_reserve_exact(usize::try_from(size).map_err(|_| too_large())?).map_err(|_| too_large())?;
+        content.resize(size as usize, 0);
+        let length = file.read_at(0, &mut content).map_err(|error| error.at(path.as_ref()))?;
+        content.truncate(length);
+        Ok(content)
+    }
+
+    /// Makes a file, or empties the one that is there, and writes it whole.
+    pub fn write(&self, path: impl AsRef<Path>, content: &[u8]) -> Result<()> {
+        let file = self.create_file(path.as_ref(), 0o644)?;
+        file.write_all_at(0, content).map_err(|error| error.at(path.as_ref()))
+    }
+
+    /// Changes owner, permissions or times. Symlinks are not followed.
+    pub fn change(&self, path: impl AsRef<Path>, change: &Change) -> Result<()> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let volume = &core.volume;
+            let handle = Handle::begin(volume, 2)?;
+            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            let inode = &mut state.inode;
+            if let Some(permissions) = change.permissions {
+                inode.mode = (inode.mode & !0o7777) | (permissions & 0o7777);
+            }
+            inode.uid = change.uid.unwrap_or(inode.uid);
+            inode.gid = change.gid.unwrap_or(inode.gid);
+            inode.access_time = change.access_time.unwrap_or(inode.access_time);
+            inode.modify_time = change.modify_time.unwrap_or(inode.modify_time);
+            inode.change_time = change.change_time.unwrap_or_else(|| volume.now());
+            state.store(&handle)
+        })
+    }
+
+    /// All extended attributes, access lists in the form of `getxattr`. Symlinks are not followed.
+    pub fn attributes(&self, path: impl AsRef<Path>) -> Result<Vec<Attribute>> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let state = node.state.read();
+            attribute::list(&core.volume, &state)
+        })
+    }
+
+    /// Sets an extended attribute. It is kept as it is: setting an access list does not change the mode.
+    pub fn set_attribute(&self, path: impl AsRef<Path>, name: &[u8], value: &[u8], how: SetAttribute) -> Result<()> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            attribute::set(&core.volume, &mut state, name, value, how)
+        })
+    }
+
+    /// Removes an extended attribute.
+    pub fn remove_attribute(&self, path: impl AsRef<Path>, name: &[u8]) -> Result<()> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            attribute::remove(&core.volume, &mut state, name)
+        })
+    }
+
+    /// Free runs of a group, as (first block of the volume, length), rising.
+    pub fn free_runs(&self, group: extant_format::GroupNo) -> Result<Vec<(extant_format::BlockNo, u32)>> {
+        let volume = &self.core.volume;
+        let start = volume.superblock.group_start(group).0;
+        let runs = volume.groups.free_runs(volume, group)?;
+        Ok(runs.into_iter().map(|(at, length)| (extant_format::BlockNo(start + u64::from(at)), length)).collect())
+    }
+}
+
+fn blank(file_type: FileType) -> NewInode<'static> {
+    NewInode { file_type, permissions: 0, uid: 0, gid: 0, device: Device::default(), target: b"" }
+}
+
+/// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and [`std::io::Seek`], or at offsets from
+/// many threads.
+pub struct File {
+    core: Arc<Core>,
+    node: Arc<Node>,
+    position: u64,
+}
+
+impl File {
+    /// What `fstat` tells.
+    pub fn metadata(&self) -> Result<Metadata> {
+        Metadata::new(self.node.ino, &self.node.state.read().inode)
+    }
+
+    /// Reads at an offset; gives how many bytes, fewer than asked only at the end.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let length = file::read(&self.core.volume, &self.node, offset, buffer)?;
+        self.core.balance()?;
+        Ok(length)
+    }
+
+    /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have.
+    pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
+        let length = file::write(&self.core.volume, &self.node, offset, content)?;
+        self.core.balance()?;
+        Ok(length)
+    }
+
+    /// Writes all of it at an offset.
+    pub fn write_all_at(&self, offset: u64, content: &[u8]) -> Result<()> {
+        // Piece by piece, so that a large content does not need as much memory once more.
+        for (at, piece) in content.chunks(1 << 20).enumerate() {
+            let offset = offset + ((at as u64) << 20);
+            if self.write_at(offset, piece)? < piece.len() {
+                return Err(ErrorKind::FileTooLarge.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the size.
+    pub fn set_len(&self, size: u64) -> Result<()> {
+        file::set_size(&self.core.volume, &self.node, size)?;
+        self.core.balance()
+    }
+
+    /// Allocates blocks that read as zeros (files with extents only).
+    pub fn allocate(&self, offset: u64, length: u64, size: Size) -> Result<()> {
+        file::allocate(&self.core.volume, &self.node, offset, length, size)?;
+        self.core.balance()
+    }
+
+    /// Makes a hole.
+    pub fn punch_hole(&self, offset: u64, length: u64) -> Result<()> {
+        file::punch(&self.core.volume, &self.node, offset, length)?;
+        self.core.balance()
+    }
+
+    /// The next stretch of data at or behind an offset; `None` when only a hole is left.
+    pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>> {
+        file::next_data(&self.core.volume, &self.node, offset)
+    }
+
+    /// Writes this file's data and the volume's metadata, and waits until the device has them.
+    pub fn sync(&self) -> Result<()> {
+        file::sync(&self.core.volume, &self.node)
+    }
+
+    /// Whether bytes are kept at all (see [`DataKeeping`]).
+    pub fn keeps_bytes(&self) -> bool {
+        self.core.volume.data == DataKeeping::Bytes
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // Freeing what has no name may fail only when the disk does; the volume has latched that by then.
+        let _ = self.core.release(&self.node);
+    }
+}
+
+impl std::io::Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.read_at(self.position, buffer)?;
+        self.position += length as u64;
+        Ok(length)
+    }
+}
+
+impl std::io::Write for File {
+    fn write(&mut self, content: &[u8]) -> std::io::Result<usize> {
+        let length = self.write_at(self.position, content)?;
+        self.position += length as u64;
+        Ok(length)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::io::Seek for File {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        let position = match to {
+            std::io::SeekFrom::Start(offset) => Some(offset),
+            std::io::SeekFrom::Current(delta) => self.position.checked_add_signed(delta),
+            std::io::SeekFrom::End(delta) => self.metadata()?.size.checked_add_signed(delta),
+        };
+        let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        self.position = position.ok_or_else(invalid)?;
+        Ok(self.position)
+    }
+}

@@ -1,0 +1,179 @@
+//! What a new volume holds before its first file: bitmaps, inode tables, descriptors, superblock, in few large writes.
+use super::Contents;
+use crate::error::Result;
+use extant_block::BlockDevice;
+use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
+use extant_format::indirect;
+use extant_format::layout::Layout;
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
+use extant_format::{BlockNo, GroupNo};
+
+/// Bytes of one write, at most.
+const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// Writes of rising position, gathered into larger ones.
+struct Sweep<'a> {
+    device: &'a dyn BlockDevice,
+    block_size: usize,
+    start: u64,
+    gathered: Vec<u8>,
+}
+
+impl<'a> Sweep<'a> {
+    fn new(device: &'a dyn BlockDevice, superblock: &Superblock) -> Sweep<'a> {
+        let block_size = superblock.block_size() as usize;
+        Sweep { device, block_size, start: 0, gathered: Vec::with_capacity(WRITE_BYTES_MAX + block_size) }
+    }
+
+    /// A zeroed block at this place, to be filled by the caller.
+    fn block(&mut self, block: BlockNo) -> Result<&mut [u8]> {
+        let offset = block.0 * self.block_size as u64;
+        let next = self.start + self.gathered.len() as u64;
+        if offset != next || self.gathered.len() + self.block_size > WRITE_BYTES_MAX.max(self.block_size) {
+            self.flush()?;
+            self.start = offset;
+        }
+        let at = self.gathered.len();
+        self.gathered.resize(at + self.block_size, 0);
+        Ok(&mut self.gathered[at..])
+    }
+
+    fn zeros(&mut self, start: BlockNo, blocks: u64) -> Result<()> {
+        (0..blocks).try_for_each(|block| self.block(BlockNo(start.0 + block)).map(|_| ()))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.gathered.is_empty() {
+            self.device.write(self.start, &self.gathered)?;
+            self.gathered.clear();
+        }
+        Ok(())
+    }
+}
+
+/// A piece of a group's metadata, by place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Piece {
+    BlockBitmap,
+    InodeBitmap,
+    InodeTable,
+}
+
+/// Writes everything of a layout but the copies; the primary superblock last.
+pub(super) fn write(device: &dyn BlockDevice, layout: &Layout, contents: Contents) -> Result<()> {
+    let superblock = &layout.superblock;
+    if contents == Contents::Unknown {
+        // What a partition table or another file system left here would be believed before the superblock.
+        device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
+    }
+    let mut descriptors = layout.descriptors.clone();
+    // The root directory is in no inode bitmap's search: it is counted here.
+    if let Some(first) = descriptors.first_mut() {
+        first.used_directories += 1;
+    }
+    let mut sweep = Sweep::new(device, superblock);
+    write_reserved_descriptors(&mut sweep, layout, contents)?;
+    write_groups(&mut sweep, layout, &mut descriptors, contents)?;
+    sweep.flush()?;
+    write_descriptors(&mut sweep, superblock, &descriptors)?;
+    sweep.flush()?;
+    device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    Ok(())
+}
+
+fn write_groups(
+    sweep: &mut Sweep<'_>,
+    layout: &Layout,
+    descriptors: &mut [GroupDescriptor],
+    contents: Contents,
+) -> Result<()> {
+    let superblock = &layout.superblock;
+    let mut pieces = Vec::with_capacity(descriptors.len() * 3);
+    for (group, descriptor) in (0..).map(GroupNo).zip(descriptors.iter()) {
+        pieces.push((descriptor.block_bitmap, Piece::BlockBitmap, group));
+        pieces.push((descriptor.inode_bitmap, Piece::InodeBitmap, group));
+        if contents == Contents::Unknown {
+            pieces.push((descriptor.inode_table, Piece::InodeTable, group));
+        }
+    }
+    pieces.sort_unstable();
+    for (block, piece, group) in pieces {
+        let descriptor = &mut descriptors[group.0 as usize];
+        match piece {
+            Piece::InodeTable => sweep.zeros(block, superblock.inode_table_blocks().into())?,
+            // What a flag declares unwritten is not read by anyone.
+            Piece::BlockBitmap if descriptor.flags & BLOCK_UNINIT != 0 => {}
+            Piece::InodeBitmap if descriptor.flags & INODE_UNINIT != 0 => {}
+            Piece::BlockBitmap => {
+                let bytes = sweep.block(block)?;
+                layout.fill_block_bitmap(group, bytes);
+                descriptor.seal_block_bitmap(bytes, superblock);
+            }
+            Piece::InodeBitmap => {
+                let bytes = sweep.block(block)?;
+                layout.fill_inode_bitmap(group, bytes);
+                descriptor.seal_inode_bitmap(bytes, superblock);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The reserved descriptor blocks of group 0 are the indirect blocks of the resize inode: each lists its own copies.
+fn write_reserved_descriptors(sweep: &mut Sweep<'_>, layout: &Layout, contents: Contents) -> Result<()> {
+    let superblock = &layout.superblock;
+    if !superblock.has(Feature::RESIZE_INODE) {
+        return Ok(());
+    }
+    let copies = copy_groups(superblock);
+    for (group, block) in layout.reserved_descriptor_blocks() {
+        if group.0 != 0 {
+            if contents == Contents::Unknown {
+                sweep.block(block)?;
+            }
+            continue;
+        }
+        let bytes = sweep.block(block)?;
+        let slots = (bytes.len() / 4) as u32;
+        for (index, copy) in (0..slots).zip(&copies) {
+            let same = block.0 + u64::from(copy.0) * u64::from(superblock.blocks_per_group);
+            indirect::set_pointer(bytes, index, u32::try_from(same).unwrap_or(0));
+        }
+    }
+    Ok(())
+}
+
+fn write_descriptors(sweep: &mut Sweep<'_>, superblock: &Superblock, descriptors: &[GroupDescriptor]) -> Result<()> {
+    let size = usize::from(superblock.descriptor_size);
+    let first = u64::from(superblock.first_data_block) + 1;
+    let per_block = superblock.block_size() as usize / size;
+    for (index, chunk) in descriptors.chunks(per_block).enumerate() {
+        let bytes = sweep.block(BlockNo(first + index as u64))?;
+        for (at, descriptor) in chunk.iter().enumerate() {
+            let group = GroupNo((index * per_block + at) as u32);
+            descriptor.encode(&mut bytes[at * size..(at + 1) * size], group, superblock);
+        }
+    }
+    Ok(())
+}
+
+/// Groups that keep a copy, but for the first one.
+pub(super) fn copy_groups(superblock: &Superblock) -> Vec<GroupNo> {
+    (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group)).collect()
+}
+
+/// Writes superblock and descriptors, as they are on the disk, to every group that keeps a copy.
+pub(super) fn write_copies(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
+    let block_size = superblock.block_size() as usize;
+    let first = (u64::from(superblock.first_data_block) + 1) * block_size as u64;
+    let mut bytes = vec![0; block_size * (1 + superblock.descriptor_blocks() as usize)];
+    device.read(first, &mut bytes[block_size..])?;
+    let mut copy = superblock.clone();
+    for group in copy_groups(superblock) {
+        copy.group_number = u16::try_from(group.0).unwrap_or(u16::MAX);
+        let encoded = copy.encode();
+        bytes[..encoded.len()].copy_from_slice(&encoded);
+        device.write(superblock.group_start(group).0 * block_size as u64, &bytes)?;
+    }
+    Ok(())
+}
