@@ -306,7 +306,12 @@ fn split_node(
     let Some(frame) = &step.frame else { return Err(too_large()) };
     let insert_at = if level == 0 { leaf_at } else { step.at.unwrap_or(0) + 1 };
     let length = with_node(volume, node, Some(frame), Some(level), |here| here.len())?;
-    let cut = if insert_at >= length { length } else { (length / 2).max(1) };
+    // An index node may not stand empty: there the last child moves over.
+    let cut = match (insert_at >= length, level) {
+        (true, 0) => length,
+        (true, _) => length.saturating_sub(1).max(1),
+        (false, _) => (length / 2).max(1),
+    };
     let fresh = new_node(grant, node, level, frame.block(), first)?;
     let mut upper = fresh.bytes().to_vec();
     grant.handle.modify(frame, |bytes| extent::split_off(bytes, cut, &mut upper));
@@ -316,33 +321,10 @@ fn split_node(
         (false, 0) => here.extent(0).file_block,
         (false, _) => here.index(0).file_block,
     })?;
-    if level > 0 && cut == length {
-        // An empty index node may not stand: the last child moves over.
-        move_last_child(grant, node, frame, &fresh, length - 1)?;
-    }
-    let key = if level > 0 && cut == length {
-        with_node(volume, node, Some(&fresh), Some(level), |here| here.index(0).file_block)?
-    } else {
-        key
-    };
     let parent = &way.steps[split - 1];
     let entry = Index { file_block: key, child: fresh.block() };
     let at = parent.at.unwrap_or(0) + 1;
     modify(grant.handle, node, parent.frame.as_ref(), |bytes| extent::insert_index(bytes, at, entry));
-    Ok(())
-}
-
-fn move_last_child(
-    grant: &Grant<'_, '_, '_>,
-    node: &NodeState,
-    from: &Arc<Frame>,
-    to: &Arc<Frame>,
-    last: usize,
-) -> Result<()> {
-    let volume = grant.volume();
-    let entry = with_node(volume, node, Some(from), None, |here| here.index(last))?;
-    grant.handle.modify(from, |bytes| extent::remove(bytes, last));
-    grant.handle.modify(to, |bytes| extent::insert_index(bytes, 0, entry));
     Ok(())
 }
 
