@@ -3,12 +3,16 @@
 //! The library part is for integration tests of the other crates (a dev-dependency); the binary is for `make`. It links
 //! none of the crates that it helps to judge: what it knows about an image it has from the kernel and from e2fsprogs.
 
+pub mod archive;
+pub mod bench;
 pub mod command;
 pub mod compare;
+pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;
 pub mod licenses;
 pub mod listing;
+pub mod measure;
 pub mod oracle;
 pub mod scratch;
 pub mod tidy;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{diff_walk, fixtures, licenses, tidy, tools};
+use xtask::{bench, demo, diff_walk, fixtures, licenses, tidy, tools};
 
 /// One row a command: its words, what it does, and the function.
 struct Task {
@@ -27,6 +27,18 @@ const fn task(
 }
 
 const TASKS: &[Task] = &[
+    task(
+        "bench",
+        "[--rounds N] ..",
+        "the tables of speed and memory; see bench/run",
+        bench::run,
+    ),
+    task(
+        "demo",
+        "[TREE]",
+        "a real tree becomes an image and comes out again",
+        demo::run,
+    ),
     task(
         "diff-walk",
         "LEFT RIGHT",

@@ -264,6 +264,14 @@ impl Drop for Mounted {
     }
 }
 
+/// Unmounts whatever a failed command left mounted at `folder`.
+///
+/// # Errors
+/// Nothing is mounted there, or somebody uses it.
+pub fn unmount_all(folder: &Path) -> Result<(), String> {
+    command::run("umount", &[folder]).map(|_| ())
+}
+
 /// Mounts `image` through a loop device; `options` are those of mount(8), without `loop` and `ro`, or empty.
 ///
 /// # Errors

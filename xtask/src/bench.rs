@@ -1,0 +1,154 @@
+//! `xtask bench`: the tables of speed and memory.
+//!
+//! Everybody flushes: a run ends when its image is on the disk (`fsync` of the image is part of the measured time), and
+//! dirty pages of the run before are written out before the next begins.
+
+mod build;
+mod input;
+mod limits;
+mod read;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::command::{find, program};
+use crate::measure::{self, Contender, Measured, measure};
+use crate::repository;
+
+pub use input::Input;
+
+/// What was asked for, and where.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// Rounds of every table.
+    pub rounds: usize,
+    /// Where inputs and images are.
+    pub folder: PathBuf,
+    /// Which tables; all if none is named.
+    pub only: Option<String>,
+    /// Which input; both if none is named.
+    pub input: Option<String>,
+}
+
+/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits] [--input linux|small|FILE.tar]`
+///
+/// # Errors
+/// A word is wrong, an input cannot be made, or the command that all are compared to fails.
+pub fn run(words: &[String]) -> Result<(), String> {
+    let bench = parse(words)?;
+    std::fs::create_dir_all(&bench.folder).map_err(|error| format!("{}: {error}", bench.folder.display()))?;
+    let wants = |table: &str| bench.only.as_deref().is_none_or(|only| only == table);
+    println!("{}; {} rounds", measure::machine(), bench.rounds);
+    for input in bench.inputs()? {
+        if wants("build") {
+            build::table(&bench, &input)?;
+        }
+        if wants("read") {
+            read::tables(&bench, &input)?;
+        }
+    }
+    if wants("limits") {
+        limits::tables(&bench)?;
+    }
+    Ok(())
+}
+
+fn parse(words: &[String]) -> Result<Bench, String> {
+    let folder = repository().join("target/bench");
+    let mut bench = Bench {
+        rounds: 5,
+        folder,
+        only: None,
+        input: None,
+    };
+    for pair in words.chunks(2) {
+        let [option, value] = pair else {
+            return Err(format!("{} needs a value", pair[0]));
+        };
+        match option.as_str() {
+            "--rounds" => bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?,
+            "--folder" => bench.folder = value.into(),
+            "--only" if ["build", "read", "limits"].contains(&value.as_str()) => bench.only = Some(value.clone()),
+            "--input" => bench.input = Some(value.clone()),
+            _ => return Err(format!("no option {option} {value}")),
+        }
+    }
+    if bench.rounds == 0 {
+        Err("--rounds 0: nothing to measure".into())
+    } else {
+        Ok(bench)
+    }
+}
+
+/// Words as a command takes them.
+pub(crate) fn words(parts: &[&str]) -> Vec<String> {
+    parts.iter().map(|part| (*part).to_owned()).collect()
+}
+
+/// Text of a path for a shell, in quotes.
+pub(crate) fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}
+
+/// The binary `extant` of the same build as this one.
+///
+/// # Errors
+/// It was not built.
+pub fn extant() -> Result<String, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let path = here.with_file_name("extant");
+    if path.is_file() {
+        return Ok(path.to_string_lossy().into_owned());
+    }
+    Err(format!(
+        "{} is missing: cargo build --release --workspace --bins",
+        path.display()
+    ))
+}
+
+/// Writes what is dirty, so that the next run does not pay for the last one.
+pub(crate) fn settle() {
+    rustix::fs::sync();
+}
+
+/// Removes `output` and writes what is dirty.
+pub(crate) fn fresh(output: &Path) -> Result<(), String> {
+    match std::fs::remove_file(output) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", output.display())),
+        _ => {
+            settle();
+            Ok(())
+        }
+    }
+}
+
+/// Puts `output` on the disk.
+pub(crate) fn flush(output: &Path) -> Result<(), String> {
+    let synced = File::open(output).and_then(|file| file.sync_all());
+    synced.map_err(|error| format!("{}: {error}", output.display()))
+}
+
+/// A contender that makes the file `output` from nothing.
+pub(crate) fn maker<'a>(name: &str, words: Vec<String>, output: &'a Path) -> Contender<'a> {
+    Contender {
+        name: name.into(),
+        prepare: Box::new(move || fresh(output)),
+        run: Box::new(move || measure(&words, || flush(output))),
+    }
+}
+
+/// One run on its own, for what has nothing to be compared to.
+pub(crate) fn once(words: &[String], output: Option<&Path>) -> Result<Measured, String> {
+    settle();
+    measure(words, || output.map_or(Ok(()), flush))
+}
+
+/// Whether `tool` takes part.
+pub(crate) fn is_here(tool: &str) -> bool {
+    find(tool).is_some()
+}
+
+/// Removes a tree that may be deeper than any path.
+pub(crate) fn remove_tree(path: &Path) -> Result<(), String> {
+    crate::command::output(program("rm").arg("-rf").arg(path)).map(|_| ())
+}

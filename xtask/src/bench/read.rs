@@ -1,0 +1,97 @@
+//! An image becomes an archive again: `extant tar` against reading the image from end to end, cold and warm.
+
+use std::path::Path;
+
+use super::{Bench, Input, extant, flush, fresh, is_here, quoted, settle, words};
+use crate::command::{self, is_root, program};
+use crate::measure::{Contender, measure, race};
+
+/// What the page cache holds before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cache {
+    Cold,
+    Warm,
+}
+
+/// Tables for an image of each kind that `extant build` makes of `input`; and one of mke2fs, if it is here.
+///
+/// # Errors
+/// The image cannot be built or read.
+pub fn tables(bench: &Bench, input: &Input) -> Result<(), String> {
+    let image = bench.folder.join("read.img");
+    let (archive, output) = (input.archive.to_string_lossy(), image.to_string_lossy());
+    for kind in ["ext4", "ext2"] {
+        fresh(&image)?;
+        let built = format!("extant build -t {kind}");
+        command::output(program(&extant()?).args(["build", "-q", "-t", kind, &archive, &output]))?;
+        image_tables(bench, input, &image, &built)?;
+    }
+    if is_here("mke2fs") {
+        fresh(&image)?;
+        let (tree, size) = (input.tree()?, format!("{}M", (input.size() >> 20) * 4 / 3 + 256));
+        let mut mke2fs = program("mke2fs");
+        mke2fs
+            .args(["-q", "-F", "-t", "ext4", "-i", "8192", "-d"])
+            .arg(tree)
+            .arg(&image)
+            .arg(size);
+        command::output(&mut mke2fs)?;
+        image_tables(bench, input, &image, "mke2fs -t ext4 -d")?;
+    }
+    fresh(&image)
+}
+
+fn image_tables(bench: &Bench, input: &Input, image: &Path, built: &str) -> Result<(), String> {
+    flush(image)?;
+    let size = std::fs::metadata(image).map_or(0, |metadata| metadata.len()) / 1_000_000;
+    for cache in [Cache::Cold, Cache::Warm] {
+        if cache == Cache::Cold && !is_root() {
+            eprintln!("skipped: only root can empty the cache");
+            continue;
+        }
+        let title = format!("read, {cache:?}: {} by {built}, {size} MB", input.name);
+        race(&title, &contenders(bench, image, cache)?, bench.rounds)?;
+    }
+    Ok(())
+}
+
+fn contenders<'a>(bench: &'a Bench, image: &'a Path, cache: Cache) -> Result<Vec<Contender<'a>>, String> {
+    let (extant, img) = (extant()?, quoted(image));
+    let (program, path) = (quoted(Path::new(&extant)), image.to_string_lossy());
+    let folder = bench.folder.join("mount");
+    let at = quoted(&folder);
+    let reader = |name: &str, words: Vec<String>| Contender {
+        name: name.into(),
+        prepare: Box::new(move || prepare(image, cache)),
+        run: Box::new(move || measure(&words, || Ok(()))),
+    };
+    let mut contenders = vec![
+        reader(
+            "dd bs=1M",
+            words(&["dd", &format!("if={path}"), "of=/dev/null", "bs=1M", "status=none"]),
+        ),
+        reader(
+            "extant tar -o /dev/null",
+            words(&[&extant, "tar", "-q", &path, "-o", "/dev/null"]),
+        ),
+        reader(
+            "extant tar | cat",
+            words(&["sh", "-c", &format!("{program} tar -q {img} -o - | cat > /dev/null")]),
+        ),
+    ];
+    if is_root() {
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let tar = format!("tar -cf - -C {at} . | cat > /dev/null");
+        let script = format!("mount -o loop,ro {img} {at} && {{ {tar}; done=$?; umount {at} && exit $done; }}");
+        contenders.push(reader("kernel mount + tar -c", words(&["sh", "-c", &script])));
+    }
+    Ok(contenders)
+}
+
+fn prepare(image: &Path, cache: Cache) -> Result<(), String> {
+    settle();
+    match cache {
+        Cache::Cold => std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| format!("drop_caches: {error}")),
+        Cache::Warm => command::output(program("cat").arg(image).stdout(std::process::Stdio::null())).map(|_| ()),
+    }
+}

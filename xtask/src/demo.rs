@@ -1,0 +1,207 @@
+//! `xtask demo`: a real tree of this machine becomes an ext4 image and comes out again, and every step is judged.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::bench::{extant, maker, words};
+use crate::command::{self, find, is_root, program};
+use crate::compare::{self, Field, Options};
+use crate::measure::{machine, race, seconds_now};
+use crate::oracle::{self, Access};
+use crate::repository;
+use crate::scratch::Scratch;
+use crate::walk::{Depth, Kind, walk};
+
+/// A tree that this machine has.
+struct Tree {
+    path: PathBuf,
+    entries: usize,
+    bytes: u64,
+}
+
+/// `demo [TREE]`
+///
+/// # Errors
+/// A step fails, or what came out is not what went in.
+pub fn run(words: &[String]) -> Result<(), String> {
+    let parent = repository().join("target");
+    std::fs::create_dir_all(&parent).map_err(|error| format!("{}: {error}", parent.display()))?;
+    let scratch = Scratch::inside(&parent, "demo");
+    let (image, archive) = (scratch.join("demo.img"), scratch.join("demo.tar"));
+    let tree = match words.first() {
+        Some(path) => measure_tree(Path::new(path))?,
+        None => choose()?,
+    };
+    println!(
+        "tree      {}: {} entries, {} MB",
+        tree.path.display(),
+        tree.entries,
+        tree.bytes / 1_000_000
+    );
+
+    step(
+        "build",
+        &["build", "-q", "-t", "ext4", &text(&tree.path), &text(&image)],
+    )?;
+    if oracle::require("e2fsck") {
+        oracle::e2fsck(&image)?;
+        println!("check     e2fsck -fn: clean, without a word");
+    }
+    list(&image)?;
+    step("export", &["tar", "-q", &text(&image), "-o", &text(&archive)])?;
+    compare_archive(&tree, &archive, &scratch)?;
+    compare_mount(&tree, &image)?;
+    ratios(&tree, &archive, &scratch)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Runs `extant` and says how long it took.
+fn step(name: &str, words: &[&str]) -> Result<(), String> {
+    let start = seconds_now();
+    command::output(program(&extant()?).args(words))?;
+    println!("{name:<9} extant {}: {:.2} s", words.join(" "), seconds_now() - start);
+    Ok(())
+}
+
+/// The first tree that is worth looking at and not too large.
+fn choose() -> Result<Tree, String> {
+    const WORTH: std::ops::Range<u64> = 30_000_000..500_000_000;
+    let sysroot = command::output(program("rustc").args(["--print", "sysroot"])).map(|output| output.stdout);
+    let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.unwrap_or_default()).trim());
+    let mut best: Option<Tree> = None;
+    for path in [
+        sysroot.join("lib/rustlib"),
+        sysroot.join("lib"),
+        "/usr/share".into(),
+        "/usr/lib".into(),
+        "/etc".into(),
+    ] {
+        let Ok(tree) = measure_tree(&path) else { continue };
+        if WORTH.contains(&tree.bytes) {
+            return Ok(tree);
+        }
+        if tree.bytes < WORTH.end && best.as_ref().is_none_or(|best| best.bytes < tree.bytes) {
+            best = Some(tree);
+        }
+    }
+    best.ok_or_else(|| "no tree here is small enough; name one: xtask demo TREE".into())
+}
+
+fn measure_tree(path: &Path) -> Result<Tree, String> {
+    let entries = walk(path, Depth::default(), &BTreeSet::new())?;
+    let files = entries.iter().filter(|entry| entry.kind == Kind::File);
+    Ok(Tree {
+        path: path.into(),
+        entries: entries.len(),
+        bytes: files.map(|entry| entry.size).sum(),
+    })
+}
+
+/// The first lines and the count of `ls -lR`.
+fn list(image: &Path) -> Result<(), String> {
+    let listed = command::output(program(&extant()?).args(["ls", "-lR", &format!("{}:/", image.display())]))?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    println!("list      extant ls -lR: {} lines", listed.lines().count());
+    listed.lines().take(5).for_each(|line| println!("          {line}"));
+    Ok(())
+}
+
+/// What a comparison can ask for: an ordinary user cannot give files away, nor make devices.
+fn options() -> Options {
+    let mut options = Options::copy().without("lost+found");
+    options.fields.remove(&Field::DirectoryLinks);
+    if !is_root() {
+        options.fields.remove(&Field::Owner);
+        options.fields.remove(&Field::Attributes);
+    }
+    options
+}
+
+fn compare_archive(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(), String> {
+    if !oracle::require("tar") {
+        return Ok(());
+    }
+    let unpacked = scratch.join("unpacked");
+    std::fs::create_dir(&unpacked).map_err(|error| error.to_string())?;
+    let mut tar = program("tar");
+    tar.args(["--xattrs", "--xattrs-include=*", "--acls", "--numeric-owner", "-xpf"])
+        .arg(archive)
+        .arg("-C")
+        .arg(&unpacked);
+    command::output(&mut tar)?;
+    judge(
+        "compare",
+        "the unpacked archive",
+        &compare::trees(&tree.path, &unpacked, &options())?,
+    )?;
+    super::bench::remove_tree(&unpacked)
+}
+
+fn compare_mount(tree: &Tree, image: &Path) -> Result<(), String> {
+    if !oracle::can_mount() {
+        return Ok(());
+    }
+    let mounted = oracle::mount_loop(image, Access::ReadOnly, "")?;
+    let found = compare::trees(&tree.path, mounted.path(), &options())?;
+    mounted.unmount()?;
+    judge("compare", "the kernel's mount of the image", &found)
+}
+
+fn judge(name: &str, what: &str, found: &[compare::Difference]) -> Result<(), String> {
+    if found.is_empty() {
+        println!("{name:<9} {what} is the tree: every attribute, every byte");
+        return Ok(());
+    }
+    let lines: Vec<String> = found.iter().take(20).map(ToString::to_string).collect();
+    Err(format!(
+        "{what} differs in {} places:\n{}",
+        found.len(),
+        lines.join("\n")
+    ))
+}
+
+fn ratios(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(), String> {
+    let (copy, image) = (scratch.join("copy.tar"), scratch.join("again.img"));
+    let extant = extant()?;
+    let mut contenders = vec![
+        maker(
+            "cp + fsync of the archive",
+            words(&["cp", &text(archive), &text(&copy)]),
+            &copy,
+        ),
+        maker(
+            "extant build, from the archive",
+            words(&[&extant, "build", "-q", &text(archive), &text(&image)]),
+            &image,
+        ),
+        maker(
+            "extant build, from the tree",
+            words(&[&extant, "build", "-q", &text(&tree.path), &text(&image)]),
+            &image,
+        ),
+    ];
+    if find("mke2fs").is_some() {
+        let size = format!("{}M", (tree.bytes >> 20) * 4 / 3 + 64 + tree.entries as u64 / 128);
+        let inodes = (tree.entries + 100).to_string();
+        let tree = text(&tree.path);
+        let words = words(&[
+            "mke2fs",
+            "-q",
+            "-F",
+            "-t",
+            "ext4",
+            "-N",
+            &inodes,
+            "-d",
+            &tree,
+            &text(&image),
+            &size,
+        ]);
+        contenders.push(maker("mke2fs -t ext4 -d, from the tree", words, &image));
+    }
+    println!("\n{}", machine());
+    race("build, three rounds, everything flushed", &contenders, 3)
+}
