@@ -117,7 +117,7 @@ fn fault(field: &'static str, value: u64, reason: &'static str) -> Fault {
 impl GroupDescriptor {
     /// Reads descriptor `group` from its bytes (descriptor_size of them). The checksum (metadata_csum or uninit_bg) is
     /// verified; block numbers are checked to lie inside the volume, behind the descriptors. Without those features
-    /// flags and unused inodes mean nothing and are given as 0.
+    /// unused inodes and the UNINIT flags mean nothing and are given as 0.
     ///
     /// # Errors
     /// The first fault found.
@@ -125,7 +125,7 @@ impl GroupDescriptor {
         Self::verify_checksum(bytes, group, superblock)?;
         let mut descriptor = Self::decode(bytes, superblock);
         if !superblock.has_descriptor_checksums() {
-            descriptor.flags = 0;
+            descriptor.flags &= INODE_ZEROED;
             descriptor.unused_inodes = 0;
         }
         descriptor.check(superblock)?;

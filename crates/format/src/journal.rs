@@ -36,7 +36,7 @@ pub struct NewJournal {
     pub block_size: u32,
     /// Blocks of the journal, its superblock included.
     pub blocks: u32,
-    /// The journal's own UUID (zero for an internal journal).
+    /// The journal's own UUID; mke2fs gives an internal journal that of the volume.
     pub uuid: [u8; 16],
 }
 

@@ -79,9 +79,9 @@ impl std::error::Error for LayoutError {}
 pub struct Layout {
     /// With free_blocks and free_inodes as after formatting without any file (inodes 1..first_inode-1 count as used).
     pub superblock: Superblock,
-    /// One for each group: positions, free counts (as above), flags (BLOCK_UNINIT, INODE_UNINIT, INODE_ZEROED where
-    /// checksums allow them, as mke2fs sets them with lazy tables off: table zeroed), unused_inodes. Checksums of
-    /// bitmaps are 0: who writes a bitmap seals it.
+    /// One for each group: positions, free counts (as above), flags as mke2fs sets them with lazy tables off: INODE_ZEROED
+    /// always, and where checksums allow it BLOCK_UNINIT, INODE_UNINIT and unused_inodes. Checksums of bitmaps are 0:
+    /// who writes a bitmap seals it.
     pub descriptors: Vec<GroupDescriptor>,
     /// Where all metadata lies: first block and end, rising, merged, also across groups.
     used: Vec<(u64, u64)>,
@@ -129,9 +129,9 @@ impl Layout {
             };
             descriptor.free_blocks = free_blocks;
             descriptor.free_inodes = per_group.saturating_sub(reserved);
+            descriptor.flags = INODE_ZEROED;
             if uses_flags {
                 descriptor.unused_inodes = descriptor.free_inodes;
-                descriptor.flags = INODE_ZEROED;
                 descriptor.flags |= if initialized { 0 } else { BLOCK_UNINIT };
                 descriptor.flags |= if number == 0 || reserved > 0 { 0 } else { INODE_UNINIT };
             }
@@ -225,14 +225,19 @@ fn fill_behind(bytes: &mut [u8], from: u32) {
     let _ = bitmap::set_run(bytes, from, bits.saturating_sub(from));
 }
 
-/// The share of the blocks that is kept for root.
+/// The blocks kept for root: their share of what was asked, and of that the part that is left when the last group was
+/// dropped, each rounded down as mke2fs does.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss
 )] // 48 bits fit an f64
-fn share(blocks: u64, ratio: f64) -> u64 {
-    (blocks as f64 * ratio) as u64
+fn reserved_blocks(wishes: &Wishes, blocks: u64) -> u64 {
+    let asked = (wishes.blocks as f64 * wishes.reserved_ratio) as u64;
+    let scaled = u128::from(asked)
+        .saturating_mul(blocks.into())
+        .checked_div(wishes.blocks.into());
+    u64::try_from(scaled.unwrap_or(0)).unwrap_or(0)
 }
 
 fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
@@ -243,7 +248,7 @@ fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
     superblock.features = sizes.features;
     superblock.block_size_log2 = log2(wishes.block_size);
     superblock.blocks_count = sizes.blocks;
-    superblock.reserved_blocks = share(sizes.blocks, wishes.reserved_ratio);
+    superblock.reserved_blocks = reserved_blocks(wishes, sizes.blocks);
     superblock.first_data_block = sizes.first_data_block;
     superblock.blocks_per_group = sizes.blocks_per_group;
     superblock.inodes_per_group = sizes.inodes_per_group;

@@ -48,10 +48,9 @@ impl Space {
         self.taken.insert(start, end);
     }
 
-    /// Takes `length` blocks: at `hint` if they are free there, else the first that are free together.
+    /// Takes `length` blocks: the first at or behind `hint` that are free together, else the first of all.
     fn allocate(&mut self, hint: Option<u64>, length: u64) -> Option<BlockNo> {
-        let fits = |at: &u64| at.saturating_add(length) <= self.end && self.obstacle(*at, length).is_none();
-        let at = match hint.filter(fits) {
+        let at = match hint.and_then(|hint| self.free_from(hint, length)) {
             Some(at) => at,
             None => self.first_free(length)?,
         };
@@ -59,13 +58,19 @@ impl Space {
         Some(BlockNo(at))
     }
 
-    fn first_free(&mut self, length: u64) -> Option<u64> {
-        let mut at = self.searched.get(&length).copied().unwrap_or(self.start);
+    fn free_from(&self, from: u64, length: u64) -> Option<u64> {
+        let mut at = from;
         while let Some(end) = self.obstacle(at, length) {
             at = end;
         }
-        self.searched.insert(length, at);
         (at.saturating_add(length) <= self.end).then_some(at)
+    }
+
+    fn first_free(&mut self, length: u64) -> Option<u64> {
+        let from = self.searched.get(&length).copied().unwrap_or(self.start);
+        let found = self.free_from(from, length);
+        self.searched.insert(length, found.unwrap_or(self.end));
+        found
     }
 }
 

@@ -324,19 +324,19 @@ impl Attempt<'_> {
             .div_ceil(self.block_size())
     }
 
-    /// Descriptor blocks kept for growth: at most as many as a block can point to.
+    /// Descriptor blocks kept for growth: at most as many as a block can point to. A target that needs none more counts
+    /// as not given, as with mke2fs.
     fn reserved_descriptor_blocks(&self) -> u64 {
         if !self.features.has(Feature::RESIZE_INODE) {
             return 0;
         }
-        let target = match self.wishes.resize_to_blocks {
-            // As mke2fs counts: as if the first group began with block 0.
-            Some(target) => target.min(NUMBERS_32).saturating_add(self.first_data_block().into()),
-            None => self.blocks.saturating_mul(GROWTH).min(NUMBERS_32),
-        };
-        let more = self
-            .descriptor_blocks(target)
-            .saturating_sub(self.descriptor_blocks(self.blocks));
-        more.min(self.block_size() / 4)
+        let now = self.descriptor_blocks(self.blocks);
+        let more = |target: u64| self.descriptor_blocks(target.min(NUMBERS_32)).saturating_sub(now);
+        // mke2fs counts a given target as if the first group began with block 0.
+        let asked = |target: u64| more(target.saturating_add(self.first_data_block().into()));
+        let given = self.wishes.resize_to_blocks.map(asked).filter(|blocks| *blocks > 0);
+        given
+            .unwrap_or_else(|| more(self.blocks.saturating_mul(GROWTH)))
+            .min(self.block_size() / 4)
     }
 }
