@@ -9,7 +9,7 @@ use crate::journal::Handle;
 use crate::volume::{Options, Volume};
 use crate::writeback::write_back;
 use extant_block::{BlockDevice, ShortLock, SleepLock};
-use extant_format::{GroupNo, Ino};
+use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,6 +75,20 @@ impl Core {
         self.store_state(self.state_found)?;
         self.volume.device.flush()?;
         self.volume.latch_failure();
+        Ok(())
+    }
+
+    /// Ends the volume behind so many blocks: in its last group, and behind everything in use.
+    pub(crate) fn cut(&self, blocks: u64) -> Result<()> {
+        let volume = &self.volume;
+        volume.groups.cut(&Handle::begin(volume, 2)?, BlockNo(blocks))?;
+        volume.mutable.lock().blocks_count = blocks;
+        let copies = (1..volume.groups.len()).map(GroupNo).filter(|group| volume.superblock.has_super(*group));
+        let now = volume.clock.wall().seconds.max(0) as u64;
+        let superblock = volume.current_superblock(now);
+        for group in copies {
+            volume.write_superblock(&superblock, group)?;
+        }
         Ok(())
     }
 

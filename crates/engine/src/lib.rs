@@ -8,6 +8,7 @@ pub mod error;
 mod file;
 mod filesystem;
 mod group;
+pub mod import;
 mod inode;
 mod journal;
 mod mapping;
@@ -20,6 +21,7 @@ mod runs;
 mod volume;
 mod writeback;
 
+pub use directory::Packing;
 pub use error::{Error, ErrorKind, Result};
 pub use attribute::SetAttribute;
 pub use file::Size;

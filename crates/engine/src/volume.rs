@@ -79,8 +79,8 @@ pub(crate) struct Mutable {
     pub(crate) last_orphan: u32,
     /// A file of 2 GiB or more was made: large_file has to be set.
     pub(crate) large_file: bool,
-    /// Changed since the superblock was stored.
-    pub(crate) dirty: bool,
+    /// Blocks of the volume: fewer than at opening when it was cut.
+    pub(crate) blocks_count: u64,
 }
 
 impl Volume {
@@ -116,7 +116,11 @@ impl Volume {
             groups,
             placement: Arc::clone(&options.policies.placement),
             allocation: Arc::clone(&options.policies.allocation),
-            mutable: ShortLock::new(Mutable { last_orphan: superblock.last_orphan, large_file: false, dirty: false }),
+            mutable: ShortLock::new(Mutable {
+                last_orphan: superblock.last_orphan,
+                large_file: false,
+                blocks_count: superblock.blocks_count,
+            }),
             writable: AtomicBool::new(writable),
             data: options.data,
             pages: AtomicUsize::new(0),
@@ -174,6 +178,8 @@ impl Volume {
         superblock.kbytes_written += self.written_bytes.load(Ordering::Relaxed) / 1024;
         let mutable = self.mutable.lock();
         superblock.last_orphan = mutable.last_orphan;
+        superblock.blocks_count = mutable.blocks_count;
+        superblock.reserved_blocks = superblock.reserved_blocks.min(mutable.blocks_count / 2);
         if mutable.large_file {
             superblock.features.set(Feature::LARGE_FILE);
         }

@@ -15,8 +15,8 @@ mod split;
 mod tests;
 
 pub(crate) use list::{Listed, Position, list_from};
-pub use pack::Packing;
-pub(crate) use pack::{NewEntry, pack};
+pub use pack::{NewEntry, Packing};
+pub(crate) use pack::pack;
 
 use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};

@@ -33,10 +33,13 @@ pub struct Packing {
 
 /// An entry of a directory that is made whole.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NewEntry<'a> {
-    pub(crate) name: &'a [u8],
-    pub(crate) ino: Ino,
-    pub(crate) file_type: FileType,
+pub struct NewEntry<'a> {
+    /// 1 to 255 bytes.
+    pub name: &'a [u8],
+    /// What it leads to.
+    pub ino: Ino,
+    /// Its type.
+    pub file_type: FileType,
 }
 
 impl Packing {

@@ -8,6 +8,7 @@
 //! never nested. Under a group's lock: a frame's, then `dirty` or `loaded`, which are last.
 mod bitmaps;
 mod blocks;
+mod cut;
 mod inodes;
 mod metadata;
 mod search;

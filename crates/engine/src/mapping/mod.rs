@@ -146,7 +146,9 @@ impl<'v> Grant<'_, 'v, '_> {
     /// Asks the policy where, and the groups whether; counts the blocks to the inode.
     fn take(&mut self, node: &mut NodeState, wish: Wish) -> Result<Run> {
         let volume = self.volume();
-        if self.reservation.remaining() == 0 {
+        // An estimate may have been short, or map blocks may have taken what was meant for data.
+        let short = u64::from(wish.want).saturating_sub(self.reservation.remaining());
+        if short > 0 && self.reservation.grow(short).is_err() && self.reservation.remaining() == 0 {
             self.reservation.grow(1)?;
         }
         let facts = facts(volume, node, wish);
