@@ -1,1 +1,39 @@
-//! What is on the disk, judged from outside.
+//! What is on the disk, judged from outside: it never links the engine that it looks at.
+//!
+//! [`Volume`] is a volume opened for looking, with features that nobody here supports, with faults, truncated: it reads
+//! through [`BlockDevice`](extant_block::BlockDevice) and believes nothing. On it stand
+//! - [`VolumeInfo`] and [`GroupInfo`]: what dumpe2fs tells; their `Display` is text in its shape, their `Serialize` data;
+//! - [`LayoutReport`]: how well files lie: layout score, fragments, locality.
+//!
+//! ```text
+//! volume    superblock (or a copy), descriptors, bitmaps, blocks, inodes: bounded reads, no trust
+//!   info, group   facts of the volume and of each group      text: how they are printed
+//!   table         inodes in disk order, in large reads
+//!   map           the runs of one file, each map block at most once on the whole volume
+//!     layout      what they say about placement
+//! ```
+//!
+//! # What keeps hostile bytes harmless
+//! Every walk is bounded by the bytes that the device really has: groups past its end are not visited, inode tables that
+//! overlap are read once, a map block is followed once whatever points to it. Memory is bounded by the number of inodes
+//! and of map blocks in use, never by a size that an inode claims.
+
+mod date;
+mod error;
+mod fields;
+mod group;
+mod info;
+mod layout;
+mod map;
+mod table;
+mod text;
+mod volume;
+
+pub use date::Date;
+pub use error::Error;
+pub use group::{BlockRange, GroupInfo, Groups, Place, StoredChecksum, SuperblockCopy};
+pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo};
+pub use layout::{Fragmented, FreeSpace, LayoutReport, Locality, SizeClass, survey};
+pub use map::{Claimed, MapFault, Visit, walk};
+pub use table::{TableScan, each_inode};
+pub use volume::{SuperblockPlace, Volume};

@@ -1,0 +1,239 @@
+//! A volume opened for looking.
+//!
+//! *Invariants*: nothing is ever written; every read lies within the device; a block number is checked against the
+//! volume before it is followed.
+//! *Locking*: none; a `Volume` is immutable and may be shared.
+use crate::error::Error;
+use crate::fields::{self, Fields};
+use extant_block::BlockDevice;
+use extant_format::group::GroupDescriptor;
+use extant_format::inode::Inode;
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, SuperblockError};
+use extant_format::{BlockNo, Fault, GroupNo, Ino};
+use std::sync::Arc;
+
+const META_BG: Feature = Feature::Incompat(0x10);
+const SPARSE_SUPER_2: Feature = Feature::Compat(0x200);
+const BIGALLOC: Feature = Feature::RoCompat(0x200);
+
+/// Which superblock is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SuperblockPlace {
+    /// The one at byte 1,024.
+    Primary,
+    /// A copy: the first block of some groups.
+    Copy {
+        /// The block that holds it.
+        block: BlockNo,
+        /// Bytes of a block, which nobody else can tell yet.
+        block_size: u32,
+    },
+}
+
+/// A volume opened for looking: its superblock, and bounded ways to everything else.
+pub struct Volume {
+    device: Arc<dyn BlockDevice>,
+    device_bytes: u64,
+    bytes: Box<[u8; SUPERBLOCK_SIZE]>,
+    superblock: Superblock,
+    place: SuperblockPlace,
+    problems: Vec<String>,
+}
+
+impl Volume {
+    /// Reads a superblock. Features are not judged; a wrong checksum is a problem to be told, not an error.
+    ///
+    /// # Errors
+    /// `Superblock` when its fields cannot say where things are, `Device` when it cannot be read.
+    pub fn open(device: Arc<dyn BlockDevice>, place: SuperblockPlace) -> Result<Volume, Error> {
+        let byte = match place {
+            SuperblockPlace::Primary => SUPERBLOCK_OFFSET,
+            SuperblockPlace::Copy { block, block_size } => block.0.saturating_mul(block_size.into()),
+        };
+        let device_bytes = device.info().bytes;
+        let mut bytes = Box::new([0; SUPERBLOCK_SIZE]);
+        if byte.saturating_add(SUPERBLOCK_SIZE as u64) > device_bytes {
+            return Err(Error::Superblock {
+                byte,
+                error: SuperblockError::NotExt,
+            });
+        }
+        device.read(byte, &mut bytes[..])?;
+        let mut problems = Vec::new();
+        let superblock = parse(&bytes, &mut problems).map_err(|error| Error::Superblock { byte, error })?;
+        let needed = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+        if needed > device_bytes {
+            problems.push(format!("the device has {device_bytes} bytes, the file system {needed}"));
+        }
+        Ok(Volume {
+            device,
+            device_bytes,
+            bytes,
+            superblock,
+            place,
+            problems,
+        })
+    }
+
+    /// The superblock as far as it is understood.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Which superblock this is.
+    pub fn place(&self) -> SuperblockPlace {
+        self.place
+    }
+
+    /// What was wrong with the superblock, though it could be used: sentences.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    pub(crate) fn fields(&self) -> Fields<'_> {
+        Fields(&self.bytes)
+    }
+
+    pub(crate) fn block_size(&self) -> usize {
+        self.superblock.block_size() as usize
+    }
+
+    /// Whether a block lies on the volume, and on the device.
+    pub(crate) fn holds(&self, block: BlockNo) -> bool {
+        let end = block
+            .0
+            .saturating_add(1)
+            .saturating_mul(self.superblock.block_size().into());
+        block.0 < self.superblock.blocks_count && end <= self.device_bytes
+    }
+
+    /// Blocks that are on the volume and on the device.
+    pub(crate) fn present_blocks(&self) -> u64 {
+        let on_device = self.device_bytes / u64::from(self.superblock.block_size());
+        on_device.min(self.superblock.blocks_count)
+    }
+
+    /// Groups of which at least the first block is on the device: all that a walk visits.
+    pub fn present_groups(&self) -> u32 {
+        let blocks = self
+            .present_blocks()
+            .saturating_sub(self.superblock.first_data_block.into());
+        let groups = blocks.div_ceil(u64::from(self.superblock.blocks_per_group).max(1));
+        u32::try_from(groups)
+            .unwrap_or(u32::MAX)
+            .min(self.superblock.group_count())
+    }
+
+    /// Fills `bytes` from the start of a block on; `what` is for the message.
+    pub(crate) fn read(&self, what: &'static str, block: BlockNo, bytes: &mut [u8]) -> Result<(), Error> {
+        let blocks = (bytes.len() as u64).div_ceil(self.superblock.block_size().into());
+        let last = BlockNo(block.0.saturating_add(blocks).saturating_sub(1));
+        if !self.holds(last) {
+            return Err(Error::Outside { what, block: block.0 });
+        }
+        let offset = block.0.saturating_mul(self.superblock.block_size().into());
+        Ok(self.device.read(offset, bytes)?)
+    }
+
+    /// One block.
+    pub(crate) fn block(&self, what: &'static str, block: BlockNo) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; self.block_size()];
+        self.read(what, block, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Blocks that one bit of a block bitmap stands for: 1 without bigalloc.
+    pub(crate) fn cluster_blocks(&self) -> u32 {
+        if !self.superblock.has(BIGALLOC) {
+            return 1;
+        }
+        let log = self.fields().u32(fields::LOG_CLUSTER_SIZE).saturating_add(10);
+        let above = log.saturating_sub(self.superblock.block_size_log2.into());
+        1u32.checked_shl(above).unwrap_or(1)
+    }
+
+    /// Whether a group begins with a copy of the superblock, sparse_super2 included.
+    pub(crate) fn has_super(&self, group: GroupNo) -> bool {
+        if !self.superblock.has(SPARSE_SUPER_2) {
+            return self.superblock.has_super(group);
+        }
+        let fields = self.fields();
+        let copies = [fields.u32(fields::BACKUP_GROUPS), fields.u32(fields::BACKUP_GROUPS + 4)];
+        group.0 == 0 || copies.contains(&group.0)
+    }
+
+    pub(crate) fn has_meta_groups(&self) -> bool {
+        self.superblock.has(META_BG)
+    }
+
+    pub(crate) fn descriptors_per_block(&self) -> u32 {
+        self.superblock.block_size() / u32::from(self.superblock.descriptor_size).max(1)
+    }
+
+    /// Where the block stands that holds a group's descriptor, by the superblock that is believed.
+    pub(crate) fn descriptor_block(&self, group: GroupNo) -> BlockNo {
+        let per_block = self.descriptors_per_block().max(1);
+        let index = group.0 / per_block;
+        if self.has_meta_groups() && index >= self.fields().u32(fields::FIRST_META_GROUP) {
+            let first = GroupNo(index * per_block);
+            let start = self.superblock.group_start(first).0;
+            return BlockNo(start.saturating_add(self.has_super(first).into()));
+        }
+        let copy = match self.place {
+            SuperblockPlace::Primary => u64::from(self.superblock.block_size() == 1024),
+            SuperblockPlace::Copy { block, .. } => block.0,
+        };
+        BlockNo(copy.saturating_add(1).saturating_add(index.into()))
+    }
+
+    /// A group's descriptor as it stands, unchecked, with its bytes.
+    ///
+    /// # Errors
+    /// When it is not on the device or cannot be read.
+    pub fn descriptor(&self, group: GroupNo) -> Result<GroupDescriptor, Error> {
+        let block = self.block("group descriptors", self.descriptor_block(group))?;
+        Ok(GroupDescriptor::decode(
+            self.descriptor_bytes(&block, group),
+            &self.superblock,
+        ))
+    }
+
+    /// The bytes of a descriptor in its block.
+    pub(crate) fn descriptor_bytes<'a>(&self, block: &'a [u8], group: GroupNo) -> &'a [u8] {
+        let size = usize::from(self.superblock.descriptor_size);
+        let at = (group.0 % self.descriptors_per_block().max(1)) as usize * size;
+        block.get(at..at + size).unwrap_or_default()
+    }
+
+    /// Reads one inode as it stands, unchecked.
+    ///
+    /// # Errors
+    /// `NoInode`, or when its table is not on the device or cannot be read.
+    pub fn inode(&self, ino: Ino) -> Result<Inode, Error> {
+        let (group, _) = self.superblock.group_of_inode(ino).ok_or(Error::NoInode(ino.0))?;
+        let descriptor = self.descriptor(group)?;
+        let (block, offset) = self
+            .superblock
+            .inode_place(ino, &descriptor)
+            .ok_or(Error::NoInode(ino.0))?;
+        let bytes = self.block("inode table", block)?;
+        let size = usize::from(self.superblock.inode_size);
+        Ok(Inode::decode(
+            bytes.get(offset..offset + size).unwrap_or_default(),
+            &self.superblock,
+        ))
+    }
+}
+
+/// As `parse_any`; but a checksum that is wrong only becomes a problem.
+fn parse(bytes: &[u8; SUPERBLOCK_SIZE], problems: &mut Vec<String>) -> Result<Superblock, SuperblockError> {
+    match Superblock::parse_any(bytes) {
+        Err(SuperblockError::Fault(fault @ Fault::Checksum { computed, .. })) => {
+            problems.push(fault.to_string());
+            let mut corrected = *bytes;
+            corrected[fields::CHECKSUM..].copy_from_slice(&computed.to_le_bytes());
+            Superblock::parse_any(&corrected)
+        }
+        result => result,
+    }
+}
