@@ -12,8 +12,7 @@ pub use profile::{Profile, default_wishes};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::preset::Policies;
-use crate::volume::Volume;
-use extant_block::file::Access;
+use crate::volume::{Access, DataKeeping, Options, Volume};
 use extant_block::BlockDevice;
 use extant_format::layout::{Layout, Wishes};
 use extant_format::superblock::{Feature, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -82,8 +81,12 @@ pub enum Contents {
     Unknown,
 }
 
+/// Memory for the metadata of the first files, in bytes.
+const CACHE_BYTES: usize = 8 << 20;
 const JOURNAL_BLOCKS_MIN: u32 = 1024;
 const JOURNAL_BLOCKS_MAX: u32 = 10_240_000;
+/// `s_state`: whoever meets it checks the volume first.
+const STATE_UNFINISHED: u16 = 0;
 /// `s_state`: unmounted in order.
 const STATE_CLEAN: u16 = 1;
 /// `s_jnl_backup_type`: the journal inode's map and size.
@@ -94,17 +97,21 @@ const JOURNAL_BACKUP_BLOCKS: u8 = 1;
 /// # Errors
 /// `Layout` when the wishes cannot be met and `InvalidArgument` for other options, both before anything is written;
 /// `NoSpace` when journal and directories do not fit; what the device answers.
-pub fn format(device: Arc<dyn BlockDevice>, options: &FormatOptions, policies: &Policies) -> Result<Superblock> {
-    let plan = Plan::new(options)?;
+pub fn format(device: Arc<dyn BlockDevice>, asked: &FormatOptions, policies: &Policies) -> Result<Superblock> {
+    let plan = Plan::new(asked)?;
     plan.check_device(&*device)?;
-    tables::write(&*device, &plan.layout, options.contents)?;
-    let backup = {
-        let volume = Volume::open(Arc::clone(&device), policies, Access::ReadWrite)?;
-        let backup = files::make(&volume, options, &plan)?;
-        volume.sync()?;
-        backup
+    tables::write(&*device, &plan.layout, asked.contents)?;
+    let options = Options {
+        access: Access::ReadWrite,
+        policies: policies.clone(),
+        cache_bytes: CACHE_BYTES,
+        data: DataKeeping::Bytes,
     };
-    finish(&*device, &plan, backup)
+    let volume = Volume::open(Arc::clone(&device), &options)?;
+    let made = files::make(&volume, asked, &plan)?;
+    volume.sync_metadata()?;
+    drop(volume);
+    finish(&*device, &plan, made)
 }
 
 /// What mke2fs calls `-n`: everything decided, nothing written.
@@ -126,14 +133,6 @@ struct Plan {
 impl Plan {
     fn new(options: &FormatOptions) -> Result<Plan> {
         let mut wishes = options.wishes.clone();
-        let journal_blocks = journal_blocks(options)?;
-        match journal_blocks {
-            0 => wishes.features.clear(Feature::HAS_JOURNAL),
-            _ => wishes.features.set(Feature::HAS_JOURNAL),
-        }
-        if wishes.features.has(Feature::ORPHAN_FILE) && journal_blocks == 0 {
-            return Err(ErrorKind::InvalidArgument("orphan_file needs a journal").into());
-        }
         if options.root_mode & !0o7777 != 0 {
             return Err(ErrorKind::InvalidArgument("the root directory's mode has more than permission bits").into());
         }
@@ -141,7 +140,19 @@ impl Plan {
         if resizable && files::resize_inode_size(wishes.block_size) >= 1 << 31 {
             wishes.features.set(Feature::LARGE_FILE);
         }
-        let layout = Layout::new(&wishes).map_err(ErrorKind::Layout)?;
+        let mut layout = Layout::new(&wishes).map_err(ErrorKind::Layout)?;
+        let superblock = &mut layout.superblock;
+        superblock.state = STATE_UNFINISHED;
+        // The layout may have left a last group out: what counts is what the volume has.
+        let journal_blocks = journal_blocks(options, superblock.blocks_count)?;
+        if journal_blocks > 0 {
+            superblock.features.set(Feature::HAS_JOURNAL);
+            superblock.journal_inode = Ino::JOURNAL.0;
+        } else if superblock.has(Feature::ORPHAN_FILE) {
+            return Err(ErrorKind::InvalidArgument("orphan_file needs a journal").into());
+        } else {
+            superblock.features.clear(Feature::HAS_JOURNAL);
+        }
         let plan = Plan { layout, journal_blocks };
         plan.check_journal()?;
         Ok(plan)
@@ -152,9 +163,17 @@ impl Plan {
         let superblock = &self.layout.superblock;
         let wanted_blocks = u64::from(self.journal_blocks);
         if wanted_blocks >= superblock.free_blocks {
-            return Err(ErrorKind::NoSpace { wanted_blocks, free_blocks: superblock.free_blocks }.into());
+            return Err(ErrorKind::NoSpace {
+                wanted_blocks,
+                free_blocks: superblock.free_blocks,
+            }
+            .into());
         }
-        let kind = if superblock.has(Feature::EXTENTS) { MappingKind::Extents } else { MappingKind::Indirect };
+        let kind = if superblock.has(Feature::EXTENTS) {
+            MappingKind::Extents
+        } else {
+            MappingKind::Indirect
+        };
         let bytes = wanted_blocks.saturating_mul(superblock.block_size().into());
         if bytes > superblock.max_file_size(kind) {
             return Err(ErrorKind::FileTooLarge.into());
@@ -177,14 +196,14 @@ impl Plan {
 }
 
 /// How many blocks of journal; 0 for none.
-fn journal_blocks(options: &FormatOptions) -> Result<u32> {
+fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
     let wanted = options.wishes.features.has(Feature::HAS_JOURNAL);
     match options.journal {
         JournalWish::Blocks(blocks) if !(JOURNAL_BLOCKS_MIN..=JOURNAL_BLOCKS_MAX).contains(&blocks) => {
             Err(ErrorKind::InvalidArgument("a journal has 1,024 to 10,240,000 blocks").into())
         }
         JournalWish::Blocks(blocks) => Ok(blocks),
-        JournalWish::Default if wanted => Ok(journal::default_blocks(options.wishes.blocks)),
+        JournalWish::Default if wanted => Ok(journal::default_blocks(volume_blocks)),
         JournalWish::Default | JournalWish::None => Ok(0),
     }
 }

@@ -15,7 +15,7 @@ use extant_format::extent::State;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::NewJournal;
 use extant_format::superblock::{Feature, Superblock};
-use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, extent, indirect, journal};
+use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal};
 
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 const LOST_AND_FOUND_BYTES: u32 = 16 * 1024;
@@ -42,7 +42,10 @@ pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &Plan) -> Res
         true => Some(make_orphan_file(volume)?),
         false => None,
     };
-    Ok(Made { journal_backup, orphan_file })
+    Ok(Made {
+        journal_backup,
+        orphan_file,
+    })
 }
 
 /// A new inode with an empty map, all its times now.
@@ -54,16 +57,22 @@ fn new_inode(volume: &Volume, file_type: FileType, permissions: u16, links: u16)
     inode.links = links;
     if volume.superblock.has(Feature::EXTENTS) {
         inode.flags |= flags::EXTENTS;
-        extent::initialize(&mut inode.block, 0);
     }
     inode
+}
+
+/// The node of a new file, without blocks.
+fn new_node(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
+    let mut node = NodeState::new(volume, ino, inode);
+    mapping::initialize(&mut node);
+    node
 }
 
 fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
     let handle = Handle::begin(volume, CREDITS)?;
     let mut inode = new_inode(volume, FileType::Directory, options.root_mode, 2);
     (inode.uid, inode.gid) = options.root_owner;
-    let mut root = NodeState::new(volume, Ino::ROOT, inode);
+    let mut root = new_node(volume, Ino::ROOT, inode);
     let need = mapping::worst_case(volume, &root, FileBlock(0), 1);
     let mut reservation = volume.groups.reserve(volume, need)?;
     directory::create(&handle, &mut reservation, &mut root, Ino::ROOT)?;
@@ -72,7 +81,14 @@ fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
         let ino = make_lost_and_found(&handle, blocks, options.root_owner)?;
         let need = directory::insert_need(volume, &root, LOST_AND_FOUND)?;
         let mut reservation = volume.groups.reserve(volume, need)?;
-        directory::insert(&handle, &mut reservation, &mut root, LOST_AND_FOUND, ino, FileType::Directory)?;
+        directory::insert(
+            &handle,
+            &mut reservation,
+            &mut root,
+            LOST_AND_FOUND,
+            ino,
+            FileType::Directory,
+        )?;
         root.inode.links += 1;
     }
     root.store(&handle)
@@ -92,13 +108,22 @@ fn make_lost_and_found(handle: &Handle<'_>, blocks: u32, owner: (u32, u32)) -> R
     let ino = first_free_inode(handle, InodeKind::Directory)?;
     let mut inode = new_inode(volume, FileType::Directory, 0o700, 2);
     (inode.uid, inode.gid) = owner;
-    let mut node = NodeState::new(volume, ino, inode);
+    let mut node = new_node(volume, ino, inode);
     let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
     let mut reservation = volume.groups.reserve(volume, need)?;
     directory::create(handle, &mut reservation, &mut node, Ino::ROOT)?;
     let runs = allocate(handle, &mut reservation, &mut node, 1..blocks, Purpose::Directory)?;
-    for (place, block) in runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)).zip(1..) {
-        let kind = Kind::Directory { ino, seed: node.seed, block: FileBlock(block), indexed: false };
+    for (place, block) in runs
+        .iter()
+        .flat_map(|run| run.start.0..run.start.0 + u64::from(run.length))
+        .zip(1..)
+    {
+        let kind = Kind::Directory {
+            ino,
+            seed: node.seed,
+            block: FileBlock(block),
+            indexed: false,
+        };
         handle.create(BlockNo(place), kind, |bytes| volume.style.initialize(bytes));
     }
     node.inode.size = u64::from(blocks) * u64::from(volume.block_size());
@@ -126,7 +151,15 @@ fn allocate(
     let mut next = range.start;
     while next < range.end {
         let want = range.end - next;
-        let run = mapping::allocate(handle, reservation, node, FileBlock(next), want, purpose, State::Written)?;
+        let run = mapping::allocate(
+            handle,
+            reservation,
+            node,
+            FileBlock(next),
+            want,
+            purpose,
+            State::Written,
+        )?;
         next += run.length.min(want);
         runs.push(run);
     }
@@ -151,7 +184,11 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     inode.size = resize_inode_size(volume.block_size());
     let mut reservation = volume.groups.reserve(volume, 1)?;
     let first_group = superblock.group_start(GroupNo(0));
-    let search = allocation::Plan { goal: first_group, length: 1, search: Search::Sequential };
+    let search = allocation::Plan {
+        goal: first_group,
+        length: 1,
+        search: Search::Sequential,
+    };
     let tree = volume.groups.allocate(&handle, &mut reservation, &search)?.start;
     handle.create(tree, Kind::Plain, |bytes| {
         let pointers = (bytes.len() / 4) as u32;
@@ -175,7 +212,7 @@ fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32
     let handle = Handle::begin(volume, CREDITS)?;
     let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
     inode.size = u64::from(blocks) * u64::from(volume.block_size());
-    let mut node = NodeState::new(volume, Ino::JOURNAL, inode);
+    let mut node = new_node(volume, Ino::JOURNAL, inode);
     let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
     let mut reservation = volume.groups.reserve(volume, need)?;
     let runs = allocate(&handle, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
@@ -183,7 +220,14 @@ fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32
         zero(volume, &runs)?;
     }
     let mut first = vec![0; volume.block_size() as usize];
-    journal::initialize(&mut first, &NewJournal { block_size: volume.block_size(), blocks, uuid: [0; 16] });
+    journal::initialize(
+        &mut first,
+        &NewJournal {
+            block_size: volume.block_size(),
+            blocks,
+            uuid: [0; 16],
+        },
+    );
     if let Some(run) = runs.first() {
         volume.device.write(byte(&volume.superblock, run.start), &first)?;
     }
@@ -236,11 +280,14 @@ fn make_orphan_file(volume: &Volume) -> Result<Ino> {
     let blocks = orphan_file_blocks(volume.superblock.blocks_count);
     let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
     inode.size = u64::from(blocks) * u64::from(volume.block_size());
-    let mut node = NodeState::new(volume, ino, inode);
+    let mut node = new_node(volume, ino, inode);
     let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
     let mut reservation = volume.groups.reserve(volume, need)?;
     let runs = allocate(&handle, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
-    for place in runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)) {
+    for place in runs
+        .iter()
+        .flat_map(|run| run.start.0..run.start.0 + u64::from(run.length))
+    {
         let block = orphan_block(volume, node.seed, BlockNo(place)).ok_or_else(|| too_small(volume))?;
         volume.device.write(byte(&volume.superblock, BlockNo(place)), &block)?;
     }
@@ -250,7 +297,13 @@ fn make_orphan_file(volume: &Volume) -> Result<Ino> {
 
 fn too_small(volume: &Volume) -> Error {
     let bytes = volume.block_size().into();
-    Error::field(Place::Superblock, "superblock", "block size", bytes, "too small for an orphan block")
+    Error::field(
+        Place::Superblock,
+        "superblock",
+        "block size",
+        bytes,
+        "too small for an orphan block",
+    )
 }
 
 /// `None` when a block has no room for the tail, which no block size that is allowed lacks.

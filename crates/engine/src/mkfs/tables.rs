@@ -22,7 +22,12 @@ struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     fn new(device: &'a dyn BlockDevice, superblock: &Superblock) -> Sweep<'a> {
         let block_size = superblock.block_size() as usize;
-        Sweep { device, block_size, start: 0, gathered: Vec::with_capacity(WRITE_BYTES_MAX + block_size) }
+        Sweep {
+            device,
+            block_size,
+            start: 0,
+            gathered: Vec::with_capacity(WRITE_BYTES_MAX + block_size),
+        }
     }
 
     /// A zeroed block at this place, to be filled by the caller.
@@ -159,7 +164,10 @@ fn write_descriptors(sweep: &mut Sweep<'_>, superblock: &Superblock, descriptors
 
 /// Groups that keep a copy, but for the first one.
 pub(super) fn copy_groups(superblock: &Superblock) -> Vec<GroupNo> {
-    (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group)).collect()
+    (1..superblock.group_count())
+        .map(GroupNo)
+        .filter(|group| superblock.has_super(*group))
+        .collect()
 }
 
 /// Writes superblock and descriptors, as they are on the disk, to every group that keeps a copy.
