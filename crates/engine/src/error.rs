@@ -1,5 +1,6 @@
 //! What can go wrong, in layers: what the caller met, what the disk says that cannot be, what is not supported, what the
 //! device answered. `errno` is known in exactly one function.
+use extant_format::layout::LayoutError;
 use extant_format::superblock::SuperblockError;
 use extant_format::{BlockNo, Fault, GroupNo, Ino};
 use std::fmt;
@@ -72,6 +73,8 @@ pub enum ErrorKind {
     NotExt,
     /// A sound volume with features that are not supported, by name.
     Unsupported(Vec<String>),
+    /// What is asked of a new file system cannot be met.
+    Layout(LayoutError),
     /// The journal holds changes that were not replayed.
     NeedsRecovery,
     /// The device answered with an error.
@@ -157,7 +160,7 @@ impl Error {
             ErrorKind::NoAttribute => 61,
             ErrorKind::AttributeUnsupported | ErrorKind::OperationUnsupported(_) => 95,
             ErrorKind::Corrupt(_) => 117,
-            ErrorKind::NotExt | ErrorKind::Unsupported(_) | ErrorKind::NeedsRecovery => 22,
+            ErrorKind::NotExt | ErrorKind::Unsupported(_) | ErrorKind::NeedsRecovery | ErrorKind::Layout(_) => 22,
             ErrorKind::Device(error) => error.raw_os_error().unwrap_or(5),
         }
     }
@@ -230,6 +233,7 @@ impl fmt::Display for ErrorKind {
                 return write!(f, "features that are not supported: {}", features.join(", "));
             }
             ErrorKind::NeedsRecovery => "the journal holds changes that were not replayed",
+            ErrorKind::Layout(error) => return write!(f, "{error}"),
             ErrorKind::Device(error) => return write!(f, "{error}"),
         };
         f.write_str(words)

@@ -12,6 +12,7 @@ pub mod import;
 mod inode;
 mod journal;
 mod mapping;
+pub mod mkfs;
 mod namespace;
 mod pages;
 pub mod placement;

@@ -142,6 +142,12 @@ pub struct Policies {
     pub names: Names,
 }
 
+impl fmt::Debug for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.names.fmt(f)
+    }
+}
+
 /// Why words do not name policies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PresetError {

@@ -12,6 +12,8 @@ mod cut;
 mod inodes;
 mod metadata;
 mod search;
+#[cfg(test)]
+mod tests;
 
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, Place, Result};

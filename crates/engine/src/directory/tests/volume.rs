@@ -29,21 +29,21 @@ struct Bench {
     names: BTreeMap<Vec<u8>, Ino>,
 }
 
-type Row = (&'static str, &'static [&'static str], &'static str);
+type Row = (&'static str, &'static [&'static str], &'static str, &'static str);
 
-/// Words for mke2fs and a size: with and without an index, checksums, types; all hashes; extents and indirect blocks.
+/// Profile and words for mke2fs, a size, and the hash if not the usual one: with and without an index, checksums, types; all hashes; extents and indirect blocks.
 const ROWS: &[Row] = &[
-    ("ext4", &["-b", "1024"], "24M"),
-    ("ext4", &["-b", "4096", "-O", "^metadata_csum"], "24M"),
-    ("ext3", &["-b", "1024", "-E", "hash_alg=legacy"], "24M"),
-    ("ext2", &["-b", "2048", "-E", "hash_alg=tea", "-O", "^filetype"], "24M"),
-    ("ext4", &["-b", "65536"], "96M"),
-    ("ext4", &["-b", "1024", "-O", "^dir_index"], "24M"),
-    ("ext2", &["-b", "4096", "-O", "^dir_index"], "24M"),
+    ("ext4", &["-b", "1024"], "24M", ""),
+    ("ext4", &["-b", "4096", "-O", "^metadata_csum"], "24M", ""),
+    ("ext3", &["-b", "1024"], "24M", "legacy"),
+    ("ext2", &["-b", "2048", "-O", "^filetype"], "24M", "tea"),
+    ("ext4", &["-b", "65536"], "96M", ""),
+    ("ext4", &["-b", "1024", "-O", "^dir_index"], "24M", ""),
+    ("ext2", &["-b", "4096", "-O", "^dir_index"], "24M", ""),
 ];
 
-fn image((kind, words, size): Row) -> Option<Arc<MemoryDevice>> {
-    if !oracle::require("mke2fs") || !oracle::require("e2fsck") {
+fn image((kind, words, size, hash): Row) -> Option<Arc<MemoryDevice>> {
+    if !oracle::require("mke2fs") || !oracle::require("tune2fs") || !oracle::require("e2fsck") {
         return None;
     }
     let scratch = Scratch::new("extant-directory");
@@ -55,6 +55,10 @@ fn image((kind, words, size): Row) -> Option<Arc<MemoryDevice>> {
         .arg(&path)
         .arg(size);
     xtask::command::output(&mut mke2fs).expect("mke2fs");
+    if !hash.is_empty() {
+        let option = format!("hash_alg={hash}");
+        xtask::command::output(xtask::command::program("tune2fs").args(["-E", &option]).arg(&path)).expect("tune2fs");
+    }
     let bytes = std::fs::read(path).expect("an image");
     Some(Arc::new(MemoryDevice::from_bytes(RealClock::new(), &bytes)))
 }
@@ -360,7 +364,7 @@ fn an_index_of_two_levels_empties_again() {
 
 #[test]
 fn a_full_index_refuses_before_anything_changes() {
-    let Some(mut bench) = Bench::with_directory(("ext4", &["-b", "1024"], "40M")) else {
+    let Some(mut bench) = Bench::with_directory(("ext4", &["-b", "1024"], "40M", "")) else {
         return;
     };
     let mut random = Random(23);
@@ -522,7 +526,7 @@ fn the_kernel_reads_names_in_the_same_order() {
     if !oracle::can_mount() {
         return;
     }
-    for &row in ROWS.iter().filter(|(_, words, _)| words[1] != "65536") {
+    for &row in ROWS.iter().filter(|(_, words, ..)| words[1] != "65536") {
         for count in [20, 700, 9000] {
             let Some(mut bench) = Bench::with_directory(row) else {
                 return;
@@ -625,10 +629,9 @@ impl Bench {
             }
         }
         for _ in 0..60 {
-            let (old, new) = (
-                &names[random.below(names.len())],
-                name(random, 5_000_000 + random.below(1000)),
-            );
+            let old = &names[random.below(names.len())];
+            let number = 5_000_000 + random.below(1000);
+            let new = name(random, number);
             let _ = directory::lookup(&self.volume, &self.node, old);
             let handle = Handle::begin(&self.volume, 8).expect("writable");
             let _ = directory::remove(&handle, &mut self.node, old);
