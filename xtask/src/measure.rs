@@ -3,6 +3,7 @@
 //! The speed of a machine drifts while it is measured, so contenders take turns, and a ratio is formed within a round
 //! before the median of the rounds is taken.
 
+use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -91,6 +92,7 @@ pub fn race(title: &str, contenders: &[Contender<'_>], rounds: usize) -> Result<
         runs: Vec::new(),
         failure: None,
     };
+    let is_watched = std::io::stderr().is_terminal();
     let mut rows: Vec<Row> = contenders.iter().map(row).collect();
     for round in 1..=rounds {
         for (contender, row) in contenders
@@ -98,14 +100,18 @@ pub fn race(title: &str, contenders: &[Contender<'_>], rounds: usize) -> Result<
             .zip(&mut rows)
             .filter(|(_, row)| row.failure.is_none())
         {
-            eprint!("\r\x1b[K{title}: round {round}, {}", contender.name);
+            if is_watched {
+                eprint!("\r\x1b[K{title}: round {round}, {}", contender.name);
+            }
             match (contender.prepare)().and_then(|()| (contender.run)()) {
                 Ok(measured) => row.runs.push(measured),
                 Err(failure) => row.failure = Some(failure),
             }
         }
     }
-    eprint!("\r\x1b[K");
+    if is_watched {
+        eprint!("\r\x1b[K");
+    }
     print_table(title, &rows);
     match rows.first().and_then(|row| row.failure.clone()) {
         Some(failure) => Err(failure),

@@ -87,6 +87,8 @@ fn blocks_above_the_page_are_filled_without_the_kernel() {
         let mounted = mount_loop(&made.image, Access::ReadOnly, "").expect("the kernel mounts it");
         assert!(mounted.path().join("sizes").is_dir());
     }
+    let index = oracle::debugfs(&made.image, "htree_dump directories/one-level").expect("debugfs reads the index");
+    assert!(index.contains("Indirect levels: 0"), "large directories have an index");
     let dump = oracle::dumpe2fs(&made.image).expect("dumpe2fs runs");
     assert_eq!(dump.number("Block size"), Some(65536));
 }

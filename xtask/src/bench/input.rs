@@ -1,5 +1,6 @@
 //! The inputs: the Linux tree as a plain tar, and a hundred thousand small files; kept between runs.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Error};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Bench;
 use crate::archive::{Member, append, finish};
 use crate::command::{self, find, program};
+use crate::walk::{Depth, walk};
 
 /// Where Debian's package linux-source-6.1 puts the tree.
 const LINUX: &str = "/usr/src/linux-source-6.1.tar.xz";
@@ -61,6 +63,14 @@ impl Input {
     /// Bytes of the archive.
     pub fn size(&self) -> u64 {
         std::fs::metadata(&self.archive).map_or(0, |metadata| metadata.len())
+    }
+
+    /// How many inodes its tree takes, the root included.
+    ///
+    /// # Errors
+    /// It cannot be unpacked.
+    pub fn entries(&self) -> Result<u64, String> {
+        Ok(walk(&self.tree()?, Depth::default(), &BTreeSet::new())?.len() as u64)
     }
 
     /// The unpacked tree, for those who cannot read an archive.

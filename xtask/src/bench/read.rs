@@ -30,8 +30,9 @@ pub fn tables(bench: &Bench, input: &Input) -> Result<(), String> {
         fresh(&image)?;
         let (tree, size) = (input.tree()?, format!("{}M", (input.size() >> 20) * 4 / 3 + 256));
         let mut mke2fs = program("mke2fs");
+        let inodes = (input.entries()? + 1000).to_string();
         mke2fs
-            .args(["-q", "-F", "-t", "ext4", "-i", "8192", "-d"])
+            .args(["-q", "-F", "-t", "ext4", "-N", &inodes, "-d"])
             .arg(tree)
             .arg(&image)
             .arg(size);
