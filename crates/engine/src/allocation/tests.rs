@@ -31,7 +31,10 @@ fn goal(policy: &dyn Allocation, change: impl FnOnce(&mut AllocationFacts)) -> u
 
 #[test]
 fn goals_of_ext2_in_turn() {
-    let stream = |block, goal| Stream { next_block: FileBlock(block), next_goal: BlockNo(goal) };
+    let stream = |block, goal| Stream {
+        next_block: FileBlock(block),
+        next_goal: BlockNo(goal),
+    };
     let all = |facts: &mut AllocationFacts| {
         facts.stream = stream(4, 700);
         facts.previous = Some((FileBlock(3), BlockNo(800)));
@@ -45,7 +48,11 @@ fn goals_of_ext2_in_turn() {
         };
         assert_eq!(goal(&Ext2Goal, change), 800, "the previous pointer's block");
     }
-    assert_eq!(goal(&Ext2Goal, |facts| facts.map_block = Some(BlockNo(900))), 900, "the indirect block");
+    assert_eq!(
+        goal(&Ext2Goal, |facts| facts.map_block = Some(BlockNo(900))),
+        900,
+        "the indirect block"
+    );
     assert_eq!(goal(&Ext2Goal, |_| {}), 4001, "the inode's group");
     let attribute = |facts: &mut AllocationFacts| {
         all(facts);
@@ -53,7 +60,11 @@ fn goals_of_ext2_in_turn() {
     };
     assert_eq!(goal(&Ext2Goal, attribute), 4001);
     for outside in [0, 16_499, u64::MAX] {
-        assert_eq!(goal(&Ext2Goal, |facts| facts.stream = stream(4, outside)), 4001, "no goal outside the volume");
+        assert_eq!(
+            goal(&Ext2Goal, |facts| facts.stream = stream(4, outside)),
+            4001,
+            "no goal outside the volume"
+        );
     }
 }
 
@@ -75,10 +86,15 @@ fn ext2_gives_blocks_at_the_write_and_eight_of_them() {
 
 #[test]
 fn multi_block_goes_on_where_the_file_would_be() {
-    let previous = |block, place| move |facts: &mut AllocationFacts| facts.previous = Some((FileBlock(block), BlockNo(place)));
+    let previous =
+        |block, place| move |facts: &mut AllocationFacts| facts.previous = Some((FileBlock(block), BlockNo(place)));
     assert_eq!(goal(&MultiBlock, previous(4, 700)), 701);
     assert_eq!(goal(&MultiBlock, previous(2, 700)), 703, "a hole keeps its place");
-    assert_eq!(goal(&MultiBlock, previous(2, 16_498)), 4001, "no goal outside the volume");
+    assert_eq!(
+        goal(&MultiBlock, previous(2, 16_498)),
+        4001,
+        "no goal outside the volume"
+    );
     assert_eq!(goal(&MultiBlock, |_| {}), 4001);
     let far = |facts: &mut AllocationFacts| {
         facts.file_block = FileBlock(u32::MAX);
@@ -99,7 +115,11 @@ fn multi_block_keeps_directories_and_data_of_a_flex_group_apart() {
     assert_eq!(goal(&MultiBlock, flex(4, Purpose::Data)), 5001);
     assert_eq!(goal(&MultiBlock, flex(4, Purpose::Map)), 5001);
     assert_eq!(goal(&MultiBlock, flex(4, Purpose::Attribute)), 6001);
-    assert_eq!(goal(&MultiBlock, flex(2, Purpose::Directory)), 6001, "too small a flex group");
+    assert_eq!(
+        goal(&MultiBlock, flex(2, Purpose::Directory)),
+        6001,
+        "too small a flex group"
+    );
     assert_eq!(goal(&MultiBlock, flex(16, Purpose::Data)), 1001);
     let last = |facts: &mut AllocationFacts| {
         (facts.groups_per_flex, facts.group, facts.group_start) = (16, GroupNo(16), BlockNo(16_001));
@@ -124,7 +144,10 @@ fn multi_block_looks_for_room_for_the_whole_file() {
     assert_eq!(look_for(|facts| facts.file_blocks = 1 << 40), 2048);
     assert_eq!(look_for(|facts| facts.want = 5000), 5000);
     assert_eq!(look_for(|facts| facts.want = 0), 3);
-    assert_eq!(look_for(|facts| (facts.file_blocks, facts.purpose) = (100, Purpose::Map)), 3);
+    assert_eq!(
+        look_for(|facts| (facts.file_blocks, facts.purpose) = (100, Purpose::Map)),
+        3
+    );
     assert_eq!(MultiBlock.delayed(), Delay::AtWriteBack);
 }
 
@@ -132,7 +155,13 @@ fn multi_block_looks_for_room_for_the_whole_file() {
 fn packed_keeps_two_cursors_apart_or_has_one() {
     let of = |purpose| AllocationFacts { purpose, ..facts() };
     let give = |policy: &Packed, purpose, start, length| {
-        policy.given(&of(purpose), Run { start: BlockNo(start), length });
+        policy.given(
+            &of(purpose),
+            Run {
+                start: BlockNo(start),
+                length,
+            },
+        );
     };
     let at = |policy: &Packed| {
         let purposes = [Purpose::Data, Purpose::Directory, Purpose::Map, Purpose::Attribute];

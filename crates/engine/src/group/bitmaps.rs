@@ -61,8 +61,9 @@ impl GroupState {
     }
 }
 
-/// Groups whose bitmaps are kept in memory beyond the cache's own judgement: at most so many that have nothing to store.
-const LOADED_MAX: usize = 1024;
+/// Groups whose bitmaps are kept in memory beyond the cache's own judgement: at most so many that have nothing to store. (Few
+/// in tests, so that they are let go of there.)
+const LOADED_MAX: usize = if cfg!(test) { 4 } else { 1024 };
 
 impl Groups {
     /// How many bits of a group's bitmap mean something.

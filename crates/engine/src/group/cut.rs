@@ -1,6 +1,6 @@
 //! Where a volume could end, and ending it there.
-use super::bitmaps::Which;
 use super::Groups;
+use super::bitmaps::Which;
 use crate::error::{ErrorKind, Result};
 use crate::journal::Handle;
 use crate::volume::Volume;
@@ -39,7 +39,9 @@ impl Groups {
         let (mut state, frame) = self.lock_to_change(handle, last, Which::Blocks)?;
         let is_free = {
             let bytes = frame.bytes();
-            clear_runs(&bytes, length as u32).last().is_some_and(|(at, free)| at <= keep && at + free == length as u32)
+            clear_runs(&bytes, length as u32)
+                .last()
+                .is_some_and(|(at, free)| at <= keep && at + free == length as u32)
         };
         if !is_free || u64::from(gone) > self.available.load(Ordering::Acquire) {
             return Err(ErrorKind::InvalidArgument("what is cut off a volume has to be free").into());

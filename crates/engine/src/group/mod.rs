@@ -181,7 +181,11 @@ impl Groups {
 
     /// Gives promised blocks back that were taken out of a reservation.
     pub(crate) fn release(&self, blocks: u64) {
-        self.reserved.fetch_sub(blocks, Ordering::AcqRel);
+        let reserved = self.reserved.fetch_sub(blocks, Ordering::AcqRel);
+        debug_assert!(
+            blocks <= reserved,
+            "{blocks} blocks given back of {reserved} that are promised"
+        );
         self.available.fetch_add(blocks, Ordering::AcqRel);
     }
 

@@ -1,4 +1,6 @@
 //! The searches against naive ones that look at one bit after the other, and at cases worked out by hand.
+#![allow(clippy::single_range_in_vec_init)] // lists of ranges, some of one
+
 use super::*;
 use proptest::prelude::*;
 
@@ -13,12 +15,17 @@ fn pack(bits: &[bool]) -> Vec<u8> {
 
 fn naive_run(bits: &[bool], first: usize, max: u32) -> Found {
     let length = bits[first..].iter().take(max as usize).take_while(|set| !**set).count();
-    Found { first: first as u32, length: length as u32 }
+    Found {
+        first: first as u32,
+        length: length as u32,
+    }
 }
 
 fn naive_byte(bits: &[bool], from: usize) -> Option<usize> {
     let starts = (0..bits.len() / 8).map(|byte| byte * 8);
-    let mut first = starts.filter(|start| *start >= from).find(|start| bits[*start..*start + 8].iter().all(|set| !set))?;
+    let mut first = starts
+        .filter(|start| *start >= from)
+        .find(|start| bits[*start..*start + 8].iter().all(|set| !set))?;
     for _ in 0..7 {
         if first > 0 && !bits[first - 1] {
             first -= 1;
@@ -32,12 +39,14 @@ fn naive_goal_then_byte(bits: &[bool], goal: usize, max: u32) -> Option<Found> {
         return None;
     }
     let mut boundary = goal;
-    while boundary % 64 != 0 {
+    while !boundary.is_multiple_of(64) {
         boundary += 1;
     }
     let near = (goal..boundary.max(goal + 1).min(bits.len())).find(|index| !bits[*index]);
     let any = (goal..bits.len()).find(|index| !bits[*index]);
-    near.or_else(|| naive_byte(bits, goal)).or(any).map(|first| naive_run(bits, first, max))
+    near.or_else(|| naive_byte(bits, goal))
+        .or(any)
+        .map(|first| naive_run(bits, first, max))
 }
 
 fn naive_byte_then_bit(bits: &[bool], max: u32) -> Option<Found> {
@@ -54,18 +63,26 @@ fn naive_roomy(bits: &[bool], goal: usize, enough: u32, look_for: u32) -> Option
     // From the goal on a run may begin at the goal itself; from the front no run begins there.
     let behind = (goal..bits.len()).filter(|index| is_start(*index));
     let before = (0..goal).filter(|index| is_start(*index));
-    let runs: Vec<Found> = behind.chain(before).map(|first| naive_run(bits, first, look_for)).collect();
+    let runs: Vec<Found> = behind
+        .chain(before)
+        .map(|first| naive_run(bits, first, look_for))
+        .collect();
     let longest = runs.iter().map(|run| run.length).max()?;
     runs.into_iter().find(|run| run.length >= look_for.min(longest))
 }
 
 /// Bits in stretches, so that long runs and full bytes come up.
 fn bits() -> impl Strategy<Value = Vec<bool>> {
-    prop::collection::vec((any::<bool>(), prop_oneof![1usize..4, 1usize..12, 1usize..90]), 1..30).prop_map(|stretches| {
-        let mut bits: Vec<bool> = stretches.into_iter().flat_map(|(set, count)| vec![set; count]).collect();
-        bits.truncate(1000);
-        bits
-    })
+    prop::collection::vec((any::<bool>(), prop_oneof![1usize..4, 1usize..12, 1usize..90]), 1..30).prop_map(
+        |stretches| {
+            let mut bits: Vec<bool> = stretches
+                .into_iter()
+                .flat_map(|(set, count)| vec![set; count])
+                .collect();
+            bits.truncate(1000);
+            bits
+        },
+    )
 }
 
 proptest! {
@@ -112,12 +129,28 @@ fn the_steps_of_ext2_in_turn() {
         goal_then_byte(&with_set(ranges), 256, goal, 8).map(|found| (found.first, found.length))
     };
     assert_eq!(find(&[], 10), Some((10, 8)), "1: the goal");
-    assert_eq!(find(&[0..20, 22..30], 10), Some((20, 2)), "2: the next free bit below 64, with what is free behind it");
-    assert_eq!(find(&[10..64], 10), Some((64, 8)), "3: a free byte, though bits before the goal are free");
-    assert_eq!(find(&[10..67, 75..80], 10), Some((80, 8)), "3: not the 8 bits from 67 on, which fill no byte");
+    assert_eq!(
+        find(&[0..20, 22..30], 10),
+        Some((20, 2)),
+        "2: the next free bit below 64, with what is free behind it"
+    );
+    assert_eq!(
+        find(&[10..64], 10),
+        Some((64, 8)),
+        "3: a free byte, though bits before the goal are free"
+    );
+    assert_eq!(
+        find(&[10..67, 75..80], 10),
+        Some((80, 8)),
+        "3: not the 8 bits from 67 on, which fill no byte"
+    );
     assert_eq!(find(&[10..67], 10), Some((67, 8)), "3: five bits back");
     assert_eq!(find(&[0..64, 65..72, 80..256], 10), Some((72, 8)), "3: no bit back");
     assert_eq!(find(&[0..70, 75..256], 10), Some((70, 5)), "4: any bit");
     assert_eq!(find(&[10..256], 10), None, "bits before the goal are for another round");
-    assert_eq!(find(&[64..68, 70..72], 64), Some((72, 8)), "a goal on the boundary has no near bits: 68 is passed over");
+    assert_eq!(
+        find(&[64..68, 70..72], 64),
+        Some((72, 8)),
+        "a goal on the boundary has no near bits: 68 is passed over"
+    );
 }

@@ -12,8 +12,13 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const EXT2: &[Feature] = &[Feature::SPARSE_SUPER, Feature::FILETYPE];
-const EXT4: &[Feature] =
-    &[Feature::SPARSE_SUPER, Feature::FLEX_BG, Feature::METADATA_CSUM, Feature::SIXTY_FOUR_BIT, Feature::EXTENTS];
+const EXT4: &[Feature] = &[
+    Feature::SPARSE_SUPER,
+    Feature::FLEX_BG,
+    Feature::METADATA_CSUM,
+    Feature::SIXTY_FOUR_BIT,
+    Feature::EXTENTS,
+];
 const UNINIT: &[Feature] = &[Feature::SPARSE_SUPER, Feature::UNINIT_BG];
 
 /// Groups of 512 blocks of 1 KiB with 128 inodes (or so): small enough that runs meet every border.
@@ -46,7 +51,9 @@ fn write(layout: &Layout) -> MemoryDevice {
     let block_size = superblock.block_size() as usize;
     let device = MemoryDevice::new(RealClock::new(), superblock.blocks_count * block_size as u64);
     for block in 0..superblock.blocks_count {
-        device.write(block * block_size as u64, &vec![0xaa; block_size]).unwrap();
+        device
+            .write(block * block_size as u64, &vec![0xaa; block_size])
+            .unwrap();
     }
     for (group, descriptor) in (0..).map(GroupNo).zip(&layout.descriptors) {
         let mut descriptor = *descriptor;
@@ -54,18 +61,24 @@ fn write(layout: &Layout) -> MemoryDevice {
         layout.fill_block_bitmap(group, &mut bytes);
         if descriptor.flags & BLOCK_UNINIT == 0 {
             descriptor.seal_block_bitmap(&bytes, superblock);
-            device.write(descriptor.block_bitmap.0 * block_size as u64, &bytes).unwrap();
+            device
+                .write(descriptor.block_bitmap.0 * block_size as u64, &bytes)
+                .unwrap();
         }
         bytes.fill(0);
         layout.fill_inode_bitmap(group, &mut bytes);
         if descriptor.flags & INODE_UNINIT == 0 {
             descriptor.seal_inode_bitmap(&bytes, superblock);
-            device.write(descriptor.inode_bitmap.0 * block_size as u64, &bytes).unwrap();
+            device
+                .write(descriptor.inode_bitmap.0 * block_size as u64, &bytes)
+                .unwrap();
         }
         let (block, offset) = superblock.descriptor_place(group);
         let mut bytes = vec![0; superblock.descriptor_size.into()];
         descriptor.encode(&mut bytes, group, superblock);
-        device.write(block.0 * block_size as u64 + offset as u64, &bytes).unwrap();
+        device
+            .write(block.0 * block_size as u64 + offset as u64, &bytes)
+            .unwrap();
     }
     device.write(1024, &superblock.encode()).unwrap();
     device
@@ -73,7 +86,12 @@ fn write(layout: &Layout) -> MemoryDevice {
 
 fn open(device: &MemoryDevice) -> Volume {
     let policies = "modern".parse().unwrap();
-    let options = Options { access: Access::ReadWrite, policies, cache_bytes: 1 << 20, data: DataKeeping::Bytes };
+    let options = Options {
+        access: Access::ReadWrite,
+        policies,
+        cache_bytes: 1 << 20,
+        data: DataKeeping::Bytes,
+    };
     Volume::open(Arc::new(device.snapshot()), &options).unwrap()
 }
 
@@ -100,23 +118,33 @@ fn free_blocks(volume: &Volume) -> BTreeSet<u64> {
     let blocks = |group| {
         let start = volume.superblock.group_start(group).0;
         let runs = volume.groups.free_runs(volume, group).unwrap();
-        runs.into_iter().flat_map(move |(first, length)| (0..length).map(move |at| start + u64::from(first + at)))
+        runs.into_iter()
+            .flat_map(move |(first, length)| (0..length).map(move |at| start + u64::from(first + at)))
     };
     groups.flat_map(blocks).collect()
 }
 
 fn allocate(volume: &Volume, plan: &Plan) -> Result<Run> {
     let mut reservation = volume.groups.reserve(volume, plan.length.into())?;
-    volume.groups.allocate(&Handle::begin(volume, 9)?, &mut reservation, plan)
+    volume
+        .groups
+        .allocate(&Handle::begin(volume, 9)?, &mut reservation, plan)
 }
 
 fn free(volume: &Volume, start: u64, length: u32) -> Result<()> {
-    let run = Run { start: BlockNo(start), length };
+    let run = Run {
+        start: BlockNo(start),
+        length,
+    };
     volume.groups.free(&Handle::begin(volume, 9)?, run, Purpose::Directory)
 }
 
 fn plan(goal: u64, length: u32, search: Search) -> Plan {
-    Plan { goal: BlockNo(goal), length, search }
+    Plan {
+        goal: BlockNo(goal),
+        length,
+        search,
+    }
 }
 
 fn fault(result: Result<impl Sized>) -> (Place, String) {
@@ -138,7 +166,10 @@ fn a_new_volume_is_free_but_for_its_metadata() {
         assert_eq!(free_blocks(&volume), expected);
         let totals = volume.groups.totals();
         assert_eq!((totals.free_blocks, totals.reserved_blocks), (expected.len() as u64, 0));
-        assert_eq!((totals.free_inodes, totals.directories), (layout.superblock.free_inodes, 0));
+        assert_eq!(
+            (totals.free_inodes, totals.directories),
+            (layout.superblock.free_inodes, 0)
+        );
         assert!(volume.groups.dirty.lock().is_empty(), "looking changes nothing");
     }
 }
@@ -147,7 +178,11 @@ fn a_new_volume_is_free_but_for_its_metadata() {
 enum Step {
     Allocate(Plan),
     /// Frees so much of the run that was allocated so far back.
-    Free { back: usize, skip: u32, length: u32 },
+    Free {
+        back: usize,
+        skip: u32,
+        length: u32,
+    },
     Reopen,
 }
 
@@ -158,7 +193,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (1u32..700).prop_map(|look_for| Search::LongestRun { look_for }),
     ];
     let length = prop_oneof![1u32..10, 1u32..700];
-    let allocate = (0u64..5200, length.clone(), search).prop_map(|(goal, length, search)| Step::Allocate(plan(goal, length, search)));
+    let allocate = (0u64..5200, length.clone(), search)
+        .prop_map(|(goal, length, search)| Step::Allocate(plan(goal, length, search)));
     let free = (any::<usize>(), 0u32..20, length).prop_map(|(back, skip, length)| Step::Free { back, skip, length });
     prop::collection::vec(prop_oneof![8 => allocate, 6 => free, 1 => Just(Step::Reopen)], 1..120)
 }
@@ -183,7 +219,10 @@ impl Model {
         assert!((1..=plan.length).contains(&run.length));
         let blocks = run.start.0..run.start.0 + u64::from(run.length);
         if plan.search == Search::Sequential {
-            let next = self.free.range(plan.goal.0.min(self.volume.superblock.blocks_count)..).next();
+            let next = self
+                .free
+                .range(plan.goal.0.min(self.volume.superblock.blocks_count)..)
+                .next();
             let outside = self.volume.superblock.group_of_block(plan.goal).is_none();
             let first = next.filter(|_| !outside).or(self.free.first());
             assert_eq!(first, Some(&run.start.0));
@@ -208,9 +247,16 @@ impl Model {
         let mut previous = None;
         for block in &self.free {
             let group = self.volume.superblock.group_of_block(BlockNo(*block));
-            length = if previous == Some((block.wrapping_sub(1), group)) { length + 1 } else { 1 };
+            length = if previous == Some((block.wrapping_sub(1), group)) {
+                length + 1
+            } else {
+                1
+            };
             previous = Some((*block, group));
-            assert!(length <= run.length, "a run of {length} blocks ends at {block}, {run:?} was given for {plan:?}");
+            assert!(
+                length <= run.length,
+                "a run of {length} blocks ends at {block}, {run:?} was given for {plan:?}"
+            );
         }
     }
 
@@ -225,14 +271,24 @@ impl Model {
         let start = run.start.0 + u64::from(skip);
         free(&self.volume, start, length).unwrap();
         (start..start + u64::from(length)).for_each(|block| assert!(self.free.insert(block)));
-        let rest = [(run.start.0, skip), (start + u64::from(length), run.length - skip - length)];
-        self.given.extend(rest.into_iter().filter(|rest| rest.1 > 0).map(|(start, length)| Run { start: BlockNo(start), length }));
+        let rest = [
+            (run.start.0, skip),
+            (start + u64::from(length), run.length - skip - length),
+        ];
+        self.given
+            .extend(rest.into_iter().filter(|rest| rest.1 > 0).map(|(start, length)| Run {
+                start: BlockNo(start),
+                length,
+            }));
     }
 
     fn check(&self) {
         assert_eq!(free_blocks(&self.volume), self.free);
         let totals = self.volume.groups.totals();
-        assert_eq!((totals.free_blocks, totals.reserved_blocks), (self.free.len() as u64, 0));
+        assert_eq!(
+            (totals.free_blocks, totals.reserved_blocks),
+            (self.free.len() as u64, 0)
+        );
     }
 }
 
@@ -262,7 +318,11 @@ proptest! {
 
 #[test]
 fn every_block_can_be_had_by_every_search() {
-    for search in [Search::GoalThenByte, Search::Sequential, Search::LongestRun { look_for: 60 }] {
+    for search in [
+        Search::GoalThenByte,
+        Search::Sequential,
+        Search::LongestRun { look_for: 60 },
+    ] {
         let volume = fresh(EXT4);
         let mut free = free_blocks(&volume);
         let mut goal = 2000;
@@ -272,7 +332,13 @@ fn every_block_can_be_had_by_every_search() {
             (run.start.0..goal).for_each(|block| assert!(free.remove(&block)));
         }
         let full = allocate(&volume, &plan(1, 1, search)).err().unwrap();
-        assert!(matches!(full.kind, ErrorKind::NoSpace { wanted_blocks: 1, free_blocks: 0 }));
+        assert!(matches!(
+            full.kind,
+            ErrorKind::NoSpace {
+                wanted_blocks: 1,
+                free_blocks: 0
+            }
+        ));
         assert_eq!(reopen(&volume).groups.totals().free_blocks, 0);
     }
 }
@@ -283,21 +349,55 @@ fn promises_are_kept_and_given_back() {
     let groups = &volume.groups;
     let all = groups.totals().free_blocks;
     let mut reservation = groups.reserve(&volume, all).unwrap();
-    assert_eq!(groups.totals(), Totals { reserved_blocks: all, ..groups.totals() });
-    assert!(matches!(reservation.grow(1).unwrap_err().kind, ErrorKind::NoSpace { wanted_blocks: 1, free_blocks: 0 }));
+    assert_eq!(
+        groups.totals(),
+        Totals {
+            reserved_blocks: all,
+            ..groups.totals()
+        }
+    );
+    assert!(matches!(
+        reservation.grow(1).unwrap_err().kind,
+        ErrorKind::NoSpace {
+            wanted_blocks: 1,
+            free_blocks: 0
+        }
+    ));
     reservation.take(10);
     assert_eq!(reservation.remaining(), all - 10);
     let handle = Handle::begin(&volume, 9).unwrap();
-    let run = groups.allocate(&handle, &mut reservation, &plan(1, 5, Search::Sequential)).unwrap();
+    let run = groups
+        .allocate(&handle, &mut reservation, &plan(1, 5, Search::Sequential))
+        .unwrap();
     assert_eq!((run.length, reservation.remaining()), (5, all - 15));
     drop(reservation);
-    assert_eq!(groups.totals(), Totals { free_blocks: all - 5, reserved_blocks: 10, ..groups.totals() });
+    assert_eq!(
+        groups.totals(),
+        Totals {
+            free_blocks: all - 5,
+            reserved_blocks: 10,
+            ..groups.totals()
+        }
+    );
     groups.release(4);
     let mut adopted = groups.adopt(&volume, 6);
-    groups.allocate(&handle, &mut adopted, &plan(1, 100, Search::LongestRun { look_for: 100 })).unwrap();
+    groups
+        .allocate(
+            &handle,
+            &mut adopted,
+            &plan(1, 100, Search::LongestRun { look_for: 100 }),
+        )
+        .unwrap();
     assert_eq!(adopted.remaining(), 0, "no more than was promised is taken");
     drop(adopted);
-    assert_eq!(groups.totals(), Totals { free_blocks: all - 11, reserved_blocks: 0, ..groups.totals() });
+    assert_eq!(
+        groups.totals(),
+        Totals {
+            free_blocks: all - 11,
+            reserved_blocks: 0,
+            ..groups.totals()
+        }
+    );
     free(&volume, run.start.0, run.length).unwrap();
     assert_eq!(groups.totals().free_blocks, all - 6);
     assert!(groups.reserve(&volume, u64::MAX).is_err());
@@ -311,17 +411,39 @@ fn what_may_not_be_freed_is_refused_and_nothing_is_freed() {
         let mut reservation = volume.groups.reserve(&volume, 3000).unwrap();
         let handle = Handle::begin(&volume, 9).unwrap();
         while reservation.remaining() > 0 {
-            volume.groups.allocate(&handle, &mut reservation, &plan(1, 3000, Search::Sequential)).unwrap();
+            volume
+                .groups
+                .allocate(&handle, &mut reservation, &plan(1, 3000, Search::Sequential))
+                .unwrap();
         }
         let before = free_blocks(&volume);
         let cursor = *before.first().unwrap();
         let table = volume.groups.descriptor(GroupNo(1)).inode_table.0;
-        assert_eq!(fault(free(&volume, cursor, 1)).1, format!("map of a file: block {cursor} is free already"));
-        assert_eq!(fault(free(&volume, cursor - 1, 2)).0, Place::Block(BlockNo(cursor)), "the first block of it in use");
+        assert_eq!(
+            fault(free(&volume, cursor, 1)).1,
+            format!("map of a file: block {cursor} is free already")
+        );
+        assert_eq!(
+            fault(free(&volume, cursor - 1, 2)).0,
+            Place::Block(BlockNo(cursor)),
+            "the first block of it in use"
+        );
         assert!(fault(free(&volume, table, 1)).1.ends_with("the volume's own metadata"));
-        assert!(fault(free(&volume, table - 1, 3)).1.ends_with("the volume's own metadata"));
-        assert!(fault(free(&volume, 1, 1)).1.ends_with("the volume's own metadata"), "the superblock");
-        for (start, length) in [(0, 1), (volume.superblock.blocks_count, 1), (u64::MAX, 1), (u64::MAX - 1, u32::MAX)] {
+        assert!(
+            fault(free(&volume, table - 1, 3))
+                .1
+                .ends_with("the volume's own metadata")
+        );
+        assert!(
+            fault(free(&volume, 1, 1)).1.ends_with("the volume's own metadata"),
+            "the superblock"
+        );
+        for (start, length) in [
+            (0, 1),
+            (volume.superblock.blocks_count, 1),
+            (u64::MAX, 1),
+            (u64::MAX - 1, u32::MAX),
+        ] {
             assert!(fault(free(&volume, start, length)).1.ends_with("outside the volume"));
         }
         assert_eq!(free_blocks(&volume), before);
@@ -334,7 +456,11 @@ fn a_run_over_a_border_of_groups_is_freed_whole() {
     // Without copies of the superblock in the odd groups there is a border between two groups' data with flex_bg.
     let volume = fresh(EXT4);
     let border = volume.superblock.group_start(GroupNo(3)).0;
-    let border = if volume.superblock.has_super(GroupNo(3)) { volume.superblock.group_start(GroupNo(6)).0 } else { border };
+    let border = if volume.superblock.has_super(GroupNo(3)) {
+        volume.superblock.group_start(GroupNo(6)).0
+    } else {
+        border
+    };
     for start in [border - 4, border] {
         let run = allocate(&volume, &plan(start, 4, Search::Sequential)).unwrap();
         assert_eq!((run.start.0, run.length), (start, 4));
@@ -368,9 +494,17 @@ fn bitmaps_that_lie_are_not_believed() {
     assert!(told(metadata, 1).contains("block of metadata 1 is marked free"));
     let padding = damaged(EXT2, |layout| bitmap(layout, last(layout), 1023), |byte| byte & 0x7f);
     assert!(told(padding, 4990).contains("padding bit 8191 is not set"));
-    let inodes = damaged(EXT4, |layout| layout.descriptors[0].inode_bitmap.0 * 1024 + 2, |byte| byte ^ 8);
+    let inodes = damaged(
+        EXT4,
+        |layout| layout.descriptors[0].inode_bitmap.0 * 1024 + 2,
+        |byte| byte ^ 8,
+    );
     let handle = Handle::begin(&inodes, 9).unwrap();
-    assert!(fault(inodes.groups.allocate_inode(&handle, GroupNo(0), 0, InodeKind::Other)).1.starts_with("inode bitmap: checksum"));
+    assert!(
+        fault(inodes.groups.allocate_inode(&handle, GroupNo(0), 0, InodeKind::Other))
+            .1
+            .starts_with("inode bitmap: checksum")
+    );
     assert!(inodes.groups.dirty.lock().is_empty());
 }
 
@@ -383,11 +517,18 @@ fn descriptors_that_lie_are_refused_at_opening() {
     device.write(block.0 * block_size + offset as u64, &[0xff]).unwrap();
     let mut bytes = vec![0; device.info().bytes as usize];
     device.read(0, &mut bytes).unwrap();
-    let read = |block: BlockNo| Ok(Arc::new(bytes[(block.0 * block_size) as usize..][..block_size as usize].to_vec()));
+    let read = |block: BlockNo| {
+        Ok(Arc::new(
+            bytes[(block.0 * block_size) as usize..][..block_size as usize].to_vec(),
+        ))
+    };
     let error = Groups::open(&layout.superblock, read).err().unwrap();
     assert!(matches!(
         error.kind,
-        ErrorKind::Corrupt(Corrupt { place: Place::Group(GroupNo(2)), fault: Fault::Checksum { .. } })
+        ErrorKind::Corrupt(Corrupt {
+            place: Place::Group(GroupNo(2)),
+            fault: Fault::Checksum { .. }
+        })
     ));
 }
 
@@ -407,13 +548,33 @@ fn inodes_are_given_in_order_and_counted() {
         assert_eq!(take(2, 0, InodeKind::Other), 2 * per_group + 1);
         assert_eq!(groups.totals().free_inodes, before.free_inodes - 5);
         assert_eq!(groups.totals().directories, 2);
-        assert_eq!((groups.facts(GroupNo(2)).directories, groups.facts(GroupNo(2)).debt), (1, 0), "+1 and -1");
+        assert_eq!(
+            (groups.facts(GroupNo(2)).directories, groups.facts(GroupNo(2)).debt),
+            (1, 0),
+            "+1 and -1"
+        );
         assert!(groups.inode_in_use(&volume, Ino(21)).unwrap() && !groups.inode_in_use(&volume, Ino(22)).unwrap());
-        assert!(!groups.inode_in_use(&volume, Ino(0)).unwrap() && !groups.inode_in_use(&volume, Ino(u32::MAX)).unwrap());
-        groups.free_inode(&handle, Ino(2 * per_group + 6), InodeKind::Directory).unwrap();
-        assert!(fault(groups.free_inode(&handle, Ino(2 * per_group + 6), InodeKind::Directory)).1.ends_with("free already"));
-        assert!(fault(groups.free_inode(&handle, Ino(2), InodeKind::Directory)).1.ends_with("reserved"));
-        assert!(fault(groups.free_inode(&handle, Ino(u32::MAX), InodeKind::Other)).1.ends_with("outside the volume"));
+        assert!(
+            !groups.inode_in_use(&volume, Ino(0)).unwrap() && !groups.inode_in_use(&volume, Ino(u32::MAX)).unwrap()
+        );
+        groups
+            .free_inode(&handle, Ino(2 * per_group + 6), InodeKind::Directory)
+            .unwrap();
+        assert!(
+            fault(groups.free_inode(&handle, Ino(2 * per_group + 6), InodeKind::Directory))
+                .1
+                .ends_with("free already")
+        );
+        assert!(
+            fault(groups.free_inode(&handle, Ino(2), InodeKind::Directory))
+                .1
+                .ends_with("reserved")
+        );
+        assert!(
+            fault(groups.free_inode(&handle, Ino(u32::MAX), InodeKind::Other))
+                .1
+                .ends_with("outside the volume")
+        );
         assert_eq!(groups.totals().directories, 1);
         let again = reopen(&volume);
         assert_eq!(again.groups.totals(), Totals { ..groups.totals() });
@@ -427,11 +588,23 @@ fn every_inode_can_be_had_once() {
     let volume = fresh(EXT4);
     let handle = Handle::begin(&volume, 9).unwrap();
     let free = volume.groups.totals().free_inodes;
-    let given: BTreeSet<Ino> =
-        (0..free).map(|_| volume.groups.allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other).unwrap()).collect();
+    let given: BTreeSet<Ino> = (0..free)
+        .map(|_| {
+            volume
+                .groups
+                .allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other)
+                .unwrap()
+        })
+        .collect();
     assert_eq!(given.len(), free as usize);
-    assert_eq!((given.first(), given.last()), (Some(&Ino(11)), Some(&Ino(volume.superblock.inodes_count))));
-    let full = volume.groups.allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other).unwrap_err();
+    assert_eq!(
+        (given.first(), given.last()),
+        (Some(&Ino(11)), Some(&Ino(volume.superblock.inodes_count)))
+    );
+    let full = volume
+        .groups
+        .allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other)
+        .unwrap_err();
     assert!(matches!(full.kind, ErrorKind::NoInodes));
     assert_eq!(volume.groups.totals().free_inodes, 0);
 }
@@ -442,15 +615,28 @@ fn a_table_that_was_never_written_is_zeroed_as_far_as_it_is_used() {
     for descriptor in &mut layout.descriptors {
         descriptor.flags &= !INODE_ZEROED;
     }
-    let group = layout.descriptors.iter().position(|descriptor| descriptor.flags & INODE_UNINIT != 0).unwrap();
+    let group = layout
+        .descriptors
+        .iter()
+        .position(|descriptor| descriptor.flags & INODE_UNINIT != 0)
+        .unwrap();
     let group = GroupNo(group as u32);
     let volume = open(&write(&layout));
     let handle = Handle::begin(&volume, 9).unwrap();
     let per_group = volume.superblock.inodes_per_group;
     // Four inodes of 256 bytes in a block: index 9 is in the third.
-    volume.groups.allocate_inode(&handle, group, 9, InodeKind::Other).unwrap();
+    volume
+        .groups
+        .allocate_inode(&handle, group, 9, InodeKind::Other)
+        .unwrap();
     let descriptor = volume.groups.descriptor(group);
-    assert_eq!((descriptor.flags & (INODE_UNINIT | BLOCK_UNINIT), descriptor.unused_inodes), (0, per_group - 10));
+    assert_eq!(
+        (
+            descriptor.flags & (INODE_UNINIT | BLOCK_UNINIT),
+            descriptor.unused_inodes
+        ),
+        (0, per_group - 10)
+    );
     let again = reopen(&volume);
     assert_eq!(again.groups.descriptor(group).flags & (INODE_UNINIT | BLOCK_UNINIT), 0);
     let table = |volume: &Volume, block| {
@@ -460,21 +646,39 @@ fn a_table_that_was_never_written_is_zeroed_as_far_as_it_is_used() {
     (0..3).for_each(|block| assert!(table(&again, block).iter().all(|byte| *byte == 0)));
     assert!(table(&again, 3).iter().all(|byte| *byte == 0xaa), "no more than needed");
     // What is in use stays: index 8 is in the block of index 9.
-    let block = again.cache.read(BlockNo(descriptor.inode_table.0 + 2), Kind::Plain).unwrap();
+    let block = again
+        .cache
+        .read(BlockNo(descriptor.inode_table.0 + 2), Kind::Plain)
+        .unwrap();
     let handle = Handle::begin(&again, 9).unwrap();
     handle.modify(&block, |bytes| bytes[256] = 5);
-    again.groups.allocate_inode(&handle, group, 8, InodeKind::Other).unwrap();
+    again
+        .groups
+        .allocate_inode(&handle, group, 8, InodeKind::Other)
+        .unwrap();
     assert_eq!(block.bytes()[256], 5);
-    assert_eq!(again.groups.descriptor(group).unused_inodes, per_group - 10, "the mark stays");
+    assert_eq!(
+        again.groups.descriptor(group).unused_inodes,
+        per_group - 10,
+        "the mark stays"
+    );
 }
 
 #[test]
 fn debt_is_kept_within_its_counter() {
     let volume = fresh(EXT2);
     let handle = Handle::begin(&volume, 9).unwrap();
-    let mut take = |kind| volume.groups.allocate_inode(&handle, GroupNo(1), 0, kind).map(|_| volume.groups.facts(GroupNo(1)).debt);
+    let take = |kind| {
+        volume
+            .groups
+            .allocate_inode(&handle, GroupNo(1), 0, kind)
+            .map(|_| volume.groups.facts(GroupNo(1)).debt)
+    };
     assert_eq!(take(InodeKind::Other).unwrap(), 0);
-    assert_eq!([take(InodeKind::Directory).unwrap(), take(InodeKind::Directory).unwrap()], [1, 2]);
+    assert_eq!(
+        [take(InodeKind::Directory).unwrap(), take(InodeKind::Directory).unwrap()],
+        [1, 2]
+    );
     assert_eq!(take(InodeKind::Other).unwrap(), 1);
 }
 
@@ -490,33 +694,53 @@ fn a_long_run_is_found_in_another_group_and_looked_for_once() {
     }
     let long = Search::LongestRun { look_for: 100 };
     let run = allocate(&volume, &plan(2, 50, long)).unwrap();
-    assert_eq!((volume.superblock.group_of_block(run.start), run.length), (Some(GroupNo(1)), 50));
+    assert_eq!(
+        (volume.superblock.group_of_block(run.start), run.length),
+        (Some(GroupNo(1)), 50)
+    );
     assert_eq!(volume.groups.state(GroupNo(0)).lock().room(), 4, "known now");
     let run = allocate(&volume, &plan(2, 8, long)).unwrap();
-    assert_eq!((volume.superblock.group_of_block(run.start), run.length), (Some(GroupNo(0)), 4), "half is good enough");
+    assert_eq!(
+        (volume.superblock.group_of_block(run.start), run.length),
+        (Some(GroupNo(0)), 4),
+        "half is good enough"
+    );
 }
 
 #[test]
 fn threads_share_a_volume() {
     let volume = Arc::new(fresh(EXT4));
     let before = free_blocks(&volume);
-    let searches = [Search::GoalThenByte, Search::Sequential, Search::LongestRun { look_for: 8 }, Search::Sequential];
-    let work = |thread: usize, volume: Arc<Volume>| move || {
-        let mut given = Vec::new();
-        for round in 0..200u64 {
-            let goal = round * 37 % 5000;
-            given.push(allocate(&volume, &plan(goal, 1 + round as u32 % 7, searches[thread])).unwrap());
-            if round % 3 != 0 {
-                let run: Run = given.swap_remove(round as usize % given.len());
-                free(&volume, run.start.0, run.length).unwrap();
+    let searches = [
+        Search::GoalThenByte,
+        Search::Sequential,
+        Search::LongestRun { look_for: 8 },
+        Search::Sequential,
+    ];
+    let work = |thread: usize, volume: Arc<Volume>| {
+        move || {
+            let mut given = Vec::new();
+            for round in 0..200u64 {
+                let goal = round * 37 % 5000;
+                given.push(allocate(&volume, &plan(goal, 1 + round as u32 % 7, searches[thread])).unwrap());
+                if round % 3 != 0 {
+                    let run: Run = given.swap_remove(round as usize % given.len());
+                    free(&volume, run.start.0, run.length).unwrap();
+                }
+                if round % 50 == 0 {
+                    volume.groups.store(&Handle::begin(&volume, 9).unwrap()).unwrap();
+                }
             }
-            if round % 50 == 0 {
-                volume.groups.store(&Handle::begin(&volume, 9).unwrap()).unwrap();
-            }
+            given
+                .into_iter()
+                .for_each(|run| free(&volume, run.start.0, run.length).unwrap());
         }
-        given.into_iter().for_each(|run| free(&volume, run.start.0, run.length).unwrap());
     };
-    let spawn = |thread| volume.clock.spawn("allocates", Box::new(work(thread, Arc::clone(&volume))));
+    let spawn = |thread| {
+        volume
+            .clock
+            .spawn("allocates", Box::new(work(thread, Arc::clone(&volume))))
+    };
     let tasks: Vec<_> = (0..searches.len()).map(spawn).collect();
     tasks.into_iter().for_each(|task| task.join());
     assert_eq!(free_blocks(&volume), before);
@@ -525,7 +749,8 @@ fn threads_share_a_volume() {
 
 #[test]
 fn many_groups_open_at_once() {
-    let mut wishes = wishes(EXT4, 131_072 * 512);
+    let mut wishes = wishes(EXT4, 131_072 * 32_768);
+    (wishes.block_size, wishes.blocks_per_group) = (4096, None);
     (wishes.flex_groups, wishes.inodes) = (16, Inodes::BytesPerInode(65_536));
     let layout = Layout::new(&wishes).unwrap();
     let superblock = &layout.superblock;
@@ -533,8 +758,8 @@ fn many_groups_open_at_once() {
     let mut table = vec![0; superblock.descriptor_blocks() as usize * block_size];
     let first = superblock.descriptor_place(GroupNo(0)).0.0;
     for (group, descriptor) in (0..).map(GroupNo).zip(&layout.descriptors) {
-        let offset = usize::from(superblock.descriptor_size) * group.0 as usize;
-        descriptor.encode(&mut table[offset..], group, superblock);
+        let size = usize::from(superblock.descriptor_size);
+        descriptor.encode(&mut table[size * group.0 as usize..][..size], group, superblock);
     }
     let clock: Arc<dyn extant_block::Clock> = RealClock::new();
     let started = clock.now();

@@ -3,7 +3,12 @@ use super::*;
 
 /// A group with 1000 inodes and 8000 blocks at most.
 fn group(free_inodes: u32, free_blocks: u32, directories: u32) -> GroupFacts {
-    GroupFacts { free_blocks, free_inodes, directories, debt: 0 }
+    GroupFacts {
+        free_blocks,
+        free_inodes,
+        directories,
+        debt: 0,
+    }
 }
 
 /// A volume of such groups; sums are those of the groups.
@@ -14,11 +19,19 @@ struct Volume {
 
 impl Volume {
     fn new(groups: &[GroupFacts]) -> Volume {
-        Volume { groups: groups.to_vec(), groups_per_flex: 1 }
+        Volume {
+            groups: groups.to_vec(),
+            groups_per_flex: 1,
+        }
     }
 
     /// Asks with facts of which a test changes some.
-    fn ask<R>(&self, parent: u32, change: impl FnOnce(&mut PlacementFacts<'_>), ask: impl FnOnce(&PlacementFacts<'_>) -> R) -> R {
+    fn ask<R>(
+        &self,
+        parent: u32,
+        change: impl FnOnce(&mut PlacementFacts<'_>),
+        ask: impl FnOnce(&PlacementFacts<'_>) -> R,
+    ) -> R {
         let sum = |count: fn(&GroupFacts) -> u32| self.groups.iter().map(|group| u64::from(count(group))).sum();
         let groups = |group: GroupNo| self.groups[group.0 as usize];
         let mut facts = PlacementFacts {
@@ -40,7 +53,8 @@ impl Volume {
     }
 
     fn directory(&self, policy: &dyn Placement, parent: u32) -> Option<u32> {
-        self.ask(parent, |_| {}, |facts| policy.directory(facts)).map(|group| group.0)
+        self.ask(parent, |_| {}, |facts| policy.directory(facts))
+            .map(|group| group.0)
     }
 
     fn top(&self, policy: &dyn Placement, name_hash: u32) -> Option<u32> {
@@ -49,7 +63,8 @@ impl Volume {
     }
 
     fn inode(&self, policy: &dyn Placement, parent: u32) -> Option<u32> {
-        self.ask(parent, |_| {}, |facts| policy.inode(facts)).map(|group| group.0)
+        self.ask(parent, |_| {}, |facts| policy.inode(facts))
+            .map(|group| group.0)
     }
 }
 
@@ -62,9 +77,18 @@ fn only(open: &[u32]) -> Volume {
 #[test]
 fn spread_takes_most_free_blocks_among_those_with_enough_inodes() {
     // Average of free inodes: 500. Group 1 has most blocks but too few inodes; 2 and 3 are equal.
-    let volume = Volume::new(&[group(600, 10, 0), group(100, 900, 0), group(500, 700, 0), group(800, 700, 0)]);
+    let volume = Volume::new(&[
+        group(600, 10, 0),
+        group(100, 900, 0),
+        group(500, 700, 0),
+        group(800, 700, 0),
+    ]);
     for parent in 0..4 {
-        assert_eq!(volume.directory(&Spread, parent), Some(2), "the parent is not looked at");
+        assert_eq!(
+            volume.directory(&Spread, parent),
+            Some(2),
+            "the parent is not looked at"
+        );
     }
     assert_eq!(only(&[]).directory(&Spread, 0), None);
     assert_eq!(only(&[7]).directory(&Spread, 0), Some(7));
@@ -82,7 +106,11 @@ fn files_go_to_the_parent_then_by_squares_then_one_by_one() {
         assert_eq!(only(&[2]).inode(policy, 3), Some(2));
         assert_eq!(only(&[]).inode(policy, 3), None);
     }
-    assert_eq!(only(&[4, 5]).directory(&Parent, 3), Some(4), "a directory is placed like a file");
+    assert_eq!(
+        only(&[4, 5]).directory(&Parent, 3),
+        Some(4),
+        "a directory is placed like a file"
+    );
     let one = Volume::new(&[group(1, 0, 0)]);
     assert_eq!(one.inode(&Parent, 0), Some(0));
 }
@@ -92,7 +120,10 @@ fn every_group_is_tried_whatever_the_parent() {
     for count in 1..40u32 {
         for (parent, open) in (0..count).flat_map(|parent| (0..count).map(move |open| (parent, open))) {
             let groups: Vec<GroupFacts> = (0..count).map(|at| group(u32::from(at == open), 0, 0)).collect();
-            let volume = Volume { groups, groups_per_flex: 4 };
+            let volume = Volume {
+                groups,
+                groups_per_flex: 4,
+            };
             for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Flex, &Packed] {
                 assert_eq!(volume.inode(policy, parent), Some(open));
                 assert_eq!(volume.directory(policy, parent), Some(open));
@@ -106,19 +137,39 @@ fn every_group_is_tried_whatever_the_parent() {
 fn nothing_is_found_where_nothing_is() {
     let volume = Volume::new(&[]);
     for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Flex, &Packed] {
-        assert_eq!((volume.inode(policy, 0), volume.directory(policy, 0), volume.top(policy, 7)), (None, None, None));
+        assert_eq!(
+            (
+                volume.inode(policy, 0),
+                volume.directory(policy, 0),
+                volume.top(policy, 7)
+            ),
+            (None, None, None)
+        );
     }
 }
 
 #[test]
 fn orlov_spreads_the_top_from_a_start_by_chance() {
     // Averages: 500 inodes, 5000 blocks.
-    let groups =
-        [group(500, 5000, 4), group(900, 4000, 0), group(500, 6000, 2), group(100, 5000, 0), group(500, 5000, 2)];
+    let groups = [
+        group(500, 5000, 4),
+        group(900, 4000, 0),
+        group(500, 6000, 2),
+        group(100, 5000, 0),
+        group(500, 5000, 2),
+    ];
     let volume = Volume::new(&groups);
-    assert_eq!(volume.top(&Orlov, 0), Some(2), "fewest directories of 0, 2 and 4; the first of equals from group 0 on");
+    assert_eq!(
+        volume.top(&Orlov, 0),
+        Some(2),
+        "fewest directories of 0, 2 and 4; the first of equals from group 0 on"
+    );
     assert_eq!(volume.top(&Orlov, 3), Some(4), "the first of equals from group 3 on");
-    assert_eq!(volume.top(&Orlov, 5 + 3), Some(4), "the start is the hash modulo the groups");
+    assert_eq!(
+        volume.top(&Orlov, 5 + 3),
+        Some(4),
+        "the start is the hash modulo the groups"
+    );
     // Nobody has both: the first from the start on with the average of inodes.
     let volume = Volume::new(&[group(100, 6000, 0), group(900, 100, 0), group(900, 100, 0)]);
     assert_eq!(volume.top(&Orlov, 0), Some(1));
@@ -128,9 +179,19 @@ fn orlov_spreads_the_top_from_a_start_by_chance() {
 #[test]
 fn limits_of_orlov_by_hand() {
     // 4 groups, 32000 blocks, 20000 free, 30 directories: 400 blocks a directory, 8000/400 = 20 debt, but 1000/64 = 15.
-    let groups = [group(600, 5000, 10), group(700, 5000, 10), group(300, 5000, 5), group(400, 5000, 5)];
+    let groups = [
+        group(600, 5000, 10),
+        group(700, 5000, 10),
+        group(300, 5000, 5),
+        group(400, 5000, 5),
+    ];
     let limits = Volume::new(&groups).ask(0, |_| {}, orlov::Limits::new);
-    let by_hand = orlov::Limits { directories: 30 / 4 + 62, inodes: 500 - 250, blocks: 5000 - 2000, debt: 15 };
+    let by_hand = orlov::Limits {
+        directories: 30 / 4 + 62,
+        inodes: 500 - 250,
+        blocks: 5000 - 2000,
+        debt: 15,
+    };
     assert_eq!(limits, by_hand);
     // At least 256 blocks are reckoned; many inodes: 32768/256 = 128.
     let large = |facts: &mut PlacementFacts<'_>| {
@@ -149,18 +210,43 @@ fn limits_of_orlov_by_hand() {
 #[test]
 fn orlov_stays_near_until_a_limit_is_met() {
     // Limits: see above: under 69 directories, 250 inodes, 3000 blocks, under 15 debt.
-    let sound = [group(600, 5000, 10), group(700, 5000, 10), group(300, 5000, 5), group(400, 5000, 5)];
+    let sound = [
+        group(600, 5000, 10),
+        group(700, 5000, 10),
+        group(300, 5000, 5),
+        group(400, 5000, 5),
+    ];
     assert_eq!(Volume::new(&sound).directory(&Orlov, 2), Some(2));
     let after = |change: fn(&mut GroupFacts)| {
         let mut groups = sound;
         change(&mut groups[2]);
         Volume::new(&groups).directory(&Orlov, 2)
     };
-    assert_eq!(after(|group| group.free_inodes = 200), Some(3), "average 475, less 250: 225");
-    assert_eq!(after(|group| group.free_inodes = 225), Some(3), "average 481, less 250: 231");
-    assert_eq!(after(|group| group.free_inodes = 260), Some(2), "average 490, less 250: 240");
-    assert_eq!(after(|group| group.free_blocks = 2000), Some(3), "average 4250, less 2000: 2250");
-    assert_eq!(after(|group| group.free_blocks = 2400), Some(2), "average 4350, less 2000: 2350");
+    assert_eq!(
+        after(|group| group.free_inodes = 200),
+        Some(3),
+        "average 475, less 250: 225"
+    );
+    assert_eq!(
+        after(|group| group.free_inodes = 225),
+        Some(3),
+        "average 481, less 250: 231"
+    );
+    assert_eq!(
+        after(|group| group.free_inodes = 260),
+        Some(2),
+        "average 490, less 250: 240"
+    );
+    assert_eq!(
+        after(|group| group.free_blocks = 2000),
+        Some(3),
+        "average 4250, less 2000: 2250"
+    );
+    assert_eq!(
+        after(|group| group.free_blocks = 2400),
+        Some(2),
+        "average 4350, less 2000: 2350"
+    );
     assert_eq!(after(|group| group.directories = 80), Some(2), "105/4 + 62 = 88");
     assert_eq!(after(|group| group.directories = 120), Some(3), "145/4 + 62 = 98");
     assert_eq!(after(|group| group.debt = 14), Some(2));
@@ -170,7 +256,12 @@ fn orlov_stays_near_until_a_limit_is_met() {
 #[test]
 fn orlov_goes_round_and_falls_back() {
     // Everybody in debt: the first from the parent on with the average of inodes (400), else with any.
-    let mut groups = [group(600, 5000, 0), group(500, 5000, 0), group(100, 5000, 0), group(400, 5000, 0)];
+    let mut groups = [
+        group(600, 5000, 0),
+        group(500, 5000, 0),
+        group(100, 5000, 0),
+        group(400, 5000, 0),
+    ];
     groups.iter_mut().for_each(|group| group.debt = 200);
     assert_eq!(Volume::new(&groups).directory(&Orlov, 2), Some(3));
     groups[3].free_inodes = 300;
@@ -181,18 +272,36 @@ fn orlov_goes_round_and_falls_back() {
 
 /// Two groups a flex group.
 fn pairs(groups: &[GroupFacts]) -> Volume {
-    Volume { groups: groups.to_vec(), groups_per_flex: 2 }
+    Volume {
+        groups: groups.to_vec(),
+        groups_per_flex: 2,
+    }
 }
 
 #[test]
 fn flex_packs_inodes_into_the_first_groups() {
-    let volume = pairs(&[group(0, 4000, 0), group(900, 4000, 9), group(800, 4000, 3), group(900, 4000, 3)]);
-    assert_eq!(volume.inode(&Flex, 0), Some(1), "in the parent's flex group, the first with a free inode");
+    let volume = pairs(&[
+        group(0, 4000, 0),
+        group(900, 4000, 9),
+        group(800, 4000, 3),
+        group(900, 4000, 3),
+    ]);
+    assert_eq!(
+        volume.inode(&Flex, 0),
+        Some(1),
+        "in the parent's flex group, the first with a free inode"
+    );
     assert_eq!(volume.inode(&Flex, 3), Some(2), "also before the parent");
     assert_eq!(volume.directory(&Flex, 3), Some(2));
     // Averages of the flex groups: 1300 inodes. Only the second has that.
     assert_eq!(volume.top(&Flex, 0), Some(2));
-    let full = pairs(&[group(0, 4000, 0), group(0, 4000, 0), group(0, 4000, 0), group(5, 4000, 0), group(9, 4000, 0)]);
+    let full = pairs(&[
+        group(0, 4000, 0),
+        group(0, 4000, 0),
+        group(0, 4000, 0),
+        group(5, 4000, 0),
+        group(9, 4000, 0),
+    ]);
     assert_eq!(full.inode(&Flex, 1), Some(3), "from the next flex group on");
     assert_eq!(full.inode(&Flex, 4), Some(4), "a short last flex group");
     assert_eq!(full.inode(&Flex, 2), Some(3));
@@ -201,7 +310,12 @@ fn flex_packs_inodes_into_the_first_groups() {
 #[test]
 fn flex_has_limits_for_whole_flex_groups_and_no_debt() {
     // Flex averages: 1000 inodes less 2000/4 = 500; 10000 blocks less 4000 = 6000; directories 20/2 + 2000/16 = 135.
-    let sound = [group(500, 5000, 5), group(500, 5000, 5), group(500, 5000, 5), group(500, 5000, 5)];
+    let sound = [
+        group(500, 5000, 5),
+        group(500, 5000, 5),
+        group(500, 5000, 5),
+        group(500, 5000, 5),
+    ];
     let after = |change: fn(&mut GroupFacts)| {
         let mut groups = sound;
         groups[..2].iter_mut().for_each(change);
@@ -209,13 +323,37 @@ fn flex_has_limits_for_whole_flex_groups_and_no_debt() {
     };
     assert_eq!(after(|_| {}), Some(0));
     assert_eq!(after(|group| group.debt = 255), Some(0));
-    assert_eq!(after(|group| group.free_inodes = 200), Some(0), "400 of an average of 700, less 500: 200");
-    assert_eq!(after(|group| group.free_inodes = 1), Some(0), "2 of an average of 501, less 500: 1");
+    assert_eq!(
+        after(|group| group.free_inodes = 200),
+        Some(0),
+        "400 of an average of 700, less 500: 200"
+    );
+    assert_eq!(
+        after(|group| group.free_inodes = 1),
+        Some(0),
+        "2 of an average of 501, less 500: 1"
+    );
     assert_eq!(after(|group| group.free_inodes = 0), Some(2), "none is never enough");
-    assert_eq!(after(|group| group.free_blocks = 900), Some(2), "1800 of an average of 5900, less 4000: 1900");
-    assert_eq!(after(|group| group.free_blocks = 1100), Some(0), "2200 of an average of 6100, less 4000: 2100");
-    assert_eq!(after(|group| group.directories = 150), Some(2), "300 and more than 310/2 + 125 = 280");
-    assert_eq!(after(|group| group.directories = 120), Some(0), "240 and less than 250/2 + 125 = 250");
+    assert_eq!(
+        after(|group| group.free_blocks = 900),
+        Some(2),
+        "1800 of an average of 5900, less 4000: 1900"
+    );
+    assert_eq!(
+        after(|group| group.free_blocks = 1100),
+        Some(0),
+        "2200 of an average of 6100, less 4000: 2100"
+    );
+    assert_eq!(
+        after(|group| group.directories = 150),
+        Some(2),
+        "300 and more than 310/2 + 125 = 280"
+    );
+    assert_eq!(
+        after(|group| group.directories = 120),
+        Some(0),
+        "240 and less than 250/2 + 125 = 250"
+    );
 }
 
 #[test]
