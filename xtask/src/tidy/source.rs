@@ -96,7 +96,7 @@ impl Source {
 
     /// Whether the whole file belongs to the tests.
     pub fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
+        self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs")
     }
 
     /// Whether `line` belongs to the tests.
