@@ -14,13 +14,14 @@
 //! written. A forgotten frame is never written.
 //!
 //! *Locking*: a shard's map is under a short lock, a frame's state under another (shard before frame); a filling frame is
-//! waited for on its shard's queue with no lock held. Write-back sorts by block and holds no lock while it writes.
+//! waited for on its shard's queue with no lock held. Write-back sorts by block and holds nothing but `sweep`, a sleeping
+//! lock that comes behind all inodes, while it writes.
 use crate::error::{Error, ErrorKind, Place, Result};
-use extant_block::{BlockDevice, ShortLock, WaitQueue};
+use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, attribute, extent};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -103,6 +104,8 @@ struct State {
     bytes: Arc<Vec<u8>>,
     /// Touched since the eviction hand last passed.
     touched: bool,
+    /// A sweep is writing it, or bytes that it had before.
+    under_way: bool,
 }
 
 /// One block in memory.
@@ -125,7 +128,8 @@ impl Frame {
 
 struct Shard {
     frames: ShortLock<Frames>,
-    filled: WaitQueue,
+    /// For those who wait until a frame is filled, or written.
+    changed: WaitQueue,
 }
 
 #[derive(Default)]
@@ -133,6 +137,14 @@ struct Frames {
     by_block: FxHashMap<BlockNo, Arc<Frame>>,
     /// In the order of loading: where the eviction hand goes round.
     queue: VecDeque<BlockNo>,
+}
+
+impl Frames {
+    /// Takes blocks out of the queue that were forgotten, or stand in it twice.
+    fn leave_out_the_gone(&mut self) {
+        let mut seen = FxHashSet::default();
+        self.queue.retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
+    }
 }
 
 const SHARDS: usize = 16;
@@ -145,6 +157,8 @@ pub(crate) struct Cache {
     block_size: usize,
     checksums: Checksums,
     shards: Vec<Shard>,
+    /// Held by whoever writes dirty frames: an older state of a frame is never written behind a newer one.
+    sweep: SleepLock<()>,
     /// Frames that became dirty, in that order; sorted by whoever writes them.
     dirty: ShortLock<Vec<Arc<Frame>>>,
     dirty_count: AtomicUsize,
@@ -161,12 +175,13 @@ impl Cache {
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
         let shard = || Shard {
             frames: ShortLock::new(Frames::default()),
-            filled: WaitQueue::new(Arc::clone(device.clock())),
+            changed: WaitQueue::new(Arc::clone(device.clock())),
         };
         Cache {
             block_size,
             checksums: Checksums { superblock: superblock.clone(), style, active },
             shards: (0..SHARDS).map(|_| shard()).collect(),
+            sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
             dirty_count: AtomicUsize::new(0),
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
@@ -193,7 +208,7 @@ impl Cache {
             match state.status {
                 Status::Filling => {
                     drop(state);
-                    shard.filled.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
+                    shard.changed.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
                 }
                 Status::Forgotten => drop(state), // its filler failed: try again, and meet the error myself
                 _ => {
@@ -231,7 +246,7 @@ impl Cache {
             Arc::make_mut(&mut state.bytes).copy_from_slice(bytes);
             state.status = Status::Clean;
             drop(state);
-            shard.filled.wake_all();
+            shard.changed.wake_all();
         }
         Ok(())
     }
@@ -249,9 +264,12 @@ impl Cache {
         if frames.by_block.len() >= self.frames_max / SHARDS {
             self.evict(&mut frames);
         }
-        let state = State { status, kind, bytes: Arc::new(self.buffer()), touched: true };
+        let state = State { status, kind, bytes: Arc::new(self.buffer()), touched: true, under_way: false };
         let frame = Arc::new(Frame { block, state: ShortLock::new(state) });
         frames.by_block.insert(block, Arc::clone(&frame));
+        if frames.queue.len() > 2 * frames.by_block.len() + 64 {
+            frames.leave_out_the_gone();
+        }
         frames.queue.push_back(block);
         (frame, true)
     }
@@ -278,7 +296,7 @@ impl Cache {
         state.bytes = Arc::new(bytes);
         state.status = if outcome.is_ok() { Status::Clean } else { Status::Forgotten };
         drop(state);
-        shard.filled.wake_all();
+        shard.changed.wake_all();
         outcome.map(|()| frame)
     }
 
@@ -327,11 +345,15 @@ impl Cache {
         frame.state.lock().kind = kind;
     }
 
-    /// Drops a freed block: it is never written.
+    /// Drops a freed block: it is never written. Waits for a write under way: the block's next owner may write it at once.
     pub(crate) fn forget(&self, block: BlockNo) {
-        let removed = self.shard(block).frames.lock().by_block.remove(&block);
+        let shard = self.shard(block);
+        let removed = shard.frames.lock().by_block.remove(&block);
         if let Some(frame) = removed {
-            frame.state.lock().status = Status::Forgotten;
+            shard.changed.wait_until(&frame.state, |state| {
+                let settled = !state.under_way && state.status != Status::Filling;
+                settled.then(|| state.status = Status::Forgotten)
+            });
         }
     }
 
@@ -353,6 +375,7 @@ impl Cache {
         if self.failed.load(Ordering::Acquire) {
             return Err(ErrorKind::ReadOnly.into());
         }
+        let _sweep = self.sweep.lock();
         let mut frames = std::mem::take(&mut *self.dirty.lock());
         self.dirty_count.fetch_sub(frames.len(), Ordering::Relaxed);
         frames.sort_unstable_by_key(|frame| frame.block);
@@ -378,6 +401,7 @@ impl Cache {
         let kind = state.kind;
         kind.seal(Arc::make_mut(&mut state.bytes).as_mut_slice(), frame.block, &self.checksums);
         state.status = Status::Writing;
+        state.under_way = true;
         Some(Arc::clone(&state.bytes))
     }
 
@@ -389,14 +413,23 @@ impl Cache {
         drop(pieces);
         if let Err(error) = outcome {
             self.failed.store(true, Ordering::Release);
+            for (frame, _) in run.drain(..) {
+                let mut state = frame.state.lock();
+                (state.status, state.under_way) = (Status::Dirty, false);
+                drop(state);
+                self.shard(frame.block).changed.wake_all();
+            }
             return Err(error.into());
         }
         for (frame, bytes) in run.drain(..) {
             drop(bytes);
             let mut state = frame.state.lock();
+            state.under_way = false;
             if state.status == Status::Writing {
                 state.status = Status::Clean;
             }
+            drop(state);
+            self.shard(frame.block).changed.wake_all();
         }
         Ok(())
     }

@@ -59,11 +59,30 @@ impl Core {
 
     /// Writes everything and waits until the device has it.
     pub(crate) fn sync(&self) -> Result<()> {
-        for node in self.nodes.all() {
-            write_back(&self.volume, &node)?;
-        }
+        self.settle()?;
         self.chain_orphans()?;
         self.volume.sync_metadata()
+    }
+
+    /// Gives all dirty blocks their places: then nothing is promised any more.
+    fn settle(&self) -> Result<()> {
+        for node in self.nodes.all() {
+            if !node.pages.is_clean() {
+                write_back(&self.volume, &node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does some work; when it finds no room, once more when what was promised on a guess to others has been settled.
+    pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
+        let outcome = work();
+        let is_full = outcome.as_ref().is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. }));
+        if !is_full || self.volume.groups.totals().reserved_blocks == 0 {
+            return outcome;
+        }
+        self.settle()?;
+        work()
     }
 
     /// Writes everything, marks the volume clean and waits until the device has it.
@@ -201,10 +220,10 @@ impl Core {
         state.inode.links = 0;
         state.inode.deletion_time = (volume.now().seconds.max(1) as u64).min(u64::from(u32::MAX)) as u32;
         state.store(&handle)?;
-        let counted = if kind == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
-        volume.groups.free_inode(&handle, node.ino, counted)?;
         state.gone = true;
+        // Before the number is free: from then on the table may hold another inode of that number.
         self.nodes.remove(node.ino);
-        Ok(())
+        let counted = if kind == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
+        volume.groups.free_inode(&handle, node.ino, counted)
     }
 }

@@ -32,6 +32,8 @@ pub enum ErrorKind {
     IsDirectory,
     /// The directory still holds names.
     NotEmpty,
+    /// ".", ".." or the root: in use as long as the volume is.
+    Busy,
     /// A name is longer than 255 bytes, or a symlink's target longer than a block.
     NameTooLong,
     /// A name that cannot be: empty, with a slash or a NUL.
@@ -145,6 +147,7 @@ impl Error {
     pub fn errno(&self) -> i32 {
         match &self.kind {
             ErrorKind::NotFound => 2,
+            ErrorKind::Busy => 16,
             ErrorKind::Exists => 17,
             ErrorKind::NotDirectory => 20,
             ErrorKind::IsDirectory => 21,
@@ -210,6 +213,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::NotDirectory => "not a directory",
             ErrorKind::IsDirectory => "is a directory",
             ErrorKind::NotEmpty => "directory not empty",
+            ErrorKind::Busy => "\".\", \"..\" and the root stay where they are",
             ErrorKind::NameTooLong => "name too long",
             ErrorKind::InvalidName => "a name may not be empty, or hold a slash or a NUL",
             ErrorKind::InvalidArgument(reason)

@@ -5,6 +5,7 @@
 //! *Locking*: the inode is held shared to read and exclusively to change.
 use crate::allocation::{Delay, Purpose};
 use crate::error::{ErrorKind, Result};
+use crate::group::Reservation;
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::mapping::{self, Piece};
@@ -28,9 +29,7 @@ const DIRECT_BYTES_MIN: usize = 256 << 10;
 /// Reads at `offset`; gives how many bytes, 0 at the end.
 pub(crate) fn read(volume: &Volume, node: &Node, offset: u64, buffer: &mut [u8]) -> Result<usize> {
     let state = node.state.read();
-    if state.file_type()? == FileType::Directory {
-        return Err(ErrorKind::IsDirectory.into());
-    }
+    check_mapped(&state)?;
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
     let mut done = 0;
     while done < length {
@@ -96,6 +95,15 @@ pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
     volume.superblock.max_file_size(kind)
 }
 
+/// Fails unless the inode has a map of bytes.
+fn check_mapped(state: &NodeState) -> Result<()> {
+    match state.file_type()? {
+        FileType::Directory => Err(ErrorKind::IsDirectory.into()),
+        FileType::Regular | FileType::Symlink => Ok(()),
+        _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
+    }
+}
+
 fn check_changeable(state: &NodeState) -> Result<()> {
     if state.gone {
         return Err(ErrorKind::NotFound.into());
@@ -103,11 +111,7 @@ fn check_changeable(state: &NodeState) -> Result<()> {
     if state.inode.flags & flags::IMMUTABLE != 0 {
         return Err(ErrorKind::NotPermitted("the file is immutable").into());
     }
-    match state.file_type()? {
-        FileType::Directory => Err(ErrorKind::IsDirectory.into()),
-        FileType::Regular | FileType::Symlink => Ok(()),
-        _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
-    }
+    check_mapped(state)
 }
 
 fn check_not_append(state: &NodeState) -> Result<()> {
@@ -156,7 +160,7 @@ fn write_locked(volume: &Volume, pages: &Pages, state: &mut NodeState, offset: u
     if !end.is_multiple_of(block_size) && range.end > range.start + 1 {
         load_for_change(volume, pages, state, range.end - 1)?;
     }
-    promise(volume, pages, state, range.clone())?;
+    promise(volume, state, range.clone())?;
     let mut at = 0;
     while at < bytes.len() {
         let position = offset + at as u64;
@@ -190,72 +194,98 @@ fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64
     Ok(())
 }
 
-/// The holes in a range of file blocks that nothing is promised to yet, and the blocks that read as zeros.
-fn holes(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<(Vec<Range<u64>>, u64)> {
-    let (mut holes, mut unwritten) = (Vec::new(), 0);
+/// What a range of a file lacks before it can be written.
+struct Missing {
+    holes: Vec<Range<u64>>,
+    /// Stretches of blocks that are allocated and read as zeros: writing them may split their extents.
+    unwritten: u64,
+}
+
+impl Missing {
+    fn blocks(&self) -> u64 {
+        self.holes.iter().map(|hole| hole.end - hole.start).sum()
+    }
+}
+
+/// What a range lacks. Blocks that are dirty have what they need, or it is promised to them.
+fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Missing> {
+    let mut missing = Missing { holes: Vec::new(), unwritten: 0 };
     let mut at = range.start;
     while at < range.end {
-        if let Some(delayed) = state.delayed.next(at)
-            && delayed.start == at
+        let dirty = state.dirty.next(at);
+        if let Some(dirty) = &dirty
+            && dirty.start == at
         {
-            at = delayed.end;
+            at = dirty.end;
             continue;
         }
         let Ok(block) = u32::try_from(at) else { return Err(ErrorKind::FileTooLarge.into()) };
-        let end = state.delayed.next(at).map_or(range.end, |delayed| delayed.start.min(range.end));
+        let end = dirty.map_or(range.end, |dirty| dirty.start.min(range.end));
         let max = (end - at).min(u64::from(u32::MAX)) as u32;
         let piece = mapping::find(volume, state, FileBlock(block), max)?;
         let behind = at + u64::from(piece.length());
-        match piece {
-            Piece::Hole(_) => holes.push(at..behind),
-            Piece::Run(_, State::Unwritten) => unwritten += behind - at,
-            Piece::Run(..) => {}
+        match (piece, missing.holes.last_mut()) {
+            (Piece::Hole(_), Some(hole)) if hole.end == at => hole.end = behind,
+            (Piece::Hole(_), _) => missing.holes.push(at..behind),
+            (Piece::Run(_, State::Unwritten), _) => missing.unwritten += 1,
+            (Piece::Run(..), _) => {}
         }
         at = behind;
     }
-    Ok((holes, unwritten))
+    Ok(missing)
 }
 
 /// Promises room for a write, or gives the blocks at once where the policy does. This decides ENOSPC.
-fn promise(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Range<u64>) -> Result<()> {
-    let (holes, unwritten) = holes(volume, state, range.clone())?;
-    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
-    if blocks == 0 && unwritten == 0 {
+fn promise(volume: &Volume, state: &mut NodeState, range: Range<u64>) -> Result<()> {
+    let Missing { holes, unwritten } = missing(volume, state, range)?;
+    if holes.is_empty() && unwritten == 0 {
         return Ok(());
     }
-    let map = |state: &NodeState| {
-        let first = FileBlock(range.start as u32);
-        let new = mapping::worst_case_of_map(volume, state, first, range.end - range.start);
-        if unwritten == 0 { new } else { new + 3 }
-    };
-    let mut needed_map = map(state);
-    let mut reservation = match volume.groups.reserve(volume, blocks + needed_map) {
-        Ok(reservation) => reservation,
-        Err(_) if !state.dirty.is_empty() => {
-            // What this file was promised for its map is a guess: settle it, and see what is really left.
-            write_back_locked(volume, pages, state)?;
-            needed_map = map(state);
-            volume.groups.reserve(volume, blocks + needed_map)?
-        }
-        Err(error) => return Err(error),
-    };
+    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+    let new_map = mapping::map_need(volume, state, &holes, 0);
+    let split_map = mapping::map_need(volume, state, &[], unwritten);
+    let mut reservation = volume.groups.reserve(volume, blocks + new_map + split_map)?;
+    // Stretches are split when they are written back, whatever the policy.
+    reservation.take(split_map);
+    state.promised_map += split_map;
     if volume.allocation.delayed() == Delay::AtWriteBack {
-        reservation.take(blocks + needed_map);
-        state.promised_map += needed_map;
+        reservation.take(blocks + new_map);
+        state.promised_map += new_map;
         for hole in holes {
             state.delayed.insert(hole);
         }
         return Ok(());
     }
-    let handle = Handle::begin(volume, 8)?;
+    fill_holes(volume, &mut reservation, state, &holes, State::Written)
+}
+
+/// Gives blocks to all of these holes, or, if it fails, to none.
+fn fill_holes(
+    volume: &Volume,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+    holes: &[Range<u64>],
+    written: State,
+) -> Result<()> {
+    let handle = Handle::begin(volume, 16)?;
+    let mut filled = Vec::new();
     for hole in holes {
         let mut at = hole.start;
         while at < hole.end {
-            let want = (hole.end - at) as u32;
-            let block = FileBlock(at as u32);
-            let run =
-                mapping::allocate(&handle, &mut reservation, state, block, want, Purpose::Data, State::Written)?;
-            at += u64::from(run.length);
+            let (block, want) = (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
+            match mapping::allocate(&handle, reservation, state, block, want, Purpose::Data, written) {
+                Ok(run) => {
+                    filled.push(at..at + u64::from(run.length));
+                    at += u64::from(run.length);
+                }
+                Err(error) => {
+                    // Nothing was written to them yet: what they hold belongs to somebody else.
+                    for range in filled {
+                        mapping::remove(&handle, state, range, Purpose::Data)?;
+                    }
+                    return Err(error);
+                }
+            }
         }
     }
     Ok(())
@@ -287,7 +317,8 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     if size > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    if size < state.inode.size {
+    if size <= state.inode.size {
+        // Also where the size stays: blocks that were allocated behind the end go, as in the kernel.
         shrink(volume, &node.pages, &mut state, size)?;
     }
     state.inode.size = size;
@@ -353,21 +384,11 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
     write_back_locked(volume, &node.pages, &mut state)?;
     let block_size = u64::from(volume.block_size());
     let range = offset / block_size..end.div_ceil(block_size);
-    let (holes, _) = holes(volume, &state, range)?;
-    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
-    let map = blocks / 256 + 8 * holes.len() as u64 + 8;
-    let mut reservation = volume.groups.reserve(volume, blocks + if blocks > 0 { map } else { 0 })?;
-    let handle = Handle::begin(volume, 16)?;
-    for hole in holes {
-        let mut at = hole.start;
-        while at < hole.end {
-            let (block, want) = (FileBlock(at as u32), (hole.end - at) as u32);
-            let purpose = Purpose::Data;
-            let run =
-                mapping::allocate(&handle, &mut reservation, &mut state, block, want, purpose, State::Unwritten)?;
-            at += u64::from(run.length);
-        }
-    }
+    let missing = missing(volume, &state, range)?;
+    let need = missing.blocks() + mapping::map_need(volume, &state, &missing.holes, 0);
+    let mut reservation = volume.groups.reserve(volume, need)?;
+    fill_holes(volume, &mut reservation, &mut state, &missing.holes, State::Unwritten)?;
+    let handle = Handle::begin(volume, 2)?;
     if size == Size::Grow && end > state.inode.size {
         state.inode.size = end;
         volume.note_file_size(end);
@@ -398,12 +419,14 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
         zero_part(volume, &node.pages, &mut state, offset..end)?;
     } else {
         // Room for a split extent is promised before anything changes.
+        let whole = first_whole..end_whole;
         write_back_locked(volume, &node.pages, &mut state)?;
+        let mut reservation = mapping::reserve_removal(volume, &state, &whole)?;
         zero_part(volume, &node.pages, &mut state, offset..first_whole * block_size)?;
         zero_part(volume, &node.pages, &mut state, end_whole * block_size..end)?;
-        forget_range(volume, &node.pages, &mut state, first_whole..end_whole);
+        forget_range(volume, &node.pages, &mut state, whole.clone());
         let handle = Handle::begin(volume, 8)?;
-        mapping::remove(&handle, &mut state, first_whole..end_whole, Purpose::Data)?;
+        mapping::remove_reserved(&handle, &mut reservation, &mut state, whole, Purpose::Data)?;
     }
     let now = volume.now();
     state.inode.modify_time = now;
@@ -414,6 +437,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
 /// The next byte at or after `offset` that may hold data, and where that data ends; `None` when only a hole is left.
 pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Option<Range<u64>>> {
     let state = node.state.read();
+    check_mapped(&state)?;
     let block_size = u64::from(volume.block_size());
     let size = state.inode.size;
     let blocks = size.div_ceil(block_size);

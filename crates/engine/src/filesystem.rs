@@ -177,8 +177,8 @@ impl Filesystem {
         self.core.close()
     }
 
-    fn at<T>(&self, path: &Path, work: impl FnOnce(&Core) -> Result<T>) -> Result<T> {
-        let result = work(&self.core).map_err(|error| error.at(path));
+    fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let result = self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path));
         self.core.balance()?;
         result
     }
@@ -428,7 +428,7 @@ impl File {
 
     /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
-        let length = file::write(&self.core.volume, &self.node, offset, content)?;
+        let length = self.core.with_room(|| file::write(&self.core.volume, &self.node, offset, content))?;
         self.core.balance()?;
         Ok(length)
     }
@@ -453,13 +453,13 @@ impl File {
 
     /// Allocates blocks that read as zeros (files with extents only).
     pub fn allocate(&self, offset: u64, length: u64, size: Size) -> Result<()> {
-        file::allocate(&self.core.volume, &self.node, offset, length, size)?;
+        self.core.with_room(|| file::allocate(&self.core.volume, &self.node, offset, length, size))?;
         self.core.balance()
     }
 
     /// Makes a hole.
     pub fn punch_hole(&self, offset: u64, length: u64) -> Result<()> {
-        file::punch(&self.core.volume, &self.node, offset, length)?;
+        self.core.with_room(|| file::punch(&self.core.volume, &self.node, offset, length))?;
         self.core.balance()
     }
 

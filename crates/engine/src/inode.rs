@@ -14,7 +14,7 @@ use crate::volume::Volume;
 use extant_block::{ShortLock, SleepLock, SleepRwLock};
 use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -160,7 +160,8 @@ impl Nodes {
         Ok(self.insert(volume, ino, inode))
     }
 
-    /// Puts a new node into the table.
+    /// Puts a new node into the table. One that is there already stays: somebody met the inode on the disk before its maker
+    /// came here.
     pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
         let node = Arc::new(Node {
             ino,
@@ -169,8 +170,14 @@ impl Nodes {
             opens: AtomicU32::new(0),
         });
         let mut shard = self.shards[ino.0 as usize % SHARDS].lock();
+        if let Some(there) = shard.by_ino.get(&ino) {
+            return Arc::clone(there);
+        }
         if shard.by_ino.len() >= NODES_MAX / SHARDS {
             shard.evict();
+        }
+        if shard.queue.len() > 2 * NODES_MAX / SHARDS {
+            shard.forget_freed();
         }
         shard.by_ino.insert(ino, Arc::clone(&node));
         shard.queue.push_back(ino);
@@ -194,6 +201,12 @@ impl Nodes {
 }
 
 impl Shard {
+    /// Takes numbers out of the queue that were freed, or stand in it twice.
+    fn forget_freed(&mut self) {
+        let mut seen = FxHashSet::default();
+        self.queue.retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
+    }
+
     /// Lets go of a few nodes that nobody uses and that have nothing to write.
     fn evict(&mut self) {
         let mut turns = 16.min(self.queue.len());

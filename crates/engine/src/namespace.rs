@@ -59,16 +59,20 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
 }
 
 pub(crate) fn check_new_name(name: &[u8]) -> Result<()> {
-    if name == b"." || name == b".." {
+    // The root's own name is empty.
+    if matches!(name, b"" | b"." | b"..") {
         return Err(ErrorKind::Exists.into());
     }
     check_name(name)
 }
 
-pub(crate) fn check_removable_name(name: &[u8]) -> Result<()> {
-    match name {
-        b"." => Err(ErrorKind::InvalidArgument("\".\" cannot be removed").into()),
-        b".." => Err(ErrorKind::NotEmpty.into()),
+/// Fails on names that stay: those of a directory itself, of the one above, and of the root, which is empty here.
+fn check_removable_name(name: &[u8], kind: InodeKind) -> Result<()> {
+    match (name, kind) {
+        (b"" | b"." | b"..", InodeKind::Other) => Err(ErrorKind::IsDirectory.into()),
+        (b"", _) => Err(ErrorKind::Busy.into()),
+        (b".", _) => Err(ErrorKind::InvalidArgument("\".\" cannot be removed").into()),
+        (b"..", _) => Err(ErrorKind::NotEmpty.into()),
         _ => check_name(name),
     }
 }
@@ -97,7 +101,7 @@ pub(crate) fn add_subdirectory(volume: &Volume, parent: &mut NodeState) {
         return;
     }
     parent.inode.links = parent.inode.links.saturating_add(1);
-    let many = parent.inode.links >= LINKS_MAX && volume.superblock.has(Feature::DIR_NLINK);
+    let many = parent.inode.links > LINKS_MAX && volume.superblock.has(Feature::DIR_NLINK);
     if many && parent.inode.flags & flags::INDEX != 0 {
         parent.inode.links = 1;
     }
@@ -131,8 +135,7 @@ impl Core {
         let mut node = self.nodes.get(&self.volume, Ino::ROOT)?;
         let mut symlinks = 0;
         while let Some(part) = parts.pop() {
-            let found = self.lookup(&node, &part)?.ok_or(ErrorKind::NotFound)?;
-            let next = self.nodes.get(&self.volume, found)?;
+            let next = self.lookup(&node, &part)?.ok_or(ErrorKind::NotFound)?;
             let is_last = parts.is_empty() && !path.ends_with(b"/");
             let is_symlink = next.state.read().file_type()? == FileType::Symlink;
             if !is_symlink || (is_last && follow == Follow::NotLast) {
@@ -165,14 +168,16 @@ impl Core {
         Ok((parent, &path[cut..]))
     }
 
-    /// Finds one name in a directory.
-    pub(crate) fn lookup(&self, directory: &Node, name: &[u8]) -> Result<Option<Ino>> {
+    /// Finds one name in a directory, and brings what it leads to into memory while the name stands: afterwards the number
+    /// may belong to another inode.
+    pub(crate) fn lookup(&self, directory: &Node, name: &[u8]) -> Result<Option<Arc<Node>>> {
         let state = directory.state.read();
         state.check_directory()?;
         if name.len() > NAME_MAX {
             return Err(ErrorKind::NameTooLong.into());
         }
-        Ok(directory::lookup(&self.volume, &state, name)?.map(|found| found.ino))
+        let found = directory::lookup(&self.volume, &state, name)?;
+        found.map(|found| self.nodes.get(&self.volume, found.ino)).transpose()
     }
 
     /// A symlink's target.
@@ -280,30 +285,28 @@ impl Core {
         check_new_name(name)?;
         let volume = &self.volume;
         volume.check_writable()?;
+        // A type never changes. A directory is not locked behind another one that may lie below it.
+        let file_type = node.state.read().file_type()?;
         let mut parent = parent.state.write();
         check_not_locked(&parent)?;
-        if parent.ino == node.ino {
+        if directory::lookup(volume, &parent, name)?.is_some() {
+            return Err(ErrorKind::Exists.into());
+        }
+        if file_type == FileType::Directory {
             return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
         }
         let mut state = node.state.write();
         if state.gone || state.inode.links == 0 {
             return Err(ErrorKind::NotFound.into());
         }
-        if state.file_type()? == FileType::Directory {
-            return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
-        }
         if state.inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
             return Err(ErrorKind::NotPermitted("the file is immutable or append-only").into());
-        }
-        if directory::lookup(volume, &parent, name)?.is_some() {
-            return Err(ErrorKind::Exists.into());
         }
         if state.inode.links >= LINKS_MAX {
             return Err(ErrorKind::TooManyLinks.into());
         }
         let mut reservation = volume.groups.reserve(volume, directory::insert_need(volume, &parent, name)?)?;
         let handle = Handle::begin(volume, 16)?;
-        let file_type = state.file_type()?;
         directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, file_type)?;
         state.inode.links += 1;
         state.inode.change_time = volume.now();
@@ -323,7 +326,7 @@ impl Core {
     }
 
     fn remove_name(&self, parent: &Node, name: &[u8], kind: InodeKind) -> Result<()> {
-        check_removable_name(name)?;
+        check_removable_name(name, kind)?;
         let volume = &self.volume;
         volume.check_writable()?;
         let mut parent = parent.state.write();

@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::namespace::{
-    NewInode, add_subdirectory, check_may_unlink, check_new_name, check_not_locked, check_removable_name,
+    NewInode, add_subdirectory, check_may_unlink, check_name, check_not_locked,
     check_subdirectories, drop_subdirectory, touch,
 };
 use extant_block::lock::SleepWriteGuard;
@@ -65,12 +65,8 @@ impl Core {
     /// Moves a name.
     pub(crate) fn rename(&self, from: (&Node, &[u8]), to: (&Node, &[u8]), how: Rename) -> Result<()> {
         self.volume.check_writable()?;
-        for name in [from.1, to.1] {
-            check_removable_name(name).map_err(|_| ErrorKind::InvalidArgument("\".\" and \"..\" stay"))?;
-        }
-        if how != Rename::Exchange {
-            check_new_name(to.1)?;
-        }
+        check_movable_name(from.1, Rename::Replace)?;
+        check_movable_name(to.1, how)?;
         let _still = self.renaming.lock();
         let (above_from, above_to) = (self.ancestors(from.0)?, self.ancestors(to.0)?);
         let mut parents = lock_parents(from.0, to.0, &above_to);
@@ -121,8 +117,8 @@ impl Core {
         let mut at = directory.ino;
         while at != Ino::ROOT {
             let node = self.nodes.get(&self.volume, at)?;
-            let parent = self.lookup(&node, b"..")?.ok_or(ErrorKind::NotFound)?;
-            if above.len() > self.volume.groups.totals().directories as usize {
+            let parent = self.lookup(&node, b"..")?.ok_or(ErrorKind::NotFound)?.ino;
+            if above.len() > self.volume.superblock.inodes_count as usize {
                 return Err(ErrorKind::SymlinkLoop.into());
             }
             above.push(parent);
@@ -282,6 +278,15 @@ impl Core {
             to.store(handle)?;
         }
         Ok(())
+    }
+}
+
+/// Fails on names that stay where they are, and on those that cannot be.
+fn check_movable_name(name: &[u8], how: Rename) -> Result<()> {
+    match (name, how) {
+        (b"" | b"." | b"..", Rename::KeepTarget) => Err(ErrorKind::Exists.into()),
+        (b"" | b"." | b"..", _) => Err(ErrorKind::Busy.into()),
+        _ => check_name(name),
     }
 }
 

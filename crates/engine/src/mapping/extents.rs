@@ -61,26 +61,70 @@ fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
     Ok(depth)
 }
 
+/// The file block of a node's first entry.
+fn first_key(here: &Node<'_>) -> Option<FileBlock> {
+    match (here.is_empty(), here.depth()) {
+        (true, _) => None,
+        (false, 0) => Some(here.extent(0).file_block),
+        (false, _) => Some(here.index(0).file_block),
+    }
+}
+
+/// The file block of a node's last entry.
+fn last_key(here: &Node<'_>) -> Option<FileBlock> {
+    let last = here.len().checked_sub(1)?;
+    Some(if here.depth() == 0 { here.extent(last).file_block } else { here.index(last).file_block })
+}
+
+/// What an index entry says of the node that it leads to.
+#[derive(Clone, Copy)]
+struct Covered {
+    child: BlockNo,
+    first: FileBlock,
+    /// Where the next node of that level begins.
+    behind: Option<FileBlock>,
+}
+
+impl Covered {
+    /// A node begins where its parent says, and ends before the next one does: so no node is reached twice, and no walk is
+    /// longer than the volume has blocks.
+    fn check(self, node: &NodeState, here: &Node<'_>) -> Result<()> {
+        let (first, last) = (first_key(here), last_key(here));
+        if first == Some(self.first) && self.behind.is_none_or(|behind| last.is_some_and(|last| last < behind)) {
+            return Ok(());
+        }
+        let (place, found) = (Place::InodeBlock(node.ino, self.child), first.map_or(0, |first| first.0));
+        Err(Error::field(place, "extent node", "first or last file block", found.into(), "not within what its parent says"))
+    }
+}
+
 fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
     let mut way = Way { steps: Vec::with_capacity(2), next_leaf: None };
     let mut frame: Option<Arc<Frame>> = None;
+    let mut covered: Option<Covered> = None;
     for level in (0..=depth(volume, node)?).rev() {
-        let (at, child, next) = with_node(volume, node, frame.as_ref(), Some(level), |here| {
+        let look = |here: Node<'_>| -> Result<(Option<usize>, Option<Covered>)> {
+            if let Some(covered) = covered {
+                covered.check(node, &here)?;
+            }
             let at = here.find(block);
             if level == 0 {
-                return (at, None, None);
+                return Ok((at, None));
             }
             // A block before the first entry still belongs to the first child.
             let taken = at.unwrap_or(0);
-            let child = (taken < here.len()).then(|| here.index(taken).child);
-            let next = (taken + 1 < here.len()).then(|| here.index(taken + 1).file_block);
-            (Some(taken), child, next)
-        })?;
-        way.next_leaf = next.or(way.next_leaf);
+            let behind = (taken + 1 < here.len()).then(|| here.index(taken + 1).file_block);
+            let below = (taken < here.len()).then(|| here.index(taken));
+            Ok((Some(taken), below.map(|index| Covered { child: index.child, first: index.file_block, behind })))
+        };
+        let (at, below) = with_node(volume, node, frame.as_ref(), Some(level), look)??;
         way.steps.push(Step { frame: frame.take(), at });
         if level > 0 {
             let empty = || Error::field(Place::Inode(node.ino), "extent tree", "entries of an index node", 0, "too few");
-            frame = Some(read_child(volume, node, child.ok_or_else(empty)?)?);
+            let below = below.ok_or_else(empty)?;
+            way.next_leaf = below.behind.or(way.next_leaf);
+            frame = Some(read_child(volume, node, below.child)?);
+            covered = Some(Covered { behind: way.next_leaf, ..below });
         }
     }
     Ok(way)
@@ -116,14 +160,22 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     Ok(Piece::Hole(length.min(max)))
 }
 
-pub(super) fn worst_case(volume: &Volume, node: &NodeState, want: u64) -> u64 {
-    let block_size = volume.block_size() as usize;
+/// See [`super::map_need`]. Every hole may split the leaf that it lies in and all nodes above; what is filled in rising
+/// order behind that makes a leaf for each half of one, at worst.
+pub(super) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], splits: u64) -> u64 {
+    let half = (extent::capacity(volume.block_size() as usize) as u64 / 2).saturating_sub(1).max(1);
+    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let root = with_node(volume, node, None, None, |root| (root.depth(), root.len()));
-    match root {
-        Ok((0, entries)) if entries as u64 + want <= 4 => 0,
-        Ok((depth, _)) => want / (extent::capacity(block_size) as u64 / 2).max(1) + u64::from(depth) + 2,
-        Err(_) => want,
+    let (depth, entries) = root.unwrap_or((MAX_DEPTH, 0));
+    // What is dirty may have been promised no map at all, and still become extents before this does.
+    let extents = (entries as u64).saturating_add(2 * node.dirty.len()).saturating_add(blocks).saturating_add(2 * splits);
+    if depth == 0 && extents <= 4 || blocks == 0 && splits == 0 {
+        return 0;
     }
+    let way = u64::from(depth) + 2;
+    let leaves = holes.iter().map(|hole| (hole.end - hole.start) / half);
+    let below: u64 = leaves.map(|leaves| leaves + leaves / half + way).sum();
+    below.saturating_add(splits.saturating_mul(2 * way))
 }
 
 pub(super) fn allocate(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, block: FileBlock, want: u32) -> Result<Run> {
@@ -281,9 +333,7 @@ fn grow_deeper(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, 
     let root = node.inode.block;
     grant.handle.modify(&frame, |bytes| extent::copy(&root, bytes));
     let volume = grant.volume();
-    let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| {
-        if depth == 0 { here.extent(0).file_block } else { here.index(0).file_block }
-    })?;
+    let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?.unwrap_or(first);
     extent::initialize(&mut node.inode.block, depth + 1);
     extent::insert_index(&mut node.inode.block, 0, Index { file_block: lowest, child: frame.block() });
     Ok(())
@@ -306,21 +356,16 @@ fn split_node(
     let Some(frame) = &step.frame else { return Err(too_large()) };
     let insert_at = if level == 0 { leaf_at } else { step.at.unwrap_or(0) + 1 };
     let length = with_node(volume, node, Some(frame), Some(level), |here| here.len())?;
-    // An index node may not stand empty: there the last child moves over.
-    let cut = match (insert_at >= length, level) {
-        (true, 0) => length,
-        (true, _) => length.saturating_sub(1).max(1),
-        (false, _) => (length / 2).max(1),
-    };
+    // Only at the end of the whole tree: elsewhere an order of writing could leave a node for every entry. No node may stand
+    // empty: the last entry moves over.
+    let grows_at_end = insert_at >= length && way.next_leaf.is_none();
+    let cut = if grows_at_end { length.saturating_sub(1) } else { length / 2 }.max(1);
     let fresh = new_node(grant, node, level, frame.block(), first)?;
     let mut upper = fresh.bytes().to_vec();
     grant.handle.modify(frame, |bytes| extent::split_off(bytes, cut, &mut upper));
     grant.handle.modify(&fresh, |bytes| bytes.copy_from_slice(&upper));
-    let key = with_node(volume, node, Some(&fresh), Some(level), |here| match (here.is_empty(), level) {
-        (true, _) => first,
-        (false, 0) => here.extent(0).file_block,
-        (false, _) => here.index(0).file_block,
-    })?;
+    let key = with_node(volume, node, Some(&fresh), Some(level), |here| first_key(&here))?;
+    let key = key.unwrap_or(first);
     let parent = &way.steps[split - 1];
     let entry = Index { file_block: key, child: fresh.block() };
     let at = parent.at.unwrap_or(0) + 1;
@@ -335,20 +380,15 @@ enum Fate {
     Keep,
 }
 
-pub(super) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>, purpose: Purpose) -> Result<u64> {
-    let volume = handle.volume();
-    // A hole in the middle of an extent makes two of one, which may split nodes on the way up.
-    let needed = u64::from(depth(volume, node)?) + 2;
-    let inside = splits_one(volume, node, &range)?;
-    let mut reservation = volume.groups.reserve(volume, if inside { needed } else { 0 })?;
-    let mut grant = Grant { handle, reservation: &mut reservation, purpose, state: State::Written };
-    let freed = unmap(&mut grant, node, range.clone(), Fate::Free(purpose))?;
+pub(super) fn remove(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>) -> Result<u64> {
+    let (handle, fate) = (grant.handle, Fate::Free(grant.purpose));
+    let freed = unmap(grant, node, range.clone(), fate)?;
     tidy(handle, node, range.start)?;
     Ok(freed)
 }
 
 /// Whether a range lies strictly inside one extent.
-fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<bool> {
+pub(super) fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<bool> {
     let Ok(start) = u32::try_from(range.start) else { return Ok(false) };
     let Some(before) = start.checked_sub(1) else { return Ok(false) };
     let want = u32::try_from(range.end - range.start + 2).unwrap_or(u32::MAX);
@@ -357,24 +397,29 @@ fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<b
 
 /// The first extent that ends behind `from`.
 fn first_behind(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(Way, Extent)>> {
-    let Ok(block) = u32::try_from(from) else { return Ok(None) };
-    let mut way = walk(volume, node, FileBlock(block))?;
-    let (before, after) = neighbours(volume, node, &way)?;
-    if let Some(extent) = before
-        && u64::from(extent.file_block.0) + u64::from(extent.length) > from
-    {
-        return Ok(Some((way, extent)));
+    let mut from = from;
+    // No leaf is empty, so the second one has an extent: only a disk that lies goes on.
+    for _ in 0..2 {
+        let Ok(block) = u32::try_from(from) else { return Ok(None) };
+        let mut way = walk(volume, node, FileBlock(block))?;
+        let (before, after) = neighbours(volume, node, &way)?;
+        if let Some(extent) = before
+            && u64::from(extent.file_block.0) + u64::from(extent.length) > from
+        {
+            return Ok(Some((way, extent)));
+        }
+        if let Some(extent) = after {
+            let last = way.steps.len() - 1;
+            let at = &mut way.steps[last].at;
+            *at = Some(at.map_or(0, |at| at + 1));
+            return Ok(Some((way, extent)));
+        }
+        match way.next_leaf {
+            Some(next) if u64::from(next.0) > from => from = next.0.into(),
+            _ => return Ok(None),
+        }
     }
-    if let Some(extent) = after {
-        let last = way.steps.len() - 1;
-        let at = &mut way.steps[last].at;
-        *at = Some(at.map_or(0, |at| at + 1));
-        return Ok(Some((way, extent)));
-    }
-    match way.next_leaf {
-        Some(next) if u64::from(next.0) > from => first_behind(volume, node, next.0.into()),
-        _ => Ok(None),
-    }
+    Ok(None)
 }
 
 fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>, fate: Fate) -> Result<u64> {
@@ -438,15 +483,10 @@ fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way) -> Result<
         let frame = step.frame.as_ref();
         modify(handle, node, frame, |bytes| extent::remove(bytes, at));
         let (left, key) = with_node(volume, node, frame, Some(level as u16), |here| {
-            let key = match (here.is_empty(), level) {
-                (true, _) => FileBlock(0),
-                (false, 0) => here.extent(0).file_block,
-                (false, _) => here.index(0).file_block,
-            };
-            (here.len(), key)
+            (here.len(), first_key(&here))
         })?;
         if left > 0 {
-            if at == 0 {
+            if let Some(key) = key.filter(|_| at == 0) {
                 set_keys(handle, node, &way.steps[..way.steps.len() - level], key)?;
             }
             return Ok(());

@@ -73,13 +73,33 @@ pub(crate) fn allocate(
 }
 
 /// Unmaps and frees file blocks `range` (the end may lie beyond the file), and map blocks that become empty. The caller
-/// stores the inode. Gives the number of data blocks freed.
+/// stores the inode. Gives the number of data blocks freed. Fails for want of room, with nothing changed, only where the
+/// range lies inside one extent.
 pub(crate) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>, purpose: Purpose) -> Result<u64> {
+    let mut reservation = reserve_removal(handle.volume(), node, &range)?;
+    remove_reserved(handle, &mut reservation, node, range, purpose)
+}
+
+/// What [`remove`] may need: making two extents of one may split nodes.
+pub(crate) fn reserve_removal<'v>(volume: &'v Volume, node: &NodeState, range: &Range<u64>) -> Result<Reservation<'v>> {
+    let splits = !range.is_empty() && node.inode.has_extents() && extents::splits_one(volume, node, range)?;
+    volume.groups.reserve(volume, if splits { extents::map_need(volume, node, &[], 1) } else { 0 })
+}
+
+/// [`remove`] with the room that it needs.
+pub(crate) fn remove_reserved(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+    purpose: Purpose,
+) -> Result<u64> {
     if range.is_empty() {
         return Ok(0);
     }
     if node.inode.has_extents() {
-        extents::remove(handle, node, range, purpose)
+        let mut grant = Grant { handle, reservation, purpose, state: State::Written };
+        extents::remove(&mut grant, node, range)
     } else {
         indirect::remove(handle, node, range, purpose)
     }
@@ -99,17 +119,18 @@ pub(crate) fn set_written(
 
 /// Blocks that mapping `want` blocks from `block` on may need in all, in the worst case: themselves and their map.
 pub(crate) fn worst_case(volume: &Volume, node: &NodeState, block: FileBlock, want: u64) -> u64 {
-    want.saturating_add(worst_case_of_map(volume, node, block, want))
+    let hole = u64::from(block.0)..u64::from(block.0).saturating_add(want);
+    want.saturating_add(map_need(volume, node, std::slice::from_ref(&hole), 0))
 }
 
-/// The same, of the map alone.
-pub(crate) fn worst_case_of_map(volume: &Volume, node: &NodeState, block: FileBlock, want: u64) -> u64 {
+/// Map blocks that filling these holes (rising) may need, and splitting `splits` extents at two places, in the worst case.
+pub(crate) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], splits: u64) -> u64 {
     if node.inode.has_extents() {
-        extents::worst_case(volume, node, want)
-    } else {
-        let end = u64::from(block.0).saturating_add(want).min(u64::from(u32::MAX)) as u32;
-        extant_format::indirect::blocks_needed(std::iter::once(block.0..end), volume.superblock.block_size_log2)
+        return extents::map_need(volume, node, holes, splits);
     }
+    let narrow = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+    let ranges = holes.iter().map(|hole| narrow(hole.start)..narrow(hole.end));
+    extant_format::indirect::blocks_needed(ranges, volume.superblock.block_size_log2)
 }
 
 /// The map of a new, empty file in `i_block`.
