@@ -31,7 +31,7 @@ pub(crate) const LAST_ERROR: ErrorPlace = ErrorPlace {
 };
 pub(crate) const USER_QUOTA_INODE: usize = 0x240;
 pub(crate) const GROUP_QUOTA_INODE: usize = 0x244;
-pub(crate) const BACKUP_GROUPS: usize = 0x24c;
+const BACKUP_GROUPS: usize = 0x24c;
 pub(crate) const PROJECT_QUOTA_INODE: usize = 0x26c;
 pub(crate) const ENCODING: usize = 0x27c;
 pub(crate) const CHECKSUM: usize = 0x3fc;
@@ -67,6 +67,11 @@ impl Fields<'_> {
 
     pub(crate) fn u64(&self, offset: usize) -> u64 {
         u64::from_le_bytes(self.bytes(offset))
+    }
+
+    /// The groups with copies, by sparse_super2.
+    pub(crate) fn backup_groups(&self) -> [u32; 2] {
+        [self.u32(BACKUP_GROUPS), self.u32(BACKUP_GROUPS + 4)]
     }
 
     /// 32 bytes of text, to the first zero.

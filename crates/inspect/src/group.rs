@@ -43,10 +43,12 @@ pub struct StoredChecksum {
 /// What a group holds of superblock and descriptors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct SuperblockCopy {
-    /// The block of the superblock; `None` for a descriptor block alone (meta_bg).
+    /// The block of the superblock; `None` for a descriptor block alone.
     pub superblock: Option<u64>,
-    /// Descriptor blocks.
+    /// Descriptors of all groups.
     pub descriptors: Option<BlockRange>,
+    /// With meta_bg: the block of descriptors of the groups around here.
+    pub meta_descriptors: Option<u64>,
     /// Descriptor blocks kept for growth.
     pub reserved_descriptors: Option<BlockRange>,
 }
@@ -89,6 +91,8 @@ pub struct GroupInfo {
     pub inode_table_blocks: u32,
     /// As the descriptor counts them; clusters with bigalloc.
     pub free_blocks: u32,
+    /// Blocks that one bit of the block bitmap stands for: more than 1 with bigalloc.
+    pub cluster_blocks: u32,
     /// As the descriptor counts them.
     pub free_inodes: u32,
     /// As the descriptor counts them.
@@ -201,6 +205,7 @@ impl Volume {
             inode_table: self.place_of(descriptor.inode_table),
             inode_table_blocks: superblock.inode_table_blocks(),
             free_blocks: descriptor.free_blocks,
+            cluster_blocks: self.cluster_blocks(),
             free_inodes: descriptor.free_inodes,
             directories: descriptor.used_directories,
             unused_inodes: descriptor.unused_inodes,
@@ -256,7 +261,14 @@ impl Volume {
             last: block,
         };
         let copy = info.copy.into_iter();
-        let copies = copy.flat_map(|copy| [copy.superblock.map(one), copy.descriptors, copy.reserved_descriptors]);
+        let copies = copy.flat_map(|copy| {
+            [
+                copy.superblock.map(one),
+                copy.descriptors,
+                copy.meta_descriptors.map(one),
+                copy.reserved_descriptors,
+            ]
+        });
         let table = BlockRange::new(info.inode_table.block, info.inode_table_blocks.into());
         let own = [
             Some(one(info.block_bitmap.block)),
@@ -328,6 +340,7 @@ impl Volume {
         let mut copy = SuperblockCopy {
             superblock: has_super.then_some(start),
             descriptors: None,
+            meta_descriptors: None,
             reserved_descriptors: None,
         };
         let old_blocks = self.old_descriptor_blocks();
@@ -335,14 +348,14 @@ impl Volume {
             let per_block = self.descriptors_per_block().max(1);
             let place = group.0 % per_block;
             if place <= 1 || place == per_block - 1 {
-                copy.descriptors = BlockRange::new(behind, 1);
+                copy.meta_descriptors = Some(behind);
             }
         } else if has_super {
             copy.descriptors = BlockRange::new(behind, old_blocks);
             let reserved = superblock.reserved_gdt_blocks.into();
             copy.reserved_descriptors = BlockRange::new(behind + old_blocks, reserved);
         }
-        (has_super || copy.descriptors.is_some()).then_some(copy)
+        (has_super || copy.meta_descriptors.is_some()).then_some(copy)
     }
 
     fn first_meta_group(&self) -> u32 {

@@ -3,12 +3,11 @@ use crate::date::Date;
 use crate::error::Error;
 use crate::fields::{self, ErrorPlace, Fields};
 use crate::map;
-use crate::volume::Volume;
+use crate::volume::{SPARSE_SUPER_2, Volume};
 use extant_format::superblock::{Feature, HashVersion, Superblock};
 use extant_format::{FileBlock, Ino};
 use serde::Serialize;
 
-const FAST_COMMIT: Feature = Feature::Compat(0x400);
 const MMP: Feature = Feature::Incompat(0x100);
 const CASEFOLD: Feature = Feature::Incompat(0x20000);
 
@@ -84,6 +83,8 @@ pub struct VolumeInfo {
     pub checksum_seed: Option<u32>,
     pub encoding: Option<String>,
     pub orphan_file_inode: Option<u32>,
+    /// The groups with copies, with sparse_super2.
+    pub backup_groups: Option<Vec<u32>>,
     pub journal: Option<JournalInfo>,
     /// The block whose superblock this is.
     pub superblock_block: u64,
@@ -144,6 +145,10 @@ pub struct JournalInfo {
     pub error: i32,
     /// How many file systems use it.
     pub users: u32,
+    /// With checksums: their kind.
+    pub checksum_type: Option<String>,
+    /// With checksums: that of the journal's superblock.
+    pub checksum: Option<u32>,
 }
 
 impl Volume {
@@ -269,6 +274,7 @@ fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         orphan_file_inode: superblock
             .has(Feature::ORPHAN_FILE)
             .then_some(superblock.orphan_file_inode),
+        backup_groups: superblock.has(SPARSE_SUPER_2).then(|| fields.backup_groups().to_vec()),
         journal: None,
         superblock_block: 0,
         superblock_group: superblock.group_number,
@@ -288,7 +294,8 @@ fn words(bytes: &[u8]) -> Option<String> {
     Some(fields::text(bytes)).filter(|text| !text.is_empty())
 }
 
-fn uuid(bytes: &[u8; 16]) -> String {
+/// A UUID in the usual form: 8-4-4-4-12 digits.
+pub fn uuid(bytes: &[u8; 16]) -> String {
     let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let hex = hex.concat();
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
@@ -338,7 +345,7 @@ fn mount_option_names(options: u32) -> Vec<String> {
         .iter()
         .filter(|(bit, _)| options & bit != 0)
         .map(|(_, name)| *name);
-    set.chain(journal).map(str::to_owned).collect()
+    journal.into_iter().chain(set).map(str::to_owned).collect()
 }
 
 fn state_name(state: u16) -> &'static str {
@@ -447,7 +454,10 @@ fn parse_journal(bytes: u64, block: &[u8]) -> Result<JournalInfo, String> {
     let mut names = features(0x24, &["journal_checksum"], 'C');
     names.extend(features(0x28, &incompat, 'I'));
     names.extend(features(0x2c, &[], 'R'));
+    let checksummed = names.iter().any(|name| name.starts_with("journal_checksum_v"));
     Ok(JournalInfo {
+        checksum_type: checksummed.then(|| journal_checksum_name(word(0x50) >> 24)),
+        checksum: checksummed.then(|| word(0xfc)),
         features: names,
         bytes,
         blocks: word(0x10),
@@ -461,9 +471,10 @@ fn parse_journal(bytes: u64, block: &[u8]) -> Result<JournalInfo, String> {
     })
 }
 
-impl VolumeInfo {
-    /// Whether the volume keeps blocks for fast commits.
-    pub fn has_fast_commits(&self) -> bool {
-        self.features.contains(&FAST_COMMIT.name())
+fn journal_checksum_name(kind: u32) -> String {
+    match kind {
+        1 => "crc32".to_owned(),
+        4 => "crc32c".to_owned(),
+        other => format!("unknown ({other})"),
     }
 }

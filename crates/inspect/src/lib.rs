@@ -32,7 +32,7 @@ mod volume;
 pub use date::Date;
 pub use error::Error;
 pub use group::{BlockRange, GroupInfo, Groups, Place, StoredChecksum, SuperblockCopy};
-pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo};
+pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo, uuid};
 pub use layout::{Fragmented, FreeSpace, LayoutReport, Locality, SizeClass, survey};
 pub use map::{Claimed, MapFault, Visit, walk};
 pub use table::{TableScan, each_inode};

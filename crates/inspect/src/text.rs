@@ -173,7 +173,18 @@ impl VolumeInfo {
         rows.some("Checksum", self.checksum.map(|sum| format!("{sum:#010x}")))?;
         rows.some("Checksum seed", self.checksum_seed.map(|seed| format!("{seed:#010x}")))?;
         rows.some("Character encoding", self.encoding.as_ref())?;
-        rows.some("Orphan file inode", self.orphan_file_inode)
+        rows.some("Orphan file inode", self.orphan_file_inode)?;
+        let groups = self
+            .backup_groups
+            .as_deref()
+            .unwrap_or_default()
+            .iter()
+            .filter(|group| **group != 0);
+        let groups: Vec<String> = groups.map(u32::to_string).collect();
+        rows.some(
+            "Backup block groups",
+            Some(groups.join(" ")).filter(|groups| !groups.is_empty()),
+        )
     }
 }
 
@@ -213,6 +224,8 @@ impl JournalInfo {
         rows.row("Journal sequence", format_args!("{:#010x}", self.sequence))?;
         rows.row("Journal start", self.start)?;
         rows.some("Journal number of users", Some(self.users).filter(|users| *users > 1))?;
+        rows.some("Journal checksum type", self.checksum_type.as_ref())?;
+        rows.some("Journal checksum", self.checksum.map(|sum| format!("{sum:#010x}")))?;
         rows.some("Journal errno", Some(self.error).filter(|error| *error != 0))
     }
 }
@@ -307,10 +320,11 @@ impl Display for GroupInfo {
             Offset(self.number, table)
         )?;
         let (blocks, inodes) = (self.free_blocks, self.free_inodes);
+        let unit = if self.cluster_blocks > 1 { "clusters" } else { "blocks" };
+        let directories = self.directories;
         write!(
             f,
-            "  {blocks} free blocks, {inodes} free inodes, {} directories",
-            self.directories
+            "  {blocks} free {unit}, {inodes} free inodes, {directories} directories"
         )?;
         if self.unused_inodes > 0 {
             write!(f, ", {} unused inodes", self.unused_inodes)?;
@@ -327,18 +341,15 @@ impl Display for GroupInfo {
 impl GroupInfo {
     fn write_copy(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(copy) = &self.copy else { return Ok(()) };
-        match (copy.superblock, copy.descriptors) {
-            (Some(superblock), descriptors) => {
-                let kind = if self.number == 0 { "Primary" } else { "Backup" };
-                write!(f, "  {kind} superblock at {superblock}")?;
-                if let Some(range) = descriptors {
-                    write!(f, ", Group descriptors at {range}")?;
-                }
-            }
-            (None, Some(range)) => write!(f, "  Group descriptor at {}", range.first)?,
-            (None, None) => return Ok(()),
-        }
-        writeln!(f)?;
+        let kind = if self.number == 0 { "Primary" } else { "Backup" };
+        let pieces = [
+            copy.superblock.map(|block| format!("{kind} superblock at {block}")),
+            copy.descriptors.map(|range| format!("Group descriptors at {range}")),
+            copy.meta_descriptors
+                .map(|block| format!("Group descriptor at {block}")),
+        ];
+        let pieces: Vec<String> = pieces.into_iter().flatten().collect();
+        writeln!(f, "  {}", pieces.join(", "))?;
         match copy.reserved_descriptors {
             Some(range) => writeln!(f, "  Reserved GDT blocks at {range}"),
             None => Ok(()),

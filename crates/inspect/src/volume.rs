@@ -13,7 +13,7 @@ use extant_format::{BlockNo, Fault, GroupNo, Ino};
 use std::sync::Arc;
 
 const META_BG: Feature = Feature::Incompat(0x10);
-const SPARSE_SUPER_2: Feature = Feature::Compat(0x200);
+pub(crate) const SPARSE_SUPER_2: Feature = Feature::Compat(0x200);
 const BIGALLOC: Feature = Feature::RoCompat(0x200);
 
 /// Which superblock is believed.
@@ -157,9 +157,7 @@ impl Volume {
         if !self.superblock.has(SPARSE_SUPER_2) {
             return self.superblock.has_super(group);
         }
-        let fields = self.fields();
-        let copies = [fields.u32(fields::BACKUP_GROUPS), fields.u32(fields::BACKUP_GROUPS + 4)];
-        group.0 == 0 || copies.contains(&group.0)
+        group.0 == 0 || self.fields().backup_groups().contains(&group.0)
     }
 
     pub(crate) fn has_meta_groups(&self) -> bool {
