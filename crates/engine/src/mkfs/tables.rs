@@ -177,6 +177,8 @@ pub(super) fn write_copies(device: &dyn BlockDevice, superblock: &Superblock) ->
     let mut bytes = vec![0; block_size * (1 + superblock.descriptor_blocks() as usize)];
     device.read(first, &mut bytes[block_size..])?;
     let mut copy = superblock.clone();
+    // Whoever needs a copy has met trouble: it never says that the volume is clean.
+    copy.state = super::STATE_UNFINISHED;
     for group in copy_groups(superblock) {
         copy.group_number = u16::try_from(group.0).unwrap_or(u16::MAX);
         let encoded = copy.encode();
