@@ -14,9 +14,9 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{Listed, Position, list_from};
-pub use pack::{NewEntry, Packing};
+pub(crate) use list::{Position, list_from};
 pub(crate) use pack::pack;
+pub use pack::{NewEntry, Packing};
 
 use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};
@@ -134,13 +134,12 @@ pub(crate) fn is_empty(volume: &Volume, node: &NodeState) -> Result<bool> {
     linear::is_empty(Directory { volume, node })
 }
 
+/// What `list` calls for each entry.
+pub(crate) type EachName<'a> = dyn FnMut(&[u8], Ino, Option<FileType>) + 'a;
+
 /// Calls `each(name, ino, type)` for every entry, "." and ".." too, in the order of readdir: by hash in volumes with
 /// dir_index (as the kernel does, also for one block), else as they stand.
-pub(crate) fn list(
-    volume: &Volume,
-    node: &NodeState,
-    each: &mut dyn FnMut(&[u8], Ino, Option<FileType>),
-) -> Result<()> {
+pub(crate) fn list(volume: &Volume, node: &NodeState, each: &mut EachName<'_>) -> Result<()> {
     list_from(volume, node, Position::Start, &mut |entry| {
         each(entry.name, entry.ino, entry.file_type);
         ControlFlow::Continue(())

@@ -244,8 +244,8 @@ impl Plan {
 
 /// Makes the whole content of a new, empty directory in one go: entries in the order given (it must be that of
 /// [`Packing::hash_key`], else they are sorted), blocks contiguous where the volume has room, leaves packed full, the
-/// index built from below. Sets size and flags; the caller stores the inode. `parent` is for "..". The reservation holds
-/// the `mapping::worst_case` of what `packed_blocks` says.
+/// index built from below. Sets size and flags; the caller stores the inode. `parent` is for "..". The reservation may
+/// be short: it grows by the directory's blocks before anything changes, and by map blocks as they turn out.
 pub(crate) fn pack(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,
@@ -270,6 +270,8 @@ pub(crate) fn pack(
         parent,
         entries: &entries,
     };
+    // The blocks themselves are promised at once, so that they come in long runs; map blocks as they turn out.
+    reservation.grow(u64::from(total).saturating_sub(reservation.remaining()))?;
     let mut next = 0;
     while next < total {
         let want = total - next;

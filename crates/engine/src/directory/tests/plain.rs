@@ -1,3 +1,4 @@
+//! Cuts and packing plans on plain values, and the blocks that a plan gives.
 use super::Random;
 use crate::directory::Packing;
 use crate::directory::hashed::CONTINUED;
