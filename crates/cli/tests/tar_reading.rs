@@ -18,16 +18,35 @@ fn described(collected: &Collected) -> BTreeMap<String, String> {
     lines
 }
 
-fn describe(tree: &Tree, reader: &mut BodyReader<'_>, node: NodeId, path: String, lines: &mut BTreeMap<String, String>) {
+fn describe(
+    tree: &Tree,
+    reader: &mut BodyReader<'_>,
+    node: NodeId,
+    path: String,
+    lines: &mut BTreeMap<String, String>,
+) {
     let mut bytes = vec![0; tree.length(node) as usize];
     if tree.file_type(node) == FileType::Regular {
         reader.read_at(node, 0, &mut bytes).unwrap();
     }
-    let sum = bytes.iter().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
-    let segments: Vec<_> = tree.data_segments(node).map(|segment| (segment.offset, segment.length)).collect();
+    let sum = bytes
+        .iter()
+        .fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    let segments: Vec<_> = tree
+        .data_segments(node)
+        .map(|segment| (segment.offset, segment.length))
+        .collect();
     let (time, device) = (tree.modify_time(node), tree.device(node));
-    let attributes: Vec<_> =
-        tree.attributes(node).iter().map(|attribute| (String::from_utf8_lossy(&attribute.name).into_owned(), attribute.value.clone())).collect();
+    let attributes: Vec<_> = tree
+        .attributes(node)
+        .iter()
+        .map(|attribute| {
+            (
+                String::from_utf8_lossy(&attribute.name).into_owned(),
+                attribute.value.clone(),
+            )
+        })
+        .collect();
     let line = format!(
         "{:o} {}:{} x{} {}.{:09} {} {sum:x} {segments:?} {:?} {}:{} {attributes:?}",
         tree.mode(node),
@@ -44,7 +63,13 @@ fn describe(tree: &Tree, reader: &mut BodyReader<'_>, node: NodeId, path: String
     lines.insert(path.clone(), line);
     for child in tree.children(node) {
         let name = String::from_utf8_lossy(child.name);
-        describe(tree, reader, child.node, format!("{}/{name}", path.trim_end_matches('/')), lines);
+        describe(
+            tree,
+            reader,
+            child.node,
+            format!("{}/{name}", path.trim_end_matches('/')),
+            lines,
+        );
     }
 }
 
@@ -58,8 +83,17 @@ fn read(source: &Path) -> BTreeMap<String, String> {
 }
 
 fn shell(folder: &Path, script: &str) {
-    let done = Command::new("sh").arg("-ec").arg(script).current_dir(folder).output().unwrap();
-    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    let done = Command::new("sh")
+        .arg("-ec")
+        .arg(script)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{script}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }
 
 /// A folder `in` with a little of everything that an ordinary user can make; root makes devices too.
@@ -67,11 +101,11 @@ fn sample(folder: &Path) {
     shell(
         folder,
         "mkdir -p in/d/e in/empty; echo hello >in/d/f; ln in/d/f in/d/e/g; ln -s ../f in/d/e/s; mkfifo in/p
-         chmod 4751 in/d/f; chmod 1777 in/empty; : >in/zero; touch -d @1000000000 in/zero in/p in/d/f
+         chmod 4751 in/d/f; chmod 1777 in/empty; : >in/zero
          truncate -s 3M in/holes; printf x | dd of=in/holes bs=1 seek=1000000 conv=notrunc status=none
          printf y | dd of=in/holes bs=1 seek=2500000 conv=notrunc status=none
-         touch -h -d @1234567890 in/d/e/s in/holes
          if test $(id -u) = 0; then mknod in/c c 5 1; mknod in/b b 259 70000; chown 70000:80000 in/zero; fi
+         find in ! -type d | xargs touch -h -d @1000000000; touch -h -d @1234567890 in/d/e/s in/holes
          find in -type d | sort -r | xargs touch -d @1111111111",
     );
 }
@@ -89,7 +123,11 @@ fn every_dialect_of_gnu_tar_is_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     sample(folder.path());
     let wanted = read(&folder.path().join("in"));
-    assert!(wanted["/holes"].contains("), ("), "two pieces of data: {}", wanted["/holes"]);
+    assert!(
+        wanted["/holes"].contains("), ("),
+        "two pieces of data: {}",
+        wanted["/holes"]
+    );
     for (form, options) in [
         ("ustar", ""),
         ("gnu", ""),
@@ -99,24 +137,48 @@ fn every_dialect_of_gnu_tar_is_the_folder() {
         ("posix", "--sparse --sparse-version=0.1"),
         ("posix", "--sparse --sparse-version=1.0"),
     ] {
-        shell(folder.path(), &format!("tar -C in --format={form} {options} -cf out.tar ."));
+        shell(
+            folder.path(),
+            &format!("tar -C in --format={form} {options} -cf out.tar ."),
+        );
         let found = read(&folder.path().join("out.tar"));
-        assert_eq!(without_holes(found.clone()), without_holes(wanted.clone()), "{form} {options}");
+        assert_eq!(
+            without_holes(found.clone()),
+            without_holes(wanted.clone()),
+            "{form} {options}"
+        );
         let bare = |line: &str| line.split(" [").next().unwrap().to_owned();
         assert_eq!(bare(&found["/holes"]), bare(&wanted["/holes"]), "{form} {options}");
-        assert_eq!(found["/holes"].contains("), ("), options.contains("--sparse"), "{form} {options}");
+        assert_eq!(
+            found["/holes"].contains("), ("),
+            options.contains("--sparse"),
+            "{form} {options}"
+        );
     }
-    shell(folder.path(), "rm -f in/p in/c in/b; touch -d @1111111111 in; tar -C in --format=v7 -cf out.tar .");
+    shell(
+        folder.path(),
+        "rm -f in/p in/c in/b; touch -d @1111111111 in; tar -C in --format=v7 -cf out.tar .",
+    );
     let wanted = read(&folder.path().join("in"));
-    assert_eq!(without_holes(read(&folder.path().join("out.tar"))), without_holes(wanted), "v7");
+    assert_eq!(
+        without_holes(read(&folder.path().join("out.tar"))),
+        without_holes(wanted),
+        "v7"
+    );
 }
 
 #[test]
 fn the_order_of_an_archive_does_not_matter() {
     let folder = tempfile::tempdir().unwrap();
     sample(folder.path());
-    shell(folder.path(), "cd in; tar -cf ../one.tar .; find . | sort -r | tar --no-recursion -cf ../two.tar -T -");
-    assert_eq!(read(&folder.path().join("one.tar")), read(&folder.path().join("two.tar")));
+    shell(
+        folder.path(),
+        "cd in; tar -cf ../one.tar .; find . | sort -r | tar --no-recursion -cf ../two.tar -T -",
+    );
+    assert_eq!(
+        read(&folder.path().join("one.tar")),
+        read(&folder.path().join("two.tar"))
+    );
 }
 
 #[test]
@@ -132,16 +194,24 @@ fn compressed_archives_and_pipes_are_spooled() {
             continue;
         }
         // Two members end to end, as parallel compressors write them.
-        shell(folder.path(), &format!("head -c 5000 out.tar | {tool} -c >o.{end}; tail -c +5001 out.tar | {tool} -c >>o.{end}"));
+        shell(
+            folder.path(),
+            &format!("head -c 5000 out.tar | {tool} -c >o.{end}; tail -c +5001 out.tar | {tool} -c >>o.{end}"),
+        );
         assert_eq!(read(&folder.path().join(format!("o.{end}"))), wanted, "{tool}");
         // One byte in the middle changed, and the end cut off.
         let whole = std::fs::read(folder.path().join(format!("o.{end}"))).unwrap();
         let cut = folder.path().join("cut");
         std::fs::write(&cut, &whole[..whole.len() - 9]).unwrap();
-        let error = read_with(&[&cut], &ReadOptions::default()).err().expect("a cut stream is refused");
+        let error = read_with(&[&cut], &ReadOptions::default())
+            .err()
+            .expect("a cut stream is refused");
         assert!(error.message.contains("cut: "), "{tool}: {error}");
     }
-    shell(folder.path(), "mkfifo pipe; (exec >/dev/null 2>&1; cat out.tar >pipe) &");
+    shell(
+        folder.path(),
+        "mkfifo pipe; (exec >/dev/null 2>&1; cat out.tar >pipe) &",
+    );
     assert_eq!(read(&folder.path().join("pipe")), wanted);
 }
 
@@ -155,12 +225,19 @@ fn long_names_attributes_and_access_lists() {
             "mkdir -p in/{long}/{long}; echo 1 >in/{long}/{long}/{long}; ln -s {long}/{long}/{long} in/link
              ln in/{long}/{long}/{long} in/hard; echo x >in/plain; setfattr -n user.colour -v red in/plain
              setfattr -n user.a=b%c -v 0x00ff0a in/plain
-             setfacl -m u:1234:rw,g:77:r in/plain; setfacl -d -m u:5:rx in/{long}; find in -exec touch -h -d @7 {{}} +"
+             setfacl -m u:1234:rw,g:7777:r in/plain; setfacl -d -m u:1235:rx in/{long}; find in -exec touch -h -d @7 {{}} +"
         ),
     );
     let wanted = read(&folder.path().join("in"));
-    assert!(wanted["/plain"].contains("user.colour") && wanted["/plain"].contains("posix_acl_access"), "{}", wanted["/plain"]);
-    shell(folder.path(), "tar -C in --format=posix --numeric-owner --xattrs --xattrs-include='*' --acls -cf out.tar .");
+    assert!(
+        wanted["/plain"].contains("user.colour") && wanted["/plain"].contains("posix_acl_access"),
+        "{}",
+        wanted["/plain"]
+    );
+    shell(
+        folder.path(),
+        "tar -C in --format=posix --numeric-owner --xattrs --xattrs-include='*' --acls -cf out.tar .",
+    );
     assert_eq!(read(&folder.path().join("out.tar")), wanted);
     shell(folder.path(), "tar -C in --format=gnu -cf out.tar .");
     let names: Vec<String> = read(&folder.path().join("out.tar")).into_keys().collect();
@@ -171,7 +248,12 @@ fn long_names_attributes_and_access_lists() {
 fn header(name: &str, kind: u8, size: u64, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = vec![0; 512];
     bytes[..name.len()].copy_from_slice(name.as_bytes());
-    for (at, text) in [(100, "0000644"), (108, "0000000"), (116, "0000000"), (136, "00000000000")] {
+    for (at, text) in [
+        (100, "0000644"),
+        (108, "0000000"),
+        (116, "0000000"),
+        (136, "00000000000"),
+    ] {
         bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
     }
     bytes[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
@@ -202,14 +284,18 @@ fn pax(lines: &[(&str, &str)]) -> Vec<u8> {
     let mut text = Vec::new();
     for (key, value) in lines {
         let bare = key.len() + value.len() + 3;
-        let length = (bare + 1..).find(|length| bare + length.to_string().len() == *length).unwrap();
+        let length = (bare + 1..)
+            .find(|length| bare + length.to_string().len() == *length)
+            .unwrap();
         text.extend_from_slice(format!("{length} {key}={value}\n").as_bytes());
     }
     [header("pax", b'x', text.len() as u64, |_| {}), padded(&text)].concat()
 }
 
 fn link(name: &str, kind: u8, target: &str) -> Vec<u8> {
-    header(name, kind, 0, |bytes| bytes[157..157 + target.len()].copy_from_slice(target.as_bytes()))
+    header(name, kind, 0, |bytes| {
+        bytes[157..157 + target.len()].copy_from_slice(target.as_bytes())
+    })
 }
 
 const END: [u8; 1024] = [0; 1024];
@@ -235,37 +321,145 @@ fn hostile_archives_are_refused_by_name() {
         })
     };
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
-        ("dots", file("a/../../etc/passwd", b"x"), "a/../../etc/passwd: leads out"),
+        (
+            "dots",
+            file("a/../../etc/passwd", b"x"),
+            "a/../../etc/passwd: leads out",
+        ),
         ("nul", [pax(&[("path", "a\0b")]), file("x", b"")].concat(), "NUL"),
-        ("component", [pax(&[("path", &"n".repeat(256))]), file("x", b"")].concat(), "256 bytes"),
-        ("deep", [pax(&[("path", &"a/".repeat(70_000))]), file("x", b"")].concat(), "deeper than"),
-        ("size", header("x", b'0', 0o77_777_777_777, |_| {}), "the last whole entry is good"),
-        ("negative", header("x", b'0', 0, |bytes| bytes[124..136].fill(0xff)), "impossible size"),
-        ("octal", header("x", b'0', 0, |bytes| bytes[108] = b'9'), "impossible user id"),
-        ("lying pax", [header("p", b'x', 10, |_| {}), padded(b"99 path=a\n")].concat(), "wrong lengths"),
-        ("huge pax", header("p", b'x', 1 << 30, |_| {}), "an extended header of 1073741824 bytes"),
-        ("pax size", [pax(&[("size", "9223372036854775807")]), header("x", b'0', 0, |_| {})].concat(), "truncated"),
-        ("pax size 2", [pax(&[("size", "18446744073709551615")]), header("x", b'0', 0, |_| {})].concat(), "wrong size"),
+        (
+            "component",
+            [pax(&[("path", &"n".repeat(256))]), file("x", b"")].concat(),
+            "256 bytes",
+        ),
+        (
+            "deep",
+            [pax(&[("path", &"a/".repeat(70_000))]), file("x", b"")].concat(),
+            "deeper than",
+        ),
+        (
+            "size",
+            header("x", b'0', 0o77_777_777_777, |_| {}),
+            "the last whole entry is good",
+        ),
+        (
+            "negative",
+            header("x", b'0', 0, |bytes| bytes[124..136].fill(0xff)),
+            "impossible size",
+        ),
+        (
+            "octal",
+            header("x", b'0', 0, |bytes| bytes[108] = b'9'),
+            "impossible user id",
+        ),
+        (
+            "lying pax",
+            [header("p", b'x', 10, |_| {}), padded(b"99 path=a\n")].concat(),
+            "wrong lengths",
+        ),
+        (
+            "huge pax",
+            header("p", b'x', 1 << 30, |_| {}),
+            "an extended header of 1073741824 bytes",
+        ),
+        (
+            "pax size",
+            [pax(&[("size", "9223372036854775807")]), header("x", b'0', 0, |_| {})].concat(),
+            "truncated",
+        ),
+        (
+            "pax size 2",
+            [pax(&[("size", "18446744073709551615")]), header("x", b'0', 0, |_| {})].concat(),
+            "wrong size",
+        ),
         ("link", link("a", b'1', "nowhere"), "a: is a hard link to nowhere"),
-        ("cycle", [link("a", b'1', "b"), link("b", b'1', "a")].concat(), "a: is a hard link to b"),
-        ("link to dir", [header("d", b'5', 0, |_| {}), link("a", b'1', "d")].concat(), "hard link to a directory"),
-        ("loop", [link("a", b'2', "b"), link("b", b'2', "a"), file("a/x", b"")].concat(), "a: is not a directory"),
-        ("below a file", [file("f", b""), file("f/x", b"")].concat(), "f: is not a directory"),
-        ("empty target", link("a", b'2', ""), "a: is a symlink whose target is empty"),
-        ("overlap", [old_sparse(&[(0, 4), (2, 4)], 100), padded(b"12345678")].concat(), "out of order"),
-        ("beyond", [old_sparse(&[(96, 8)], 100), padded(b"12345678")].concat(), "beyond the end"),
-        ("sum", [old_sparse(&[(0, 4)], 100), padded(b"12345678")].concat(), "does not fit"),
+        (
+            "cycle",
+            [link("a", b'1', "b"), link("b", b'1', "a")].concat(),
+            "a: is a hard link to b",
+        ),
+        (
+            "link to dir",
+            [header("d", b'5', 0, |_| {}), link("a", b'1', "d")].concat(),
+            "hard link to a directory",
+        ),
+        (
+            "loop",
+            [link("a", b'2', "b"), link("b", b'2', "a"), file("a/x", b"")].concat(),
+            "a: is not a directory",
+        ),
+        (
+            "below a file",
+            [file("f", b""), file("f/x", b"")].concat(),
+            "f: is not a directory",
+        ),
+        (
+            "empty target",
+            link("a", b'2', ""),
+            "a: is a symlink whose target is empty",
+        ),
+        (
+            "overlap",
+            [old_sparse(&[(0, 4), (2, 4)], 100), padded(b"12345678")].concat(),
+            "out of order",
+        ),
+        (
+            "beyond",
+            [old_sparse(&[(96, 8)], 100), padded(b"12345678")].concat(),
+            "beyond the end",
+        ),
+        (
+            "sum",
+            [old_sparse(&[(0, 4)], 100), padded(b"12345678")].concat(),
+            "does not fit",
+        ),
         ("type", header("x", b'Q', 0, |_| {}), "x: is of type"),
         ("checksum", vec![7; 512], "checksum"),
-        ("device", header("c", b'3', 0, |bytes| bytes[329..337].copy_from_slice(b"7777777\0")), "c: is device"),
-        ("names", [pax(&[("SCHILY.acl.access", "user::rw-,user:joe:r--,group::r--,mask::r--,other::r--")]), file("x", b"")].concat(), "names joe"),
-        ("front", [pax(&[("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.realsize", "9")]), file("x", b"999999999\n")].concat(), "no list of numbers"),
-        ("uid", [pax(&[("uid", "4294967296")]), file("x", b"")].concat(), "wrong uid"),
+        (
+            "device",
+            header("c", b'3', 0, |bytes| bytes[329..337].copy_from_slice(b"7777777\0")),
+            "c: is device",
+        ),
+        (
+            "names",
+            [
+                pax(&[(
+                    "SCHILY.acl.access",
+                    "user::rw-,user:joe:r--,group::r--,mask::r--,other::r--",
+                )]),
+                file("x", b""),
+            ]
+            .concat(),
+            "names joe",
+        ),
+        (
+            "front",
+            [
+                pax(&[
+                    ("GNU.sparse.major", "1"),
+                    ("GNU.sparse.minor", "0"),
+                    ("GNU.sparse.realsize", "9"),
+                ]),
+                file("x", b"999999999\n"),
+            ]
+            .concat(),
+            "a map of holes",
+        ),
+        (
+            "uid",
+            [pax(&[("uid", "4294967296")]), file("x", b"")].concat(),
+            "wrong uid",
+        ),
     ];
     for (name, bytes, words) in cases {
         let path = archive(folder.path(), name, &[&good, &bytes]);
-        let error = read_with(&[&path], &ReadOptions::default()).err().unwrap_or_else(|| panic!("{name} was read"));
-        assert!(error.message.contains(words) && error.message.contains(name), "{name}: {error}");
+        let error = read_with(&[&path], &ReadOptions::default())
+            .err()
+            .unwrap_or_else(|| panic!("{name} was read"));
+        assert!(
+            error.message.contains(words) && error.message.contains(name),
+            "{name}: {error}"
+        );
         assert!(!error.message.contains('\n'), "{name}: {error}");
     }
 }
@@ -275,10 +469,19 @@ fn archives_that_were_cut_off_name_the_last_whole_entry() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut.tar");
     let whole = [file("one", &[b'1'; 600]), file("two", &[b'2'; 600])].concat();
-    for (length, last) in [(100, "no entry is whole"), (1000, "no entry is whole"), (1536, "is one"), (2100, "is one"), (3072, "is two")] {
+    for (length, last) in [
+        (100, "no entry is whole"),
+        (1000, "no entry is whole"),
+        (1536, "is one"),
+        (2100, "is one"),
+        (3072, "is two"),
+    ] {
         std::fs::write(&path, &whole[..length]).unwrap();
         let error = read_with(&[&path], &ReadOptions::default()).err().expect("cut off");
-        assert!(error.message.contains("truncated") && error.message.ends_with(last), "{length}: {error}");
+        assert!(
+            error.message.contains("truncated") && error.message.ends_with(last),
+            "{length}: {error}"
+        );
     }
     std::fs::write(&path, [&whole[..], &[0; 1024], b"trailing garbage"].concat()).unwrap();
     assert_eq!(read(&path).len(), 3);
@@ -292,13 +495,26 @@ fn later_entries_replace_earlier_ones() {
     let one = archive(
         folder.path(),
         "one",
-        &[&file("./a/x", b"old"), &file("/a/y", b"y"), &link("h", b'1', "a/x"), &file("gone/x", b""), &link("lib", b'2', "a")],
+        &[
+            &file("./a/x", b"old"),
+            &file("/a/y", b"y"),
+            &link("h", b'1', "a/x"),
+            &file("gone/x", b""),
+            &link("lib", b'2', "a"),
+        ],
     );
-    let two = archive(folder.path(), "two", &[&file("a/x", b"newer"), &file("gone", b"file"), &file("lib/z", b"z")]);
+    let two = archive(
+        folder.path(),
+        "two",
+        &[&file("a/x", b"newer"), &file("gone", b"file"), &file("lib/z", b"z")],
+    );
     let lines = described(&read_with(&[&one, &two], &ReadOptions::default()).unwrap());
     let names: Vec<&str> = lines.keys().map(String::as_str).collect();
     assert_eq!(names, ["/", "/a", "/a/x", "/a/y", "/a/z", "/gone", "/h", "/lib"]);
-    assert!(lines["/a/x"].contains(" x1 0.000000000 5 ") && lines["/h"].contains(" x1 0.000000000 3 "), "{lines:?}");
+    assert!(
+        lines["/a/x"].contains(" x1 0.000000000 5 ") && lines["/h"].contains(" x1 0.000000000 3 "),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -307,7 +523,14 @@ fn whiteouts_remove_what_lies_below_only() {
     let base = archive(
         folder.path(),
         "base",
-        &[&file("a/1", b"1"), &file("a/2", b"2"), &file("o/old", b""), &file("o/sub/old", b""), &file("d/x", b""), &file("k", b"")],
+        &[
+            &file("a/1", b"1"),
+            &file("a/2", b"2"),
+            &file("o/old", b""),
+            &file("o/sub/old", b""),
+            &file("d/x", b""),
+            &file("k", b""),
+        ],
     );
     let layer = archive(
         folder.path(),
@@ -325,7 +548,10 @@ fn whiteouts_remove_what_lies_below_only() {
             &file(".wh.absent", b""),
         ],
     );
-    let options = SourceArguments { whiteouts: Some(extant_cli::source::WhiteoutForm::Oci), ..Default::default() };
+    let options = SourceArguments {
+        whiteouts: Some(extant_cli::source::WhiteoutForm::Oci),
+        ..Default::default()
+    };
     let lines = described(&read_with(&[&base, &layer], &options.options(None).unwrap()).unwrap());
     let names: Vec<&str> = lines.keys().map(String::as_str).collect();
     assert_eq!(names, ["/", "/a", "/a/2", "/d", "/d/y", "/k", "/o", "/o/new", "/o/sub"]);
@@ -340,7 +566,12 @@ fn owners_times_and_exclusions() {
     let path = archive(
         folder.path(),
         "x",
-        &[&header("keep", b'0', 0, late), &file("no/deep/file", b"body"), &link("hard", b'1', "no/deep/file"), &file("x.o", b"")],
+        &[
+            &header("keep", b'0', 0, late),
+            &file("no/deep/file", b"body"),
+            &link("hard", b'1', "no/deep/file"),
+            &file("x.o", b""),
+        ],
     );
     let arguments = SourceArguments {
         exclude: vec!["no".into(), "*.o".into()],
@@ -351,15 +582,29 @@ fn owners_times_and_exclusions() {
     let names: Vec<&str> = lines.keys().map(String::as_str).collect();
     assert_eq!(names, ["/", "/hard", "/keep"]);
     assert!(lines["/keep"].contains("100000:0 x1 500.000000000"), "{lines:?}");
-    assert!(lines["/hard"].contains(" 4 "), "the body of an excluded name: {lines:?}");
+    assert!(
+        lines["/hard"].contains(" 4 "),
+        "the body of an excluded name: {lines:?}"
+    );
     assert!(arguments.options(Some("soon")).is_err());
 }
 
 #[test]
 fn broken_entries_can_be_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    let path = archive(folder.path(), "x", &[&file("../out", b"body"), &link("a", b'1', "nowhere"), &file("good", b"1")]);
-    let options = ReadOptions { trouble: Trouble::Skip, ..Default::default() };
+    let path = archive(
+        folder.path(),
+        "x",
+        &[
+            &file("../out", b"body"),
+            &link("a", b'1', "nowhere"),
+            &file("good", b"1"),
+        ],
+    );
+    let options = ReadOptions {
+        trouble: Trouble::Skip,
+        ..Default::default()
+    };
     let collected = read_with(&[&path], &options).unwrap();
     assert_eq!(collected.skipped.len(), 2, "{:?}", collected.skipped);
     assert_eq!(described(&collected).len(), 2);

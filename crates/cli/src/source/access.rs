@@ -17,7 +17,14 @@ pub(super) enum Tag {
     Other = 32,
 }
 
-const TAGS: [Tag; 6] = [Tag::Owner, Tag::User, Tag::OwningGroup, Tag::Group, Tag::Mask, Tag::Other];
+const TAGS: [Tag; 6] = [
+    Tag::Owner,
+    Tag::User,
+    Tag::OwningGroup,
+    Tag::Group,
+    Tag::Mask,
+    Tag::Other,
+];
 const VERSION: u32 = 2;
 const NOBODY: u32 = u32::MAX;
 const HEADER_BYTES: usize = 4;
@@ -43,13 +50,22 @@ pub(super) enum TextError {
 /// The bytes of a list; `None` for one that says no more than a mode does.
 pub(super) fn from_text(text: &[u8]) -> Result<Option<Vec<u8>>, TextError> {
     let text = std::str::from_utf8(text).map_err(|_| TextError::Malformed)?;
-    let words = text.split([',', '\n']).map(|word| word.split('#').next().unwrap_or_default().trim());
-    let mut entries = words.filter(|word| !word.is_empty()).map(entry).collect::<Result<Vec<_>, _>>()?;
+    let words = text
+        .split([',', '\n'])
+        .map(|word| word.split('#').next().unwrap_or_default().trim());
+    let mut entries = words
+        .filter(|word| !word.is_empty())
+        .map(entry)
+        .collect::<Result<Vec<_>, _>>()?;
     entries.sort();
     let count = |tag| entries.iter().filter(|entry| entry.tag == tag).count();
-    let single = [Tag::Owner, Tag::OwningGroup, Tag::Other].into_iter().all(|tag| count(tag) == 1);
+    let single = [Tag::Owner, Tag::OwningGroup, Tag::Other]
+        .into_iter()
+        .all(|tag| count(tag) == 1);
     let named = count(Tag::User) + count(Tag::Group) > 0;
-    let twice = entries.windows(2).any(|pair| (pair[0].tag, pair[0].id) == (pair[1].tag, pair[1].id));
+    let twice = entries
+        .windows(2)
+        .any(|pair| (pair[0].tag, pair[0].id) == (pair[1].tag, pair[1].id));
     if !single || twice || count(Tag::Mask) > 1 || (named && count(Tag::Mask) == 0) {
         return Err(TextError::Malformed);
     }
@@ -66,7 +82,10 @@ pub(super) fn from_text(text: &[u8]) -> Result<Option<Vec<u8>>, TextError> {
 }
 
 fn entry(word: &str) -> Result<AccessEntry, TextError> {
-    let word = word.strip_prefix("default:").or_else(|| word.strip_prefix("d:")).unwrap_or(word);
+    let word = word
+        .strip_prefix("default:")
+        .or_else(|| word.strip_prefix("d:"))
+        .unwrap_or(word);
     let mut fields = word.split(':').map(str::trim);
     let (kind, whom) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
     // "other:r--" and "mask:r--" without the empty field are written by some.
@@ -75,7 +94,10 @@ fn entry(word: &str) -> Result<AccessEntry, TextError> {
         (None, "other" | "o" | "mask" | "m") => ("", whom),
         (None, _) => return Err(TextError::Malformed),
     };
-    let number = whom.parse().ok().or_else(|| fields.next().and_then(|id| id.parse().ok()));
+    let number = whom
+        .parse()
+        .ok()
+        .or_else(|| fields.next().and_then(|id| id.parse().ok()));
     let named = |tag| match number {
         Some(id) => Ok((tag, id)),
         None => Err(TextError::NameOnly(whom.to_owned())),
@@ -106,13 +128,26 @@ fn permissions_of(text: &str) -> Option<u16> {
 
 /// Changes the ids in the bytes of a list, and puts it in order again. What is no list is left as it is.
 pub(super) fn map_ids(value: &mut [u8], map: impl Fn(Tag, u32) -> u32) {
-    let Some(list) = value.get_mut(HEADER_BYTES..).filter(|list| list.len() % ENTRY_BYTES == 0) else { return };
+    let Some(list) = value
+        .get_mut(HEADER_BYTES..)
+        .filter(|list| list.len() % ENTRY_BYTES == 0)
+    else {
+        return;
+    };
     let read = |bytes: &[u8]| {
         let number = u16::from_le_bytes([bytes[0], bytes[1]]);
         let tag = TAGS.into_iter().find(|tag| *tag as u16 == number)?;
         let id = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
-        let id = if matches!(tag, Tag::User | Tag::Group) { map(tag, id) } else { id };
-        Some(AccessEntry { tag, id, permissions: u16::from_le_bytes([bytes[2], bytes[3]]) })
+        let id = if matches!(tag, Tag::User | Tag::Group) {
+            map(tag, id)
+        } else {
+            id
+        };
+        Some(AccessEntry {
+            tag,
+            id,
+            permissions: u16::from_le_bytes([bytes[2], bytes[3]]),
+        })
     };
     let entries: Option<Vec<AccessEntry>> = list.chunks_exact(ENTRY_BYTES).map(read).collect();
     let Some(mut entries) = entries else { return };
@@ -148,7 +183,13 @@ mod tests {
             from_text(b"user::rw-,user:joe:r--,group::r--,mask::r--,other::r--"),
             Err(TextError::NameOnly("joe".into()))
         );
-        for wrong in ["", "x", "user::rw-", "user::rwz,group::r--,other::r--", "user::r,group::r,other::r,user:1:r"] {
+        for wrong in [
+            "",
+            "x",
+            "user::rw-",
+            "user::rwz,group::r--,other::r--",
+            "user::r,group::r,other::r,user:1:r",
+        ] {
             assert_eq!(from_text(wrong.as_bytes()), Err(TextError::Malformed), "{wrong}");
         }
     }
@@ -158,6 +199,9 @@ mod tests {
         let list = "user::rw-,user:1:r--,user:2:-w-,group::r--,mask::rw-,other::---";
         let mut bytes = from_text(list.as_bytes()).unwrap().unwrap();
         map_ids(&mut bytes, |_, id| if id == 1 { 9 } else { id });
-        assert_eq!(bytes, from_text(list.replace(":1:", ":9:").as_bytes()).unwrap().unwrap());
+        assert_eq!(
+            bytes,
+            from_text(list.replace(":1:", ":9:").as_bytes()).unwrap().unwrap()
+        );
     }
 }

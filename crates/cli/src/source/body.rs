@@ -24,7 +24,13 @@ impl<'a> BodyReader<'a> {
     /// A reader of the bodies of `tree`.
     pub fn new(tree: &'a Tree, sources: &'a Sources) -> BodyReader<'a> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOATIME;
-        BodyReader { tree, sources, file: None, folder: None, flags }
+        BodyReader {
+            tree,
+            sources,
+            file: None,
+            folder: None,
+            flags,
+        }
     }
 
     /// Fills `buffer` from byte `offset` of a regular file. Holes, and what lies beyond the end, are zeros.
@@ -39,10 +45,14 @@ impl<'a> BodyReader<'a> {
             Body::Sparse { length, map, .. } => (length, Some(map)),
             Body::File { length, map, .. } => (length, map),
         };
-        let inside = usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
+        let inside = usize::try_from(length.saturating_sub(offset))
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
         let (buffer, beyond) = buffer.split_at_mut(inside);
         beyond.fill(0);
-        let Some(map) = map else { return self.read_stored(node, body, offset, buffer) };
+        let Some(map) = map else {
+            return self.read_stored(node, body, offset, buffer);
+        };
         let segments = self.tree.segments(map);
         let first = segments.partition_point(|segment| segment.offset + segment.length <= offset);
         self.read_segments(node, body, &segments[first..], offset, buffer)
@@ -68,7 +78,11 @@ impl<'a> BodyReader<'a> {
             at += hole as u64;
             let inside = at.saturating_sub(segment.offset);
             let (data, behind) = behind.split_at_mut(clamped(segment.length - inside, behind.len()));
-            let stored = if matches!(body, Body::Sparse { .. }) { segment.packed } else { segment.offset };
+            let stored = if matches!(body, Body::Sparse { .. }) {
+                segment.packed
+            } else {
+                segment.offset
+            };
             self.read_stored(node, body, stored + inside, data)?;
             at += data.len() as u64;
             rest = behind;
@@ -84,10 +98,12 @@ impl<'a> BodyReader<'a> {
         }
         let (source, filled) = match body {
             Body::Empty => return Ok(()),
-            Body::Range { source, offset, .. } | Body::Sparse { source, offset, .. } => match self.sources.place(source) {
-                Place::Bytes { file, .. } => (source, fill(file.as_fd(), offset + at, buffer)),
-                Place::Folder { .. } => (source, Err(Errno::BADF)),
-            },
+            Body::Range { source, offset, .. } | Body::Sparse { source, offset, .. } => {
+                match self.sources.place(source) {
+                    Place::Bytes { file, .. } => (source, fill(file.as_fd(), offset + at, buffer)),
+                    Place::Folder { .. } => (source, Err(Errno::BADF)),
+                }
+            }
             Body::File { source, .. } => {
                 let opened = self.open(node, source).and_then(|()| match &self.file {
                     Some((_, file)) => fill(file.as_fd(), at, buffer),
@@ -98,7 +114,10 @@ impl<'a> BodyReader<'a> {
         };
         match filled {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::new(format!("{}: became shorter while it was read", self.shown(node, source)))),
+            Ok(false) => Err(Error::new(format!(
+                "{}: became shorter while it was read",
+                self.shown(node, source)
+            ))),
             Err(error) => Err(Error::io(self.shown(node, source), &error.into())),
         }
     }
@@ -112,11 +131,19 @@ impl<'a> BodyReader<'a> {
             return Ok(());
         }
         let parent = self.tree.parent(node);
-        if !self.folder.as_ref().is_some_and(|(from, open, _)| (*from, *open) == (source, parent)) {
-            let Place::Folder { folder, .. } = self.sources.place(source) else { return Err(Errno::BADF) };
+        if !self
+            .folder
+            .as_ref()
+            .is_some_and(|(from, open, _)| (*from, *open) == (source, parent))
+        {
+            let Place::Folder { folder, .. } = self.sources.place(source) else {
+                return Err(Errno::BADF);
+            };
             self.folder = Some((source, parent, open_folder(folder.as_fd(), &self.tree.steps(parent))?));
         }
-        let Some((_, _, folder)) = &self.folder else { return Err(Errno::BADF) };
+        let Some((_, _, folder)) = &self.folder else {
+            return Err(Errno::BADF);
+        };
         let name = self.tree.first_name(node);
         let mut opened = openat(folder, name, self.flags, Mode::empty());
         if matches!(opened, Err(Errno::PERM)) && self.flags.contains(OFlags::NOATIME) {

@@ -68,7 +68,10 @@ pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) 
     intake.adjust(&mut facts, b"");
     intake.tree.describe_root(&facts)?;
     let copy = root.try_clone().map_err(|error| Error::io(path.display(), &error))?;
-    let source = sources.add(Place::Folder { folder: copy, name: path.to_owned() })?;
+    let source = sources.add(Place::Folder {
+        folder: copy,
+        name: path.to_owned(),
+    })?;
     let mut walk = Walk {
         intake,
         source,
@@ -78,8 +81,17 @@ pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) 
         open: Rc::new(Cell::new(0)),
         checks_access: !rustix::process::geteuid().is_root(),
     };
-    walk.folder(NodeId::ROOT, Rc::new(Held { folder: root, open: walk.open.clone() }), Vec::new())?;
-    let Some(Place::Folder { folder: root, .. }) = sources.list.last() else { return Ok(()) };
+    walk.folder(
+        NodeId::ROOT,
+        Rc::new(Held {
+            folder: root,
+            open: walk.open.clone(),
+        }),
+        Vec::new(),
+    )?;
+    let Some(Place::Folder { folder: root, .. }) = sources.list.last() else {
+        return Ok(());
+    };
     while let Some(next) = walk.pending.pop() {
         walk.descend(root.as_fd(), next)?;
     }
@@ -88,8 +100,13 @@ pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) 
 
 impl Walk<'_, '_> {
     fn trouble(&mut self, path: &[u8], error: Errno) -> Result<(), Error> {
-        let shown = if path.is_empty() { String::new() } else { format!("/{}", printable(path)) };
-        self.intake.trouble(Error::io(format!("{}{shown}", self.root_name), &error.into()))
+        let shown = if path.is_empty() {
+            String::new()
+        } else {
+            format!("/{}", printable(path))
+        };
+        self.intake
+            .trouble(Error::io(format!("{}{shown}", self.root_name), &error.into()))
     }
 
     fn descend(&mut self, root: BorrowedFd<'_>, next: Pending) -> Result<(), Error> {
@@ -102,7 +119,14 @@ impl Walk<'_, '_> {
         match opened {
             Ok(folder) => {
                 self.open.set(self.open.get() + 1);
-                self.folder(next.node, Rc::new(Held { folder, open: self.open.clone() }), next.path)
+                self.folder(
+                    next.node,
+                    Rc::new(Held {
+                        folder,
+                        open: self.open.clone(),
+                    }),
+                    next.path,
+                )
             }
             Err(error) => self.trouble(&next.path, error),
         }
@@ -144,7 +168,9 @@ impl Walk<'_, '_> {
         if self.intake.options.never.contains(&identity) {
             return Ok(Ok(()));
         }
-        if stat.st_nlink > 1 && let Some(first) = self.links.get(&identity) {
+        if stat.st_nlink > 1
+            && let Some(first) = self.links.get(&identity)
+        {
             return self.intake.tree.link(node, name, *first).map(Ok);
         }
         let file_type = file_type(&stat);
@@ -166,7 +192,12 @@ impl Walk<'_, '_> {
         };
         if file_type == FileType::Directory {
             let parent = (self.open.get() < OPEN_MAX).then(|| held.clone());
-            self.pending.push(Pending { node: made, parent, name: name.to_vec(), path: path.to_vec() });
+            self.pending.push(Pending {
+                node: made,
+                parent,
+                name: name.to_vec(),
+                path: path.to_vec(),
+            });
         } else if stat.st_nlink > 1 {
             self.links.insert(identity, made);
         }
@@ -210,14 +241,22 @@ impl Walk<'_, '_> {
         }
         let source = self.source;
         if stat.st_blocks.cast_unsigned().saturating_mul(512) >= length {
-            return Ok(Ok(Body::File { source, map: None, length }));
+            return Ok(Ok(Body::File {
+                source,
+                map: None,
+                length,
+            }));
         }
         let pieces = match pieces(folder, name, length) {
             Ok(pieces) => pieces,
             Err(error) => return Ok(Err(error)),
         };
         let whole = pieces == [(0, length)];
-        let map: Option<MapId> = if whole { None } else { Some(self.intake.tree.keep_map(&pieces)?) };
+        let map: Option<MapId> = if whole {
+            None
+        } else {
+            Some(self.intake.tree.keep_map(&pieces)?)
+        };
         Ok(Ok(Body::File { source, map, length }))
     }
 }
@@ -246,7 +285,10 @@ fn facts(stat: &Stat, file_type: FileType, attributes: Vec<Attribute>) -> Facts 
         permissions: (stat.st_mode & 0o7777) as u16,
         uid: stat.st_uid,
         gid: stat.st_gid,
-        modify_time: Time { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+        modify_time: Time {
+            seconds: stat.st_mtime,
+            nanoseconds: stat.st_mtime_nsec as u32,
+        },
         access_time: None,
         change_time: None,
         attributes,
@@ -288,22 +330,35 @@ fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Vec<Attri
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
-    let mut nothing: [u8; 0] = [];
-    let length = match rustix::fs::llistxattr(path, &mut nothing) {
-        Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
-        Ok(length) => length,
-        Err(error) => return Err(error),
+    let list = match grown(|buffer| rustix::fs::llistxattr(path, buffer)) {
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+        list => list?,
     };
-    let mut list = vec![0; (length + 1024).min(ATTRIBUTE_BYTES_MAX)];
-    let length = rustix::fs::llistxattr(path, list.as_mut_slice())?;
     let mut attributes = Vec::new();
-    let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
-    for name in list[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        match rustix::fs::lgetxattr(path, name, value.as_mut_slice()) {
-            Ok(length) => attributes.push(Attribute { name: name.to_vec(), value: value[..length].to_vec() }),
+    for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        match grown(|buffer| rustix::fs::lgetxattr(path, name, buffer)) {
+            Ok(value) => attributes.push(Attribute {
+                name: name.to_vec(),
+                value,
+            }),
             Err(Errno::NODATA | Errno::NOTSUP) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(attributes)
+}
+
+/// What a call puts into a buffer: a small one first, since most lists are empty and most values short.
+fn grown(call: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut small = [0; 256];
+    match call(&mut small) {
+        Ok(length) => Ok(small[..length].to_vec()),
+        Err(Errno::RANGE) => {
+            let mut large = vec![0; ATTRIBUTE_BYTES_MAX];
+            let length = call(&mut large)?;
+            large.truncate(length);
+            Ok(large)
+        }
+        Err(error) => Err(error),
+    }
 }

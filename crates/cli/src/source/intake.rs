@@ -44,7 +44,14 @@ pub(super) enum Role<'a> {
 impl<'a> Intake<'a> {
     pub(super) fn new(tree: Growing, options: &'a ReadOptions, progress: &'a Progress) -> Intake<'a> {
         let (skipped, unkept) = (Vec::new(), Unkept::default());
-        Intake { tree, options, progress, skipped, unkept, included: Vec::new() }
+        Intake {
+            tree,
+            options,
+            progress,
+            skipped,
+            unkept,
+            included: Vec::new(),
+        }
     }
 
     /// A file that cannot be had: the end, or one more left out.
@@ -117,7 +124,10 @@ impl<'a> Intake<'a> {
         facts.uid = IdMap::apply(&options.map_users, facts.uid);
         facts.gid = IdMap::apply(&options.map_groups, facts.gid);
         if let Some(newest) = options.newest {
-            let newest = Time { seconds: newest, nanoseconds: 0 };
+            let newest = Time {
+                seconds: newest,
+                nanoseconds: 0,
+            };
             facts.modify_time = facts.modify_time.min(newest);
             facts.access_time = facts.access_time.map(|time| time.min(newest));
             facts.change_time = facts.change_time.map(|time| time.min(newest));
@@ -143,7 +153,10 @@ impl<'a> Intake<'a> {
         if users.is_empty() && groups.is_empty() {
             return;
         }
-        for attribute in attributes.iter_mut().filter(|attribute| attribute.name.starts_with(b"system.posix_acl_")) {
+        for attribute in attributes
+            .iter_mut()
+            .filter(|attribute| attribute.name.starts_with(b"system.posix_acl_"))
+        {
             access::map_ids(&mut attribute.value, |tag, id| match tag {
                 access::Tag::User => IdMap::apply(users, id),
                 access::Tag::Group => IdMap::apply(groups, id),

@@ -93,8 +93,15 @@ pub fn collect(words: &[OsString], options: &ReadOptions, progress: &Progress) -
         read(word, &mut intake, &mut sources)?;
         intake.tree.end_layer()?;
     }
-    let Intake { tree, skipped, unkept, .. } = intake;
-    Ok(Collected { tree: tree.finish(), sources, skipped, unkept })
+    let Intake {
+        tree, skipped, unkept, ..
+    } = intake;
+    Ok(Collected {
+        tree: tree.finish(),
+        sources,
+        skipped,
+        unkept,
+    })
 }
 
 fn read(word: &OsString, intake: &mut Intake<'_>, sources: &mut Sources) -> Result<(), Error> {

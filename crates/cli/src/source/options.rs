@@ -99,7 +99,11 @@ impl SourceArguments {
             owner: self.owner,
             map_users: self.map_users.clone(),
             map_groups: self.map_groups.clone(),
-            layers: if self.whiteouts.is_some() { Layers::Oci } else { Layers::Plain },
+            layers: if self.whiteouts.is_some() {
+                Layers::Oci
+            } else {
+                Layers::Plain
+            },
             newest: source_date_epoch.map(epoch).transpose()?,
             trouble: if self.keep_going { Trouble::Skip } else { Trouble::Stop },
             ..ReadOptions::default()
@@ -117,12 +121,21 @@ fn patterns(words: &[String]) -> Result<GlobSet, Error> {
     let wrong = |error: globset::Error| Error::usage(format!("--exclude: {error}"));
     let mut set = GlobSetBuilder::new();
     for word in words {
-        let anchored = word.trim_end_matches('/').trim_start_matches("./").trim_start_matches('/');
+        let anchored = word
+            .trim_end_matches('/')
+            .trim_start_matches("./")
+            .trim_start_matches('/');
         let pattern = match word.trim_end_matches('/').contains('/') {
             true => anchored.to_owned(),
             false => format!("**/{anchored}"),
         };
-        set.add(GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(true).build().map_err(wrong)?);
+        set.add(
+            GlobBuilder::new(&pattern)
+                .literal_separator(true)
+                .backslash_escape(true)
+                .build()
+                .map_err(wrong)?,
+        );
     }
     set.build().map_err(wrong)
 }
@@ -130,7 +143,12 @@ fn patterns(words: &[String]) -> Result<GlobSet, Error> {
 impl FromStr for Owner {
     type Err = Error;
     fn from_str(text: &str) -> Result<Owner, Error> {
-        let parsed = text.split_once(':').and_then(|(uid, gid)| Some(Owner { uid: uid.parse().ok()?, gid: gid.parse().ok()? }));
+        let parsed = text.split_once(':').and_then(|(uid, gid)| {
+            Some(Owner {
+                uid: uid.parse().ok()?,
+                gid: gid.parse().ok()?,
+            })
+        });
         parsed.ok_or_else(|| Error::usage(format!("{text:?} is not UID:GID")))
     }
 }
@@ -140,18 +158,30 @@ impl FromStr for IdMap {
     fn from_str(text: &str) -> Result<IdMap, Error> {
         let numbers: Option<Vec<u32>> = text.split(':').map(|word| word.parse().ok()).collect();
         let map = match numbers.as_deref() {
-            Some([from, to, count]) if *count > 0 => Some(IdMap { from: *from, to: *to, count: *count }),
+            Some([from, to, count]) if *count > 0 => Some(IdMap {
+                from: *from,
+                to: *to,
+                count: *count,
+            }),
             _ => None,
         };
-        let fits = |map: &IdMap| map.from.checked_add(map.count - 1).and(map.to.checked_add(map.count - 1)).is_some();
-        map.filter(fits).ok_or_else(|| Error::usage(format!("{text:?} is not FROM:TO:COUNT in 32-bit ids")))
+        let fits = |map: &IdMap| {
+            map.from
+                .checked_add(map.count - 1)
+                .and(map.to.checked_add(map.count - 1))
+                .is_some()
+        };
+        map.filter(fits)
+            .ok_or_else(|| Error::usage(format!("{text:?} is not FROM:TO:COUNT in 32-bit ids")))
     }
 }
 
 impl IdMap {
     /// The id after the first map that holds it.
     pub fn apply(maps: &[IdMap], id: u32) -> u32 {
-        let hit = maps.iter().find(|map| id.checked_sub(map.from).is_some_and(|distance| distance < map.count));
+        let hit = maps
+            .iter()
+            .find(|map| id.checked_sub(map.from).is_some_and(|distance| distance < map.count));
         hit.map_or(id, |map| id - map.from + map.to)
     }
 }
@@ -163,7 +193,10 @@ mod tests {
     #[test]
     fn ids_are_shifted_in_their_range_only() {
         let maps = ["0:100000:65536", "70000:5:1"].map(|text| text.parse().unwrap());
-        assert_eq!([0, 65535, 65536, 70000].map(|id| IdMap::apply(&maps, id)), [100000, 165535, 65536, 5]);
+        assert_eq!(
+            [0, 65535, 65536, 70000].map(|id| IdMap::apply(&maps, id)),
+            [100000, 165535, 65536, 5]
+        );
         for wrong in ["0:0", "0:0:0", "a:b:c", "4294967295:0:2", "0:4294967295:2", "1:2:3:4"] {
             assert!(wrong.parse::<IdMap>().is_err(), "{wrong}");
         }

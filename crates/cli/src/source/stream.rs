@@ -75,7 +75,15 @@ impl Stream {
         };
         let (spool, copy) = spool(folder)?;
         let spool = BufWriter::with_capacity(BUFFER_BYTES, spool);
-        Ok((Stream { reader, spool, spooled: 0, compressed: compression != Compression::None }, copy))
+        Ok((
+            Stream {
+                reader,
+                spool,
+                spooled: 0,
+                compressed: compression != Compression::None,
+            },
+            copy,
+        ))
     }
 
     /// Fills the buffer as far as the stream goes; how far.
@@ -166,6 +174,10 @@ fn spool(folder: Option<&Path>) -> Result<(File, File), Error> {
 /// A spool that cannot be made or written.
 pub(super) fn spool_error(folder: Option<&Path>, error: &io::Error) -> Error {
     let folder = folder.map_or_else(std::env::temp_dir, Path::to_owned);
-    Error::new(format!("{}: the archive's files cannot be kept here: {}", folder.display(), crate::error::reason(error)))
-        .hint("an archive that comes only once needs room for its files twice: set TMPDIR, or unpack it to a plain .tar")
+    Error::new(format!(
+        "{}: the archive's files cannot be kept here: {}",
+        folder.display(),
+        crate::error::reason(error)
+    ))
+    .hint("an archive that comes only once needs room for its files twice: set TMPDIR, or unpack it to a plain .tar")
 }

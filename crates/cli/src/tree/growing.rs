@@ -90,7 +90,8 @@ impl Growing {
 
     /// The node of a name in a directory.
     pub fn find(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
-        self.find_entry(directory, name).map(|entry| NodeId(self.tree.entries[entry as usize].node))
+        self.find_entry(directory, name)
+            .map(|entry| NodeId(self.tree.entries[entry as usize].node))
     }
     /// What a node is.
     pub fn file_type(&self, node: NodeId) -> FileType {
@@ -115,17 +116,17 @@ impl Growing {
         facts: &Facts,
         content: Content<'_>,
     ) -> Result<NodeId, Error> {
-        let both_directories = |node: &NodeId| {
-            facts.file_type == FileType::Directory && self.file_type(*node) == FileType::Directory
-        };
+        let both_directories =
+            |node: &NodeId| facts.file_type == FileType::Directory && self.file_type(*node) == FileType::Directory;
         if let Some(node) = self.find(directory, name).filter(both_directories) {
             self.describe(node, facts)?;
             let entry = self.tree.nodes[node.index()].entry;
             self.tree.entries[entry as usize].layer = self.layer;
             return Ok(node);
         }
-        let node = self.new_node(facts, content).map_err(|error| {
-            Error { message: format!("{}: {}", self.shown(directory, name), error.message), ..error }
+        let node = self.new_node(facts, content).map_err(|error| Error {
+            message: format!("{}: {}", self.shown(directory, name), error.message),
+            ..error
         })?;
         self.name(directory, name, node)?;
         Ok(node)
@@ -139,7 +140,10 @@ impl Growing {
     /// One more name for a file that is not a directory.
     pub fn link(&mut self, directory: NodeId, name: &[u8], node: NodeId) -> Result<(), Error> {
         if self.file_type(node) == FileType::Directory {
-            return Err(Error::new(format!("{}: is a hard link to a directory", self.shown(directory, name))));
+            return Err(Error::new(format!(
+                "{}: is a hard link to a directory",
+                self.shown(directory, name)
+            )));
         }
         if self.find(directory, name) == Some(node) {
             return Ok(());
@@ -154,7 +158,11 @@ impl Growing {
         u32::try_from(self.tree.segments.len() + pieces.len()).map_err(full)?;
         let mut packed = 0_u64;
         for (offset, length) in pieces {
-            self.tree.segments.push(Segment { offset: *offset, length: *length, packed });
+            self.tree.segments.push(Segment {
+                offset: *offset,
+                length: *length,
+                packed,
+            });
             packed = packed.saturating_add(*length);
         }
         let map = u32::try_from(self.tree.maps.len()).map_err(full)?;
@@ -167,7 +175,11 @@ impl Growing {
     pub fn walk<'a>(&mut self, path: &'a [u8]) -> Result<(NodeId, &'a [u8]), Error> {
         let split = path.iter().rposition(|byte| *byte == b'/');
         let (folder, name) = split.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
-        let common = folder.iter().zip(&self.trail_path).take_while(|(new, old)| new == old).count();
+        let common = folder
+            .iter()
+            .zip(&self.trail_path)
+            .take_while(|(new, old)| new == old)
+            .count();
         let on_the_way = |end: usize| end <= common && (end == folder.len() || folder[end] == b'/');
         while self.trail.last().is_some_and(|(end, _)| !on_the_way(*end)) {
             self.trail.pop();
@@ -177,11 +189,17 @@ impl Growing {
         self.trail_path.extend_from_slice(&folder[common..]);
         while end < folder.len() {
             let start = if end == 0 { 0 } else { end + 1 };
-            end = folder[start..].iter().position(|byte| *byte == b'/').map_or(folder.len(), |length| start + length);
+            end = folder[start..]
+                .iter()
+                .position(|byte| *byte == b'/')
+                .map_or(folder.len(), |length| start + length);
             directory = self.step(directory, &folder[start..end], FOLLOW_MAX)?;
             if self.trail.len() >= DEPTH_MAX {
                 self.trail.clear();
-                return Err(Error::new(format!("{}: is deeper than {DEPTH_MAX} directories", printable(path))));
+                return Err(Error::new(format!(
+                    "{}: is deeper than {DEPTH_MAX} directories",
+                    printable(path)
+                )));
             }
             self.trail.push((end, directory));
         }
@@ -210,15 +228,27 @@ impl Growing {
             FileType::Symlink => self.resolve(directory, name, &mut follow, LastLink::Follow),
             _ => None,
         };
-        reached.filter(|node| self.file_type(*node) == FileType::Directory).ok_or_else(|| {
-            Error::new(format!("{}: is not a directory, but has files below it", self.shown(directory, name)))
-        })
+        reached
+            .filter(|node| self.file_type(*node) == FileType::Directory)
+            .ok_or_else(|| {
+                Error::new(format!(
+                    "{}: is not a directory, but has files below it",
+                    self.shown(directory, name)
+                ))
+            })
     }
 
     /// Follows a path as it stands in a symlink: `..` and absolute ones are allowed, missing ones are not.
     fn resolve(&self, from: NodeId, path: &[u8], follow: &mut u32, last: LastLink) -> Option<NodeId> {
-        let mut at = if path.first() == Some(&b'/') { NodeId::ROOT } else { from };
-        let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").peekable();
+        let mut at = if path.first() == Some(&b'/') {
+            NodeId::ROOT
+        } else {
+            from
+        };
+        let mut names = path
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty() && *name != b".")
+            .peekable();
         while let Some(name) = names.next() {
             if self.file_type(at) != FileType::Directory {
                 return None;
@@ -256,7 +286,10 @@ impl Growing {
         if !self.whited.is_empty() || !self.opaque.is_empty() {
             self.apply_whiteouts();
         }
-        self.layer = self.layer.checked_add(1).ok_or_else(|| Error::new("more than 65,535 sources"))?;
+        self.layer = self
+            .layer
+            .checked_add(1)
+            .ok_or_else(|| Error::new("more than 65,535 sources"))?;
         self.trail.clear();
         Ok(())
     }
@@ -317,7 +350,11 @@ impl Growing {
     fn describe(&mut self, node: NodeId, facts: &Facts) -> Result<(), Error> {
         let described = self.bare_node(facts)?;
         let node = &mut self.tree.nodes[node.index()];
-        *node = Node { entry: node.entry, links: node.links, ..described };
+        *node = Node {
+            entry: node.entry,
+            links: node.links,
+            ..described
+        };
         Ok(())
     }
 
@@ -392,7 +429,9 @@ impl Growing {
         if times == [facts.modify_time; 2] {
             return Ok(NONE);
         }
-        let number = u32::try_from(self.tree.times.len()).ok().filter(|number| *number != IMPLICIT);
+        let number = u32::try_from(self.tree.times.len())
+            .ok()
+            .filter(|number| *number != IMPLICIT);
         let number = number.ok_or_else(|| Error::new("more than 4,294,967,294 times"))?;
         self.tree.times.push(times);
         Ok(number)
@@ -402,7 +441,10 @@ impl Growing {
     fn name(&mut self, directory: NodeId, name: &[u8], node: NodeId) -> Result<(), Error> {
         let Ok(length @ 1..) = u8::try_from(name.len()) else {
             let shown = self.shown(directory, name);
-            return Err(Error::new(format!("{shown}: a name has {} bytes, 1 to 255 are possible", name.len())));
+            return Err(Error::new(format!(
+                "{shown}: a name has {} bytes, 1 to 255 are possible",
+                name.len()
+            )));
         };
         let entry = match self.find_entry(directory, name) {
             Some(entry) => {
@@ -429,7 +471,14 @@ impl Growing {
         let at = u32::try_from(self.tree.entries.len()).map_err(|_| Error::new("more than 4,294,967,295 names"))?;
         let start = self.keep_name(name)?;
         let (state, layer) = (State::Alive, self.layer);
-        self.tree.entries.push(Entry { directory: directory.0, node: node.0, name: start, length, state, layer });
+        self.tree.entries.push(Entry {
+            directory: directory.0,
+            node: node.0,
+            name: start,
+            length,
+            state,
+            layer,
+        });
         let tree = &self.tree;
         let rehash = |at: &u32| {
             let entry = &tree.entries[*at as usize];
@@ -483,7 +532,13 @@ impl Tree {
             }
             let time = self.modify_time(NodeId(entry.node));
             let directory = &mut self.nodes[entry.directory as usize];
-            if directory.times == IMPLICIT && time > (Time { seconds: directory.seconds, nanoseconds: directory.nanoseconds }) {
+            if directory.times == IMPLICIT
+                && time
+                    > (Time {
+                        seconds: directory.seconds,
+                        nanoseconds: directory.nanoseconds,
+                    })
+            {
                 (directory.seconds, directory.nanoseconds) = (time.seconds, time.nanoseconds);
             }
         }
@@ -492,9 +547,8 @@ impl Tree {
     /// Counts the names of each directory, deals entries out to them, and sorts each hand.
     fn sort(&mut self) {
         let (mut nodes, entries) = (std::mem::take(&mut self.nodes), &self.entries);
-        let alive = |nodes: &[Node], entry: &Entry| {
-            entry.state == State::Alive && nodes[entry.directory as usize].links > 0
-        };
+        let alive =
+            |nodes: &[Node], entry: &Entry| entry.state == State::Alive && nodes[entry.directory as usize].links > 0;
         for entry in entries {
             if alive(&nodes, entry) {
                 nodes[entry.directory as usize].length += 1;
@@ -566,7 +620,10 @@ pub fn clean_path(raw: &[u8], clean: &mut Vec<u8>) -> Result<(), Error> {
             b"" | b"." => {}
             b".." => {
                 clean.clear();
-                return Err(Error::new(format!("{}: leads out of the archive with \"..\"", printable(raw))));
+                return Err(Error::new(format!(
+                    "{}: leads out of the archive with \"..\"",
+                    printable(raw)
+                )));
             }
             _ => {
                 if !clean.is_empty() {

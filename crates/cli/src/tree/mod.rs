@@ -150,7 +150,10 @@ impl Tree {
         };
         self.order[range].iter().map(|entry| {
             let entry = &self.entries[*entry as usize];
-            Child { name: name(&self.names, entry), node: NodeId(entry.node) }
+            Child {
+                name: name(&self.names, entry),
+                node: NodeId(entry.node),
+            }
         })
     }
     /// What a file is.
@@ -172,7 +175,10 @@ impl Tree {
     /// When the content changed.
     pub fn modify_time(&self, node: NodeId) -> Time {
         let node = &self.nodes[node.index()];
-        Time { seconds: node.seconds, nanoseconds: node.nanoseconds }
+        Time {
+            seconds: node.seconds,
+            nanoseconds: node.nanoseconds,
+        }
     }
     /// When it was read: the modify time where no source told.
     pub fn access_time(&self, node: NodeId) -> Time {
@@ -205,7 +211,9 @@ impl Tree {
     pub fn links(&self, node: NodeId) -> u32 {
         match self.file_type(node) {
             FileType::Directory => {
-                let below = self.children(node).filter(|child| self.file_type(child.node) == FileType::Directory);
+                let below = self
+                    .children(node)
+                    .filter(|child| self.file_type(child.node) == FileType::Directory);
                 2 + below.count() as u32
             }
             _ => self.nodes[node.index()].links,
@@ -236,9 +244,15 @@ impl Tree {
             Body::File { map, .. } => map,
             Body::Empty | Body::Range { .. } => None,
         };
-        let whole = Segment { offset: 0, length: self.length(node), packed: 0 };
+        let whole = Segment {
+            offset: 0,
+            length: self.length(node),
+            packed: 0,
+        };
         let whole = (map.is_none() && body != Body::Empty).then_some(whole);
-        whole.into_iter().chain(map.map(|map| self.segments(map)).unwrap_or_default().iter().copied())
+        whole
+            .into_iter()
+            .chain(map.map(|map| self.segments(map)).unwrap_or_default().iter().copied())
     }
     /// A symlink's target; empty for anything else.
     pub fn target(&self, node: NodeId) -> &[u8] {
@@ -252,9 +266,10 @@ impl Tree {
     pub fn device(&self, node: NodeId) -> Device {
         let node = &self.nodes[node.index()];
         match file_type(node) {
-            FileType::CharacterDevice | FileType::BlockDevice => {
-                Device { major: (node.offset >> 32) as u32, minor: node.offset as u32 }
-            }
+            FileType::CharacterDevice | FileType::BlockDevice => Device {
+                major: (node.offset >> 32) as u32,
+                minor: node.offset as u32,
+            },
             _ => Device::default(),
         }
     }

@@ -85,7 +85,10 @@ impl<'a> Header<'a> {
     pub(super) fn device(&self) -> Result<(u32, u32), Wrong> {
         match self.dialect {
             Dialect::V7 => Ok((0, 0)),
-            _ => Ok((self.small(329..337, "major device number")?, self.small(337..345, "minor device number")?)),
+            _ => Ok((
+                self.small(329..337, "major device number")?,
+                self.small(337..345, "minor device number")?,
+            )),
         }
     }
     /// Of a file with holes in GNU's old form: the first pieces, whether more follow, and the real size.
@@ -94,7 +97,11 @@ impl<'a> Header<'a> {
         sparse_pieces(&self.bytes[386..482], &mut pieces)?;
         let size = self.field(483..495, "real size")?;
         let size = u64::try_from(size).map_err(|_| Wrong { field: "real size" })?;
-        Ok(OldSparse { pieces, continues: self.bytes[482] != 0, size })
+        Ok(OldSparse {
+            pieces,
+            continues: self.bytes[482] != 0,
+            size,
+        })
     }
 
     fn field(&self, range: std::ops::Range<usize>, field: &'static str) -> Result<i64, Wrong> {
@@ -129,7 +136,11 @@ fn sparse_pieces(bytes: &[u8], pieces: &mut Vec<(u64, u64)>) -> Result<(), Wrong
         if pair[0] == 0 {
             break;
         }
-        let value = |bytes| number(bytes).and_then(|value| u64::try_from(value).map_err(|_| ())).map_err(wrong);
+        let value = |bytes| {
+            number(bytes)
+                .and_then(|value| u64::try_from(value).map_err(|_| ()))
+                .map_err(wrong)
+        };
         pieces.push((value(&pair[..12])?, value(&pair[12..])?));
     }
     Ok(())
@@ -148,18 +159,30 @@ fn number(field: &[u8]) -> Result<i64, ()> {
     }
     let start = field.iter().position(|byte| *byte != b' ').unwrap_or(field.len());
     let digits = &field[start..];
-    let end = digits.iter().position(|byte| matches!(byte, b' ' | 0)).unwrap_or(digits.len());
+    let end = digits
+        .iter()
+        .position(|byte| matches!(byte, b' ' | 0))
+        .unwrap_or(digits.len());
     digits[..end].iter().try_fold(0_i64, |value, digit| match digit {
-        b'0'..=b'7' => value.checked_mul(8).map(|value| value + i64::from(digit - b'0')).ok_or(()),
+        b'0'..=b'7' => value
+            .checked_mul(8)
+            .map(|value| value + i64::from(digit - b'0'))
+            .ok_or(()),
         _ => Err(()),
     })
 }
 
 fn base256(field: &[u8]) -> Result<i64, ()> {
     let negative = field[0] & 0x40 != 0;
-    let first = if negative { i128::from(field[0]) - 256 } else { i128::from(field[0] & 0x7f) };
+    let first = if negative {
+        i128::from(field[0]) - 256
+    } else {
+        i128::from(field[0] & 0x7f)
+    };
     // 12 bytes at most: 96 bits.
-    let value = field[1..].iter().fold(first, |value, byte| value * 256 + i128::from(*byte));
+    let value = field[1..]
+        .iter()
+        .fold(first, |value, byte| value * 256 + i128::from(*byte));
     i64::try_from(value).map_err(|_| ())
 }
 

@@ -26,13 +26,23 @@ pub(super) struct Window {
 impl Window {
     /// Begins at byte `at` of a file of that length.
     pub(super) fn new(file: File, at: u64, length: u64) -> Window {
-        Window { file, at, length, bytes: Box::new([0; WINDOW_BYTES]), start: 0, filled: 0 }
+        Window {
+            file,
+            at,
+            length,
+            bytes: Box::new([0; WINDOW_BYTES]),
+            start: 0,
+            filled: 0,
+        }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, StreamError> {
         let mut done = 0;
         while done < buffer.len() {
-            let inside = self.at.checked_sub(self.start).filter(|inside| *inside < self.filled as u64);
+            let inside = self
+                .at
+                .checked_sub(self.start)
+                .filter(|inside| *inside < self.filled as u64);
             let count = match inside {
                 Some(inside) => {
                     let bytes = &self.bytes[inside as usize..self.filled];
@@ -105,7 +115,10 @@ impl Input {
             Input::Stream(stream) => stream.pass(length, keep),
             Input::File(window) => {
                 let start = window.at;
-                let end = start.checked_add(length).filter(|end| *end <= window.length).ok_or(StreamError::End)?;
+                let end = start
+                    .checked_add(length)
+                    .filter(|end| *end <= window.length)
+                    .ok_or(StreamError::End)?;
                 window.at = end;
                 Ok(start)
             }

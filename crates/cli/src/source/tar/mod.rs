@@ -49,8 +49,10 @@ pub(super) fn read_file(
     }
     let (input, bodies) = match compression(&first) {
         Compression::Foreign(tool) => {
-            return Err(Error::new(format!("{name}: is compressed with {tool}, which is not read here"))
-                .hint(format!("{tool} -dc FILE | extant build - IMAGE")));
+            return Err(
+                Error::new(format!("{name}: is compressed with {tool}, which is not read here"))
+                    .hint(format!("{tool} -dc FILE | extant build - IMAGE")),
+            );
         }
         Compression::None if metadata.is_file() => {
             let bodies = file.try_clone().map_err(failed)?;
@@ -61,7 +63,10 @@ pub(super) fn read_file(
             (Input::Stream(stream), spool)
         }
     };
-    let source = sources.add(Place::Bytes { file: bodies, name: name.to_owned() })?;
+    let source = sources.add(Place::Bytes {
+        file: bodies,
+        name: name.to_owned(),
+    })?;
     let mut archive = Archive {
         intake,
         input,
@@ -165,13 +170,18 @@ impl Archive<'_, '_> {
             false => format!("the last whole entry is {}", printable(&self.last_whole)),
         };
         match failure {
-            Failure::Fatal(error) | Failure::Entry(error) => Error { message: format!("{}: {}", self.name, error.message), ..error },
+            Failure::Fatal(error) | Failure::Entry(error) => Error {
+                message: format!("{}: {}", self.name, error.message),
+                ..error
+            },
             Failure::Wrong(what) => Error::new(format!("{}: corrupt archive: {what} {place}", self.name)),
             Failure::Archive(StreamError::End) => Error::new(format!("{}: truncated archive: {whole}", self.name))
                 .hint("the file was not copied whole, or is still being written"),
-            Failure::Archive(StreamError::Read(error)) => {
-                Error::new(format!("{}: cannot be read {place}: {}; {whole}", self.name, reason(&error)))
-            }
+            Failure::Archive(StreamError::Read(error)) => Error::new(format!(
+                "{}: cannot be read {place}: {}; {whole}",
+                self.name,
+                reason(&error)
+            )),
             Failure::Archive(StreamError::Spool(error)) => {
                 spool_error(self.intake.options.spool_folder.as_deref(), &error)
             }
@@ -222,7 +232,10 @@ impl Archive<'_, '_> {
     fn extension(&mut self, header: &Header<'_>) -> Result<Vec<u8>, Failure> {
         let size = header.size()?;
         if size > pax::BYTES_MAX {
-            return Err(Failure::Wrong(format!("an extended header of {size} bytes (at most {} are read)", pax::BYTES_MAX)));
+            return Err(Failure::Wrong(format!(
+                "an extended header of {size} bytes (at most {} are read)",
+                pax::BYTES_MAX
+            )));
         }
         let bytes = self.input.take(size)?;
         self.input.pass(padding(size), Keep::Nothing)?;
@@ -244,7 +257,11 @@ impl Archive<'_, '_> {
         if let Some(name) = sparse_name.or(extended.path.clone()).or(before.long_name) {
             self.path = name;
         }
-        let link = extended.link.clone().or(before.long_link).unwrap_or_else(|| header.link().to_vec());
+        let link = extended
+            .link
+            .clone()
+            .or(before.long_link)
+            .unwrap_or_else(|| header.link().to_vec());
         let file_type = match header.kind() {
             b'0' | 0 | b'7' if self.path.ends_with(b"/") => Some(FileType::Directory),
             b'0' | 0 | b'7' | b'S' => Some(FileType::Regular),
@@ -260,7 +277,9 @@ impl Archive<'_, '_> {
                 self.pass(size, Keep::Nothing)?;
                 let kind = printable(&[other]);
                 let path = printable(&self.path);
-                return Err(Failure::Entry(Error::new(format!("{path}: is of type {kind:?}, which is no file of ext"))));
+                return Err(Failure::Entry(Error::new(format!(
+                    "{path}: is of type {kind:?}, which is no file of ext"
+                ))));
             }
         };
         let raw = std::mem::take(&mut self.path);
@@ -296,7 +315,9 @@ impl Archive<'_, '_> {
                 self.pass(size, Keep::Nothing)?;
                 match file_type {
                     FileType::Symlink => Content::Target(link),
-                    FileType::CharacterDevice | FileType::BlockDevice => Content::Device(self.device(header, extended)?),
+                    FileType::CharacterDevice | FileType::BlockDevice => {
+                        Content::Device(self.device(header, extended)?)
+                    }
                     _ => Content::None,
                 }
             }
@@ -305,12 +326,18 @@ impl Archive<'_, '_> {
         if let Some(whom) = &extended.name_only {
             let path = printable(&self.path);
             let error = Error::new(format!("{path}: its access list names {whom}, without a number"));
-            return Err(Failure::Entry(error.hint("tar --numeric-owner --acls writes numbers")));
+            let hint =
+                "names mean nothing in an image: bsdtar writes numbers too, and a directory as source needs none";
+            return Err(Failure::Entry(error.hint(hint)));
         }
         self.intake.adjust(&mut facts, &self.path);
         if excluded {
             if file_type == FileType::Regular {
-                let node = self.intake.tree.insert_nameless(&facts, content).map_err(Failure::Fatal)?;
+                let node = self
+                    .intake
+                    .tree
+                    .insert_nameless(&facts, content)
+                    .map_err(Failure::Fatal)?;
                 self.excluded.insert(self.path.clone(), node);
             }
             return Ok(());
@@ -329,7 +356,10 @@ impl Archive<'_, '_> {
         if self.intake.heeds(directory, name) {
             return Ok(());
         }
-        self.intake.tree.insert(directory, name, facts, content).map_err(Failure::Entry)?;
+        self.intake
+            .tree
+            .insert(directory, name, facts, content)
+            .map_err(Failure::Entry)?;
         Ok(())
     }
 
@@ -348,7 +378,9 @@ impl Archive<'_, '_> {
         }
         let node = node.ok_or_else(|| {
             let (name, target) = (printable(&self.path), printable(target));
-            Failure::Entry(Error::new(format!("{name}: is a hard link to {target}, which is not in the archive before it")))
+            Failure::Entry(Error::new(format!(
+                "{name}: is a hard link to {target}, which is not in the archive before it"
+            )))
         })?;
         if self.path.is_empty() {
             return Err(Failure::Entry(Error::new("/: is a hard link, but must be a directory")));
@@ -359,7 +391,10 @@ impl Archive<'_, '_> {
 
     fn device(&self, header: &Header<'_>, extended: &Extended) -> Result<Device, Failure> {
         let (major, minor) = header.device()?;
-        let device = Device { major: extended.major.unwrap_or(major), minor: extended.minor.unwrap_or(minor) };
+        let device = Device {
+            major: extended.major.unwrap_or(major),
+            minor: extended.minor.unwrap_or(minor),
+        };
         if device.major > MAJOR_MAX || device.minor > MINOR_MAX {
             let (path, major, minor) = (printable(&self.path), device.major, device.minor);
             let message = format!("{path}: is device {major}:{minor}, larger than an inode can hold");
@@ -374,7 +409,11 @@ impl Archive<'_, '_> {
             let offset = self.pass(size, keep)?;
             return Ok(match size {
                 0 => Body::Empty,
-                _ => Body::Range { source: self.source, offset, length: size },
+                _ => Body::Range {
+                    source: self.source,
+                    offset,
+                    length: size,
+                },
             });
         };
         let pieces = holes::checked(map.pieces, map.size, map.stored).map_err(|what| Failure::Wrong(what.into()))?;
@@ -384,10 +423,19 @@ impl Archive<'_, '_> {
             return Ok(Body::Empty);
         }
         if pieces == [(0, map.size)] {
-            return Ok(Body::Range { source, offset, length: map.size });
+            return Ok(Body::Range {
+                source,
+                offset,
+                length: map.size,
+            });
         }
         let kept = self.intake.tree.keep_map(&pieces).map_err(Failure::Fatal)?;
-        Ok(Body::Sparse { source, offset, map: kept, length: map.size })
+        Ok(Body::Sparse {
+            source,
+            offset,
+            map: kept,
+            length: map.size,
+        })
     }
 
     /// The map of a file with holes, in whichever form; `None` for a plain file. What is left to pass over is `stored`.
@@ -401,26 +449,50 @@ impl Archive<'_, '_> {
                 self.input.read_all(&mut block)?;
                 continues = header::sparse_extension(&block, &mut pieces)?;
             }
-            return Ok(Some(holes::Map { pieces, size: old.size, stored: size }));
+            return Ok(Some(holes::Map {
+                pieces,
+                size: old.size,
+                stored: size,
+            }));
         }
         if sparse.major == Some(1) && sparse.minor == Some(0) {
-            let real = sparse.size.ok_or_else(|| Failure::Wrong("a file with holes that has no size".into()))?;
+            let real = sparse
+                .size
+                .ok_or_else(|| Failure::Wrong("a file with holes that has no size".into()))?;
             let (pieces, used) = holes::read_front(&mut self.input, size)?;
-            return Ok(Some(holes::Map { pieces, size: real, stored: size - used }));
+            return Ok(Some(holes::Map {
+                pieces,
+                size: real,
+                stored: size - used,
+            }));
         }
         if let Some(major) = sparse.major.filter(|major| *major > 0) {
-            return Err(Failure::Wrong(format!("a map of holes of an unknown form {major}.{}", sparse.minor.unwrap_or(0))));
+            return Err(Failure::Wrong(format!(
+                "a map of holes of an unknown form {major}.{}",
+                sparse.minor.unwrap_or(0)
+            )));
         }
-        let Some(pieces) = sparse.pieces.clone() else { return Ok(None) };
-        let real = sparse.size.ok_or_else(|| Failure::Wrong("a file with holes that has no size".into()))?;
-        Ok(Some(holes::Map { pieces, size: real, stored: size }))
+        let Some(pieces) = sparse.pieces.clone() else {
+            return Ok(None);
+        };
+        let real = sparse
+            .size
+            .ok_or_else(|| Failure::Wrong("a file with holes that has no size".into()))?;
+        Ok(Some(holes::Map {
+            pieces,
+            size: real,
+            stored: size,
+        }))
     }
 }
 
 fn facts(header: &Header<'_>, extended: &Extended, file_type: FileType) -> Result<Facts, Failure> {
     let modify_time = match extended.modify_time {
         Some(time) => time,
-        None => Time { seconds: header.mtime()?, nanoseconds: 0 },
+        None => Time {
+            seconds: header.mtime()?,
+            nanoseconds: 0,
+        },
     };
     Ok(Facts {
         file_type,

@@ -81,7 +81,10 @@ impl Extended {
 
     fn prefixed(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
         if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-            self.attribute(percent_decoded(name, |code| matches!(code, b'%' | b'=')), value.to_vec());
+            self.attribute(
+                percent_decoded(name, |code| matches!(code, b'%' | b'=')),
+                value.to_vec(),
+            );
         } else if let Some(name) = key.strip_prefix(b"LIBARCHIVE.xattr.") {
             let value = base64_decoded(value).ok_or_else(String::new)?;
             self.attribute(percent_decoded(name, |_| true), value);
@@ -138,7 +141,10 @@ fn map(value: &[u8]) -> Option<Vec<(u64, u64)>> {
     if value.is_empty() {
         return Some(Vec::new());
     }
-    let numbers = value.split(|byte| *byte == b',').map(|word| number(word)?).collect::<Option<Vec<u64>>>()?;
+    let numbers = value
+        .split(|byte| *byte == b',')
+        .map(|word| number(word)?)
+        .collect::<Option<Vec<u64>>>()?;
     if numbers.len() % 2 != 0 {
         return None;
     }
@@ -163,7 +169,10 @@ pub(super) fn number(value: &[u8]) -> Option<Option<u64>> {
     }
     let digits = value.iter().all(u8::is_ascii_digit);
     let text = std::str::from_utf8(value).ok().filter(|_| digits)?;
-    text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).map(Some)
+    text.parse()
+        .ok()
+        .filter(|number| i64::try_from(*number).is_ok())
+        .map(Some)
 }
 
 fn small(value: &[u8]) -> Option<Option<u32>> {
@@ -189,8 +198,14 @@ fn time(value: &[u8]) -> Option<Option<Time>> {
     let nanoseconds = nine.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
     Some(Some(match (negative, nanoseconds) {
         (false, _) => Time { seconds, nanoseconds },
-        (true, 0) => Time { seconds: -seconds, nanoseconds: 0 },
-        (true, _) => Time { seconds: -seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds },
+        (true, 0) => Time {
+            seconds: -seconds,
+            nanoseconds: 0,
+        },
+        (true, _) => Time {
+            seconds: -seconds - 1,
+            nanoseconds: 1_000_000_000 - nanoseconds,
+        },
     }))
 }
 
@@ -199,8 +214,13 @@ fn percent_decoded(name: &[u8], escaped: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((first, tail)) = rest.split_first() {
-        let digits = tail.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|code| escaped(*code));
+        let digits = tail
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+            .filter(|code| escaped(*code));
         decoded.push(code.unwrap_or(*first));
         rest = if code.is_some() { &tail[2..] } else { tail };
     }
@@ -237,7 +257,11 @@ mod tests {
 
     #[test]
     fn times_are_rounded_down() {
-        let of = |text: &str| time(text.as_bytes()).flatten().map(|time| (time.seconds, time.nanoseconds));
+        let of = |text: &str| {
+            time(text.as_bytes())
+                .flatten()
+                .map(|time| (time.seconds, time.nanoseconds))
+        };
         assert_eq!(of("12"), Some((12, 0)));
         assert_eq!(of("1.5"), Some((1, 500_000_000)));
         assert_eq!(of("-1.25"), Some((-2, 750_000_000)));
@@ -249,7 +273,15 @@ mod tests {
 
     #[test]
     fn lines_that_lie_are_refused() {
-        for wrong in ["8 path=a\n", "99 path=abc\n", "x path=a\n", "3 \n", "0 path=a\n", "10 pathabcd\n", "12 uid=-100\n"] {
+        for wrong in [
+            "8 path=a\n",
+            "99 path=abc\n",
+            "x path=a\n",
+            "3 \n",
+            "0 path=a\n",
+            "10 pathabcd\n",
+            "12 uid=-100\n",
+        ] {
             assert!(Extended::default().apply(wrong.as_bytes()).is_err(), "{wrong}");
         }
         let mut extended = Extended::default();
@@ -263,7 +295,11 @@ mod tests {
         let mut extended = Extended::default();
         extended.line(b"LIBARCHIVE.xattr.user.a%20b", b"AAEC/w").unwrap();
         extended.line(b"SCHILY.xattr.user.c%3Dd%20", b"x\ny").unwrap();
-        let names: Vec<_> = extended.attributes.iter().map(|attribute| attribute.name.as_slice()).collect();
+        let names: Vec<_> = extended
+            .attributes
+            .iter()
+            .map(|attribute| attribute.name.as_slice())
+            .collect();
         assert_eq!(names, [&b"user.a b"[..], b"user.c=d%20"]);
         assert_eq!(extended.attributes[0].value, [0, 1, 2, 255]);
         assert!(extended.line(b"LIBARCHIVE.xattr.user.a", b"**").is_err());
