@@ -4,6 +4,8 @@
 //! command     one file a command; one table feeds the parser, the help, the completions and the man pages
 //! source      what an image is built from: directories and tar archives, laid over each other
 //! tree        the merged tree of all sources, in memory
+//! format_options  what a new file system is to be like, in mke2fs's words
+//! build       from the tree to the image: its size, its order, its writing
 //! target      the file or device that is written: refused when in use, whole or not there at all
 //! cleanup     what is removed when a signal comes
 //! console     stdout, stderr, JSON; progress: the line that moves
@@ -14,10 +16,12 @@
 //! 0 done; 1 failed, or done with files left out (`--keep-going`); 2 wrong usage; 128 + n on signal n (130 SIGINT, 143
 //! SIGTERM). A closed pipe on standard output ends a command quietly with 0.
 
+pub mod build;
 pub mod cleanup;
 pub mod command;
 pub mod console;
 pub mod error;
+pub mod format_options;
 pub mod progress;
 pub mod size;
 pub mod source;

@@ -19,6 +19,7 @@ pub mod placement;
 pub mod preset;
 mod rename;
 mod runs;
+pub mod survey;
 mod volume;
 mod writeback;
 
@@ -29,4 +30,4 @@ pub use file::Size;
 pub use filesystem::{Change, DirectoryEntry, File, Filesystem, Metadata, Statfs};
 pub use namespace::LINKS_MAX;
 pub use rename::Rename;
-pub use volume::{Access, DataKeeping, Options};
+pub use volume::{Access, DataKeeping, Options, read_superblock};

@@ -229,7 +229,10 @@ impl Volume {
 }
 
 /// Reads and checks the primary superblock of a device.
-pub(crate) fn read_superblock(device: &dyn BlockDevice) -> Result<Superblock> {
+///
+/// # Errors
+/// `NotExt`, `Unsupported`, `Corrupt`, or what the device answers.
+pub fn read_superblock(device: &dyn BlockDevice) -> Result<Superblock> {
     let mut bytes = [0; SUPERBLOCK_SIZE];
     match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(ErrorKind::NotExt.into()),

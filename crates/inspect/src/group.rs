@@ -107,6 +107,13 @@ pub struct GroupInfo {
     pub problems: Vec<String>,
 }
 
+/// A group without its bitmaps.
+pub(crate) struct Described {
+    pub(crate) group: GroupNo,
+    pub(crate) descriptor: GroupDescriptor,
+    checksum: Option<StoredChecksum>,
+}
+
 /// All groups that are on the device, in order. Ends after an error.
 pub struct Groups<'a> {
     volume: &'a Volume,
@@ -130,9 +137,7 @@ impl Volume {
 
 impl Groups<'_> {
     /// The next group's descriptor and its checksum, without its bitmaps.
-    pub(crate) fn next_descriptor(
-        &mut self,
-    ) -> Option<Result<(GroupNo, GroupDescriptor, Option<StoredChecksum>), Error>> {
+    pub(crate) fn next_descriptor(&mut self) -> Option<Result<Described, Error>> {
         if self.next >= self.end {
             return None;
         }
@@ -142,7 +147,11 @@ impl Groups<'_> {
         if result.is_err() {
             self.next = self.end;
         }
-        Some(result.map(|(descriptor, checksum)| (group, descriptor, checksum)))
+        Some(result.map(|(descriptor, checksum)| Described {
+            group,
+            descriptor,
+            checksum,
+        }))
     }
 
     fn read_descriptor(&mut self, group: GroupNo) -> Result<(GroupDescriptor, Option<StoredChecksum>), Error> {
@@ -181,7 +190,7 @@ impl Iterator for Groups<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let volume = self.volume;
         let next = self.next_descriptor()?;
-        Some(next.map(|(group, descriptor, checksum)| volume.group_info(group, &descriptor, checksum)))
+        Some(next.map(|next| volume.group_info(next.group, &next.descriptor, next.checksum)))
     }
 }
 

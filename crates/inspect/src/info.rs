@@ -12,7 +12,7 @@ const MMP: Feature = Feature::Incompat(0x100);
 const CASEFOLD: Feature = Feature::Incompat(0x20000);
 
 /// All that the superblock and the journal's superblock say. `None` where the volume has no such thing.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[allow(missing_docs)] // names as dumpe2fs has them; what they hide is said
 pub struct VolumeInfo {
     pub label: Option<String>,
@@ -196,9 +196,8 @@ impl Volume {
     }
 }
 
+/// What the superblock itself says.
 fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
-    let hashed = superblock.has(Feature::DIR_INDEX) || superblock.hash_seed != [0; 4];
-    let checksummed = superblock.has(Feature::METADATA_CSUM);
     VolumeInfo {
         label: words(&superblock.label),
         last_mounted: words(&superblock.last_mounted),
@@ -218,17 +217,21 @@ fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         overhead_blocks: some_u32(superblock.overhead_clusters()),
         free_blocks: superblock.free_blocks,
         free_inodes: superblock.free_inodes,
+        superblock_group: superblock.group_number,
+        ..geometry_info(superblock, fields)
+    }
+}
+
+fn geometry_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
+    VolumeInfo {
         first_block: superblock.first_data_block,
         block_size: superblock.block_size(),
-        cluster_size: None,
         descriptor_size: superblock
             .has(Feature::SIXTY_FOUR_BIT)
             .then_some(superblock.descriptor_size),
-        first_meta_group: None,
         reserved_descriptor_blocks: superblock.reserved_gdt_blocks,
         groups: superblock.group_count(),
         blocks_per_group: superblock.blocks_per_group,
-        clusters_per_group: None,
         inodes_per_group: superblock.inodes_per_group,
         inode_blocks_per_group: superblock.inode_table_blocks(),
         raid_stride: Some(superblock.raid_stride).filter(|stride| *stride != 0),
@@ -236,6 +239,12 @@ fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         flex_groups: superblock
             .has(Feature::FLEX_BG)
             .then(|| 1 << superblock.log_groups_per_flex.min(63)),
+        ..history_info(superblock, fields)
+    }
+}
+
+fn history_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
+    VolumeInfo {
         created: date(superblock.created_seconds),
         mounted: date(superblock.mounted_seconds),
         written: date(superblock.written_seconds),
@@ -250,6 +259,16 @@ fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         inode_size: superblock.inode_size,
         required_extra_isize: Some(superblock.min_extra_isize).filter(|size| *size != 0),
         desired_extra_isize: Some(superblock.want_extra_isize).filter(|size| *size != 0),
+        errors: error_record(fields),
+        ..feature_info(superblock, fields)
+    }
+}
+
+/// What is there only with a feature.
+fn feature_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
+    let hashed = superblock.has(Feature::DIR_INDEX) || superblock.hash_seed != [0; 4];
+    let checksummed = superblock.has(Feature::METADATA_CSUM);
+    VolumeInfo {
         journal_uuid: Some(superblock.journal_uuid())
             .filter(|bytes| *bytes != [0; 16])
             .map(|bytes| uuid(&bytes)),
@@ -259,7 +278,6 @@ fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         directory_hash: hashed.then(|| hash_name(superblock.hash_version)),
         directory_hash_seed: hashed.then(|| uuid(&seed_bytes(superblock.hash_seed))),
         journal_backup: (superblock.journal_backup_type == 1).then_some("inode blocks"),
-        errors: error_record(fields),
         mmp_block: superblock.has(MMP).then(|| fields.u64(fields::MMP_BLOCK)),
         mmp_interval_seconds: superblock.has(MMP).then(|| fields.u16(fields::MMP_INTERVAL)),
         user_quota_inode: some_u32(fields.u32(fields::USER_QUOTA_INODE)),
@@ -275,10 +293,7 @@ fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
             .has(Feature::ORPHAN_FILE)
             .then_some(superblock.orphan_file_inode),
         backup_groups: superblock.has(SPARSE_SUPER_2).then(|| fields.backup_groups().to_vec()),
-        journal: None,
-        superblock_block: 0,
-        superblock_group: superblock.group_number,
-        problems: Vec::new(),
+        ..VolumeInfo::default()
     }
 }
 

@@ -13,6 +13,21 @@
 //!     layout      what they say about placement
 //! ```
 //!
+//! ```no_run
+//! use extant_block::{FileDevice, RealClock, file::Access};
+//! use extant_inspect::{SuperblockPlace, Volume, survey};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = FileDevice::open(RealClock::new(), "disk.img".as_ref(), Access::ReadOnly, 0)?;
+//! let volume = Volume::open(std::sync::Arc::new(device), SuperblockPlace::Primary)?;
+//! print!("{}", volume.info());
+//! for group in volume.groups() {
+//!     print!("{}", group?);
+//! }
+//! print!("{}", survey(&volume)?);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What keeps hostile bytes harmless
 //! Every walk is bounded by the bytes that the device really has: groups past its end are not visited, inode tables that
 //! overlap are read once, a map block is followed once whatever points to it. Memory is bounded by the number of inodes

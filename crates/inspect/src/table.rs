@@ -1,5 +1,6 @@
 //! All inodes in the order in which they lie on the disk, in large reads.
 use crate::error::Error;
+use crate::group::Described;
 use crate::volume::Volume;
 use extant_format::group::INODE_UNINIT;
 use extant_format::inode::Inode;
@@ -63,7 +64,7 @@ fn tables(volume: &Volume) -> Result<(Vec<Table>, TableScan), Error> {
     let mut tables = Vec::new();
     let mut groups = volume.groups();
     while let Some(next) = groups.next_descriptor() {
-        let (group, descriptor, _) = match next {
+        let Described { group, descriptor, .. } = match next {
             Ok(next) => next,
             Err(Error::Device(error)) => return Err(error.into()),
             Err(_) => break,

@@ -34,6 +34,7 @@ macro_rules! commands {
 }
 
 commands! {
+    build       Build       "build",
     completions Completions "completions",
     man         Man         "man",
 }

@@ -1,0 +1,34 @@
+//! From a tree to an image: how large it has to be, where everything goes, and the writing of it.
+//!
+//! ```text
+//! digest     a number for the tree: UUID and hash seed
+//! order      inode numbers, and with them the order of everything
+//! need       blocks of each kind
+//! plan       the volume's size, its metadata in front, its data behind
+//! write      mkfs, then the tree through the engine; what is left over is cut off
+//! stream     file data, read and written by workers meanwhile
+//! ```
+pub mod digest;
+pub mod need;
+pub mod order;
+pub mod plan;
+pub mod stream;
+pub mod write;
+
+use extant_format::layout::Wishes;
+use extant_format::superblock::Superblock;
+
+/// A superblock that agrees with these wishes in all that structures ask of one (block size, features, inode size).
+pub fn sample_superblock(wishes: &Wishes) -> Superblock {
+    let mut superblock = Superblock::empty();
+    superblock.features = wishes.features;
+    superblock.block_size_log2 = wishes.block_size.trailing_zeros() as u8;
+    superblock.inode_size = wishes.inode_size;
+    superblock.hash_seed = wishes.hash_seed;
+    superblock.hash_version = wishes.hash_version;
+    superblock.uuid = wishes.uuid;
+    if wishes.inode_size > 128 {
+        (superblock.min_extra_isize, superblock.want_extra_isize) = (32, 32);
+    }
+    superblock
+}

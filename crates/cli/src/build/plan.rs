@@ -1,0 +1,149 @@
+//! How large the volume is, and where its data begins.
+use super::need::Need;
+use crate::error::Error;
+use crate::size::Room;
+use extant_engine::mkfs::{self, FormatOptions, LostAndFound};
+use extant_format::layout::{Inodes, Layout};
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, GroupNo, extent, indirect};
+
+/// How large an image is to be.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Extent {
+    /// As large as its content needs, and so much free space.
+    Exact(Room),
+    /// So many bytes, whatever the content needs.
+    Fixed(u64),
+}
+
+/// A volume that is large enough.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// With blocks and inodes decided.
+    pub options: FormatOptions,
+    /// File data begins here; what a walk of the tree reads lies before it.
+    pub data_start: BlockNo,
+    /// Blocks that may be needed at most.
+    pub needed_most: u64,
+    /// Blocks of the volume.
+    pub blocks: u64,
+}
+
+/// Attempts to find a size at which the volume holds what it needs at that size.
+const ROUNDS: usize = 200;
+
+/// The smallest volume that surely holds the tree, with `free` besides; the little that is too much is cut off later.
+///
+/// # Errors
+/// Options that no size satisfies, in mkfs's words.
+pub fn exact(template: &FormatOptions, need: &Need, inodes: u64, free: Room) -> Result<Plan, Error> {
+    let block_size = u64::from(template.wishes.block_size);
+    let mut options = template.clone();
+    options.wishes.inodes = Inodes::AtLeast(inodes);
+    let mut blocks = need.data + need.metadata + 16;
+    let mut refusal = None;
+    for _ in 0..ROUNDS {
+        options.wishes.blocks = blocks;
+        match mkfs::plan(&options) {
+            Err(error) => {
+                refusal = Some(error);
+                blocks += blocks / 16 + 16;
+            }
+            Ok((layout, journal)) => {
+                let made = made(&options, &layout, journal);
+                let wanted = with_room(needed(&layout, made, need), free, block_size);
+                if layout.superblock.blocks_count >= wanted {
+                    return Ok(finish(options, &layout, made, need));
+                }
+                let dropped = layout.superblock.blocks_count < blocks;
+                blocks = if dropped { wanted.max(blocks) + 64 } else { wanted.max(blocks + 1) };
+            }
+        }
+    }
+    match refusal {
+        Some(error) => Err(Error::new(error.to_string())),
+        None => Err(Error::new("no volume size fits this content")),
+    }
+}
+
+/// The volume of a given size, whether or not the tree fits.
+///
+/// # Errors
+/// Options that cannot be met at that size.
+pub fn fixed(template: &FormatOptions, need: &Need, bytes: u64) -> Result<Plan, Error> {
+    let mut options = template.clone();
+    options.wishes.blocks = bytes / u64::from(options.wishes.block_size);
+    let (layout, journal) = mkfs::plan(&options).map_err(|error| Error::new(error.to_string()))?;
+    let made = made(&options, &layout, journal);
+    Ok(finish(options, &layout, made, need))
+}
+
+/// `used` blocks and the room besides them: a share is one of the whole volume.
+pub fn with_room(used: u64, free: Room, block_size: u64) -> u64 {
+    match free {
+        Room::Bytes(bytes) => used.saturating_add(bytes.div_ceil(block_size)),
+        Room::PerMille(share) => {
+            let rest = u128::from(1000 - share.min(999));
+            u64::try_from((u128::from(used) * 1000).div_ceil(rest)).unwrap_or(u64::MAX)
+        }
+    }
+}
+
+fn finish(options: FormatOptions, layout: &Layout, made: u64, need: &Need) -> Plan {
+    Plan {
+        data_start: skip_free(layout, made + need.metadata),
+        blocks: layout.superblock.blocks_count,
+        needed_most: needed(layout, made, need),
+        options,
+    }
+}
+
+/// Blocks in use at the end, at most.
+fn needed(layout: &Layout, made: u64, need: &Need) -> u64 {
+    // A break of the volume may cut a file's piece in two, and a tree of extents may need a node more for it.
+    let extents = layout.superblock.has(Feature::EXTENTS);
+    let slack = if extents { 2 * u64::from(layout.superblock.group_count()) } else { 0 };
+    layout.overhead_blocks() + made + need.data + need.metadata + slack
+}
+
+/// Blocks that mkfs gives to its own files, at most; the root is counted with the tree.
+fn made(options: &FormatOptions, layout: &Layout, journal_blocks: u32) -> u64 {
+    let superblock = &layout.superblock;
+    let extents = superblock.has(Feature::EXTENTS);
+    let journal_map = match (journal_blocks, extents) {
+        (0, _) => 0,
+        (blocks, false) => indirect::blocks_needed(std::iter::once(0..blocks), superblock.block_size_log2),
+        (blocks, true) => u64::from(blocks / extent::MAX_LENGTH > 3),
+    };
+    let resize_map = u64::from(superblock.has(Feature::RESIZE_INODE));
+    let orphan_file = if superblock.has(Feature::ORPHAN_FILE) { 512 } else { 0 };
+    u64::from(journal_blocks) + journal_map + resize_map + orphan_file + lost_and_found_blocks(options)
+}
+
+fn lost_and_found_blocks(options: &FormatOptions) -> u64 {
+    match options.lost_and_found {
+        LostAndFound::None => 0,
+        LostAndFound::Default => (16_384 / u64::from(options.wishes.block_size)).clamp(2, 12),
+        LostAndFound::Blocks(blocks) => blocks.max(1).into(),
+    }
+}
+
+/// The first block behind so many free ones.
+fn skip_free(layout: &Layout, mut free: u64) -> BlockNo {
+    let superblock = &layout.superblock;
+    for group in (0..superblock.group_count()).map(GroupNo) {
+        let start = superblock.group_start(group).0;
+        let end = start + u64::from(superblock.group_length(group));
+        let mut at = start;
+        let taken = layout.metadata_runs(group).into_iter().map(|run| (run.start.0, u64::from(run.length)));
+        for (metadata, length) in taken.chain([(end, 0)]) {
+            let here = metadata.saturating_sub(at);
+            if free < here {
+                return BlockNo(at + free);
+            }
+            free -= here;
+            at = metadata + length;
+        }
+    }
+    BlockNo(superblock.blocks_count.saturating_sub(1))
+}

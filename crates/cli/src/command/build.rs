@@ -1,0 +1,243 @@
+//! `extant build`: directories and archives become an image.
+use crate::build::order::{LostAndFound, Order};
+use crate::build::plan::Extent;
+use crate::build::write::{Built, Job};
+use crate::build::{digest, need, sample_superblock};
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::format_options::{Format, FormatArguments, Unsaid};
+use crate::progress::{Progress, Unit};
+use crate::size::{Room, Size, readable};
+use crate::source::{Collected, SourceArguments, collect};
+use crate::target::{Existing, Target};
+use crate::tree::{NodeId, Tree};
+use extant_block::{RealClock, WallTime};
+use extant_engine::Packing;
+use extant_engine::mkfs::{self, FormatOptions, JournalWish};
+use extant_format::Ino;
+use extant_format::inode::{FileType, Inode, Time};
+use extant_format::layout::Inodes;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Build an ext2, ext3 or ext4 image from directories and tar archives, without root.
+///
+/// The image is exactly as large as its content needs, and the same input gives the same bytes. Sources are laid over each
+/// other in the order given. A SOURCE is a directory, a tar archive (plain, or compressed with gzip, zstd or xz), or "-" for
+/// an archive on standard input.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant build rootfs/ disk.img
+  extant build -t ext2 -b 1024 rootfs.tar.gz small.img
+  extant build --free 20% --owner 0:0 base.tar overlay/ disk.img
+  docker export CONTAINER | extant build --size 2G - disk.img
+  extant build --whiteouts oci layer1.tar layer2.tar.gz image.img
+  SOURCE_DATE_EPOCH=1700000000 extant build -L root rootfs/ disk.img")]
+pub struct Arguments {
+    /// What the image is to hold, and last the image: a file, or a block device.
+    #[arg(value_name = "SOURCE... IMAGE", num_args = 2.., required = true)]
+    pub paths: Vec<OsString>,
+    /// Free space besides the content: 512M, or 20% of the image.
+    #[arg(long, value_name = "ROOM", conflicts_with = "size")]
+    pub free: Option<Room>,
+    /// Inodes besides those in use.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub inodes: u32,
+    /// The image's size. If the content does not fit, nothing is written.
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// Replace an image that is there.
+    #[arg(long, short = 'F')]
+    pub force: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub sources: SourceArguments,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    image: &'a str,
+    bytes: u64,
+    block_size: u32,
+    blocks: u64,
+    free_blocks: u64,
+    inodes: u32,
+    free_inodes: u32,
+    uuid: String,
+    files: u64,
+    skipped: &'a [String],
+}
+
+/// Block size where none is given: one that the kernel mounts everywhere.
+const BLOCK_SIZE: u32 = 4096;
+
+/// Builds, and says what came of it.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    let (sources, image) = split(&arguments.paths)?;
+    let format = arguments.format.read()?;
+    let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let mut read_options = arguments.sources.options(epoch.as_deref())?;
+    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
+    let target = Target::create(&image, existing)?;
+    let identity = target.identity().map_err(|error| Error::io(image.display(), &error))?;
+    read_options.never.push(identity);
+    read_options.spool_folder = std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
+    let collected = {
+        let progress = Progress::new(console, "read", Unit::Items, 0);
+        collect(sources, &read_options, &progress)?
+    };
+    report_left_out(console, &collected);
+    let newest = read_options.newest.unwrap_or_else(|| newest_time(&collected.tree));
+    let prepared = prepare(&arguments, &format, &collected, newest)?;
+    let progress = Progress::new(console, "build", Unit::Bytes, prepared.data_bytes);
+    let job = Job { progress: &progress, ..prepared.job };
+    let name = target.path.display().to_string();
+    let built = job.build(&target.file, &name, target.device_bytes)?;
+    drop(progress);
+    target.finish()?;
+    print(console, &name, &built, &collected)?;
+    Ok(if collected.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete })
+}
+
+fn split(paths: &[OsString]) -> Result<(&[OsString], PathBuf), Error> {
+    match paths.split_last() {
+        Some((image, sources)) if !sources.is_empty() => Ok((sources, PathBuf::from(image))),
+        _ => Err(Error::usage("a source and an image are needed")),
+    }
+}
+
+fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
+    let folder = image.parent()?;
+    Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
+}
+
+fn report_left_out(console: &Console, collected: &Collected) {
+    for skipped in &collected.skipped {
+        console.skipped(skipped);
+    }
+    let unkept = &collected.unkept;
+    if unkept.count > 0 {
+        let (count, first) = (unkept.count, &unkept.first);
+        console.warn(&format!("{count} extended attributes were left out that ext cannot keep: the first is {first}"));
+    }
+}
+
+/// A job without its progress, and how much data it will write.
+struct Prepared<'a> {
+    job: Job<'a>,
+    data_bytes: u64,
+}
+
+fn prepare<'a>(
+    arguments: &Arguments,
+    format: &Format,
+    collected: &'a Collected,
+    newest: i64,
+) -> Result<Prepared<'a>, Error> {
+    let tree = &collected.tree;
+    let mut template = template(format, tree, newest)?;
+    let sample = sample_superblock(&template.wishes);
+    let orphan_file = u32::from(template.wishes.features.has(extant_format::superblock::Feature::ORPHAN_FILE));
+    let order = Order::new(tree, Packing::of(&sample), Ino(sample.first_inode), orphan_file);
+    if order.lost_and_found == LostAndFound::Own {
+        template.lost_and_found = mkfs::LostAndFound::None;
+    }
+    let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
+    let need = need::of_tree(tree, &order, &template.wishes, tail)?;
+    let extent = match arguments.size {
+        None => Extent::Exact(arguments.free.unwrap_or(Room::Bytes(0))),
+        Some(size) => {
+            let bytes = size.bytes(template.wishes.block_size.into());
+            Extent::Fixed(bytes.ok_or_else(|| Error::usage("--size: more than 64 bits hold"))?)
+        }
+    };
+    let spare = u64::from(arguments.inodes);
+    let (inodes_given, spare_inodes) = match (format.inodes, extent) {
+        // With an exact size, -N is the least that there shall be.
+        (Some(Inodes::AtLeast(count)), Extent::Exact(_)) => (true, spare.max(count.saturating_sub(need.inodes + 11))),
+        (given, _) => (given.is_some(), spare),
+    };
+    let wall = WallTime { seconds: newest, nanoseconds: 0 };
+    let job = Job {
+        tree,
+        sources: &collected.sources,
+        order,
+        need,
+        extent,
+        spare_inodes,
+        inodes_given,
+        created: Time { seconds: newest, nanoseconds: 0 },
+        clock: RealClock::pinned(wall),
+        origin: format.offset_bytes,
+        progress: &HIDDEN,
+        template,
+    };
+    let data_bytes = need.data * u64::from(job.template.wishes.block_size);
+    Ok(Prepared { job, data_bytes })
+}
+
+static HIDDEN: std::sync::LazyLock<Progress> = std::sync::LazyLock::new(Progress::hidden);
+
+/// Format and identity: what the user said, else what follows from the content.
+fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, Error> {
+    let unsaid = Unsaid {
+        block_size: Some(BLOCK_SIZE),
+        inodes: None,
+        reserved_ratio: 0.0,
+        uuid: [0; 16],
+        hash_seed: [0; 16],
+        created_seconds: newest.max(0) as u64,
+    };
+    let mut wishes = format.wishes(0, &unsaid)?;
+    let digest = digest::of_tree(tree, &format!("{wishes:?}"));
+    wishes.uuid = format.uuid.unwrap_or_else(|| digest::uuid(&digest));
+    if format.hash_seed.is_none() {
+        wishes.hash_seed = digest::seed(&digest);
+    }
+    let block_size = u64::from(wishes.block_size);
+    let mut options = FormatOptions::new(wishes);
+    if let Some(bytes) = format.journal_bytes {
+        let blocks = u32::try_from(bytes / block_size).map_err(|_| Error::usage("-J size: more blocks than a journal has"))?;
+        options.journal = JournalWish::Blocks(blocks);
+    }
+    options.root_owner = format.root_owner.unwrap_or((tree.uid(NodeId::ROOT), tree.gid(NodeId::ROOT)));
+    Ok(options)
+}
+
+/// The newest time of the content: what stands for the time of building, so that it does not matter when that was.
+fn newest_time(tree: &Tree) -> i64 {
+    let nodes = (0..tree.node_bound() as u32).map(NodeId);
+    nodes.map(|node| tree.modify_time(node).seconds).max().unwrap_or(0).max(0)
+}
+
+fn print(console: &Console, name: &str, built: &Built, collected: &Collected) -> Result<(), Error> {
+    let bytes = built.blocks * u64::from(built.block_size);
+    let files = u64::from(collected.tree.inode_count());
+    if console.is_json() {
+        return console.print_json(&Report {
+            image: name,
+            bytes,
+            block_size: built.block_size,
+            blocks: built.blocks,
+            free_blocks: built.free_blocks,
+            inodes: built.inodes,
+            free_inodes: built.free_inodes,
+            uuid: extant_inspect::uuid(&built.uuid),
+            files,
+            skipped: &collected.skipped,
+        });
+    }
+    if console.chatter == crate::console::Chatter::Quiet {
+        return Ok(());
+    }
+    let size = readable(bytes as f64);
+    console.print(&format!(
+        "{name}: {size} ({} blocks of {} bytes, {} free), {files} files, {} inodes free\n",
+        built.blocks, built.block_size, built.free_blocks, built.free_inodes
+    ))
+}
