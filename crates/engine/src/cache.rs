@@ -340,11 +340,6 @@ impl Cache {
         result
     }
 
-    /// Changes what a frame is taken for: a directory that becomes indexed, a block that changes hands.
-    pub(crate) fn set_kind(&self, frame: &Arc<Frame>, kind: Kind) {
-        frame.state.lock().kind = kind;
-    }
-
     /// Drops a freed block: it is never written. Waits for a write under way: the block's next owner may write it at once.
     pub(crate) fn forget(&self, block: BlockNo) {
         let shard = self.shard(block);
@@ -355,11 +350,6 @@ impl Cache {
                 settled.then(|| state.status = Status::Forgotten)
             });
         }
-    }
-
-    /// Bytes in dirty frames.
-    pub(crate) fn dirty_bytes(&self) -> usize {
-        self.dirty_count.load(Ordering::Relaxed) * self.block_size
     }
 
     /// Whether the dirty frames are more than half of what the cache may hold.

@@ -64,11 +64,16 @@ impl Core {
         self.volume.sync_metadata()
     }
 
-    /// Gives all dirty blocks their places: then nothing is promised any more.
+    /// Gives all dirty blocks their places, and takes back what files have in hand: then nothing is promised any more.
     fn settle(&self) -> Result<()> {
+        let windows = self.volume.allocation.preallocate() > 0;
         for node in self.nodes.all() {
             if !node.pages.is_clean() {
                 write_back(&self.volume, &node)?;
+            }
+            if windows {
+                let mut state = node.state.write();
+                crate::mapping::window::discard(&Handle::begin(&self.volume, 2)?, &mut state)?;
             }
         }
         Ok(())
@@ -188,6 +193,9 @@ impl Core {
             self.orphans.lock().remove(&node.ino);
             return self.free_locked(node, &mut state);
         }
+        if last && state.window.is_some() && self.is_writable() {
+            crate::mapping::window::discard(&Handle::begin(&self.volume, 2)?, &mut state)?;
+        }
         Ok(())
     }
 
@@ -206,6 +214,7 @@ impl Core {
         let kind = state.file_type()?;
         let handle = Handle::begin(volume, 16)?;
         file::forget_all(volume, &node.pages, state);
+        crate::mapping::window::discard(&handle, state)?;
         let mapped = match kind {
             FileType::Symlink => !state.inode.is_fast_symlink(&volume.superblock),
             FileType::Regular | FileType::Directory => true,

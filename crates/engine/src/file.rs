@@ -335,6 +335,7 @@ fn shrink(volume: &Volume, pages: &Pages, state: &mut NodeState, size: u64) -> R
     let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
     forget_range(volume, pages, state, range.clone());
     let handle = Handle::begin(volume, 8)?;
+    mapping::window::discard(&handle, state)?;
     mapping::remove(&handle, state, range, Purpose::Data)?;
     Ok(())
 }
@@ -440,6 +441,9 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
     check_mapped(&state)?;
     let block_size = u64::from(volume.block_size());
     let size = state.inode.size;
+    if offset >= size {
+        return Ok(None);
+    }
     let blocks = size.div_ceil(block_size);
     let mut at = offset / block_size;
     let mut data: Option<Range<u64>> = None;

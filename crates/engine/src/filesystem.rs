@@ -355,9 +355,10 @@ impl Filesystem {
             }
             inode.uid = change.uid.unwrap_or(inode.uid);
             inode.gid = change.gid.unwrap_or(inode.gid);
-            inode.access_time = change.access_time.unwrap_or(inode.access_time);
-            inode.modify_time = change.modify_time.unwrap_or(inode.modify_time);
-            inode.change_time = change.change_time.unwrap_or_else(|| volume.now());
+            let kept = |time: Option<Time>, otherwise| time.map_or(otherwise, |time| volume.kept(time));
+            inode.access_time = kept(change.access_time, inode.access_time);
+            inode.modify_time = kept(change.modify_time, inode.modify_time);
+            inode.change_time = kept(change.change_time, volume.now());
             state.store(&handle)
         })
     }

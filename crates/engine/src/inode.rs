@@ -13,7 +13,7 @@ use crate::runs::RunSet;
 use crate::volume::Volume;
 use extant_block::{ShortLock, SleepLock, SleepRwLock};
 use extant_format::inode::{FileType, Inode};
-use extant_format::{BlockNo, Ino};
+use extant_format::{BlockNo, Ino, Run};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(crate) struct NodeState {
     pub(crate) seed: u32,
     /// Where the last block was allocated.
     pub(crate) stream: Stream,
+    /// Blocks in hand for the growth of a regular file: see `mapping::window`.
+    pub(crate) window: Option<Run>,
     /// File blocks that were written and are not on the disk yet.
     pub(crate) dirty: RunSet,
     /// File blocks of `dirty` that have no place on the disk yet; as many blocks are promised to them, and `promised_map`
@@ -57,6 +59,7 @@ impl NodeState {
             seed: volume.inode_seed(ino, inode.generation),
             inode,
             stream: Stream::default(),
+            window: None,
             dirty: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,

@@ -5,6 +5,7 @@
 //! *Locking*: the caller holds the inode (shared to look, exclusively to change).
 mod extents;
 mod indirect;
+pub(crate) mod window;
 
 use crate::allocation::{AllocationFacts, Purpose, Stream};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -174,9 +175,20 @@ impl<'v> Grant<'_, 'v, '_> {
         }
         let facts = facts(volume, node, wish);
         let mut plan = volume.allocation.plan(&facts);
-        let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
-        plan.length = plan.length.min(wish.want).min(room).max(1);
-        let run = volume.groups.allocate(self.handle, self.reservation, &plan)?;
+        let run = match window::take(self.handle, node, &wish, &plan)? {
+            Some(run) => run,
+            None => {
+                let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
+                plan.length = plan.length.min(wish.want).min(room).max(1);
+                window::lengthen(self.handle, node, &wish, &mut plan, self.reservation);
+                let given = volume.groups.allocate(self.handle, self.reservation, &plan)?;
+                let run = Run { length: given.length.min(wish.want), ..given };
+                if given.length > run.length {
+                    window::keep(node, given, run.length);
+                }
+                run
+            }
+        };
         volume.allocation.given(&facts, run);
         node.inode.sectors += u64::from(run.length) * u64::from(volume.block_size() / 512);
         if wish.purpose != Purpose::Map {

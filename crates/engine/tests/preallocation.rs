@@ -1,0 +1,38 @@
+//! Preallocation of `ext2-goal`: two files that grow in turns get runs of eight, and nothing stays in hand after a sync.
+use extant_block::{MemoryDevice, RealClock};
+use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::preset::Policies;
+use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use std::sync::Arc;
+
+fn volume(policies: &str) -> Filesystem {
+    let policies: Policies = policies.parse().unwrap();
+    let device = Arc::new(MemoryDevice::new(RealClock::new(), 16 << 20));
+    let mut wishes = default_wishes(Profile::from_name("ext2").unwrap(), 16 << 20, Some(1024));
+    wishes.blocks = 16 << 10;
+    format(device.clone(), &FormatOptions::new(wishes), &policies).unwrap();
+    let options = Options { access: Access::ReadWrite, policies, cache_bytes: 4 << 20, data: DataKeeping::Bytes };
+    Filesystem::open(device, &options).unwrap()
+}
+
+fn runs_of_interleaved_growth(policies: &str) -> usize {
+    let filesystem = volume(policies);
+    let before = filesystem.statfs().free_blocks;
+    let a = filesystem.create_file("/a", 0o644).unwrap();
+    let b = filesystem.create_file("/b", 0o644).unwrap();
+    for block in 0..10u64 {
+        a.write_at(block * 1024, &[1; 1024]).unwrap();
+        b.write_at(block * 1024, &[2; 1024]).unwrap();
+    }
+    filesystem.sync().unwrap();
+    let runs = filesystem.object("/a").unwrap().runs().unwrap().len();
+    drop((a, b));
+    filesystem.sync().unwrap();
+    assert_eq!(before - filesystem.statfs().free_blocks, 20, "nothing stays in hand");
+    runs
+}
+
+#[test]
+fn files_that_grow_in_turns_keep_runs_of_eight() {
+    assert_eq!(runs_of_interleaved_growth("linux-2.4"), 2, "8 blocks and 2");
+}
