@@ -100,18 +100,24 @@ pub(crate) fn replace_all(volume: &Volume, node: &mut NodeState, attributes: &[A
         None => release(&handle, node)?,
         Some(bytes) if own => {
             let (frame, _) = read_block(volume, node)?;
-            handle.modify(&frame, |old| old.copy_from_slice(&bytes));
+            handle.modify(&frame, |old| fill_block(volume, old, &bytes, frame.block()));
         }
         Some(bytes) => {
             let block = allocate_block(&handle, node)?;
             release(&handle, node)?;
-            handle.create(block, Kind::Attributes, |new| new.copy_from_slice(&bytes));
+            handle.create(block, Kind::Attributes, |new| fill_block(volume, new, &bytes, block));
             point_to(volume, node, block);
         }
     }
     node.inode.tail = placed.tail;
     node.inode.change_time = volume.now();
     node.store(&handle)
+}
+
+/// Whoever reads the block verifies its checksum, also before it is written.
+fn fill_block(volume: &Volume, target: &mut [u8], bytes: &[u8], block: BlockNo) {
+    target.copy_from_slice(bytes);
+    attribute::seal_block(target, block, &volume.superblock);
 }
 
 fn point_to(volume: &Volume, node: &mut NodeState, block: BlockNo) {
@@ -171,7 +177,7 @@ pub(crate) fn place_shared(
         }
         None => {
             let block = allocate_block(handle, node)?;
-            handle.create(block, Kind::Attributes, |new| new.copy_from_slice(bytes));
+            handle.create(block, Kind::Attributes, |new| fill_block(volume, new, bytes, block));
             block
         }
     };

@@ -82,7 +82,7 @@ fn load_run(volume: &Volume, pages: &Pages, block: u32, start: BlockNo, length: 
     let length = u64::from(length).min(end.saturating_sub(block.into()).max(1)) as usize;
     let mut bytes = vec![0; length * block_size];
     volume.device.read(start.0 * block_size as u64, &mut bytes)?;
-    for (block, page) in (block..).zip(bytes.chunks_exact(block_size)) {
+    for (page, block) in bytes.chunks_exact(block_size).zip(block..) {
         pages.insert(block, Payload::Bytes(Arc::new(page.to_vec())));
     }
     volume.count_pages(length);

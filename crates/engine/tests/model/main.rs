@@ -1,0 +1,113 @@
+//! Random operations on the engine and on a model in memory: errors, answers and trees are equal, and e2fsck is silent
+//! whenever the volume was closed. A failure prints its seed and a shrunken list of operations.
+//!
+//! `EXTANT_MODEL_SEEDS=n` runs n rounds over the matrix instead of one; `EXTANT_MODEL_SEED=s` begins at seed s;
+//! `EXTANT_MODEL_OPERATIONS=n` makes runs of n operations; `EXTANT_MODEL_ONLY=text` takes matching rows only.
+
+mod compare;
+mod operation;
+mod round;
+mod tree;
+#[path = "../volume/mod.rs"]
+mod volume;
+
+use extant_engine::mkfs::Profile;
+use round::{Failure, replay, run};
+use volume::{KIB, MIB, Random, Specification};
+
+/// Kind, block size, inode size, features.
+type Row = (Profile, u32, u16, &'static str);
+
+const ROWS: &[Row] = &[
+    (Profile::Ext4, 1024, 256, ""),
+    (Profile::Ext2, 1024, 128, ""),
+    (Profile::Ext4, 4096, 256, ""),
+    (Profile::Ext3, 2048, 256, ""),
+    (Profile::Ext4, 1024, 128, "^dir_index"),
+    (Profile::Ext4, 65536, 256, ""),
+    (Profile::Ext2, 4096, 256, "^dir_index"),
+    (Profile::Ext4, 2048, 512, "^metadata_csum,uninit_bg"),
+    (Profile::Ext4, 1024, 1024, "^metadata_csum"),
+    (Profile::Ext4, 1024, 256, "^extent,^64bit"),
+    (Profile::Ext2, 65536, 128, ""),
+    (Profile::Ext4, 1024, 256, "^flex_bg"),
+    (Profile::Ext3, 1024, 128, ""),
+    (Profile::Ext4, 1024, 256, "^64bit,^huge_file,^dir_nlink"),
+    (Profile::Ext2, 1024, 256, "^filetype"),
+    (Profile::Ext4, 1024, 256, "^resize_inode,metadata_csum_seed,^large_file"),
+    (Profile::Ext4, 8192, 256, "^extra_isize"),
+    (Profile::Ext2, 2048, 1024, "^resize_inode,^sparse_super,^large_file"),
+];
+
+const POLICIES: &[&str] = &["modern", "linux-2.4", "linux-2.6", "packed", "modern,allocation=packed"];
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+/// What is run for a seed: rows and policies in turn; sizes small enough to fill up now and then.
+fn specification(seed: u64) -> Specification {
+    let mut random = Random::new(seed ^ 0x5eed);
+    let (profile, block_size, inode_size, features) = ROWS[seed as usize % ROWS.len()];
+    let bytes = match block_size {
+        1024 => *random.pick(&[MIB, 2 * MIB, 6 * MIB, 20 * MIB]),
+        2048 | 4096 => *random.pick(&[2 * MIB, 4 * MIB, 16 * MIB]),
+        8192 => 16 * MIB,
+        _ => *random.pick(&[16 * MIB, 64 * MIB]),
+    };
+    Specification {
+        profile,
+        block_size,
+        inode_size,
+        features,
+        bytes,
+        inodes: *random.pick(&[64, 256, 512]),
+        policies: POLICIES[(seed as usize / ROWS.len() + seed as usize) % POLICIES.len()],
+        cache_bytes: (*random.pick(&[64 * KIB, 256 * KIB, 4 * MIB])) as usize,
+    }
+}
+
+fn report(seed: u64, specification: &Specification, failure: Failure) -> String {
+    let (shrunken, message) = round::shrink(specification, failure);
+    let mut text = format!("seed {seed}: {specification}\n{message}\noperations that do it:\n");
+    for operation in &shrunken {
+        text += &format!("    {operation:?}\n");
+    }
+    text
+}
+
+#[test]
+fn the_engine_does_what_the_model_does() {
+    if !xtask::oracle::require("e2fsck") {
+        return;
+    }
+    let rounds = number("EXTANT_MODEL_SEEDS", 2);
+    let first = number("EXTANT_MODEL_SEED", 1);
+    let operations = number("EXTANT_MODEL_OPERATIONS", 400) as usize;
+    let only = std::env::var("EXTANT_MODEL_ONLY").unwrap_or_default();
+    let mut failures = Vec::new();
+    for seed in first..first + rounds * ROWS.len() as u64 {
+        let specification = specification(seed);
+        if !specification.to_string().contains(&only) {
+            continue;
+        }
+        if let Err(failure) = run(&specification, seed, operations) {
+            failures.push(report(seed, &specification, failure));
+            if failures.len() >= number("EXTANT_MODEL_FAILURES", 1) as usize {
+                break;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The judge has to be able to say no: a model that errs is found, and what is left of the list is short.
+#[test]
+fn a_difference_is_found_and_shrunken() {
+    let specification = Specification::new(Profile::Ext4, 1024, 2 * MIB);
+    let mut operations = round::record(&specification, 7, 120);
+    operations.push(operation::Operation::Stat(operation::Path(round::FAULT.to_vec())));
+    let failure = replay(&specification, &operations).expect_err("the fault is found");
+    let (shrunken, _) = round::shrink(&specification, failure);
+    assert_eq!(shrunken.len(), 1, "{shrunken:?}");
+}
