@@ -278,13 +278,14 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
 
 /// The first entry of a leaf changed: the index entries that lead to it as first child have to say so.
 fn lower_keys(handle: &Handle<'_>, node: &mut NodeState, way: &Way, first: FileBlock) -> Result<()> {
-    set_keys(handle, node, &way.steps, first)
+    set_keys(handle, node, &way.steps, 0, first)
 }
 
-/// Sets the key of the entries that lead to a leaf, upwards, as long as each is the first of its node.
-fn set_keys(handle: &Handle<'_>, node: &mut NodeState, steps: &[Step], first: FileBlock) -> Result<()> {
+/// Sets the key of the entries that lead to a node of that level, the last of `steps`, upwards, as long as each is the first
+/// of its own node.
+fn set_keys(handle: &Handle<'_>, node: &mut NodeState, steps: &[Step], level: u16, first: FileBlock) -> Result<()> {
     let volume = handle.volume();
-    for (level, step) in (1u16..).zip(steps.iter().rev().skip(1)) {
+    for (level, step) in (level + 1..).zip(steps.iter().rev().skip(1)) {
         let at = step.at.unwrap_or(0);
         let entry = with_node(volume, node, step.frame.as_ref(), Some(level), |here| here.index(at))?;
         if entry.file_block != first {
@@ -464,7 +465,7 @@ fn cut(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, extent: E
         (false, true) => {
             modify(grant.handle, node, frame, |bytes| extent::set_extent(bytes, at, right));
             if at == 0 {
-                set_keys(grant.handle, node, &way.steps, right.file_block)?;
+                set_keys(grant.handle, node, &way.steps, 0, right.file_block)?;
             }
         }
         (true, true) => {
@@ -481,13 +482,12 @@ fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way) -> Result<
     for (level, step) in way.steps.iter().rev().enumerate() {
         let at = step.at.unwrap_or(0);
         let frame = step.frame.as_ref();
-        modify(handle, node, frame, |bytes| extent::remove(bytes, at));
-        let (left, key) = with_node(volume, node, frame, Some(level as u16), |here| {
-            (here.len(), first_key(&here))
-        })?;
-        if left > 0 {
+        let length = with_node(volume, node, frame, Some(level as u16), |here| here.len())?;
+        if length > 1 {
+            modify(handle, node, frame, |bytes| extent::remove(bytes, at));
+            let key = with_node(volume, node, frame, Some(level as u16), |here| first_key(&here))?;
             if let Some(key) = key.filter(|_| at == 0) {
-                set_keys(handle, node, &way.steps[..way.steps.len() - level], key)?;
+                set_keys(handle, node, &way.steps[..way.steps.len() - level], level as u16, key)?;
             }
             return Ok(());
         }
