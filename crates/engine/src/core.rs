@@ -9,6 +9,7 @@ use crate::journal::Handle;
 use crate::volume::{Options, Volume};
 use crate::writeback::write_back;
 use extant_block::{BlockDevice, ShortLock, SleepLock};
+use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,6 +32,11 @@ const CLEAN: u16 = 1;
 impl Core {
     pub(crate) fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Core> {
         let volume = Volume::open(device, options)?;
+        let changes = volume.check_writable().is_ok();
+        if changes && volume.superblock.has(Feature::ORPHAN_PRESENT) {
+            // The kernel leaves this behind only together with a journal to be replayed: whoever does that frees them too.
+            return Err(ErrorKind::NeedsRecovery.into());
+        }
         let state_found = volume.superblock.state;
         let core = Core {
             nodes: Nodes::new(&volume),
