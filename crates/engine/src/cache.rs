@@ -222,15 +222,24 @@ impl Cache {
     /// The frame of a block that is wholly new: zeros, dirty, without reading.
     pub(crate) fn create(&self, block: BlockNo, kind: Kind) -> Arc<Frame> {
         let shard = self.shard(block);
-        let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Clean);
-        if !mine {
+        loop {
+            let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Clean);
+            if mine {
+                return frame;
+            }
+            // Whoever reads it now would put the old bytes over the new ones.
+            shard.filled.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
             let mut state = frame.state.lock();
+            if state.status == Status::Forgotten {
+                continue;
+            }
             state.kind = kind;
             let bytes = Arc::make_mut(&mut state.bytes);
             bytes.clear();
             bytes.resize(self.block_size, 0);
+            drop(state);
+            return frame;
         }
-        frame
     }
 
     /// A frame that was read by somebody else in a larger read: kept unless the block is cached already.
