@@ -228,7 +228,7 @@ impl Cache {
                 return frame;
             }
             // Whoever reads it now would put the old bytes over the new ones.
-            shard.filled.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
+            shard.changed.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
             let mut state = frame.state.lock();
             if state.status == Status::Forgotten {
                 continue;
