@@ -233,6 +233,11 @@ impl Format {
         default_wishes(self.profile, bytes, self.block_size).block_size
     }
 
+    /// Whether -N, -i or -T say how many inodes there are.
+    pub fn asks_for_inodes(&self) -> bool {
+        self.inodes.is_some() || self.usage_bytes_per_inode.is_some()
+    }
+
     /// The wishes for a volume of so many blocks.
     ///
     /// # Errors

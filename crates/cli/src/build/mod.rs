@@ -5,10 +5,12 @@
 //! order      inode numbers, and with them the order of everything
 //! need       blocks of each kind
 //! plan       the volume's size, its metadata in front, its data behind
-//! write      mkfs, then the tree through the engine; what is left over is cut off
+//! write      mkfs, then the tree, then what is left over is cut off; one size after the other until it fits
+//! fill       the tree through the engine
 //! stream     file data, read and written by workers meanwhile
 //! ```
 pub mod digest;
+mod fill;
 pub mod need;
 pub mod order;
 pub mod plan;

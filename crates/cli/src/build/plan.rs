@@ -1,7 +1,7 @@
 //! How large the volume is, and where its data begins.
 use super::need::Need;
-use crate::error::Error;
 use crate::size::Room;
+use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, FormatOptions, LostAndFound};
 use extant_format::layout::{Inodes, Layout};
 use extant_format::superblock::Feature;
@@ -16,6 +16,33 @@ pub enum Extent {
     Fixed(u64),
 }
 
+/// No room besides the content.
+pub const NO_ROOM: Room = Room::Bytes(0);
+
+/// How many inodes an image is to have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct InodeWish {
+    /// Those of the content, those that mkfs makes, and the spare ones asked for.
+    pub needed: u64,
+    /// What the user said (-N, -i, -T): never less than that.
+    pub asked: Option<Inodes>,
+}
+
+impl InodeWish {
+    /// For a volume of so many bytes, by what was asked for alone.
+    pub fn asked_for(&self, bytes: u64) -> Option<u64> {
+        match self.asked {
+            Some(Inodes::AtLeast(count)) => Some(count),
+            Some(Inodes::BytesPerInode(ratio)) => Some(bytes / ratio.max(1)),
+            None => None,
+        }
+    }
+
+    fn count(&self, bytes: u64) -> Inodes {
+        Inodes::AtLeast(self.needed.max(self.asked_for(bytes).unwrap_or(0)))
+    }
+}
+
 /// A volume that is large enough.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -27,27 +54,48 @@ pub struct Plan {
     pub needed_most: u64,
     /// Blocks of the volume.
     pub blocks: u64,
+    /// Groups of the volume.
+    pub groups: u32,
+    /// Inodes of the volume.
+    pub inodes: u64,
+}
+
+impl Plan {
+    /// Bytes of the volume.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.saturating_mul(self.options.wishes.block_size.into())
+    }
 }
 
 /// Attempts to find a size at which the volume holds what it needs at that size.
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 400;
+/// Groups of a flex group, at most, where nobody said how many. A volume without room to grow into is one flex group: all
+/// that is read when it is mounted and walked lies in front.
+const FLEX_GROUPS_MAX: u32 = 1 << 16;
 
 /// The smallest volume that surely holds the tree, with `free` besides; the little that is too much is cut off later.
 ///
 /// # Errors
-/// Options that no size satisfies, in mkfs's words.
-pub fn exact(template: &FormatOptions, need: &Need, inodes: u64, free: Room) -> Result<Plan, Error> {
+/// Options that no size satisfies.
+pub fn exact(
+    template: &FormatOptions,
+    need: &Need,
+    inodes: InodeWish,
+    free: Room,
+    flex: FlexGroups,
+) -> Result<Plan, extant_engine::Error> {
     let block_size = u64::from(template.wishes.block_size);
+    let tables = inodes.needed.saturating_mul(template.wishes.inode_size.into()) / block_size;
     let mut options = template.clone();
-    options.wishes.inodes = Inodes::AtLeast(inodes);
-    let mut blocks = need.data + need.metadata + 16;
+    let mut blocks = (need.data + need.metadata).saturating_add(tables);
     let mut refusal = None;
     for _ in 0..ROUNDS {
         options.wishes.blocks = blocks;
-        match mkfs::plan(&options) {
+        options.wishes.inodes = inodes.count(blocks.saturating_mul(block_size));
+        match laid_out(&mut options, free, flex) {
             Err(error) => {
                 refusal = Some(error);
-                blocks += blocks / 16 + 16;
+                blocks = blocks.saturating_add(blocks / 64 + 1);
             }
             Ok((layout, journal)) => {
                 let made = made(&options, &layout, journal);
@@ -60,20 +108,46 @@ pub fn exact(template: &FormatOptions, need: &Need, inodes: u64, free: Room) -> 
             }
         }
     }
-    match refusal {
-        Some(error) => Err(Error::new(error.to_string())),
-        None => Err(Error::new("no volume size fits this content")),
-    }
+    Err(refusal.unwrap_or(ErrorKind::InvalidArgument("no volume size fits this content").into()))
 }
 
-/// The volume of a given size, whether or not the tree fits.
+/// Who decides how many groups a flex group has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlexGroups {
+    /// The user did (-G).
+    Given,
+    /// What is best for the volume.
+    Fitting,
+}
+
+/// The layout of these options; flex groups are chosen for as many groups as there come to be.
+fn laid_out(options: &mut FormatOptions, free: Room, flex: FlexGroups) -> Result<(Layout, u32), extant_engine::Error> {
+    let laid_out = mkfs::plan(options)?;
+    if flex == FlexGroups::Given || free != NO_ROOM || !options.wishes.features.has(Feature::FLEX_BG) {
+        return Ok(laid_out);
+    }
+    let fitting = laid_out.0.superblock.group_count().next_power_of_two().min(FLEX_GROUPS_MAX);
+    if fitting == options.wishes.flex_groups {
+        return Ok(laid_out);
+    }
+    options.wishes.flex_groups = fitting;
+    mkfs::plan(options)
+}
+
+/// The volume of these options and so many blocks, whether or not the tree fits.
 ///
 /// # Errors
 /// Options that cannot be met at that size.
-pub fn fixed(template: &FormatOptions, need: &Need, bytes: u64) -> Result<Plan, Error> {
+pub fn fixed(
+    template: &FormatOptions,
+    need: &Need,
+    inodes: InodeWish,
+    blocks: u64,
+) -> Result<Plan, extant_engine::Error> {
     let mut options = template.clone();
-    options.wishes.blocks = bytes / u64::from(options.wishes.block_size);
-    let (layout, journal) = mkfs::plan(&options).map_err(|error| Error::new(error.to_string()))?;
+    options.wishes.blocks = blocks;
+    options.wishes.inodes = inodes.count(blocks.saturating_mul(options.wishes.block_size.into()));
+    let (layout, journal) = mkfs::plan(&options)?;
     let made = made(&options, &layout, journal);
     Ok(finish(options, &layout, made, need))
 }
@@ -93,6 +167,8 @@ fn finish(options: FormatOptions, layout: &Layout, made: u64, need: &Need) -> Pl
     Plan {
         data_start: skip_free(layout, made + need.metadata),
         blocks: layout.superblock.blocks_count,
+        groups: layout.superblock.group_count(),
+        inodes: layout.superblock.inodes_count.into(),
         needed_most: needed(layout, made, need),
         options,
     }
@@ -100,9 +176,10 @@ fn finish(options: FormatOptions, layout: &Layout, made: u64, need: &Need) -> Pl
 
 /// Blocks in use at the end, at most.
 fn needed(layout: &Layout, made: u64, need: &Need) -> u64 {
-    // A break of the volume may cut a file's piece in two, and a tree of extents may need a node more for it.
-    let extents = layout.superblock.has(Feature::EXTENTS);
-    let slack = if extents { 2 * u64::from(layout.superblock.group_count()) } else { 0 };
+    // A break of the volume may cut a file's piece in two, and a tree of extents may need a node more for it. In a volume
+    // of one group that is so rare that it is tried without.
+    let groups = u64::from(layout.superblock.group_count());
+    let slack = if layout.superblock.has(Feature::EXTENTS) && groups > 1 { 2 * groups } else { 0 };
     layout.overhead_blocks() + made + need.data + need.metadata + slack
 }
 

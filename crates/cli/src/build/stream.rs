@@ -9,6 +9,7 @@ use crate::source::{BodyReader, Sources};
 use crate::tree::{NodeId, Tree};
 use extant_block::BlockDevice;
 use extant_engine::import::Stretch;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -43,10 +44,19 @@ struct Shared<'a> {
     sources: &'a Sources,
     device: &'a dyn BlockDevice,
     progress: &'a Progress,
+    write_error: &'a (dyn Fn(&io::Error) -> Error + Sync),
     chunks: Mutex<Receiver<Chunk>>,
     written: AtomicU64,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
+}
+
+impl Shared<'_> {
+    /// The first failure stops everything.
+    fn fail(&self, error: Error) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
 }
 
 /// Takes stretches of files as they are laid out.
@@ -101,20 +111,23 @@ impl Stream<'_> {
 /// Runs `lay_out` with a stream, and comes back when everything that it was given is written.
 ///
 /// # Errors
-/// What `lay_out` met; else the first source that could not be read, or the device's first error.
-pub fn with_stream<T>(
+/// The first source that could not be read, or the device's first error in the words of `write_error`; else what `lay_out`
+/// met.
+pub fn with_stream<T, E: From<Error>>(
     tree: &Tree,
     sources: &Sources,
     device: &dyn BlockDevice,
     progress: &Progress,
-    lay_out: impl FnOnce(&mut Stream<'_>) -> Result<T, Error>,
-) -> Result<T, Error> {
+    write_error: &(dyn Fn(&io::Error) -> Error + Sync),
+    lay_out: impl FnOnce(&mut Stream<'_>) -> Result<T, E>,
+) -> Result<T, E> {
     let (sender, receiver) = sync_channel(WAITING_MAX);
     let shared = Shared {
         tree,
         sources,
         device,
         progress,
+        write_error,
         chunks: Mutex::new(receiver),
         written: AtomicU64::new(0),
         failed: AtomicBool::new(false),
@@ -130,8 +143,11 @@ pub fn with_stream<T>(
         drop(flush);
         let shared = &shared;
         scope.spawn(move || {
-            // Its errors come again when the image is closed, and are reported there.
-            flushes.iter().for_each(|()| drop(shared.device.flush()));
+            // A host tells a failed flush once: it would not come again when the image is closed.
+            flushes.iter().for_each(|()| match shared.device.flush() {
+                Ok(()) => {}
+                Err(error) => shared.fail((shared.write_error)(&error)),
+            });
         });
         let mut stream = Stream { chunk: Chunk::default(), sender: Some(sender), failed: &shared.failed };
         let outcome = lay_out(&mut stream);
@@ -142,7 +158,7 @@ pub fn with_stream<T>(
         outcome
     });
     match shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(failure) => Err(failure),
+        Some(failure) => Err(failure.into()),
         None => outcome,
     }
 }
@@ -164,11 +180,7 @@ fn work(shared: &Shared<'_>, flush: &SyncSender<()>) {
                     let _ = flush.try_send(());
                 }
             }
-            Err(error) => {
-                shared.failed.store(true, Ordering::Relaxed);
-                let mut failure = shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                failure.get_or_insert(error);
-            }
+            Err(error) => shared.fail(error),
         }
     }
 }
@@ -181,5 +193,5 @@ fn write_chunk(shared: &Shared<'_>, reader: &mut BodyReader<'_>, buffer: &mut [u
         reader.read_at(piece.node, piece.file_offset, part)?;
         rest = behind;
     }
-    shared.device.write(chunk.volume_offset, buffer).map_err(|error| Error::io(shared.device.info().name, &error))
+    shared.device.write(chunk.volume_offset, buffer).map_err(|error| (shared.write_error)(&error))
 }

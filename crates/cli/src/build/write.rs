@@ -1,23 +1,25 @@
 //! Writing the image: mkfs, the tree through the engine, the end cut off.
 use super::need::Need;
 use super::order::{LostAndFound, Order};
-use super::plan::{self, Extent, Plan};
+use super::plan::{self, Extent, FlexGroups, InodeWish, NO_ROOM, Plan};
 use super::stream::{Stream, with_stream};
-use crate::error::{Error, printable};
+use crate::error::Error;
+use crate::format_options::refusal;
 use crate::progress::Progress;
 use crate::size::Room;
 use crate::source::Sources;
-use crate::tree::{NodeId, Tree};
+use crate::target::Target;
+use crate::tree::Tree;
 use extant_block::{BlockDevice, Clock, FileDevice, MemoryDevice};
 use extant_engine::allocation::packed_from;
-use extant_engine::import::{Import, NewEntry, NewNode};
+use extant_engine::import::Import;
 use extant_engine::mkfs::{self, FormatOptions};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
-use extant_format::inode::{FileType, Time};
-use extant_format::layout::Inodes;
-use extant_format::{BlockNo, Ino};
-use std::fs::File;
+use extant_format::inode::Time;
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, GroupNo};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,18 +29,20 @@ pub struct Job<'a> {
     pub tree: &'a Tree,
     /// Where the bytes are.
     pub sources: &'a Sources,
+    /// Where the image goes.
+    pub target: &'a Target,
     /// Numbers.
     pub order: Order,
     /// Room for the files.
     pub need: Need,
     /// Format, identity and times; sizes are decided here.
     pub template: FormatOptions,
+    /// Who decides about flex groups.
+    pub flex: FlexGroups,
     /// How large.
     pub extent: Extent,
-    /// Inodes besides those in use.
-    pub spare_inodes: u64,
-    /// The inode count was asked for, or follows from a ratio: with `Extent::Fixed` it stands.
-    pub inodes_given: bool,
+    /// How many inodes.
+    pub inodes: InodeWish,
     /// When every inode was made.
     pub created: Time,
     /// Time for stamps.
@@ -66,17 +70,24 @@ pub struct Built {
     pub uuid: [u8; 16],
 }
 
+impl Built {
+    /// Bytes of the volume.
+    pub fn bytes(&self) -> u64 {
+        self.blocks * u64::from(self.block_size)
+    }
+}
+
 /// Memory for metadata that waits to be written, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
 /// Attempts at a volume that ends exactly behind its content.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: u32 = 12;
 
 /// How an attempt ended that did not fail.
 enum Attempt {
     /// The image is complete.
     Built(Built),
-    /// The whole last group stayed empty: a volume of fewer groups is tried; this one used so many blocks.
-    TooLarge { used_end: u64 },
+    /// The whole last group would be cut off: so many blocks suffice, if a volume of fewer groups holds the tree.
+    TooLarge { end: u64 },
     /// The tree does not fit.
     NoSpace,
 }
@@ -85,165 +96,251 @@ enum Attempt {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Image,
-    /// To see whether it fits; nothing is read from the sources.
+    /// To see whether it fits, in memory; nothing is read from the sources, nothing is written to the target.
     Trial,
 }
 
+/// Where the volume ends when the tree is in it.
+#[derive(Clone, Copy, PartialEq)]
+enum Ending {
+    /// Where it was planned.
+    Planned,
+    /// Behind so many blocks, but not before its last group or its content ends.
+    At(u64),
+    /// Behind its content and this room.
+    Behind(Room),
+}
+
+/// An attempt that succeeded, to be repeated.
+struct Settled {
+    plan: Plan,
+    ending: Ending,
+    built: Built,
+}
+
 impl Job<'_> {
-    /// Builds the image into `file`, which is new and empty, or a device of `device_bytes`.
+    /// Builds the image.
     ///
     /// # Errors
     /// What does not fit, with the shortfall and before anything is written; sources that cannot be read; the target.
-    pub fn build(&self, file: &File, name: &str, device_bytes: Option<u64>) -> Result<Built, Error> {
-        match self.extent {
-            Extent::Fixed(bytes) => self.build_fixed(file, name, bytes),
-            Extent::Exact(free) => self.build_exact(file, name, device_bytes, free),
+    pub fn build(&self) -> Result<Built, Error> {
+        let built = match self.extent {
+            Extent::Fixed(bytes) => self.build_fixed(bytes)?,
+            Extent::Exact(free) => self.build_exact(free)?,
+        };
+        if self.target.device_bytes.is_none() {
+            let bytes = match self.extent {
+                Extent::Fixed(bytes) => bytes,
+                Extent::Exact(_) => built.bytes(),
+            };
+            self.set_length(self.origin.saturating_add(bytes))?;
         }
+        Ok(built)
     }
 
-    fn inodes(&self) -> u64 {
-        let made = u64::from(self.order.lost_and_found != LostAndFound::Own);
-        let orphan_file = self.template.wishes.features.has(extant_format::superblock::Feature::ORPHAN_FILE);
-        10 + made + u64::from(orphan_file) + self.need.inodes + self.spare_inodes
-    }
-
-    fn build_exact(&self, file: &File, name: &str, device_bytes: Option<u64>, free: Room) -> Result<Built, Error> {
-        let mut plan = plan::exact(&self.template, &self.need, self.inodes(), free)?;
-        for _ in 0..ATTEMPTS {
-            let bytes = plan.blocks * u64::from(plan.options.wishes.block_size);
-            if let Some(device_bytes) = device_bytes
-                && bytes + self.origin > device_bytes
-            {
-                return Err(Error::new(format!("{name}: holds {device_bytes} bytes, the image needs {bytes}")));
+    fn build_exact(&self, free: Room) -> Result<Built, Error> {
+        let plan = self.plan_exact(free)?;
+        if let Some(device_bytes) = self.target.device_bytes
+            && self.origin.saturating_add(plan.bytes()) > device_bytes
+        {
+            let settled = self.settle(Purpose::Trial, plan, free)?;
+            let needed = self.origin.saturating_add(settled.built.bytes());
+            if needed > device_bytes {
+                return Err(self.device_too_small(needed, device_bytes));
             }
-            let device = self.open_device(file, name, bytes, device_bytes)?;
-            match self.attempt(&plan, device, Purpose::Image, Some(free))? {
+            return self.repeat(&settled);
+        }
+        Ok(self.settle(Purpose::Image, plan, free)?.built)
+    }
+
+    fn device_too_small(&self, needed: u64, device_bytes: u64) -> Error {
+        let name = self.target.path.display();
+        let missing = needed - device_bytes;
+        Error::new(format!("{name}: holds {device_bytes} bytes, the image needs {needed}: {missing} bytes more"))
+            .hint("write the image to a file, or to a larger device")
+    }
+
+    fn plan_exact(&self, free: Room) -> Result<Plan, Error> {
+        let plan = plan::exact(&self.template, &self.need, self.inodes, free, self.flex);
+        plan.map_err(|error| refusal(error, &self.target.path.display().to_string()))
+    }
+
+    /// Attempts one size after the other until the volume ends behind its content.
+    fn settle(&self, purpose: Purpose, first: Plan, free: Room) -> Result<Settled, Error> {
+        let mut plan = first;
+        let mut roomy: Option<Plan> = None;
+        for attempt in 0..ATTEMPTS {
+            match self.attempt(&plan, purpose, Ending::Behind(free))? {
                 Attempt::Built(built) => {
-                    if device_bytes.is_none() {
-                        let length = self.origin + built.blocks * u64::from(built.block_size);
-                        file.set_len(length).map_err(|error| Error::io(name, &error))?;
-                    }
-                    return Ok(built);
+                    let settled = Settled { plan, ending: Ending::Behind(free), built };
+                    return self.tightened(purpose, settled, free);
                 }
-                Attempt::TooLarge { used_end } => {
-                    let fewer = plan::fixed(&with_blocks(&plan.options, used_end), &self.need, used_end * self.block_size());
-                    plan = fewer.unwrap_or(plan);
+                Attempt::TooLarge { end } => {
+                    let fewer = self.sized(&plan, end);
+                    let Ok(fewer) = fewer else { return self.minimal(purpose, plan, free) };
+                    roomy = Some(std::mem::replace(&mut plan, fewer));
                 }
                 Attempt::NoSpace => {
-                    let more = plan.blocks + plan.blocks / 64 + 64;
-                    let options = with_blocks(&plan.options, more);
-                    plan = plan::fixed(&options, &self.need, more * self.block_size())?;
+                    // Without the last group it does not fit: it stays, as short as it can be.
+                    if let Some(roomy) = roomy {
+                        return self.minimal(purpose, roomy, free);
+                    }
+                    plan = self.enlarged(&plan, (2 * u64::from(plan.groups) + 2) << attempt)?;
                 }
-            }
-            if device_bytes.is_none() {
-                file.set_len(0).map_err(|error| Error::io(name, &error))?;
             }
         }
         Err(Error::new("no volume size was found that ends behind its content"))
     }
 
-    fn block_size(&self) -> u64 {
-        self.template.wishes.block_size.into()
-    }
-
-    fn build_fixed(&self, file: &File, name: &str, bytes: u64) -> Result<Built, Error> {
-        let plan = self.plan_fixed(bytes)?;
-        if plan.needed_most > plan.blocks {
-            // The count is an upper bound: whether it really does not fit is tried out in memory.
-            let trial = Arc::new(MemoryDevice::new(Arc::clone(&self.clock), bytes));
-            if !matches!(self.attempt(&plan, trial, Purpose::Trial, None)?, Attempt::Built(_)) {
-                return Err(self.shortfall(bytes)?);
-            }
-        }
-        let device = self.open_device(file, name, bytes, None)?;
-        match self.attempt(&plan, device, Purpose::Image, None)? {
-            Attempt::Built(built) => {
-                file.set_len(self.origin + bytes).map_err(|error| Error::io(name, &error))?;
-                Ok(built)
-            }
-            _ => Err(self.shortfall(bytes)?),
-        }
-    }
-
-    fn plan_fixed(&self, bytes: u64) -> Result<Plan, Error> {
-        let mut template = self.template.clone();
-        let short = |free: u64| {
-            let (inodes, missing) = (self.inodes(), self.inodes() - free);
-            Error::new(format!("{inodes} inodes are needed, {free} were asked for: {missing} inodes short"))
-                .hint("a larger -N, or a smaller -i, or none of both")
-        };
-        if !self.inodes_given {
-            template.wishes.inodes = match template.wishes.inodes {
-                Inodes::BytesPerInode(ratio) => Inodes::AtLeast(self.inodes().max(bytes / ratio.max(1))),
-                Inodes::AtLeast(count) => Inodes::AtLeast(self.inodes().max(count)),
-            };
-        }
-        let plan = match plan::fixed(&template, &self.need, bytes) {
-            Ok(plan) => plan,
-            Err(error) => return Err(self.shortfall(bytes).unwrap_or(error)),
-        };
-        let (layout, _) = mkfs::plan(&plan.options).map_err(|error| Error::new(error.to_string()))?;
-        match u64::from(layout.superblock.inodes_count) {
-            inodes if inodes < self.inodes() => Err(short(inodes)),
-            _ => Ok(plan),
-        }
-    }
-
-    /// How much is missing at a size that does not suffice: found by building the exact image in memory.
-    fn shortfall(&self, bytes: u64) -> Result<Error, Error> {
-        let mut plan = plan::exact(&self.template, &self.need, self.inodes(), Room::Bytes(0))?;
-        let mut exact = plan.blocks;
+    /// A plan that is larger by at least so many blocks, over sizes that no volume can have.
+    fn enlarged(&self, plan: &Plan, more: u64) -> Result<Plan, Error> {
+        let mut blocks = plan.options.wishes.blocks.max(plan.blocks).saturating_add(more);
+        let mut refused = None;
         for _ in 0..ATTEMPTS {
-            let trial = MemoryDevice::new(Arc::clone(&self.clock), plan.blocks * self.block_size());
-            match self.attempt(&plan, Arc::new(trial), Purpose::Trial, Some(Room::Bytes(0)))? {
-                Attempt::Built(built) => {
-                    exact = built.blocks;
-                    break;
-                }
-                Attempt::TooLarge { used_end } => {
-                    exact = exact.min(used_end);
-                    let fewer = plan::fixed(&with_blocks(&plan.options, used_end), &self.need, used_end * self.block_size());
-                    let Ok(fewer) = fewer else { break };
-                    plan = fewer;
-                }
-                Attempt::NoSpace => break,
+            match self.sized(plan, blocks) {
+                Ok(larger) if larger.blocks > plan.blocks => return Ok(larger),
+                Ok(_) => {}
+                Err(error) => refused = Some(error),
             }
+            blocks = blocks.saturating_add(64);
         }
-        let needed = exact * self.block_size();
-        let (missing, inodes) = (needed.saturating_sub(bytes), self.inodes());
-        Ok(Error::new(format!(
-            "the content needs {needed} bytes and {inodes} inodes: {missing} bytes more than the {bytes} asked for"
-        ))
-        .hint("leave --size away for an image of exactly the right size"))
+        match refused {
+            Some(error) => Err(refusal(error, &self.target.path.display().to_string())),
+            None => Err(Error::new("no volume size was found that holds the content")),
+        }
     }
 
-    fn open_device(
-        &self,
-        file: &File,
-        name: &str,
-        bytes: u64,
-        device_bytes: Option<u64>,
-    ) -> Result<Arc<dyn BlockDevice>, Error> {
-        let failed = |error: std::io::Error| Error::io(name, &error);
-        if device_bytes.is_none() {
-            file.set_len(self.origin + bytes).map_err(failed)?;
+    /// The same plan for another size.
+    fn sized(&self, plan: &Plan, blocks: u64) -> Result<Plan, extant_engine::Error> {
+        plan::fixed(&plan.options, &self.need, self.inodes, blocks)
+    }
+
+    /// The volume of this plan with a last group of one block, or of what stands there.
+    fn minimal(&self, purpose: Purpose, plan: Plan, free: Room) -> Result<Settled, Error> {
+        let ending = Ending::At(0);
+        match self.attempt(&plan, purpose, ending)? {
+            Attempt::Built(built) => self.tightened(purpose, Settled { plan, ending, built }, free),
+            _ => Err(Error::new("no volume size was found that ends behind its content")),
         }
-        let file = file.try_clone().map_err(failed)?;
-        let device = FileDevice::from_file(Arc::clone(&self.clock), file, name.to_owned(), bytes, self.origin);
+    }
+
+    /// The same with fewer blocks, where blocks stayed free (a bitmap or table that stands at the end) and it can be done.
+    fn tightened(&self, purpose: Purpose, settled: Settled, free: Room) -> Result<Settled, Error> {
+        if free != NO_ROOM || settled.built.free_blocks == 0 {
+            return Ok(settled);
+        }
+        let Ok(plan) = self.sized(&settled.plan, settled.built.blocks - settled.built.free_blocks) else {
+            return Ok(settled);
+        };
+        let ending = Ending::Behind(NO_ROOM);
+        let better = match self.attempt(&plan, Purpose::Trial, ending)? {
+            Attempt::Built(built) if built.blocks < settled.built.blocks => Settled { plan, ending, built },
+            _ => return Ok(settled),
+        };
+        if purpose == Purpose::Image {
+            self.repeat(&better)?;
+        }
+        Ok(better)
+    }
+
+    /// Writes what was tried.
+    fn repeat(&self, settled: &Settled) -> Result<Built, Error> {
+        match self.attempt(&settled.plan, Purpose::Image, settled.ending)? {
+            Attempt::Built(built) => Ok(built),
+            _ => Err(Error::new("what fitted when it was tried does not fit")),
+        }
+    }
+
+    fn build_fixed(&self, bytes: u64) -> Result<Built, Error> {
+        if let Some(device_bytes) = self.target.device_bytes
+            && self.origin.saturating_add(bytes) > device_bytes
+        {
+            return Err(self.device_too_small(self.origin.saturating_add(bytes), device_bytes));
+        }
+        self.check_inodes(bytes)?;
+        let blocks = bytes / u64::from(self.template.wishes.block_size);
+        // First as many inodes as is usual for that size, then as few as are needed.
+        let usual = InodeWish { asked: self.inodes.asked.or(Some(self.template.wishes.inodes)), ..self.inodes };
+        for inodes in [usual, self.inodes] {
+            let Ok(plan) = plan::fixed(&self.template, &self.need, inodes, blocks) else { continue };
+            let fits = plan.needed_most <= plan.blocks || {
+                // The count is an upper bound: whether it really does not fit is tried out.
+                matches!(self.attempt(&plan, Purpose::Trial, Ending::Planned)?, Attempt::Built(_))
+            };
+            if fits && let Attempt::Built(built) = self.attempt(&plan, Purpose::Image, Ending::Planned)? {
+                return Ok(built);
+            }
+        }
+        let exact = self.settle(Purpose::Trial, self.plan_exact(NO_ROOM)?, NO_ROOM)?;
+        if exact.built.blocks > blocks {
+            return Err(self.shortfall(&exact.built, bytes));
+        }
+        self.repeat(&Settled { ending: Ending::At(blocks), ..exact })
+    }
+
+    /// What was asked for has to suffice; a size is tried out, a number is not.
+    fn check_inodes(&self, bytes: u64) -> Result<(), Error> {
+        let needed = self.inodes.needed;
+        let Some(asked) = self.inodes.asked_for(bytes).filter(|asked| *asked < needed) else { return Ok(()) };
+        // Tables are whole blocks: there may be a few more than were asked for.
+        let blocks = bytes / u64::from(self.template.wishes.block_size);
+        let only_asked = InodeWish { needed: 0, ..self.inodes };
+        let plan = plan::fixed(&self.template, &self.need, only_asked, blocks);
+        if plan.is_ok_and(|plan| plan.inodes >= needed) {
+            return Ok(());
+        }
+        let name = self.target.path.display();
+        let missing = needed - asked;
+        Err(Error::new(format!("{name}: the content needs {needed} inodes: {missing} more than the {asked} asked for"))
+            .hint("ask for more with -N, or with a smaller -i, or leave both away"))
+    }
+
+    fn shortfall(&self, exact: &Built, bytes: u64) -> Error {
+        let (needed, inodes) = (exact.bytes(), self.inodes.needed);
+        let missing = needed - bytes;
+        let name = self.target.path.display();
+        Error::new(format!(
+            "{name}: the content needs {needed} bytes with {inodes} inodes: {missing} bytes more than the {bytes} asked for"
+        ))
+        .hint(format!("--size {needed}b suffices; without --size the image gets that size by itself"))
+    }
+
+    fn set_length(&self, bytes: u64) -> Result<(), Error> {
+        self.target.file.set_len(bytes).map_err(|error| self.target.write_error(&error))
+    }
+
+    /// What an attempt is written to: the target, emptied, or memory.
+    fn device(&self, plan: &Plan, purpose: Purpose) -> Result<Arc<dyn BlockDevice>, Error> {
+        if purpose == Purpose::Trial {
+            return Ok(Arc::new(MemoryDevice::new(Arc::clone(&self.clock), plan.bytes())));
+        }
+        if self.target.device_bytes.is_none() {
+            // What an attempt before this one wrote is gone, and reads as zeros.
+            self.set_length(0)?;
+            self.set_length(self.origin.saturating_add(plan.bytes()))?;
+        }
+        let failed = |error: io::Error| self.target.write_error(&error);
+        let file = self.target.file.try_clone().map_err(failed)?;
+        let name = self.target.path.display().to_string();
+        let device = FileDevice::from_file(Arc::clone(&self.clock), file, name, plan.bytes(), self.origin);
         Ok(Arc::new(device.map_err(failed)?))
     }
 
-    fn attempt(
-        &self,
-        plan: &Plan,
-        device: Arc<dyn BlockDevice>,
-        purpose: Purpose,
-        free: Option<Room>,
-    ) -> Result<Attempt, Error> {
-        match self.try_attempt(plan, device, purpose, free) {
+    fn attempt(&self, plan: &Plan, purpose: Purpose, ending: Ending) -> Result<Attempt, Error> {
+        let device = self.device(plan, purpose)?;
+        match self.try_attempt(plan, device, purpose, ending) {
             Ok(attempt) => Ok(attempt),
             Err(Failure::NoSpace) => Ok(Attempt::NoSpace),
+            Err(Failure::Device(error)) => Err(self.device_error(&error)),
             Err(Failure::Other(error)) => Err(error),
+        }
+    }
+
+    /// The device's error as the target's: a full disk is the host's.
+    fn device_error(&self, error: &io::Error) -> Error {
+        match extant_block::raw_os_error(error) {
+            Some(number) => self.target.write_error(&io::Error::from_raw_os_error(number)),
+            None => self.target.write_error(error),
         }
     }
 
@@ -252,46 +349,25 @@ impl Job<'_> {
         plan: &Plan,
         device: Arc<dyn BlockDevice>,
         purpose: Purpose,
-        free: Option<Room>,
+        ending: Ending,
     ) -> Result<Attempt, Failure> {
         let mut policies: Policies = "packed".parse().map_err(|error| Error::new(format!("{error}")))?;
-        mkfs::format(Arc::clone(&device), &plan.options, &policies)?;
+        let mut options = plan.options.clone();
+        if purpose == Purpose::Trial {
+            options.contents = mkfs::Contents::Zeros;
+        }
+        mkfs::format(Arc::clone(&device), &options, &policies)?;
         policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
         let options =
             Options { access: Access::ReadWrite, policies, cache_bytes: CACHE_BYTES, data: DataKeeping::Bytes };
         let filesystem = Filesystem::open(Arc::clone(&device), &options)?;
         let mut import = filesystem.import();
         match purpose {
-            Purpose::Trial => {
-                let failed = AtomicBool::new(false);
-                self.import(&mut import, &mut Stream::nowhere(&failed))?;
-            }
-            Purpose::Image => {
-                let mut full = false;
-                let outcome = with_stream(self.tree, self.sources, &*device, self.progress, |stream| {
-                    self.import(&mut import, stream).map_err(|failure| match failure {
-                        Failure::NoSpace => {
-                            full = true;
-                            Error::new("the volume is full")
-                        }
-                        Failure::Other(error) => error,
-                    })
-                });
-                if full {
-                    return Err(Failure::NoSpace);
-                }
-                outcome?;
-            }
+            Purpose::Trial => self.import(&mut import, &mut Stream::nowhere(&AtomicBool::new(false)))?,
+            Purpose::Image => self.import_with_data(&mut import, &device)?,
         }
-        if let Some(free) = free {
-            let used_end = import.used_end()?;
-            let end = plan::with_room(used_end, free, self.block_size()).min(plan.blocks);
-            match import.cut(end) {
-                Err(error) if matches!(error.kind, ErrorKind::InvalidArgument(_)) => {
-                    return Ok(Attempt::TooLarge { used_end });
-                }
-                outcome => outcome?,
-            }
+        if let Some(attempt) = self.cut(&filesystem, &mut import, ending)? {
+            return Ok(attempt);
         }
         filesystem.close()?;
         let superblock = extant_engine::read_superblock(&*device)?;
@@ -305,93 +381,36 @@ impl Job<'_> {
         }))
     }
 
-    /// Brings the whole tree into an empty volume.
-    fn import(&self, import: &mut Import, stream: &mut Stream<'_>) -> Result<(), Failure> {
-        let (tree, order) = (self.tree, &self.order);
-        let names = order.names(tree, NodeId::ROOT);
-        import.root(&self.new_node(NodeId::ROOT), &mut entries(&names))?;
-        if let LostAndFound::Redressed(node) = order.lost_and_found {
-            import.redress(order.ino(node), &self.new_node(node))?;
-        }
-        for (count, node) in order.sequence().iter().enumerate() {
-            if count % 64 == 0 {
-                import.balance()?;
-                if stream.has_failed() {
-                    return Ok(());
-                }
-            }
-            let ino = self.import_node(import, stream, *node).map_err(|failure| self.at(*node, failure))?;
-            if ino != order.ino(*node) {
-                let message = format!("inode {} was expected, {} was made", order.ino(*node).0, ino.0);
-                return Err(Error::new(message).into());
-            }
-        }
-        Ok(())
+    fn import_with_data(&self, import: &mut Import, device: &Arc<dyn BlockDevice>) -> Result<(), Failure> {
+        let write_error = |error: &io::Error| self.device_error(error);
+        with_stream(self.tree, self.sources, &**device, self.progress, &write_error, |stream| self.import(import, stream))
     }
 
-    fn import_node(&self, import: &mut Import, stream: &mut Stream<'_>, node: NodeId) -> Result<Ino, Failure> {
-        let tree = self.tree;
-        let new = self.new_node(node);
-        let ino = match tree.file_type(node) {
-            FileType::Directory => {
-                let parent = self.order.ino(tree.parent(node));
-                let names = self.order.names(tree, node);
-                import.directory(&new, parent, &mut entries(&names))
+    /// Ends the volume where it is to end, or says why not.
+    fn cut(&self, filesystem: &Filesystem, import: &mut Import, ending: Ending) -> Result<Option<Attempt>, Failure> {
+        let superblock = filesystem.superblock();
+        let blocks = superblock.blocks_count;
+        let last_group = superblock.group_start(GroupNo(superblock.group_count().saturating_sub(1))).0;
+        let end = match ending {
+            Ending::Planned => return Ok(None),
+            Ending::At(end) => end.max(import.used_end()?).max(last_group + 1),
+            Ending::Behind(free) => {
+                let used = blocks - filesystem.statfs().free_blocks;
+                plan::with_room(used, free, superblock.block_size().into()).max(import.used_end()?)
             }
-            FileType::Regular => {
-                let mut data = tree.data_segments(node).map(|segment| segment.offset..segment.offset + segment.length);
-                import.file(&new, tree.length(node), &mut data, &mut |stretch| stream.add(node, stretch))
-            }
-            FileType::Symlink => import.symlink(&new, tree.target(node)),
-            special => import.special(&new, special, tree.device(node)),
         };
-        Ok(ino?)
-    }
-
-    fn new_node(&self, node: NodeId) -> NewNode<'_> {
-        let tree = self.tree;
-        let links = match tree.file_type(node) {
-            FileType::Directory => self.order.links(tree, node),
-            _ => tree.links(node),
-        };
-        NewNode {
-            permissions: tree.mode(node) & 0o7777,
-            uid: tree.uid(node),
-            gid: tree.gid(node),
-            links,
-            access_time: tree.access_time(node),
-            change_time: tree.change_time(node),
-            modify_time: tree.modify_time(node),
-            create_time: self.created,
-            attributes: tree.attributes(node),
-            attribute_list: tree.attribute_list(node),
+        if end <= last_group {
+            return Ok(Some(Attempt::TooLarge { end }));
         }
+        import.cut(end.min(blocks))?;
+        Ok(None)
     }
-
-    fn at(&self, node: NodeId, failure: Failure) -> Failure {
-        match failure {
-            Failure::Other(error) => {
-                let message = format!("/{}: {}", printable(&self.tree.path(node)), error.message);
-                Failure::Other(Error { message, ..error })
-            }
-            full => full,
-        }
-    }
-}
-
-fn with_blocks(options: &FormatOptions, blocks: u64) -> FormatOptions {
-    let mut options = options.clone();
-    options.wishes.blocks = blocks;
-    options
-}
-
-fn entries<'a>(names: &'a [super::order::Name<'a>]) -> impl ExactSizeIterator<Item = NewEntry<'a>> {
-    names.iter().map(|name| NewEntry { name: name.name, ino: name.ino, file_type: name.file_type })
 }
 
 /// Why an attempt failed: for want of room, which another size mends, or for good.
-enum Failure {
+pub(super) enum Failure {
     NoSpace,
+    Device(io::Error),
     Other(Error),
 }
 
@@ -403,10 +422,16 @@ impl From<Error> for Failure {
 
 impl From<extant_engine::Error> for Failure {
     fn from(error: extant_engine::Error) -> Failure {
-        match &error.kind {
+        match error.kind {
             ErrorKind::NoSpace { .. } | ErrorKind::NoInodes => Failure::NoSpace,
-            ErrorKind::Device(cause) => Failure::Other(Error::io("image", cause)),
+            ErrorKind::Device(cause) => Failure::Device(cause),
             _ => Failure::Other(Error::new(error.to_string())),
         }
     }
+}
+
+/// Inodes that the image needs besides those of the tree's files: the reserved ones, and those that mkfs makes.
+pub fn inodes_made(order: &Order, template: &FormatOptions) -> u64 {
+    let lost_and_found = u64::from(order.lost_and_found != LostAndFound::Own);
+    10 + lost_and_found + u64::from(template.wishes.features.has(Feature::ORPHAN_FILE))
 }

@@ -1,7 +1,7 @@
 //! `extant build`: directories and archives become an image.
 use crate::build::order::{LostAndFound, Order};
-use crate::build::plan::Extent;
-use crate::build::write::{Built, Job};
+use crate::build::plan::{Extent, FlexGroups, InodeWish, NO_ROOM};
+use crate::build::write::{Built, Job, inodes_made};
 use crate::build::{digest, need, sample_superblock};
 use crate::console::Console;
 use crate::error::{Error, Exit};
@@ -16,9 +16,10 @@ use extant_engine::Packing;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish};
 use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, Time};
-use extant_format::layout::Inodes;
+use extant_format::superblock::Feature;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 /// Build an ext2, ext3 or ext4 image from directories and tar archives, without root.
@@ -93,12 +94,14 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     report_left_out(console, &collected);
     let newest = read_options.newest.unwrap_or_else(|| newest_time(&collected.tree));
-    let prepared = prepare(&arguments, &format, &collected, newest)?;
+    let prepared = prepare(&arguments, &format, &collected, &target, newest)?;
     let progress = Progress::new(console, "build", Unit::Bytes, prepared.data_bytes);
     let job = Job { progress: &progress, ..prepared.job };
     let name = target.path.display().to_string();
-    let built = job.build(&target.file, &name, target.device_bytes)?;
+    let built = job.build()?;
+    drop(job);
     drop(progress);
+    keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     target.finish()?;
     print(console, &name, &built, &collected)?;
     Ok(if collected.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete })
@@ -127,6 +130,24 @@ fn report_left_out(console: &Console, collected: &Collected) {
     }
 }
 
+/// With -E offset, what an old image holds before and behind the volume stays.
+fn keep_surroundings(target: &Target, offset: u64, bytes: u64) -> Result<(), Error> {
+    if offset == 0 || target.device_bytes.is_some() {
+        return Ok(());
+    }
+    let Ok(mut old) = std::fs::File::open(&target.path) else { return Ok(()) };
+    let failed = |error: std::io::Error| target.write_error(&error);
+    let mut new = &target.file;
+    let end = offset.saturating_add(bytes);
+    let length = old.metadata().map_err(failed)?.len();
+    for part in [0..offset.min(length), end.min(length)..length] {
+        old.seek(SeekFrom::Start(part.start)).map_err(failed)?;
+        new.seek(SeekFrom::Start(part.start)).map_err(failed)?;
+        std::io::copy(&mut (&mut old).take(part.end - part.start), &mut new).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// A job without its progress, and how much data it will write.
 struct Prepared<'a> {
     job: Job<'a>,
@@ -137,48 +158,50 @@ fn prepare<'a>(
     arguments: &Arguments,
     format: &Format,
     collected: &'a Collected,
+    target: &'a Target,
     newest: i64,
 ) -> Result<Prepared<'a>, Error> {
     let tree = &collected.tree;
     let mut template = template(format, tree, newest)?;
+    if target.device_bytes.is_some() {
+        template.contents = mkfs::Contents::Unknown;
+    }
     let sample = sample_superblock(&template.wishes);
-    let orphan_file = u32::from(template.wishes.features.has(extant_format::superblock::Feature::ORPHAN_FILE));
+    let orphan_file = u32::from(template.wishes.features.has(Feature::ORPHAN_FILE));
     let order = Order::new(tree, Packing::of(&sample), Ino(sample.first_inode), orphan_file);
     if order.lost_and_found == LostAndFound::Own {
         template.lost_and_found = mkfs::LostAndFound::None;
     }
     let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
     let need = need::of_tree(tree, &order, &template.wishes, tail)?;
-    let extent = match arguments.size {
-        None => Extent::Exact(arguments.free.unwrap_or(Room::Bytes(0))),
-        Some(size) => {
-            let bytes = size.bytes(template.wishes.block_size.into());
-            Extent::Fixed(bytes.ok_or_else(|| Error::usage("--size: more than 64 bits hold"))?)
-        }
-    };
-    let spare = u64::from(arguments.inodes);
-    let (inodes_given, spare_inodes) = match (format.inodes, extent) {
-        // With an exact size, -N is the least that there shall be.
-        (Some(Inodes::AtLeast(count)), Extent::Exact(_)) => (true, spare.max(count.saturating_sub(need.inodes + 11))),
-        (given, _) => (given.is_some(), spare),
-    };
-    let wall = WallTime { seconds: newest, nanoseconds: 0 };
+    let needed_inodes = inodes_made(&order, &template) + need.inodes + u64::from(arguments.inodes);
     let job = Job {
         tree,
         sources: &collected.sources,
+        target,
         order,
         need,
-        extent,
-        spare_inodes,
-        inodes_given,
+        flex: if format.flex_groups.is_some() { FlexGroups::Given } else { FlexGroups::Fitting },
+        extent: extent(arguments, template.wishes.block_size)?,
+        inodes: InodeWish { needed: needed_inodes, asked: format.asks_for_inodes().then_some(template.wishes.inodes) },
         created: Time { seconds: newest, nanoseconds: 0 },
-        clock: RealClock::pinned(wall),
+        clock: RealClock::pinned(WallTime { seconds: newest, nanoseconds: 0 }),
         origin: format.offset_bytes,
         progress: &HIDDEN,
         template,
     };
     let data_bytes = need.data * u64::from(job.template.wishes.block_size);
     Ok(Prepared { job, data_bytes })
+}
+
+fn extent(arguments: &Arguments, block_size: u32) -> Result<Extent, Error> {
+    match arguments.size {
+        None => Ok(Extent::Exact(arguments.free.unwrap_or(NO_ROOM))),
+        Some(size) => {
+            let bytes = size.bytes(block_size.into());
+            Ok(Extent::Fixed(bytes.ok_or_else(|| Error::usage("--size: more than 64 bits hold"))?))
+        }
+    }
 }
 
 static HIDDEN: std::sync::LazyLock<Progress> = std::sync::LazyLock::new(Progress::hidden);
