@@ -139,7 +139,7 @@ impl<'a> BodyReader<'a> {
             let Place::Folder { folder, .. } = self.sources.place(source) else {
                 return Err(Errno::BADF);
             };
-            self.folder = Some((source, parent, open_folder(folder.as_fd(), &self.tree.steps(parent))?));
+            self.folder = Some((source, parent, self.open_parent(folder.as_fd(), source, parent)?));
         }
         let Some((_, _, folder)) = &self.folder else {
             return Err(Errno::BADF);
@@ -152,6 +152,17 @@ impl<'a> BodyReader<'a> {
         }
         self.file = Some((node, opened?));
         Ok(())
+    }
+
+    /// From the folder that was open last if that is where it is: a chain of folders is not walked anew for each link.
+    fn open_parent(&self, root: BorrowedFd<'_>, source: SourceId, folder: NodeId) -> Result<OwnedFd, Errno> {
+        let above = self.tree.parent(folder);
+        match &self.folder {
+            Some((from, open, held)) if (*from, *open) == (source, above) && folder != NodeId::ROOT => {
+                open_folder(held.as_fd(), &[self.tree.first_name(folder)])
+            }
+            _ => open_folder(root, &self.tree.steps(folder)),
+        }
     }
 }
 
