@@ -37,13 +37,23 @@ fn fill(volume: &Filesystem) -> extant_engine::Result<()> {
 }
 
 fn check(volume: &Filesystem) -> extant_engine::Result<()> {
-    for (path, length) in [("/a/f0", 0), ("/b/f1", 1), ("/a/short", 1), ("/a/f2", 1000), ("/b/f3", 5000), ("/a/f5", 1_500_000)] {
+    for (path, length) in [
+        ("/a/f0", 0),
+        ("/b/f1", 1),
+        ("/a/short", 1),
+        ("/a/f2", 1000),
+        ("/b/f3", 5000),
+        ("/a/f5", 1_500_000),
+    ] {
         assert_eq!(volume.read(path)?, content(length as u64, length), "{path}");
     }
     assert_eq!(volume.read_link("/a/long")?, "f".repeat(200).as_bytes());
     assert_eq!(volume.read_dir("/b")?.len(), 152);
     assert_eq!(volume.metadata("/b/f1")?.links, 2);
-    assert_eq!(volume.metadata("/a/disk")?.device, Some(Device { major: 8, minor: 300 }));
+    assert_eq!(
+        volume.metadata("/a/disk")?.device,
+        Some(Device { major: 8, minor: 300 })
+    );
     assert_eq!(volume.metadata("/gone").unwrap_err().errno(), 2);
     Ok(())
 }
@@ -53,12 +63,17 @@ fn every_kind_of_volume_takes_a_tree_and_gives_it_back() {
     for profile in [Profile::Ext2, Profile::Ext3, Profile::Ext4] {
         for block_size in [1024, 4096, 65536] {
             for policies in ["modern", "linux-2.4", "linux-2.6", "packed"] {
-                let specification = Specification { policies, ..Specification::new(profile, block_size, 160 * MIB) };
+                let specification = Specification {
+                    policies,
+                    ..Specification::new(profile, block_size, 160 * MIB)
+                };
                 let device = specification.make(RealClock::new());
                 let volume = specification.open(&device).expect("opens");
                 fill(&volume).unwrap_or_else(|error| panic!("{specification}: {error}"));
                 check(&volume).unwrap_or_else(|error| panic!("{specification}: {error}"));
-                volume.close().unwrap_or_else(|error| panic!("{specification}: {error}"));
+                volume
+                    .close()
+                    .unwrap_or_else(|error| panic!("{specification}: {error}"));
                 if xtask::oracle::require("e2fsck") {
                     judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
                 }

@@ -12,7 +12,11 @@ fn said<T>(path: &Path, outcome: extant_engine::Result<T>) -> Result<T, String> 
 }
 
 fn differ<T: PartialEq + std::fmt::Debug>(path: &Path, what: &str, engine: T, model: T) -> Result<(), String> {
-    if engine == model { Ok(()) } else { Err(format!("{path:?}: {what}: {engine:?}, the model has {model:?}")) }
+    if engine == model {
+        Ok(())
+    } else {
+        Err(format!("{path:?}: {what}: {engine:?}, the model has {model:?}"))
+    }
 }
 
 /// What differs first, if anything.
@@ -21,7 +25,12 @@ pub fn trees(volume: &Filesystem, tree: &Tree) -> Result<(), String> {
     for (path, id) in tree.paths() {
         let path = Path(path);
         let metadata = said(&path, volume.symlink_metadata(&path))?;
-        differ(&path, "number of the inode", metadata.ino, *numbers.entry(id).or_insert(metadata.ino))?;
+        differ(
+            &path,
+            "number of the inode",
+            metadata.ino,
+            *numbers.entry(id).or_insert(metadata.ino),
+        )?;
         let object = tree.object(id);
         attributes_of_inode(&path, &metadata, object)?;
         let attributes = said(&path, volume.attributes(&path))?;
@@ -29,7 +38,12 @@ pub fn trees(volume: &Filesystem, tree: &Tree) -> Result<(), String> {
         differ(&path, "extended attributes", &attributes, &object.attributes)?;
         match object.kind {
             FileType::Directory => names(volume, &path, tree, object)?,
-            FileType::Symlink => differ(&path, "target", said(&path, volume.read_link(&path))?, object.target.clone())?,
+            FileType::Symlink => differ(
+                &path,
+                "target",
+                said(&path, volume.read_link(&path))?,
+                object.target.clone(),
+            )?,
             FileType::Regular => content(volume, &path, object)?,
             _ => {}
         }
@@ -40,7 +54,12 @@ pub fn trees(volume: &Filesystem, tree: &Tree) -> Result<(), String> {
     let held = tree.objects.values().filter(|object| object.links == 0).count();
     let used = (statfs.inodes - statfs.free_inodes) as usize;
     // The reserved ones, lost+found among the model's.
-    differ(&Path(b"/".to_vec()), "inodes in use", used, numbers.len() - 1 + held + 10)?;
+    differ(
+        &Path(b"/".to_vec()),
+        "inodes in use",
+        used,
+        numbers.len() - 1 + held + 10,
+    )?;
     debug_assert!(numbers.contains_key(&ROOT));
     Ok(())
 }
@@ -90,7 +109,11 @@ fn content(volume: &Filesystem, path: &Path, object: &Object) -> Result<(), Stri
         at = data.end;
         covered.push(data);
     }
-    let pages = object.content.pages().map(|page| page.start..page.end.min(object.size)).filter(|page| page.start < page.end);
+    let pages = object
+        .content
+        .pages()
+        .map(|page| page.start..page.end.min(object.size))
+        .filter(|page| page.start < page.end);
     for range in covered.iter().cloned().chain(pages) {
         for start in range.clone().step_by(1 << 20) {
             let length = (range.end - start).min(1 << 20) as usize;
@@ -100,7 +123,10 @@ fn content(volume: &Filesystem, path: &Path, object: &Object) -> Result<(), Stri
             differ(path, "bytes read", read, length)?;
             if let Some(first) = engine.iter().zip(&model).position(|(engine, model)| engine != model) {
                 let (is, should) = (engine[first], model[first]);
-                return Err(format!("{path:?}: byte {}: {is:#x}, the model has {should:#x}", start + first as u64));
+                return Err(format!(
+                    "{path:?}: byte {}: {is:#x}, the model has {should:#x}",
+                    start + first as u64
+                ));
             }
         }
     }

@@ -42,7 +42,9 @@ const ROWS: &[Row] = &[
 const POLICIES: &[&str] = &["modern", "linux-2.4", "linux-2.6", "packed", "modern,allocation=packed"];
 
 fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
+    std::env::var(name)
+        .ok()
+        .map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
 /// What is run for a seed: rows and policies in turn; sizes small enough to fill up now and then.
@@ -86,18 +88,24 @@ fn the_engine_does_what_the_model_does() {
     let operations = number("EXTANT_MODEL_OPERATIONS", 400) as usize;
     let only = std::env::var("EXTANT_MODEL_ONLY").unwrap_or_default();
     let mut failures = Vec::new();
+    let mut total = round::Tally::new();
     for seed in first..first + rounds * ROWS.len() as u64 {
         let specification = specification(seed);
         if !specification.to_string().contains(&only) {
             continue;
         }
-        if let Err(failure) = run(&specification, seed, operations) {
-            failures.push(report(seed, &specification, failure));
-            if failures.len() >= number("EXTANT_MODEL_FAILURES", 1) as usize {
-                break;
-            }
+        match run(&specification, seed, operations) {
+            Ok(tally) => tally
+                .into_iter()
+                .for_each(|(key, count)| *total.entry(key).or_default() += count),
+            Err(failure) => failures.push(report(seed, &specification, failure)),
+        }
+        if failures.len() >= number("EXTANT_MODEL_FAILURES", 1) as usize {
+            break;
         }
     }
+    // What the runs met, with `--nocapture`: operations that never fail, or never succeed, prove little.
+    println!("{total:?}");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 

@@ -54,23 +54,77 @@ pub enum Target {
 
 #[derive(Clone, Debug)]
 pub enum Operation {
-    Make { path: Path, kind: FileType, permissions: u16, device: Device },
-    Directory { path: Path, permissions: u16 },
-    Symlink { target: Path, path: Path },
-    Link { original: Path, path: Path },
+    Make {
+        path: Path,
+        kind: FileType,
+        permissions: u16,
+        device: Device,
+    },
+    Directory {
+        path: Path,
+        permissions: u16,
+    },
+    Symlink {
+        target: Path,
+        path: Path,
+    },
+    Link {
+        original: Path,
+        path: Path,
+    },
     Unlink(Path),
     RemoveDirectory(Path),
-    Rename { from: Path, to: Path, how: Rename },
-    Open { path: Path, slot: usize },
-    Close { slot: usize },
-    Write { target: Target, offset: u64, bytes: Bytes },
-    Truncate { target: Target, size: u64 },
-    Allocate { target: Target, offset: u64, length: u64, size: Size },
-    Punch { target: Target, offset: u64, length: u64 },
-    Read { target: Target, offset: u64, length: usize },
-    SetAttribute { path: Path, name: Path, value: Bytes, how: SetAttribute },
-    RemoveAttribute { path: Path, name: Path },
-    Change { path: Path, touch: Touch },
+    Rename {
+        from: Path,
+        to: Path,
+        how: Rename,
+    },
+    Open {
+        path: Path,
+        slot: usize,
+    },
+    Close {
+        slot: usize,
+    },
+    Write {
+        target: Target,
+        offset: u64,
+        bytes: Bytes,
+    },
+    Truncate {
+        target: Target,
+        size: u64,
+    },
+    Allocate {
+        target: Target,
+        offset: u64,
+        length: u64,
+        size: Size,
+    },
+    Punch {
+        target: Target,
+        offset: u64,
+        length: u64,
+    },
+    Read {
+        target: Target,
+        offset: u64,
+        length: usize,
+    },
+    SetAttribute {
+        path: Path,
+        name: Path,
+        value: Bytes,
+        how: SetAttribute,
+    },
+    RemoveAttribute {
+        path: Path,
+        name: Path,
+    },
+    Change {
+        path: Path,
+        touch: Touch,
+    },
     Stat(Path),
     Sync,
     Reopen,
@@ -91,7 +145,12 @@ pub enum Answer {
     Length(u64),
 }
 
-fn on_file(volume: &Filesystem, slots: &Slots, target: &Target, work: impl FnOnce(&File) -> Result<Answer>) -> Option<Result<Answer>> {
+fn on_file(
+    volume: &Filesystem,
+    slots: &Slots,
+    target: &Target,
+    work: impl FnOnce(&File) -> Result<Answer>,
+) -> Option<Result<Answer>> {
     match target {
         Target::Path(path) => Some(volume.open_file(path).and_then(|file| work(&file))),
         Target::Slot(slot) => slots.files[*slot].as_ref().map(|(file, _)| work(file)),
@@ -99,6 +158,31 @@ fn on_file(volume: &Filesystem, slots: &Slots, target: &Target, work: impl FnOnc
 }
 
 impl Operation {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Operation::Make { .. } => "make",
+            Operation::Directory { .. } => "mkdir",
+            Operation::Symlink { .. } => "symlink",
+            Operation::Link { .. } => "link",
+            Operation::Unlink(_) => "unlink",
+            Operation::RemoveDirectory(_) => "rmdir",
+            Operation::Rename { .. } => "rename",
+            Operation::Open { .. } => "open",
+            Operation::Close { .. } => "close",
+            Operation::Write { .. } => "write",
+            Operation::Truncate { .. } => "truncate",
+            Operation::Allocate { .. } => "allocate",
+            Operation::Punch { .. } => "punch",
+            Operation::Read { .. } => "read",
+            Operation::SetAttribute { .. } => "set attribute",
+            Operation::RemoveAttribute { .. } => "remove attribute",
+            Operation::Change { .. } => "change",
+            Operation::Stat(_) => "stat",
+            Operation::Sync => "sync",
+            Operation::Reopen => "reopen",
+        }
+    }
+
     /// Blocks that it may need, and more: with less room than this, `ENOSPC` is believed.
     pub fn blocks_max(&self, block_size: u64) -> u64 {
         let bytes = match self {
@@ -113,9 +197,12 @@ impl Operation {
     pub fn run(&self, volume: &Filesystem, slots: &mut Slots) -> Option<Result<Answer>> {
         let done = |()| Answer::Done;
         Some(match self {
-            Operation::Make { path, kind, permissions, device } => {
-                volume.make_node(path, *kind, *permissions, *device).map(done)
-            }
+            Operation::Make {
+                path,
+                kind,
+                permissions,
+                device,
+            } => volume.make_node(path, *kind, *permissions, *device).map(done),
             Operation::Directory { path, permissions } => volume.create_dir(path, *permissions).map(done),
             Operation::Symlink { target, path } => volume.symlink(target, path).map(done),
             Operation::Link { original, path } => volume.hard_link(original, path).map(done),
@@ -134,16 +221,27 @@ impl Operation {
             }
             Operation::Close { .. } => Ok(Answer::Done),
             Operation::Write { target, offset, bytes } => {
-                return on_file(volume, slots, target, |file| file.write_at(*offset, &bytes.make()).map(Answer::Count));
+                return on_file(volume, slots, target, |file| {
+                    file.write_at(*offset, &bytes.make()).map(Answer::Count)
+                });
             }
             Operation::Truncate { target, size } => {
                 return on_file(volume, slots, target, |file| file.set_len(*size).map(done));
             }
-            Operation::Allocate { target, offset, length, size } => {
-                return on_file(volume, slots, target, |file| file.allocate(*offset, *length, *size).map(done));
+            Operation::Allocate {
+                target,
+                offset,
+                length,
+                size,
+            } => {
+                return on_file(volume, slots, target, |file| {
+                    file.allocate(*offset, *length, *size).map(done)
+                });
             }
             Operation::Punch { target, offset, length } => {
-                return on_file(volume, slots, target, |file| file.punch_hole(*offset, *length).map(done));
+                return on_file(volume, slots, target, |file| {
+                    file.punch_hole(*offset, *length).map(done)
+                });
             }
             Operation::Read { target, offset, length } => {
                 let mut bytes = vec![0xee; *length];
@@ -158,7 +256,9 @@ impl Operation {
             }
             Operation::RemoveAttribute { path, name } => volume.remove_attribute(path, &name.0).map(done),
             Operation::Change { path, touch } => volume.change(path, &change(touch)).map(done),
-            Operation::Stat(path) => volume.metadata(path).map(|metadata| Answer::Length(metadata.links.into())),
+            Operation::Stat(path) => volume
+                .metadata(path)
+                .map(|metadata| Answer::Length(metadata.links.into())),
             Operation::Sync => volume.sync().map(done),
             Operation::Reopen => return None,
         })
@@ -168,15 +268,20 @@ impl Operation {
     pub fn model(&self, tree: &mut Tree, slots: &mut Slots) -> Outcome<Answer> {
         let done = |()| Answer::Done;
         match self {
-            Operation::Make { path, kind, permissions, device } => {
-                tree.make(&path.0, *kind, *permissions, *device, b"").map(|_| Answer::Done)
-            }
-            Operation::Directory { path, permissions } => {
-                tree.make(&path.0, FileType::Directory, *permissions, Device::default(), b"").map(|_| Answer::Done)
-            }
-            Operation::Symlink { target, path } => {
-                tree.make(&path.0, FileType::Symlink, 0o777, Device::default(), &target.0).map(|_| Answer::Done)
-            }
+            Operation::Make {
+                path,
+                kind,
+                permissions,
+                device,
+            } => tree
+                .make(&path.0, *kind, *permissions, *device, b"")
+                .map(|_| Answer::Done),
+            Operation::Directory { path, permissions } => tree
+                .make(&path.0, FileType::Directory, *permissions, Device::default(), b"")
+                .map(|_| Answer::Done),
+            Operation::Symlink { target, path } => tree
+                .make(&path.0, FileType::Symlink, 0o777, Device::default(), &target.0)
+                .map(|_| Answer::Done),
             Operation::Link { original, path } => tree.link(&original.0, &path.0).map(done),
             Operation::Unlink(path) => tree.unlink(&path.0).map(done),
             Operation::RemoveDirectory(path) => tree.rmdir(&path.0).map(done),
@@ -232,7 +337,9 @@ impl Operation {
         match self {
             Operation::Write { offset, bytes, .. } => tree.write(id, *offset, &bytes.make()).map(Answer::Count),
             Operation::Truncate { size, .. } => tree.truncate(id, *size).map(done),
-            Operation::Allocate { offset, length, size, .. } => tree.allocate(id, *offset, *length, *size).map(done),
+            Operation::Allocate {
+                offset, length, size, ..
+            } => tree.allocate(id, *offset, *length, *size).map(done),
             Operation::Punch { offset, length, .. } => tree.punch(id, *offset, *length).map(done),
             Operation::Read { offset, length, .. } => {
                 let object = tree.object(id);
@@ -284,7 +391,11 @@ impl Generator {
 
     fn existing(&mut self, tree: &Tree, wanted: impl Fn(&crate::tree::Object) -> bool) -> Vec<u8> {
         let paths = tree.paths();
-        let found: Vec<&Vec<u8>> = paths.iter().filter(|(_, id)| wanted(tree.object(*id))).map(|(path, _)| path).collect();
+        let found: Vec<&Vec<u8>> = paths
+            .iter()
+            .filter(|(_, id)| wanted(tree.object(*id)))
+            .map(|(path, _)| path)
+            .collect();
         match found.is_empty() {
             true => b"/".to_vec(),
             false => self.random.pick(&found).to_vec(),
@@ -372,7 +483,10 @@ impl Generator {
             // e2fsck takes times behind 2310 for mistakes.
             _ => random.below(10_700_000_000) as i64,
         };
-        random.one_in(2).then(|| Time { seconds, nanoseconds: random.below(1_000_000_000) as u32 })
+        random.one_in(2).then(|| Time {
+            seconds,
+            nanoseconds: random.below(1_000_000_000) as u32,
+        })
     }
 
     fn make(&mut self, tree: &Tree) -> Operation {
@@ -387,14 +501,32 @@ impl Generator {
                     2 => vec![b't'; self.random.below(70) as usize],
                     _ => self.anything(tree).0,
                 };
-                Operation::Symlink { target: Path(target), path }
+                Operation::Symlink {
+                    target: Path(target),
+                    path,
+                }
             }
             4 => {
-                let kinds = [FileType::Fifo, FileType::Socket, FileType::CharacterDevice, FileType::BlockDevice];
+                let kinds = [
+                    FileType::Fifo,
+                    FileType::Socket,
+                    FileType::CharacterDevice,
+                    FileType::BlockDevice,
+                ];
                 let (major, minor) = (self.random.below(1 << 12) as u32, self.random.below(1 << 20) as u32);
-                Operation::Make { path, kind: *self.random.pick(&kinds), permissions, device: Device { major, minor } }
+                Operation::Make {
+                    path,
+                    kind: *self.random.pick(&kinds),
+                    permissions,
+                    device: Device { major, minor },
+                }
             }
-            _ => Operation::Make { path, kind: FileType::Regular, permissions, device: Device::default() },
+            _ => Operation::Make {
+                path,
+                kind: FileType::Regular,
+                permissions,
+                device: Device::default(),
+            },
         }
     }
 
@@ -403,10 +535,14 @@ impl Generator {
         let directory = self.directory(tree);
         let count = self.random.below(120);
         if self.random.one_in(2) {
-            let names = tree.resolve(&directory, Follow::Last).ok().map(|id| &tree.object(id).names);
+            let names = tree
+                .resolve(&directory, Follow::Last)
+                .ok()
+                .map(|id| &tree.object(id).names);
             let names: Vec<&Vec<u8>> = names.into_iter().flat_map(|names| names.keys()).collect();
             for name in names.into_iter().take(count as usize) {
-                self.planned.push(Operation::Unlink(Path([directory.as_slice(), b"/", name].concat())));
+                self.planned
+                    .push(Operation::Unlink(Path([directory.as_slice(), b"/", name].concat())));
             }
             return;
         }
@@ -415,23 +551,42 @@ impl Generator {
             let name = format!("{salt}-{number:0>width$}");
             let path = Path([directory.as_slice(), b"/", name.as_bytes()].concat());
             let (kind, device) = (FileType::Regular, Device::default());
-            self.planned.push(Operation::Make { path, kind, permissions: 0o644, device });
+            self.planned.push(Operation::Make {
+                path,
+                kind,
+                permissions: 0o644,
+                device,
+            });
         }
     }
 
     /// Many small pieces of one file, one after the other: maps with many entries.
     fn plan_pieces(&mut self, tree: &Tree) {
         let target = Target::Path(self.file(tree));
-        let (start, step) = (self.offset(tree) / 2, (1 + self.random.below(3)) * tree.limits.block_size);
+        let (start, step) = (
+            self.offset(tree) / 2,
+            (1 + self.random.below(3)) * tree.limits.block_size,
+        );
         let (count, is_falling) = (self.random.below(60), self.random.one_in(2));
         let punches = self.random.one_in(3);
         for number in 0..count {
             let number = if is_falling { count - number } else { number };
             let offset = start + number * step;
-            let bytes = Bytes { seed: number, length: 1 + self.random.below(tree.limits.block_size) as usize };
+            let bytes = Bytes {
+                seed: number,
+                length: 1 + self.random.below(tree.limits.block_size) as usize,
+            };
             self.planned.push(match punches {
-                true => Operation::Punch { target: target.clone(), offset, length: step / 2 + 1 },
-                false => Operation::Write { target: target.clone(), offset, bytes },
+                true => Operation::Punch {
+                    target: target.clone(),
+                    offset,
+                    length: step / 2 + 1,
+                },
+                false => Operation::Write {
+                    target: target.clone(),
+                    offset,
+                    bytes,
+                },
             });
         }
     }
@@ -443,47 +598,94 @@ impl Generator {
         let slot = self.random.below(SLOTS as u64) as usize;
         match self.random.below(100) {
             0..=14 => self.make(tree),
-            15..=18 => Operation::Link { original: self.anything(tree), path: self.new_path(tree) },
+            15..=18 => Operation::Link {
+                original: self.anything(tree),
+                path: self.new_path(tree),
+            },
             19..=23 => Operation::Unlink(self.anything(tree)),
             24..=26 => Operation::RemoveDirectory(Path(self.directory(tree))),
             27..=34 => {
                 let hows = [Rename::Replace, Rename::KeepTarget, Rename::Exchange, Rename::Whiteout];
                 let how = *self.random.pick(&hows);
-                let to = if self.random.one_in(2) { self.anything(tree) } else { self.new_path(tree) };
-                Operation::Rename { from: self.anything(tree), to, how }
+                let to = if self.random.one_in(2) {
+                    self.anything(tree)
+                } else {
+                    self.new_path(tree)
+                };
+                Operation::Rename {
+                    from: self.anything(tree),
+                    to,
+                    how,
+                }
             }
-            35..=36 => Operation::Open { path: self.file(tree), slot },
+            35..=36 => Operation::Open {
+                path: self.file(tree),
+                slot,
+            },
             37 => Operation::Close { slot },
             38..=54 => {
                 let (target, offset) = (self.target(tree), self.offset(tree));
-                Operation::Write { target, offset, bytes: Bytes { seed: self.random.next(), length: self.length(tree) } }
+                Operation::Write {
+                    target,
+                    offset,
+                    bytes: Bytes {
+                        seed: self.random.next(),
+                        length: self.length(tree),
+                    },
+                }
             }
             55..=60 => {
                 let size = self.offset(tree);
-                Operation::Truncate { target: self.target(tree), size }
+                Operation::Truncate {
+                    target: self.target(tree),
+                    size,
+                }
             }
             61..=64 => {
                 let size = if self.random.one_in(2) { Size::Grow } else { Size::Keep };
                 let (offset, length) = (self.offset(tree), self.length(tree) as u64);
-                Operation::Allocate { target: self.target(tree), offset, length, size }
+                Operation::Allocate {
+                    target: self.target(tree),
+                    offset,
+                    length,
+                    size,
+                }
             }
             65..=69 => {
                 let (offset, length) = (self.offset(tree), self.length(tree) as u64);
                 let length = if self.random.one_in(10) { u64::MAX } else { length };
-                Operation::Punch { target: self.target(tree), offset, length }
+                Operation::Punch {
+                    target: self.target(tree),
+                    offset,
+                    length,
+                }
             }
-            70..=74 => {
-                Operation::Read { offset: self.offset(tree), length: self.length(tree), target: self.target(tree) }
-            }
+            70..=74 => Operation::Read {
+                offset: self.offset(tree),
+                length: self.length(tree),
+                target: self.target(tree),
+            },
             75..=81 => self.set_attribute(tree),
-            82..=84 => Operation::RemoveAttribute { path: self.anything(tree), name: self.attribute() },
+            82..=84 => Operation::RemoveAttribute {
+                path: self.anything(tree),
+                name: self.attribute(),
+            },
             85..=89 => {
                 let random = &mut self.random;
                 let id = random.one_in(2).then(|| random.next() as u32);
                 let permissions = random.one_in(2).then(|| random.below(0o10000) as u16);
                 let (access_time, modify_time) = (self.time(), self.time());
-                let touch = Touch { permissions, uid: id, gid: id.map(|id| id / 3), access_time, modify_time };
-                Operation::Change { path: self.anything(tree), touch }
+                let touch = Touch {
+                    permissions,
+                    uid: id,
+                    gid: id.map(|id| id / 3),
+                    access_time,
+                    modify_time,
+                };
+                Operation::Change {
+                    path: self.anything(tree),
+                    touch,
+                }
             }
             90..=91 => Operation::Stat(self.anything(tree)),
             92 => Operation::Sync,
@@ -521,8 +723,19 @@ impl Generator {
             2 => random.below(tree.limits.block_size),
             _ => random.below(40),
         } as usize;
-        let hows = [SetAttribute::Any, SetAttribute::Any, SetAttribute::Create, SetAttribute::Replace];
-        let (how, value) = (*random.pick(&hows), Bytes { seed: random.next(), length });
+        let hows = [
+            SetAttribute::Any,
+            SetAttribute::Any,
+            SetAttribute::Create,
+            SetAttribute::Replace,
+        ];
+        let (how, value) = (
+            *random.pick(&hows),
+            Bytes {
+                seed: random.next(),
+                length,
+            },
+        );
         Operation::SetAttribute { path, name, value, how }
     }
 }

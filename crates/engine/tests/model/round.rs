@@ -30,7 +30,11 @@ struct Round {
     slots: Slots,
     /// How often the state before and after ENOSPC is still compared until the next reopening.
     full_compares: u32,
+    tally: Tally,
 }
+
+/// How often each operation ended with each errno (0 for success).
+pub type Tally = BTreeMap<(&'static str, i32), u64>;
 
 fn object(metadata: &Metadata, parent: u64) -> Object {
     Object {
@@ -61,7 +65,11 @@ impl Round {
         let volume = specification.open(&device).expect("a fresh volume opens");
         let superblock = volume.superblock();
         let has_extents = superblock.has(Feature::EXTENTS);
-        let kind = if has_extents { MappingKind::Extents } else { MappingKind::Indirect };
+        let kind = if has_extents {
+            MappingKind::Extents
+        } else {
+            MappingKind::Indirect
+        };
         let limits = Limits {
             block_size: specification.block_size.into(),
             size_max: superblock.max_file_size(kind),
@@ -71,7 +79,11 @@ impl Round {
         };
         let mut tree = Tree::new(limits, object(&volume.metadata("/").expect("a root"), ROOT));
         let found = tree.add(object(&volume.metadata("/lost+found").expect("lost+found"), ROOT));
-        tree.objects.get_mut(&ROOT).expect("a root").names.insert(b"lost+found".to_vec(), found);
+        tree.objects
+            .get_mut(&ROOT)
+            .expect("a root")
+            .names
+            .insert(b"lost+found".to_vec(), found);
         Round {
             specification: *specification,
             clock,
@@ -80,6 +92,7 @@ impl Round {
             tree,
             slots: Slots::default(),
             full_compares: 3,
+            tally: Tally::new(),
         }
     }
 
@@ -91,7 +104,10 @@ impl Round {
     fn step(&mut self, operation: &Operation) -> Result<(), String> {
         self.clock.advance(1_000_000_007);
         let wall = extant_block::Clock::wall(&*self.clock);
-        self.tree.set_now(Time { seconds: wall.seconds, nanoseconds: wall.nanoseconds });
+        self.tree.set_now(Time {
+            seconds: wall.seconds,
+            nanoseconds: wall.nanoseconds,
+        });
         if matches!(operation, Operation::Reopen) {
             return self.reopen();
         }
@@ -101,6 +117,8 @@ impl Round {
         let after = volume.statfs();
         self.volume = Some(volume);
         let Some(outcome) = outcome else { return Ok(()) };
+        let errno = outcome.as_ref().err().map_or(0, extant_engine::Error::errno);
+        *self.tally.entry((operation.name(), errno)).or_default() += 1;
         let engine = outcome.map_err(|error| (error.errno(), error));
         if let Err((ENOSPC, error)) = &engine {
             let free = before.free_blocks.max(after.free_blocks);
@@ -113,7 +131,11 @@ impl Round {
         match (&engine, &model) {
             (Ok(engine), Ok(model)) if engine == model => Ok(()),
             (Err((engine, _)), Err(model)) if engine == model => Ok(()),
-            (Ok(engine), Ok(model)) => Err(format!("{operation:?}: {}, the model has {}", told(engine), told(model))),
+            (Ok(engine), Ok(model)) => Err(format!(
+                "{operation:?}: {}, the model has {}",
+                told(engine),
+                told(model)
+            )),
             (Ok(_), Err(model)) => Err(format!("{operation:?}: done, the model has errno {model}")),
             (Err((errno, error)), Ok(_)) => Err(format!("{operation:?}: errno {errno} ({error}), the model does it")),
             (Err((errno, error)), Err(model)) => {
@@ -133,24 +155,37 @@ impl Round {
         let block_size = self.tree.limits.block_size;
         let is_full = free_blocks <= operation.blocks_max(block_size) || free_inodes == 0;
         if !is_full && !self.is_large_attribute(operation) {
-            return Err(format!("{operation:?}: {error}, but {free_blocks} blocks and {free_inodes} inodes are free"));
+            return Err(format!(
+                "{operation:?}: {error}, but {free_blocks} blocks and {free_inodes} inodes are free"
+            ));
         }
         if let Operation::Close { .. } | Operation::Sync = operation {
             return Err(format!("{operation:?}: {error}: room was promised"));
         }
         if self.full_compares > 0 {
             self.full_compares -= 1;
-            compare::trees(self.volume(), &self.tree).map_err(|said| format!("after {operation:?}, {error}: {said}"))?;
+            compare::trees(self.volume(), &self.tree)
+                .map_err(|said| format!("after {operation:?}, {error}: {said}"))?;
         }
         Ok(())
     }
 
     /// Attributes may fill an inode's tail and a block: whether the last one fits is the engine's to say.
     fn is_large_attribute(&self, operation: &Operation) -> bool {
-        let Operation::SetAttribute { path, name, value, .. } = operation else { return false };
-        let Ok(id) = self.tree.resolve(&path.0, crate::tree::Follow::NotLast) else { return false };
+        let Operation::SetAttribute { path, name, value, .. } = operation else {
+            return false;
+        };
+        let Ok(id) = self.tree.resolve(&path.0, crate::tree::Follow::NotLast) else {
+            return false;
+        };
         let size = |name: usize, value: usize| 16 + name.next_multiple_of(4) + value.next_multiple_of(4);
-        let others: usize = self.tree.object(id).attributes.iter().map(|(name, value)| size(name.len(), value.len())).sum();
+        let others: usize = self
+            .tree
+            .object(id)
+            .attributes
+            .iter()
+            .map(|(name, value)| size(name.len(), value.len()))
+            .sum();
         others + size(name.0.len(), value.length) > self.specification.block_size as usize - 64
     }
 
@@ -164,7 +199,10 @@ impl Round {
         let volume = self.volume.take().expect("the volume is open");
         volume.close().map_err(|error| format!("close: {error}"))?;
         judge(&self.device)?;
-        let volume = self.specification.open(&self.device).map_err(|error| format!("open: {error}"))?;
+        let volume = self
+            .specification
+            .open(&self.device)
+            .map_err(|error| format!("open: {error}"))?;
         self.volume = Some(volume);
         self.full_compares = 3;
         compare::trees(self.volume(), &self.tree).map_err(|said| format!("opened again: {said}"))
@@ -187,25 +225,35 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-/// Does so many random operations, and one reopening behind them.
-pub fn run(specification: &Specification, seed: u64, count: usize) -> Result<(), Failure> {
+/// Does so many random operations, and one reopening behind them; gives what they came to.
+pub fn run(specification: &Specification, seed: u64, count: usize) -> Result<Tally, Failure> {
     let mut round = Round::new(specification);
-    let mut generator = Generator { random: Random::new(seed), planned: Vec::new() };
+    let mut generator = Generator {
+        random: Random::new(seed),
+        planned: Vec::new(),
+    };
     let mut operations = Vec::new();
     for at in 0..=count {
-        let operation = if at == count { Operation::Reopen } else { generator.next(&round.tree) };
+        let operation = if at == count {
+            Operation::Reopen
+        } else {
+            generator.next(&round.tree)
+        };
         operations.push(operation.clone());
         if let Err(message) = round.caught(&operation) {
             return Err(Failure { operations, message });
         }
     }
-    Ok(())
+    Ok(round.tally)
 }
 
 /// The operations that `run` does.
 pub fn record(specification: &Specification, seed: u64, count: usize) -> Vec<Operation> {
     let mut round = Round::new(specification);
-    let mut generator = Generator { random: Random::new(seed), planned: Vec::new() };
+    let mut generator = Generator {
+        random: Random::new(seed),
+        planned: Vec::new(),
+    };
     let mut operations = Vec::new();
     for _ in 0..count {
         let operation = generator.next(&round.tree);
@@ -232,7 +280,10 @@ const ATTEMPTS_MAX: u32 = 400;
 
 /// Leaves out what is not needed for a failure: halves, quarters, single operations.
 pub fn shrink(specification: &Specification, failure: Failure) -> (Vec<Operation>, String) {
-    let Failure { mut operations, mut message } = failure;
+    let Failure {
+        mut operations,
+        mut message,
+    } = failure;
     let mut attempts = 0;
     let mut piece = operations.len().div_ceil(2);
     while piece > 0 && attempts < ATTEMPTS_MAX {

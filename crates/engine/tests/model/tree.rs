@@ -47,7 +47,11 @@ impl Content {
         }
     }
     pub fn zero(&mut self, range: Range<u64>) {
-        let touched: Vec<u64> = self.0.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(at, _)| *at).collect();
+        let touched: Vec<u64> = self
+            .0
+            .range(range.start / PAGE..range.end.div_ceil(PAGE))
+            .map(|(at, _)| *at)
+            .collect();
         for at in touched {
             let start = at * PAGE;
             let from = range.start.max(start) - start;
@@ -140,14 +144,22 @@ impl Object {
 impl Tree {
     /// A tree with a root only.
     pub fn new(limits: Limits, root: Object) -> Tree {
-        Tree { objects: BTreeMap::from([(ROOT, root)]), next: 1, limits, now: Time::default() }
+        Tree {
+            objects: BTreeMap::from([(ROOT, root)]),
+            next: 1,
+            limits,
+            now: Time::default(),
+        }
     }
 
     /// A time as an inode can keep it.
     pub fn kept(&self, time: Time) -> Time {
         match self.limits.has_nanoseconds {
             true => time,
-            false => Time { seconds: time.seconds.clamp(i32::MIN.into(), i32::MAX.into()), nanoseconds: 0 },
+            false => Time {
+                seconds: time.seconds.clamp(i32::MIN.into(), i32::MAX.into()),
+                nanoseconds: 0,
+            },
         }
     }
 
@@ -178,12 +190,18 @@ impl Tree {
         if name.len() > 255 {
             return Err(ENAMETOOLONG);
         }
-        Ok(if name == b".." { Some(object.parent) } else { object.names.get(name).copied() })
+        Ok(if name == b".." {
+            Some(object.parent)
+        } else {
+            object.names.get(name).copied()
+        })
     }
 
     pub fn resolve(&self, path: &[u8], follow: Follow) -> Outcome<Id> {
         let parts = |path: &[u8]| -> Vec<Vec<u8>> {
-            let parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".");
+            let parts = path
+                .split(|byte| *byte == b'/')
+                .filter(|part| !part.is_empty() && *part != b".");
             parts.map(<[u8]>::to_vec).rev().collect()
         };
         let mut left = parts(path);
@@ -213,7 +231,10 @@ impl Tree {
 
     pub fn resolve_parent<'p>(&self, path: &'p [u8]) -> Outcome<(Id, &'p [u8])> {
         let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
-        let cut = path[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let cut = path[..end]
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |slash| slash + 1);
         let parent = self.resolve(&path[..cut], Follow::Last)?;
         if !self.object(parent).is_directory() {
             return Err(ENOTDIR);
@@ -249,7 +270,11 @@ impl Tree {
     fn fresh(&self, parent: Id, kind: FileType, permissions: u16) -> Object {
         let above = self.object(parent);
         let inherits = above.permissions & 0o2000 != 0;
-        let sticky = if inherits && kind == FileType::Directory { 0o2000 } else { 0 };
+        let sticky = if inherits && kind == FileType::Directory {
+            0o2000
+        } else {
+            0
+        };
         Object {
             kind,
             permissions: permissions | sticky,
@@ -271,10 +296,20 @@ impl Tree {
         }
     }
 
-    pub fn make(&mut self, path: &[u8], kind: FileType, permissions: u16, device: Device, target: &[u8]) -> Outcome<Id> {
+    pub fn make(
+        &mut self,
+        path: &[u8],
+        kind: FileType,
+        permissions: u16,
+        device: Device,
+        target: &[u8],
+    ) -> Outcome<Id> {
         let (parent, name) = self.resolve_parent(path)?;
         self.check_new(parent, name)?;
-        if kind == FileType::Directory && self.object(parent).links >= u32::from(LINKS_MAX) && !self.limits.has_dir_nlink {
+        if kind == FileType::Directory
+            && self.object(parent).links >= u32::from(LINKS_MAX)
+            && !self.limits.has_dir_nlink
+        {
             return Err(EMLINK);
         }
         if kind == FileType::Symlink {
@@ -558,7 +593,9 @@ impl Tree {
         }
         let block_size = self.limits.block_size;
         let object = self.get(id);
-        let end = offset.saturating_add(length).min(object.size.next_multiple_of(block_size));
+        let end = offset
+            .saturating_add(length)
+            .min(object.size.next_multiple_of(block_size));
         if offset < end {
             object.content.zero(offset..end);
             self.changed(id);
@@ -593,7 +630,10 @@ impl Tree {
     pub fn change(&mut self, path: &[u8], touch: &Touch) -> Outcome<()> {
         let id = self.resolve(path, Follow::NotLast)?;
         let now = self.now;
-        let (access, modify) = (touch.access_time.map(|time| self.kept(time)), touch.modify_time.map(|time| self.kept(time)));
+        let (access, modify) = (
+            touch.access_time.map(|time| self.kept(time)),
+            touch.modify_time.map(|time| self.kept(time)),
+        );
         let object = self.get(id);
         object.permissions = touch.permissions.unwrap_or(object.permissions);
         object.uid = touch.uid.unwrap_or(object.uid);
@@ -611,7 +651,11 @@ impl Tree {
         while at < found.len() {
             let (path, id) = found[at].clone();
             at += 1;
-            let prefix = if path == b"/" { b"/".to_vec() } else { [path.as_slice(), b"/"].concat() };
+            let prefix = if path == b"/" {
+                b"/".to_vec()
+            } else {
+                [path.as_slice(), b"/"].concat()
+            };
             for (name, child) in &self.object(id).names {
                 found.push(([prefix.as_slice(), name].concat(), *child));
             }
@@ -625,6 +669,9 @@ fn check_attribute_name(name: &[u8]) -> Outcome<()> {
         return Err(EINVAL);
     }
     let prefixes: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
-    let suffix = prefixes.iter().find_map(|prefix| name.strip_prefix(*prefix)).ok_or(EOPNOTSUPP)?;
+    let suffix = prefixes
+        .iter()
+        .find_map(|prefix| name.strip_prefix(*prefix))
+        .ok_or(EOPNOTSUPP)?;
     if suffix.is_empty() { Err(EINVAL) } else { Ok(()) }
 }

@@ -1,7 +1,9 @@
 //! Volumes in memory, made by mkfs to a specification, opened with a policy, and judged by e2fsck.
 #![allow(dead_code, reason = "every test uses its part")]
 
-use extant_block::clock::{Task, Unparked, WallTime, Waker};
+pub mod reading;
+
+use extant_block::clock::{Task, Unparked, Waker, WallTime};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
@@ -57,7 +59,10 @@ pub struct SetClock {
 
 impl SetClock {
     pub fn new(seconds: i64) -> Arc<SetClock> {
-        Arc::new(SetClock { real: RealClock::new(), nanoseconds: AtomicI64::new(seconds * 1_000_000_000) })
+        Arc::new(SetClock {
+            real: RealClock::new(),
+            nanoseconds: AtomicI64::new(seconds * 1_000_000_000),
+        })
     }
     pub fn advance(&self, nanoseconds: i64) {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -70,7 +75,10 @@ impl Clock for SetClock {
     }
     fn wall(&self) -> WallTime {
         let now = self.nanoseconds.load(Ordering::Relaxed);
-        WallTime { seconds: now.div_euclid(1_000_000_000), nanoseconds: now.rem_euclid(1_000_000_000) as u32 }
+        WallTime {
+            seconds: now.div_euclid(1_000_000_000),
+            nanoseconds: now.rem_euclid(1_000_000_000) as u32,
+        }
     }
     fn waker(&self) -> Waker {
         self.real.waker()
@@ -102,9 +110,21 @@ pub struct Specification {
 
 impl fmt::Display for Specification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Specification { block_size, inode_size, features, bytes, inodes, policies, cache_bytes, .. } = self;
+        let Specification {
+            block_size,
+            inode_size,
+            features,
+            bytes,
+            inodes,
+            policies,
+            cache_bytes,
+            ..
+        } = self;
         let profile = self.profile.name();
-        write!(f, "{profile} -b {block_size} -I {inode_size} -O '{features}' -N {inodes} {bytes} bytes; ")?;
+        write!(
+            f,
+            "{profile} -b {block_size} -I {inode_size} -O '{features}' -N {inodes} {bytes} bytes; "
+        )?;
         write!(f, "{policies}, cache {cache_bytes}")
     }
 }
@@ -146,8 +166,12 @@ impl Specification {
         wishes.created_seconds = 1_700_000_000;
         let device = Arc::new(MemoryDevice::new(clock, self.bytes));
         let policies = self.policies.parse().expect("policies");
-        format(Arc::clone(&device) as Arc<dyn BlockDevice>, &FormatOptions::new(wishes), &policies)
-            .unwrap_or_else(|error| panic!("{self}: {error}"));
+        format(
+            Arc::clone(&device) as Arc<dyn BlockDevice>,
+            &FormatOptions::new(wishes),
+            &policies,
+        )
+        .unwrap_or_else(|error| panic!("{self}: {error}"));
         device
     }
 
