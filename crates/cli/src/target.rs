@@ -53,21 +53,9 @@ impl Target {
     }
 
     fn over(path: &Path, metadata: &Metadata, existing: Existing) -> Result<Target, Error> {
+        check(path, metadata)?;
         let shown = path.display();
         let file_type = metadata.file_type();
-        if file_type.is_dir() {
-            return Err(Error::new(format!("{shown}: is a directory, not an image"))
-                .hint("the last argument is the image to be written"));
-        }
-        if !file_type.is_file() && !file_type.is_block_device() {
-            return Err(
-                Error::new(format!("{shown}: is neither a regular file nor a block device"))
-                    .hint("an image is not written from front to back: write it to a file first"),
-            );
-        }
-        if let Some(user) = user(metadata) {
-            return Err(Error::new(format!("{shown}: {user}")).hint("unmount or detach it first"));
-        }
         if existing == Existing::Refuse {
             let hint = match file_type.is_file() {
                 true => "--force replaces it",
@@ -80,6 +68,25 @@ impl Target {
             true => Target::beside(resolved, Replace::Existing, Some(metadata.mode() & 0o777)),
             false => Target::device(resolved),
         }
+    }
+
+    /// Opens a file or block device to be written where it is: what it holds outside the bytes that are written stays. What
+    /// stops half-way leaves it half-written.
+    pub fn in_place(path: &Path) -> Result<Target, Error> {
+        let metadata = std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?;
+        check(path, &metadata)?;
+        let resolved = path.canonicalize().map_err(|error| Error::io(path.display(), &error))?;
+        if !metadata.file_type().is_file() {
+            return Target::device(resolved);
+        }
+        let file = OpenOptions::new().read(true).write(true).open(&resolved);
+        Ok(Target {
+            file: file.map_err(|error| Error::io(path.display(), &error))?,
+            path: resolved,
+            device_bytes: None,
+            partial: None,
+            replace: Replace::Existing,
+        })
     }
 
     fn device(path: PathBuf) -> Result<Target, Error> {
@@ -166,6 +173,29 @@ impl Target {
     pub fn identity(&self) -> io::Result<(u64, u64)> {
         self.file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
     }
+}
+
+/// Makes sure that it is a regular file or block device, and that nobody uses it.
+///
+/// # Errors
+/// What it is instead, or who uses it.
+pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
+    let shown = path.display();
+    let file_type = metadata.file_type();
+    if file_type.is_dir() {
+        return Err(Error::new(format!("{shown}: is a directory, not an image"))
+            .hint("the last argument is the image to be written"));
+    }
+    if !file_type.is_file() && !file_type.is_block_device() {
+        return Err(
+            Error::new(format!("{shown}: is neither a regular file nor a block device"))
+                .hint("an image is not written from front to back: write it to a file first"),
+        );
+    }
+    if let Some(user) = user(metadata) {
+        return Err(Error::new(format!("{shown}: {user}")).hint("unmount or detach it first"));
+    }
+    Ok(())
 }
 
 /// A new file `.NAME.extant-XXXXXX`, registered for removal.

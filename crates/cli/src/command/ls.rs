@@ -1,0 +1,365 @@
+//! `extant ls`: names in an image, in the form that GNU ls has made known.
+use crate::console::Console;
+use crate::date::{self, Grain};
+use crate::error::{Error, Exit, printable};
+use crate::image::{self, ImageArguments, Place, failure};
+use crate::listing::{Names, Record, mode_letters};
+use extant_engine::{Filesystem, Metadata, Object};
+use extant_format::Ino;
+use extant_format::inode::FileType;
+use rustc_hash::FxHashSet;
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// List files in an image.
+///
+/// Owners are numbers, times are UTC. With --json one line is printed for each object, what is named first: all names,
+/// whether hidden or not, with extended attributes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant ls disk.img
+  extant ls -l disk.img:/etc
+  extant ls -lRa --full-time disk.img
+  extant ls --offset 1M disk-with-partitions.img:/home
+  extant ls -R --json disk.img | jq -r 'select(.mode >= 2048) | .path'")]
+pub struct Arguments {
+    /// What to list: an image, or a path in one
+    #[arg(value_name = "IMAGE[:/PATH]", required = true)]
+    pub places: Vec<OsString>,
+    /// Mode, links, owner, group, size (or device numbers), time
+    #[arg(short)]
+    pub long: bool,
+    /// Directories in directories too
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
+    /// Names that begin with a dot too
+    #[arg(short, long)]
+    pub all: bool,
+    /// Inode numbers in front
+    #[arg(short, long)]
+    pub inode: bool,
+    /// Directories themselves, not what is in them
+    #[arg(short, long)]
+    pub directory: bool,
+    /// In the order of readdir, not of names
+    #[arg(short = 'U')]
+    pub unsorted: bool,
+    /// Owners as numbers: always so, accepted for habit's sake
+    #[arg(short)]
+    pub numeric: bool,
+    /// With -l: times to the nanosecond
+    #[arg(long)]
+    pub full_time: bool,
+    /// With --json: the SHA-256 of each file's bytes
+    #[arg(long, requires = "json")]
+    pub sha256: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub image: ImageArguments,
+}
+
+/// Lists them.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    let terminal = std::io::stdout().is_terminal();
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let offset = arguments.image.offset_bytes();
+    let heads = arguments.recursive || arguments.places.len() > 1;
+    for (number, word) in arguments.places.iter().enumerate() {
+        let place = Place::of(word);
+        let mut lister = Lister {
+            filesystem: image::open(&place.image, offset)?,
+            image: &place.image,
+            arguments: &arguments,
+            names: if terminal { Names::Escaped } else { Names::Raw },
+            out: &mut out,
+            visited: FxHashSet::default(),
+        };
+        match console.is_json() {
+            true => lister.records(place.path_or_root())?,
+            false => lister.text(&place, heads, number > 0)?,
+        }
+    }
+    out.flush().map_err(|error| Error::stdout(&error))?;
+    Ok(Exit::Complete)
+}
+
+/// One place that is being listed.
+struct Lister<'a, W: Write> {
+    filesystem: Filesystem,
+    image: &'a Path,
+    arguments: &'a Arguments,
+    names: Names,
+    out: &'a mut W,
+    /// Directories that were listed: each has one name, so to meet one again is a fault of the image.
+    visited: FxHashSet<Ino>,
+}
+
+/// A name, and what it leads to.
+struct Named {
+    name: Vec<u8>,
+    object: Object,
+    metadata: Metadata,
+}
+
+impl<W: Write> Lister<'_, W> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.out.write_all(bytes).map_err(|error| Error::stdout(&error))
+    }
+
+    fn failure(&self, path: &[u8], error: extant_engine::Error) -> Error {
+        failure(self.image, error.at(std::ffi::OsStr::from_bytes(path)))
+    }
+
+    /// What a word names: a symlink to a directory is followed, except with -l and -d.
+    fn named(&self, path: &Path) -> Result<Named, Error> {
+        let name = path.as_os_str().as_bytes().to_vec();
+        let failed = |error| self.failure(&name, error);
+        let mut object = self.filesystem.object(path).map_err(failed)?;
+        let mut metadata = object.metadata().map_err(failed)?;
+        let follows = !self.arguments.long && !self.arguments.directory;
+        if metadata.file_type == FileType::Symlink
+            && follows
+            && let Ok(target) = self.filesystem.metadata(path)
+            && target.file_type == FileType::Directory
+        {
+            object = self.filesystem.object_of(target.ino).map_err(failed)?;
+            metadata = target;
+        }
+        Ok(Named { name, object, metadata })
+    }
+
+    /// The names in a directory, in the order that was asked for.
+    fn read(&mut self, path: &[u8], directory: &Object) -> Result<Vec<Named>, Error> {
+        let ino = directory.metadata().map_err(|error| self.failure(path, error))?.ino;
+        if !self.visited.insert(ino) {
+            let (image, path) = (self.image.display(), printable(path));
+            return Err(
+                Error::new(format!("{image}:{path}: directory inode {} was met before", ino.0)).hint(format!(
+                    "a directory has one name: e2fsck -fn {image} tells all that is wrong"
+                )),
+            );
+        }
+        let mut entries = directory.read_dir().map_err(|error| self.failure(path, error))?;
+        if !self.arguments.unsorted {
+            entries.sort_by(|left, right| left.name.cmp(&right.name));
+        }
+        let mut all = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let failed = |error| self.failure(&join(path, &entry.name), error);
+            let object = self.filesystem.object_of(entry.ino).map_err(failed)?;
+            let metadata = object.metadata().map_err(failed)?;
+            all.push(Named {
+                name: entry.name,
+                object,
+                metadata,
+            });
+        }
+        Ok(all)
+    }
+
+    fn text(&mut self, place: &Place, heads: bool, later: bool) -> Result<(), Error> {
+        let named = self.named(place.path_or_root())?;
+        if named.metadata.file_type != FileType::Directory || self.arguments.directory {
+            return self.lines(&named.name.clone(), &[named]);
+        }
+        let mut first = !later;
+        let mut waiting = vec![named];
+        while let Some(directory) = waiting.pop() {
+            if heads {
+                let blank = if first { "" } else { "\n" };
+                let head = [blank.as_bytes(), &self.names.write(&directory.name), b":\n"].concat();
+                self.put(&head)?;
+            }
+            first = false;
+            let mut entries = self.read(&directory.name, &directory.object)?;
+            entries.retain(|entry| self.arguments.all || !entry.name.starts_with(b"."));
+            if self.arguments.long {
+                let sectors = entries
+                    .iter()
+                    .fold(0u64, |sum, entry| sum.saturating_add(entry.metadata.sectors));
+                self.put(format!("total {}\n", sectors / 2).as_bytes())?;
+            }
+            self.lines(&directory.name, &entries)?;
+            if self.arguments.recursive {
+                let directories = entries.into_iter().rev().filter(is_directory);
+                let full = |entry: Named| Named {
+                    name: join(&directory.name, &entry.name),
+                    ..entry
+                };
+                waiting.extend(directories.map(full));
+            }
+        }
+        Ok(())
+    }
+
+    /// One line for each; `path` is where they are.
+    fn lines(&mut self, path: &[u8], entries: &[Named]) -> Result<(), Error> {
+        let widths = Widths::of(entries);
+        for entry in entries {
+            let mut line = Vec::new();
+            if self.arguments.inode {
+                line.extend(format!("{:>1$} ", entry.metadata.ino.0, widths.ino).bytes());
+            }
+            if self.arguments.long {
+                let grain = if self.arguments.full_time {
+                    Grain::Nanosecond
+                } else {
+                    Grain::Minute
+                };
+                line.extend(facts(&entry.metadata, &widths, grain).bytes());
+            }
+            line.extend(self.names.write(&entry.name));
+            if self.arguments.long && entry.metadata.file_type == FileType::Symlink {
+                let target = entry
+                    .object
+                    .read_link()
+                    .map_err(|error| self.failure(&join(path, &entry.name), error))?;
+                line.extend(b" -> ");
+                line.extend(self.names.write(&target));
+            }
+            line.push(b'\n');
+            self.put(&line)?;
+        }
+        Ok(())
+    }
+
+    /// One JSON object a line: the object itself, then what is in it.
+    fn records(&mut self, path: &Path) -> Result<(), Error> {
+        let mut named = self.named(path)?;
+        named.name = absolute(&named.name);
+        let mut waiting = vec![(named, self.arguments.directory)];
+        let mut below = false;
+        while let Some((named, is_leaf)) = waiting.pop() {
+            self.record(&named)?;
+            if !is_directory(&named) || is_leaf || (below && !self.arguments.recursive) {
+                continue;
+            }
+            below = true;
+            let entries = self.read(&named.name, &named.object)?;
+            let full = |entry: Named| {
+                (
+                    Named {
+                        name: join(&named.name, &entry.name),
+                        ..entry
+                    },
+                    false,
+                )
+            };
+            waiting.extend(entries.into_iter().rev().map(full));
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, named: &Named) -> Result<(), Error> {
+        let failed = |error| self.failure(&named.name, error);
+        let mut record = Record::new(&named.name, &named.object).map_err(failed)?;
+        if self.arguments.sha256 && named.metadata.file_type == FileType::Regular {
+            record.sha256 = Some(sum(&named.object, named.metadata.size).map_err(failed)?);
+        }
+        let mut line = serde_json::to_vec(&record).map_err(|error| Error::new(format!("JSON: {error}")))?;
+        line.push(b'\n');
+        self.put(&line)
+    }
+}
+
+fn is_directory(named: &Named) -> bool {
+    named.metadata.file_type == FileType::Directory
+}
+
+fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let slash: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
+    [path, slash, name].concat()
+}
+
+/// One slash in front, none behind, none doubled.
+fn absolute(path: &[u8]) -> Vec<u8> {
+    let parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty());
+    let mut whole: Vec<u8> = parts.flat_map(|part| [b"/", part].concat()).collect();
+    if whole.is_empty() {
+        whole.push(b'/');
+    }
+    whole
+}
+
+/// How wide the columns are.
+#[derive(Default)]
+struct Widths {
+    ino: usize,
+    links: usize,
+    uid: usize,
+    gid: usize,
+    size: usize,
+}
+
+impl Widths {
+    fn of(entries: &[Named]) -> Widths {
+        let mut widths = Widths::default();
+        for Named { metadata, .. } in entries {
+            let widen = |width: &mut usize, number: u64| *width = (*width).max(digits(number));
+            widen(&mut widths.ino, metadata.ino.0.into());
+            widen(&mut widths.links, metadata.links.into());
+            widen(&mut widths.uid, metadata.uid.into());
+            widen(&mut widths.gid, metadata.gid.into());
+            widths.size = widths.size.max(size_column(metadata).len());
+        }
+        widths
+    }
+}
+
+fn digits(number: u64) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+/// Bytes, or of a device its numbers.
+fn size_column(metadata: &Metadata) -> String {
+    match metadata.device {
+        Some(device) => format!("{}, {:>3}", device.major, device.minor),
+        None => metadata.size.to_string(),
+    }
+}
+
+/// Everything of a long line before the name.
+fn facts(metadata: &Metadata, widths: &Widths, grain: Grain) -> String {
+    let mode = mode_letters(metadata);
+    let (links, uid, gid) = (metadata.links, metadata.uid, metadata.gid);
+    let (size, time) = (size_column(metadata), date::shown(metadata.modify_time, grain));
+    let Widths {
+        links: w_links,
+        uid: w_uid,
+        gid: w_gid,
+        size: w_size,
+        ..
+    } = *widths;
+    format!("{mode} {links:>w_links$} {uid:>w_uid$} {gid:>w_gid$} {size:>w_size$} {time} ")
+}
+
+/// The SHA-256 of a file's bytes in hexadecimal.
+fn sum(file: &Object, size: u64) -> extant_engine::Result<String> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut at = 0;
+    while at < size {
+        let length = file.read_at(at, &mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        hash.update(&buffer[..length]);
+        at += length as u64;
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_made_absolute() {
+        for (path, whole) in [("/", "/"), ("//a//b/", "/a/b"), ("a", "/a"), ("", "/")] {
+            assert_eq!(absolute(path.as_bytes()), whole.as_bytes(), "{path}");
+        }
+    }
+}

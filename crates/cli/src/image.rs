@@ -1,0 +1,255 @@
+//! An image that is only looked at: `IMAGE` and `IMAGE:/path`, opened without a trace, and what is said when it cannot be.
+//!
+//! Nothing is ever written to an image that is opened here, not even a mount count.
+use crate::error::{Error, printable, reason};
+use crate::size::Size;
+use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
+use extant_engine::error::{Corrupt, Place as DiskPlace};
+use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
+use extant_format::Fault;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Memory for what is read more than once: maps, directories, inode tables.
+const CACHE_BYTES: usize = 32 << 20;
+
+/// Options of every command that reads an image; flatten it into the command's own.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct ImageArguments {
+    /// Where the volume begins in the image: 1M, 2048s (sectors), or a number of bytes. For disk images with partitions.
+    #[arg(long, value_name = "BYTES")]
+    pub offset: Option<Size>,
+}
+
+impl ImageArguments {
+    /// The byte at which the volume begins.
+    pub fn offset_bytes(self) -> u64 {
+        self.offset.and_then(|size| size.bytes(1)).unwrap_or(0)
+    }
+}
+
+/// What a word of the command line names: an image, and perhaps a path inside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The image on the host.
+    pub image: PathBuf,
+    /// The path inside, beginning with a slash.
+    pub path: Option<PathBuf>,
+}
+
+impl Place {
+    /// Reads `IMAGE` or `IMAGE:/path`. A file of the whole name is that image; otherwise the path begins at the first
+    /// ":/" with a file before it, or else at the first.
+    pub fn of(word: &OsStr) -> Place {
+        let bytes = word.as_bytes();
+        let whole = Place {
+            image: PathBuf::from(word),
+            path: None,
+        };
+        let cuts: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b":/")).collect();
+        if cuts.is_empty() || Path::new(word).exists() {
+            return whole;
+        }
+        let is_file = |at: &&usize| Path::new(OsStr::from_bytes(&bytes[..**at])).exists();
+        let cut = cuts.iter().find(is_file).or(cuts.first());
+        cut.map_or(whole, |at| Place {
+            image: PathBuf::from(OsString::from_vec(bytes[..*at].to_vec())),
+            path: Some(PathBuf::from(OsString::from_vec(bytes[*at + 1..].to_vec()))),
+        })
+    }
+
+    /// The path inside; the root unless given.
+    pub fn path_or_root(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new("/"))
+    }
+}
+
+/// The image's bytes, opened for reading.
+///
+/// # Errors
+/// A folder, an empty file, something that is neither file nor block device; the host's.
+pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, Error> {
+    let shown = image.display();
+    let metadata = std::fs::metadata(image).map_err(|error| missing(image, &error))?;
+    let file_type = metadata.file_type();
+    if file_type.is_dir() {
+        return Err(Error::new(format!("{shown}: is a directory, not an image"))
+            .hint("extant build DIRECTORY IMAGE makes an image of it"));
+    }
+    if !file_type.is_file() && !file_type.is_block_device() {
+        return Err(
+            Error::new(format!("{shown}: is neither a regular file nor a block device"))
+                .hint("an image is read here and there, not from front to back: keep it in a file"),
+        );
+    }
+    if file_type.is_file() && metadata.len() == 0 {
+        return Err(Error::new(format!("{shown}: is empty")).hint("extant mkfs makes a file system"));
+    }
+    if file_type.is_file() && offset_bytes >= metadata.len() {
+        let bytes = metadata.len();
+        return Err(Error::usage(format!(
+            "--offset {offset_bytes}: {shown} has only {bytes} bytes"
+        )));
+    }
+    let device = FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, offset_bytes);
+    let device = device.map_err(|error| {
+        let head = format!("{shown}: ");
+        let told = reason(&error);
+        Error::new(format!("{head}{}", told.strip_prefix(&head).unwrap_or(&told)))
+    })?;
+    Ok(Arc::new(device))
+}
+
+fn missing(image: &Path, error: &io::Error) -> Error {
+    let failure = Error::io(image.display(), error);
+    let has_colon = image.as_os_str().as_bytes().contains(&b':');
+    match error.kind() {
+        io::ErrorKind::NotFound if has_colon => failure.hint("paths inside begin with a slash: IMAGE:/path"),
+        _ => failure,
+    }
+}
+
+/// The file system in an image.
+///
+/// # Errors
+/// As [`device`], and what [`failure`] says of the volume.
+pub fn open(image: &Path, offset_bytes: u64) -> Result<Filesystem, Error> {
+    let device = device(image, offset_bytes)?;
+    let policies = "modern"
+        .parse()
+        .map_err(|error| Error::new(format!("policies: {error}")))?;
+    let options = Options {
+        access: Access::ReadOnly,
+        policies,
+        cache_bytes: CACHE_BYTES,
+        data: DataKeeping::Bytes,
+    };
+    Filesystem::open(Arc::clone(&device), &options).map_err(|error| match error.kind {
+        ErrorKind::NotExt => not_ext(image, &*device, offset_bytes),
+        _ => failure(image, error),
+    })
+}
+
+/// What is said of bytes that are no ext volume: the partitions, where there are some.
+pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Error {
+    let failure = Error::new(format!("{}: not an ext2, ext3 or ext4 volume", image.display()));
+    let starts = if offset_bytes == 0 {
+        partitions(device)
+    } else {
+        Vec::new()
+    };
+    if starts.is_empty() {
+        return failure;
+    }
+    let words: Vec<String> = starts.iter().map(u64::to_string).collect();
+    failure.hint(format!("it has partitions: try --offset {}", words.join(", or ")))
+}
+
+/// At which bytes the partitions of an MBR or a GPT with 512-byte sectors begin: the first sixteen.
+fn partitions(device: &dyn BlockDevice) -> Vec<u64> {
+    const ENTRIES_MAX: usize = 128;
+    let mut bytes = vec![0; 512 * 2 + ENTRIES_MAX * 128];
+    let length = bytes
+        .len()
+        .min(usize::try_from(device.info().bytes).unwrap_or(usize::MAX));
+    if device.read(0, &mut bytes[..length]).is_err() || bytes[510..512] != [0x55, 0xaa] {
+        return Vec::new();
+    }
+    let word = |at: usize| {
+        bytes[at..]
+            .first_chunk::<4>()
+            .map_or(0, |word| u64::from(u32::from_le_bytes(*word)))
+    };
+    let sectors: Vec<u64> = if bytes[512..].starts_with(b"EFI PART") {
+        let entries = (0..ENTRIES_MAX).map(|entry| 1024 + entry * 128);
+        entries.map(|at| word(at + 32) | word(at + 36) << 32).collect()
+    } else {
+        (0..4)
+            .map(|entry| 446 + entry * 16)
+            .filter(|at| bytes[at + 4] != 0)
+            .map(|at| word(at + 8))
+            .collect()
+    };
+    let starts = sectors.into_iter().filter(|sector| *sector > 0);
+    starts
+        .filter_map(|sector| sector.checked_mul(512))
+        .filter(|start| *start < device.info().bytes)
+        .take(16)
+        .collect()
+}
+
+/// What the engine says of a volume, or of a path inside, for the user: `IMAGE:/path: reason`, and what to do.
+pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
+    let shown = image.display();
+    let subject = match &error.path {
+        Some(path) => {
+            let path = printable(path.as_os_str().as_bytes());
+            let slash = if path.starts_with('/') { "" } else { "/" };
+            format!("{shown}:{slash}{path}")
+        }
+        None => shown.to_string(),
+    };
+    let failure = Error::new(format!("{subject}: {}", error.kind));
+    match &error.kind {
+        ErrorKind::NotFound => failure.hint(format!("extant ls -R {shown} lists what is there")),
+        ErrorKind::Unsupported(_) => failure.hint(format!("extant info {shown} shows the volume all the same")),
+        ErrorKind::NeedsRecovery => {
+            failure.hint(format!("replay it: e2fsck -p {shown}, or mount it once and unmount it"))
+        }
+        ErrorKind::Corrupt(corrupt) if is_cut_short(corrupt) => {
+            Error::new(format!("{subject}: is cut short: {}", error.kind)).hint("copy or download it once more")
+        }
+        ErrorKind::Corrupt(_) => failure.hint(format!("e2fsck -fn {shown} tells all that is wrong")),
+        ErrorKind::Device(error) => Error::io(subject, error),
+        _ => failure,
+    }
+}
+
+fn is_cut_short(corrupt: &Corrupt) -> bool {
+    let beyond_device = matches!(corrupt.fault, Fault::Field { field: "number of blocks", reason, .. }
+        if reason.contains("than the device holds"));
+    corrupt.place == DiskPlace::Superblock && beyond_device
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_and_a_path_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("a:/b.img");
+        std::fs::create_dir_all(image.parent().unwrap()).unwrap();
+        std::fs::write(&image, "x").unwrap();
+        let word = |text: &str| OsString::from(format!("{}{text}", image.display()));
+        assert_eq!(
+            Place::of(&word("")),
+            Place {
+                image: image.clone(),
+                path: None
+            }
+        );
+        let inside = Place {
+            image: image.clone(),
+            path: Some("/etc:/x".into()),
+        };
+        // The folder "a:" is a file too, as far as names go; but what counts is the first name that is there.
+        assert_eq!(
+            Place::of(&word(":/etc:/x")).path_or_root().file_name(),
+            inside.path_or_root().file_name()
+        );
+        let none = Place::of(OsStr::new("none.img:/etc"));
+        assert_eq!(
+            none,
+            Place {
+                image: "none.img".into(),
+                path: Some("/etc".into())
+            }
+        );
+        assert_eq!(Place::of(OsStr::new("none.img:etc")).path, None);
+    }
+}
