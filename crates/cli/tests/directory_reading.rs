@@ -99,7 +99,7 @@ fn what_cannot_be_read_is_named_and_can_be_left_out() {
     }
     std::fs::set_permissions(
         folder.path().join("secret"),
-        std::os::unix::fs::PermissionsExt::from_mode(0),
+        std::os::unix::fs::PermissionsExt::from_mode(0o000),
     )
     .unwrap();
     let error = read_with(folder.path(), &ReadOptions::default()).err().unwrap();
