@@ -43,8 +43,8 @@ pub struct Arguments {
     #[arg(long, value_name = "ROOM", conflicts_with = "size")]
     pub free: Option<Room>,
     /// Inodes besides those in use.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    pub inodes: u32,
+    #[arg(long = "inodes", value_name = "NUMBER", default_value_t = 0)]
+    pub spare_inodes: u32,
     /// The image's size. If the content does not fit, nothing is written.
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
@@ -174,7 +174,7 @@ fn prepare<'a>(
     }
     let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
     let need = need::of_tree(tree, &order, &template.wishes, tail)?;
-    let needed_inodes = inodes_made(&order, &template) + need.inodes + u64::from(arguments.inodes);
+    let needed_inodes = inodes_made(&order, &template) + need.inodes + u64::from(arguments.spare_inodes);
     let job = Job {
         tree,
         sources: &collected.sources,
