@@ -249,7 +249,16 @@ impl Mounted {
     /// # Errors
     /// Somebody uses it.
     pub fn unmount(mut self) -> Result<(), String> {
-        command::run("umount", &[self.path()])?;
+        // A process that another thread starts just now holds our files until it becomes its own program.
+        const ATTEMPTS: u32 = 50;
+        let mut outcome = command::run("umount", &[self.path()]);
+        for _ in 1..ATTEMPTS {
+            match &outcome {
+                Err(error) if error.contains("target is busy") => outcome = command::run("umount", &[self.path()]),
+                _ => break,
+            }
+        }
+        outcome?;
         self.is_mounted = false;
         Ok(())
     }
