@@ -198,7 +198,12 @@ impl<W: Write> Lister<'_, W> {
     /// One line for each; `path` is where they are.
     fn lines(&mut self, path: &[u8], entries: &[Named]) -> Result<(), Error> {
         let widths = Widths::of(entries);
-        for entry in entries {
+        let mut marks = Vec::new();
+        if self.arguments.long {
+            marks = self.marks(path, entries)?;
+        }
+        let marked = marks.contains(&'+');
+        for (number, entry) in entries.iter().enumerate() {
             let mut line = Vec::new();
             if self.arguments.inode {
                 line.extend(format!("{:>1$} ", entry.metadata.ino.0, widths.ino).bytes());
@@ -209,7 +214,11 @@ impl<W: Write> Lister<'_, W> {
                 } else {
                     Grain::Minute
                 };
-                line.extend(facts(&entry.metadata, &widths, grain).bytes());
+                let mark = marks
+                    .get(number)
+                    .filter(|_| marked)
+                    .map_or(String::new(), char::to_string);
+                line.extend(facts(&entry.metadata, &mark, &widths, grain).bytes());
             }
             line.extend(self.names.write(&entry.name));
             if self.arguments.long && entry.metadata.file_type == FileType::Symlink {
@@ -224,6 +233,19 @@ impl<W: Write> Lister<'_, W> {
             self.put(&line)?;
         }
         Ok(())
+    }
+
+    /// For each a "+" where an access list says more than the mode, as GNU ls has it, or a space.
+    fn marks(&self, path: &[u8], entries: &[Named]) -> Result<Vec<char>, Error> {
+        let mark = |entry: &Named| {
+            let attributes = entry.object.attributes();
+            let attributes = attributes.map_err(|error| self.failure(&join(path, &entry.name), error))?;
+            let has_list = attributes
+                .iter()
+                .any(|attribute| attribute.name.starts_with(b"system.posix_acl_"));
+            Ok(if has_list { '+' } else { ' ' })
+        };
+        entries.iter().map(mark).collect()
     }
 
     /// One JSON object a line: the object itself, then what is in it.
@@ -291,19 +313,30 @@ struct Widths {
     links: usize,
     uid: usize,
     gid: usize,
+    minor: usize,
+    /// Bytes, or of devices both numbers with a comma and a space between.
     size: usize,
 }
 
 impl Widths {
     fn of(entries: &[Named]) -> Widths {
-        let mut widths = Widths::default();
+        let (mut widths, mut major) = (Widths::default(), 0);
         for Named { metadata, .. } in entries {
             let widen = |width: &mut usize, number: u64| *width = (*width).max(digits(number));
             widen(&mut widths.ino, metadata.ino.0.into());
             widen(&mut widths.links, metadata.links.into());
             widen(&mut widths.uid, metadata.uid.into());
             widen(&mut widths.gid, metadata.gid.into());
-            widths.size = widths.size.max(size_column(metadata).len());
+            match metadata.device {
+                Some(device) => {
+                    widen(&mut major, device.major.into());
+                    widen(&mut widths.minor, device.minor.into());
+                }
+                None => widen(&mut widths.size, metadata.size),
+            }
+        }
+        if major > 0 {
+            widths.size = widths.size.max(major + 2 + widths.minor);
         }
         widths
     }
@@ -313,27 +346,30 @@ fn digits(number: u64) -> usize {
     number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
-/// Bytes, or of a device its numbers.
-fn size_column(metadata: &Metadata) -> String {
+/// Bytes, or of a device its numbers, each in a column of its own.
+fn size_column(metadata: &Metadata, widths: &Widths) -> String {
+    let (width, minor_width) = (widths.size, widths.minor);
     match metadata.device {
-        Some(device) => format!("{}, {:>3}", device.major, device.minor),
-        None => metadata.size.to_string(),
+        Some(device) => {
+            let major_width = width.saturating_sub(minor_width + 2);
+            format!("{:>major_width$}, {:>minor_width$}", device.major, device.minor)
+        }
+        None => format!("{:>width$}", metadata.size),
     }
 }
 
 /// Everything of a long line before the name.
-fn facts(metadata: &Metadata, widths: &Widths, grain: Grain) -> String {
+fn facts(metadata: &Metadata, mark: &str, widths: &Widths, grain: Grain) -> String {
     let mode = mode_letters(metadata);
     let (links, uid, gid) = (metadata.links, metadata.uid, metadata.gid);
-    let (size, time) = (size_column(metadata), date::shown(metadata.modify_time, grain));
+    let (size, time) = (size_column(metadata, widths), date::shown(metadata.modify_time, grain));
     let Widths {
         links: w_links,
         uid: w_uid,
         gid: w_gid,
-        size: w_size,
         ..
     } = *widths;
-    format!("{mode} {links:>w_links$} {uid:>w_uid$} {gid:>w_gid$} {size:>w_size$} {time} ")
+    format!("{mode}{mark} {links:>w_links$} {uid:>w_uid$} {gid:>w_gid$} {size} {time} ")
 }
 
 /// The SHA-256 of a file's bytes in hexadecimal.
