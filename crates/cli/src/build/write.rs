@@ -17,6 +17,7 @@ use extant_engine::mkfs::{self, FormatOptions};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
 use extant_format::inode::Time;
+use extant_format::layout::Inodes;
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo};
 use std::io;
@@ -257,11 +258,11 @@ impl Job<'_> {
         {
             return Err(self.device_too_small(self.origin.saturating_add(bytes), device_bytes));
         }
-        self.check_inodes(bytes)?;
         let blocks = bytes / u64::from(self.template.wishes.block_size);
+        let asked_inodes = self.too_few_inodes(blocks);
         // First as many inodes as is usual for that size, then as few as are needed.
         let usual = InodeWish { asked: self.inodes.asked.or(Some(self.template.wishes.inodes)), ..self.inodes };
-        for inodes in [usual, self.inodes] {
+        for inodes in [usual, self.inodes].into_iter().take_while(|_| asked_inodes.is_none()) {
             let Ok(plan) = plan::fixed(&self.template, &self.need, inodes, blocks) else { continue };
             let fits = plan.needed_most <= plan.blocks || {
                 // The count is an upper bound: whether it really does not fit is tried out.
@@ -272,37 +273,35 @@ impl Job<'_> {
             }
         }
         let exact = self.settle(Purpose::Trial, self.plan_exact(NO_ROOM)?, NO_ROOM)?;
-        if exact.built.blocks > blocks {
-            return Err(self.shortfall(&exact.built, bytes));
+        if exact.built.blocks > blocks || asked_inodes.is_some() {
+            return Err(self.shortfall(exact.built.bytes(), bytes, asked_inodes));
         }
         self.repeat(&Settled { ending: Ending::At(blocks), ..exact })
     }
 
-    /// What was asked for has to suffice; a size is tried out, a number is not.
-    fn check_inodes(&self, bytes: u64) -> Result<(), Error> {
-        let needed = self.inodes.needed;
-        let Some(asked) = self.inodes.asked_for(bytes).filter(|asked| *asked < needed) else { return Ok(()) };
+    /// The number of inodes that was asked for (-N), where it does not suffice.
+    fn too_few_inodes(&self, blocks: u64) -> Option<u64> {
+        let Some(Inodes::AtLeast(asked)) = self.inodes.asked else { return None };
         // Tables are whole blocks: there may be a few more than were asked for.
-        let blocks = bytes / u64::from(self.template.wishes.block_size);
         let only_asked = InodeWish { needed: 0, ..self.inodes };
-        let plan = plan::fixed(&self.template, &self.need, only_asked, blocks);
-        if plan.is_ok_and(|plan| plan.inodes >= needed) {
-            return Ok(());
-        }
-        let name = self.target.path.display();
-        let missing = needed - asked;
-        Err(Error::new(format!("{name}: the content needs {needed} inodes: {missing} more than the {asked} asked for"))
-            .hint("ask for more with -N, or with a smaller -i, or leave both away"))
+        let made = plan::fixed(&self.template, &self.need, only_asked, blocks).map_or(asked, |plan| plan.inodes);
+        (made < self.inodes.needed).then_some(asked)
     }
 
-    fn shortfall(&self, exact: &Built, bytes: u64) -> Error {
-        let (needed, inodes) = (exact.bytes(), self.inodes.needed);
-        let missing = needed - bytes;
+    fn shortfall(&self, needed: u64, bytes: u64, asked_inodes: Option<u64>) -> Error {
+        let inodes = self.inodes.needed;
+        let missing = needed.saturating_sub(bytes);
+        let more = match asked_inodes.map(|asked| inodes.saturating_sub(asked)) {
+            None => format!("{missing} bytes more than the {bytes} asked for"),
+            Some(inodes) if missing == 0 => format!("{inodes} inodes more than asked for"),
+            Some(inodes) => format!("{missing} bytes and {inodes} inodes more than asked for"),
+        };
+        let hint = match asked_inodes {
+            None => format!("--size {needed}b suffices; without --size the image gets that size by itself"),
+            Some(_) => format!("-N {inodes} suffices; without -N there are as many as are needed"),
+        };
         let name = self.target.path.display();
-        Error::new(format!(
-            "{name}: the content needs {needed} bytes with {inodes} inodes: {missing} bytes more than the {bytes} asked for"
-        ))
-        .hint(format!("--size {needed}b suffices; without --size the image gets that size by itself"))
+        Error::new(format!("{name}: the content needs {needed} bytes with {inodes} inodes: {more}")).hint(hint)
     }
 
     fn set_length(&self, bytes: u64) -> Result<(), Error> {

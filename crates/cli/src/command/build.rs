@@ -11,7 +11,7 @@ use crate::size::{Room, Size, readable};
 use crate::source::{Collected, SourceArguments, collect};
 use crate::target::{Existing, Target};
 use crate::tree::{NodeId, Tree};
-use extant_block::{RealClock, WallTime};
+use extant_block::{Clock, RealClock, WallTime};
 use extant_engine::Packing;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish};
 use extant_format::Ino;
@@ -232,10 +232,13 @@ fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, 
     Ok(options)
 }
 
-/// The newest time of the content: what stands for the time of building, so that it does not matter when that was.
+/// The newest time of the content: what stands for the time of building, so that it does not matter when that was. Times to
+/// come do not count: e2fsck complains of a volume that was written tomorrow.
 fn newest_time(tree: &Tree) -> i64 {
+    let now = RealClock::new().wall().seconds;
     let nodes = (0..tree.node_bound() as u32).map(NodeId);
-    nodes.map(|node| tree.modify_time(node).seconds).max().unwrap_or(0).max(0)
+    let times = nodes.map(|node| tree.modify_time(node).seconds).filter(|time| *time <= now);
+    times.max().unwrap_or(0).max(0)
 }
 
 fn print(console: &Console, name: &str, built: &Built, collected: &Collected) -> Result<(), Error> {

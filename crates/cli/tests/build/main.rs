@@ -1,0 +1,20 @@
+//! `extant build`, end to end: what it writes is judged by e2fsck, dumpe2fs and the kernel, and compared with its source.
+//!
+//! ```text
+//! command        the command, run and read
+//! matrix         block size x inode size x profile x features, from a tree that has everything
+//! size           as large as its content; --size, --free, --inodes; where the volume begins
+//! reproducible   the same bytes, whatever order the host lists things in
+//! layout         laid out to be read cold
+//! sources        layers, whiteouts, owners, exclusions
+//! refusals       bad input: one line, a hint, the exit code, nothing left behind
+//! limits         many names, deep chains, huge files
+//! ```
+mod command;
+mod layout;
+mod limits;
+mod matrix;
+mod refusals;
+mod reproducible;
+mod size;
+mod sources;
