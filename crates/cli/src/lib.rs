@@ -6,6 +6,8 @@
 //! tree        the merged tree of all sources, in memory
 //! format_options  what a new file system is to be like, in mke2fs's words
 //! build       from the tree to the image: its size, its order, its writing
+//! image       an image that is looked at: IMAGE:/path, and what is said when it cannot be opened
+//! listing     an object of an image as a record and as a line; date: a time as text
 //! target      the file or device that is written: refused when in use, whole or not there at all
 //! cleanup     what is removed when a signal comes
 //! console     stdout, stderr, JSON; progress: the line that moves
@@ -20,8 +22,11 @@ pub mod build;
 pub mod cleanup;
 pub mod command;
 pub mod console;
+pub mod date;
 pub mod error;
 pub mod format_options;
+pub mod image;
+pub mod listing;
 pub mod progress;
 pub mod size;
 pub mod source;

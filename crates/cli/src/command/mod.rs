@@ -35,8 +35,13 @@ macro_rules! commands {
 
 commands! {
     build       Build       "build",
+    cat         Cat         "cat",
     completions Completions "completions",
+    info        Info        "info",
+    ls          Ls          "ls",
     man         Man         "man",
+    mkfs        Mkfs        "mkfs",
+    stat        Stat        "stat",
 }
 
 /// Make, fill and read ext2, ext3 and ext4 images without mounting them.
