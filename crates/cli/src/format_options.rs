@@ -200,6 +200,9 @@ impl FormatArguments {
         if features.has(Feature::ORPHAN_FILE) && !journal {
             return refuse("-O orphan_file: it needs a journal", "add -O has_journal");
         }
+        if features.has(Feature::SIXTY_FOUR_BIT) && !features.has(Feature::EXTENTS) {
+            return refuse("-O: 64bit needs extent", "add -O ^64bit, or -O extent");
+        }
         if features.has(Feature::RESIZE_INODE) && !features.has(Feature::SPARSE_SUPER) {
             return refuse("-O: resize_inode needs sparse_super", "add -O ^resize_inode");
         }

@@ -8,6 +8,7 @@ mod files;
 mod profile;
 mod tables;
 
+pub use files::orphan_file_blocks;
 pub use profile::{Profile, default_wishes};
 
 use crate::error::{Error, ErrorKind, Result};

@@ -193,8 +193,11 @@ fn made(options: &FormatOptions, layout: &Layout, journal_blocks: u32) -> u64 {
         (blocks, true) => u64::from(blocks / extent::MAX_LENGTH > 3),
     };
     let resize_map = u64::from(superblock.has(Feature::RESIZE_INODE));
-    let orphan_file = if superblock.has(Feature::ORPHAN_FILE) { 512 } else { 0 };
-    u64::from(journal_blocks) + journal_map + resize_map + orphan_file + lost_and_found_blocks(options)
+    let orphan_file = match superblock.has(Feature::ORPHAN_FILE) {
+        true => mkfs::orphan_file_blocks(superblock.blocks_count),
+        false => 0,
+    };
+    u64::from(journal_blocks) + journal_map + resize_map + u64::from(orphan_file) + lost_and_found_blocks(options)
 }
 
 fn lost_and_found_blocks(options: &FormatOptions) -> u64 {

@@ -226,22 +226,23 @@ impl Job<'_> {
     }
 
     /// The same with fewer blocks, where blocks stayed free (a bitmap or table that stands at the end) and it can be done.
-    fn tightened(&self, purpose: Purpose, settled: Settled, free: Room) -> Result<Settled, Error> {
-        if free != NO_ROOM || settled.built.free_blocks == 0 {
-            return Ok(settled);
-        }
-        let Ok(plan) = self.sized(&settled.plan, settled.built.blocks - settled.built.free_blocks) else {
-            return Ok(settled);
-        };
+    fn tightened(&self, purpose: Purpose, mut settled: Settled, free: Room) -> Result<Settled, Error> {
         let ending = Ending::Behind(NO_ROOM);
-        let better = match self.attempt(&plan, Purpose::Trial, ending)? {
-            Attempt::Built(built) if built.blocks < settled.built.blocks => Settled { plan, ending, built },
-            _ => return Ok(settled),
-        };
-        if purpose == Purpose::Image {
-            self.repeat(&better)?;
+        let written = settled.built.blocks;
+        for _ in 0..ATTEMPTS {
+            if free != NO_ROOM || settled.built.free_blocks == 0 {
+                break;
+            }
+            let Ok(plan) = self.sized(&settled.plan, settled.built.blocks - settled.built.free_blocks) else { break };
+            match self.attempt(&plan, Purpose::Trial, ending)? {
+                Attempt::Built(built) if built.blocks < settled.built.blocks => settled = Settled { plan, ending, built },
+                _ => break,
+            }
         }
-        Ok(better)
+        if purpose == Purpose::Image && settled.built.blocks < written {
+            self.repeat(&settled)?;
+        }
+        Ok(settled)
     }
 
     /// Writes what was tried.

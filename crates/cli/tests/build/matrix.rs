@@ -73,7 +73,7 @@ const SMALL_BLOCKS: [Case; 13] = [
     case(1024, 256, "ext4", "-O ^resize_inode -g 1024 -G 2"),
     case(1024, 512, "ext4", "-O ^64bit,orphan_file,metadata_csum_seed"),
     case(1024, 1024, "ext3", "-O ^sparse_super,^resize_inode -g 2048"),
-    case(1024, 128, "ext4", "-O ^extents,^dir_index,^has_journal"),
+    case(1024, 128, "ext4", "-O ^extents,^64bit,^dir_index,^has_journal"),
     case(2048, 128, "ext3", "-O ^dir_index"),
     case(2048, 256, "ext2", "-O ^large_file -g 1024 -L label"),
     case(2048, 512, "ext4", "-O ^flex_bg,metadata_csum_seed"),

@@ -136,7 +136,7 @@ fn too_few_inodes_are_refused_with_their_number() {
     for words in ["-N 100", "-N 100 --inodes 1000", "-t ext2 -N 12"] {
         let asked: u64 = words.split_whitespace().skip_while(|word| *word != "-N").nth(1).unwrap().parse().unwrap();
         let refused = refusal(&mut build_command(&format!("--size 8M {words}"), &[&source], &image));
-        assert!(!refused.message.contains("bytes"), "{refused:?}");
+        assert!(!refused.message.contains("bytes and"), "{refused:?}");
         let missing = number_before(&refused.message, " inodes more").unwrap_or_else(|| panic!("{refused:?}"));
         assert!(refused.hint.is_some() && !image.exists());
         let enough = words.replace(&format!("-N {asked}"), &format!("-N {}", asked + missing));

@@ -264,8 +264,8 @@ fn zero(volume: &Volume, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Blocks of the orphan file that mke2fs makes.
-fn orphan_file_blocks(volume_blocks: u64) -> u32 {
+/// Blocks of the orphan file that mke2fs makes, and [`super::format`] too.
+pub fn orphan_file_blocks(volume_blocks: u64) -> u32 {
     match volume_blocks {
         0..0x2_0000 => 32,
         0x2_0000..0x20_0000 => (volume_blocks / 4096) as u32,
