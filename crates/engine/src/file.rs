@@ -59,6 +59,9 @@ fn read_piece(volume: &Volume, pages: &Pages, state: &NodeState, offset: u64, bu
     let most = (READ_BYTES_MAX / block_size as usize).max(1) as u32;
     let max = wanted.max(ahead).min(most);
     let max = pages.next(block..block.saturating_add(max)).map_or(max, |next| next - block);
+    if max == 0 {
+        return Ok(0); // Somebody else brought the page in just now: it is found there next time.
+    }
     let piece = mapping::find(volume, state, FileBlock(block), max)?;
     let covered = piece.length() as usize * block_size as usize - within;
     let length = buffer.len().min(covered);
@@ -308,6 +311,13 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
     forget_range(volume, pages, state, 0..u64::MAX);
 }
 
+/// Stores an inode whose map may have been changed.
+fn store_settled(volume: &Volume, state: &mut NodeState) -> Result<()> {
+    let handle = Handle::begin(volume, 8)?;
+    mapping::settle(&handle, state)?;
+    state.store(&handle)
+}
+
 /// Sets the size: cuts the file, or lets it end in a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.check_writable()?;
@@ -326,7 +336,7 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     let now = volume.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    state.store(&Handle::begin(volume, 2)?)
+    store_settled(volume, &mut state)
 }
 
 fn shrink(volume: &Volume, pages: &Pages, state: &mut NodeState, size: u64) -> Result<()> {
@@ -389,7 +399,6 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
     let need = missing.blocks() + mapping::map_need(volume, &state, &missing.holes, 0);
     let mut reservation = volume.groups.reserve(volume, need)?;
     fill_holes(volume, &mut reservation, &mut state, &missing.holes, State::Unwritten)?;
-    let handle = Handle::begin(volume, 2)?;
     if size == Size::Grow && end > state.inode.size {
         state.inode.size = end;
         volume.note_file_size(end);
@@ -397,7 +406,7 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
     let now = volume.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    state.store(&handle)
+    store_settled(volume, &mut state)
 }
 
 /// Makes a hole: whole blocks are freed, the rest is zeroed. The size stays.
@@ -432,7 +441,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     let now = volume.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    state.store(&Handle::begin(volume, 2)?)
+    store_settled(volume, &mut state)
 }
 
 /// The next byte at or after `offset` that may hold data, and where that data ends; `None` when only a hole is left.

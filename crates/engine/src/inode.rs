@@ -8,6 +8,7 @@ use crate::allocation::Stream;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
+use crate::mapping::Looseness;
 use crate::pages::Pages;
 use crate::runs::RunSet;
 use crate::volume::Volume;
@@ -39,6 +40,8 @@ pub(crate) struct NodeState {
     pub(crate) seed: u32,
     /// Where the last block was allocated.
     pub(crate) stream: Stream,
+    /// What its map went through since it was settled.
+    pub(crate) looseness: Looseness,
     /// Blocks in hand for the growth of a regular file: see `mapping::window`.
     pub(crate) window: Option<Run>,
     /// File blocks that were written and are not on the disk yet.
@@ -59,6 +62,7 @@ impl NodeState {
             seed: volume.inode_seed(ino, inode.generation),
             inode,
             stream: Stream::default(),
+            looseness: Looseness::default(),
             window: None,
             dirty: RunSet::default(),
             delayed: RunSet::default(),
@@ -85,7 +89,13 @@ impl NodeState {
     }
 
     /// Writes the inode into its table block.
+    ///
+    /// # Errors
+    /// `NotFound` when it was freed meanwhile: the table may hold another inode of that number.
     pub(crate) fn store(&self, handle: &Handle<'_>) -> Result<()> {
+        if self.gone {
+            return Err(ErrorKind::NotFound.into());
+        }
         let volume = handle.volume();
         let (frame, offset) = table_frame(volume, self.ino)?;
         let size = usize::from(volume.superblock.inode_size);
@@ -155,6 +165,10 @@ impl Nodes {
         let _loading = self.loading[at].lock();
         if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
             return Ok(Arc::clone(node));
+        }
+        if !volume.superblock.is_usable(ino) {
+            let reason = "not one that a name may lead to";
+            return Err(Error::field(Place::Inode(ino), "inode", "number", ino.0.into(), reason));
         }
         let inode = load(volume, ino)?;
         if inode.links == 0 && (inode.deletion_time != 0 || inode.mode == 0) {

@@ -87,6 +87,7 @@ pub(crate) fn write_back_locked(volume: &Volume, pages: &Pages, state: &mut Node
     submitted.and(written)?;
     state.dirty = Default::default();
     pages.count_dirty(0);
+    mapping::settle(&handle, state)?;
     state.store(&handle)
 }
 
@@ -102,7 +103,10 @@ fn submit_all(handle: &Handle<'_>, batch: &Batch, pages: &Pages, state: &mut Nod
             let block = FileBlock(at as u32);
             let want = (run.end - at).min(u64::from(u32::MAX)) as u32;
             let placed = match mapping::find(volume, state, block, want)? {
-                Piece::Run(placed, State::Written) => placed,
+                Piece::Run(placed, State::Written) => {
+                    mapping::check_data(volume, state, placed)?;
+                    placed
+                }
                 Piece::Run(placed, State::Unwritten) => {
                     mapping::set_written(handle, &mut reservation, state, block, placed.length)?;
                     placed

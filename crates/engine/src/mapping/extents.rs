@@ -26,7 +26,7 @@ struct Way {
     next_leaf: Option<FileBlock>,
 }
 
-fn with_node<R>(
+pub(super) fn with_node<R>(
     volume: &Volume,
     node: &NodeState,
     frame: Option<&Arc<Frame>>,
@@ -47,12 +47,12 @@ fn with_node<R>(
     }
 }
 
-fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
+pub(super) fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
     super::check_block(volume, node, child)?;
     volume.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
 }
 
-fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
+pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
     let depth = with_node(volume, node, None, None, |root| root.depth())?;
     if depth > MAX_DEPTH {
         let place = Place::Inode(node.ino);
@@ -62,7 +62,7 @@ fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
 }
 
 /// The file block of a node's first entry.
-fn first_key(here: &Node<'_>) -> Option<FileBlock> {
+pub(super) fn first_key(here: &Node<'_>) -> Option<FileBlock> {
     match (here.is_empty(), here.depth()) {
         (true, _) => None,
         (false, 0) => Some(here.extent(0).file_block),
@@ -78,17 +78,27 @@ fn last_key(here: &Node<'_>) -> Option<FileBlock> {
 
 /// What an index entry says of the node that it leads to.
 #[derive(Clone, Copy)]
-struct Covered {
-    child: BlockNo,
+pub(super) struct Covered {
+    pub(super) child: BlockNo,
     first: FileBlock,
     /// Where the next node of that level begins.
-    behind: Option<FileBlock>,
+    pub(super) behind: Option<FileBlock>,
 }
 
 impl Covered {
+    /// All children of an index node behind which the file block `behind` comes.
+    pub(super) fn children(here: &Node<'_>, behind: Option<FileBlock>) -> Vec<Covered> {
+        let next = |at: usize| if at + 1 < here.len() { Some(here.index(at + 1).file_block) } else { behind };
+        let covered = |at: usize| {
+            let Index { file_block, child } = here.index(at);
+            Covered { child, first: file_block, behind: next(at) }
+        };
+        (0..here.len()).map(covered).collect()
+    }
+
     /// A node begins where its parent says, and ends before the next one does: so no node is reached twice, and no walk is
     /// longer than the volume has blocks.
-    fn check(self, node: &NodeState, here: &Node<'_>) -> Result<()> {
+    pub(super) fn check(self, node: &NodeState, here: &Node<'_>) -> Result<()> {
         let (first, last) = (first_key(here), last_key(here));
         if first == Some(self.first) && self.behind.is_none_or(|behind| last.is_some_and(|last| last < behind)) {
             return Ok(());
@@ -261,6 +271,7 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
                 extent::remove(bytes, next);
             }
         });
+        node.looseness.removed += u64::from(both.is_some());
         return Ok(true);
     }
     if let Some(right) = after
@@ -362,6 +373,7 @@ fn split_node(
     let grows_at_end = insert_at >= length && way.next_leaf.is_none();
     let cut = if grows_at_end { length.saturating_sub(1) } else { length / 2 }.max(1);
     let fresh = new_node(grant, node, level, frame.block(), first)?;
+    node.looseness.nodes_changed = true;
     let mut upper = fresh.bytes().to_vec();
     grant.handle.modify(frame, |bytes| extent::split_off(bytes, cut, &mut upper));
     grant.handle.modify(&fresh, |bytes| bytes.copy_from_slice(&upper));
@@ -483,6 +495,8 @@ fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way) -> Result<
         let at = step.at.unwrap_or(0);
         let frame = step.frame.as_ref();
         let length = with_node(volume, node, frame, Some(level as u16), |here| here.len())?;
+        node.looseness.removed += u64::from(level == 0);
+        node.looseness.nodes_changed |= level > 0;
         if length > 1 {
             modify(handle, node, frame, |bytes| extent::remove(bytes, at));
             let key = with_node(volume, node, frame, Some(level as u16), |here| first_key(&here))?;
@@ -532,6 +546,7 @@ fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, l
         append_node(handle, node, &left_frame, &right_frame, level - 1)?;
         modify(handle, node, step.frame.as_ref(), |bytes| extent::remove(bytes, left + 1));
         free_map_block(handle, node, right_child)?;
+        node.looseness.nodes_changed = true;
         return Ok(true);
     }
     Ok(false)

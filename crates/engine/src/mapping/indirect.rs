@@ -2,7 +2,7 @@
 use super::{Grant, Piece, Wish, check_block, free_map_block, free_run, too_large};
 use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::journal::Handle;
 use crate::volume::Volume;
@@ -107,6 +107,7 @@ pub(super) fn allocate(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, bloc
     let map_block = map.as_ref().map(|frame| frame.block());
     let wish = Wish { purpose: grant.purpose, file_block: block, want: free.max(1), previous, map_block };
     let run = grant.take(node, wish)?;
+    check_reach(grant, node, run)?;
     let store = |bytes: &mut [u8]| {
         (0..run.length).for_each(|at| set_pointer(bytes, index + at, run.start.0 as u32 + at));
     };
@@ -115,6 +116,17 @@ pub(super) fn allocate(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, bloc
         Some(frame) => grant.handle.modify(frame, store),
     }
     Ok(run)
+}
+
+/// Pointers have 32 bits: on a larger volume, what lies beyond cannot be used.
+fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Result<()> {
+    let last = run.start.0 + u64::from(run.length) - 1;
+    if u32::try_from(last).is_ok() {
+        return Ok(());
+    }
+    free_run(grant.handle, node, run, grant.purpose)?;
+    let free_blocks = grant.volume().groups.totals().free_blocks;
+    Err(ErrorKind::NoSpace { wanted_blocks: run.length.into(), free_blocks }.into())
 }
 
 /// The map block below a pointer; makes it where there is none.
@@ -139,6 +151,7 @@ fn descend(
     };
     let map_block = parent.map(|frame| frame.block());
     let run = grant.take(node, Wish { purpose: Purpose::Map, file_block: block, want: 1, previous, map_block })?;
+    check_reach(grant, node, run)?;
     let frame = grant.handle.create(run.start, Kind::Plain, |_| {});
     match parent {
         None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),

@@ -3,9 +3,12 @@
 //! *Invariants*: no block is mapped twice; `sectors` of the inode counts data, map and attribute blocks; a map block is
 //! reached from one place only.
 //! *Locking*: the caller holds the inode (shared to look, exclusively to change).
+mod dense;
 mod extents;
 mod indirect;
 pub(crate) mod window;
+
+pub(crate) use dense::Looseness;
 
 use crate::allocation::{AllocationFacts, Purpose, Stream};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -134,6 +137,11 @@ pub(crate) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], 
     extant_format::indirect::blocks_needed(ranges, volume.superblock.block_size_log2)
 }
 
+/// Makes a map as dense as it has to be, before an inode is stored whose map was changed.
+pub(crate) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
+    if node.inode.has_extents() { dense::settle(handle, node) } else { Ok(()) }
+}
+
 /// The map of a new, empty file in `i_block`.
 pub(crate) fn initialize(node: &mut NodeState) {
     node.inode.block = [0; 60];
@@ -248,12 +256,23 @@ fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run, purpose: Purpos
     Ok(())
 }
 
-/// A pointer has to lead into the volume.
-fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
-    if volume.holds_block(block) {
-        return Ok(());
+/// Blocks that a file's bytes go to must not be the volume's own, whatever its map says.
+pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<()> {
+    if volume.groups.is_metadata(run) {
+        let place = Place::Inode(node.ino);
+        return Err(Error::field(place, "block map", "run at block", run.start.0, "the volume's own metadata"));
     }
-    Err(Error::field(Place::Inode(node.ino), "block map", "pointer to block", block.0, "outside the volume"))
+    Ok(())
+}
+
+/// A pointer has to lead into the volume, and not to its own metadata.
+fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
+    let reason = match volume.holds_block(block) {
+        false => "outside the volume",
+        true if volume.groups.is_metadata(Run { start: block, length: 1 }) => "the volume's own metadata",
+        true => return Ok(()),
+    };
+    Err(Error::field(Place::Inode(node.ino), "block map", "pointer to block", block.0, reason))
 }
 
 /// A file block beyond what its map can reach.
