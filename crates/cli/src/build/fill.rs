@@ -61,10 +61,14 @@ impl Job<'_> {
             FileType::Directory => self.order.links(tree, node),
             _ => tree.links(node),
         };
+        let (uid, gid) = match self.root_owner {
+            Some(owner) if node == NodeId::ROOT => owner,
+            _ => (tree.uid(node), tree.gid(node)),
+        };
         NewNode {
             permissions: tree.mode(node) & 0o7777,
-            uid: tree.uid(node),
-            gid: tree.gid(node),
+            uid,
+            gid,
             links,
             access_time: tree.access_time(node),
             change_time: tree.change_time(node),

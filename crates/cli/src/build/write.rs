@@ -48,6 +48,8 @@ pub struct Job<'a> {
     pub created: Time,
     /// Time for stamps.
     pub clock: Arc<dyn Clock>,
+    /// User and group of the root directory, where they are not its source's.
+    pub root_owner: Option<(u32, u32)>,
     /// Where the file system begins in the target, in bytes.
     pub origin: u64,
     /// Advanced by bytes of data written.

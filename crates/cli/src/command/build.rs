@@ -20,6 +20,7 @@ use extant_format::superblock::Feature;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Build an ext2, ext3 or ext4 image from directories and tar archives, without root.
@@ -87,6 +88,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let target = Target::create(&image, existing)?;
     let identity = target.identity().map_err(|error| Error::io(image.display(), &error))?;
     read_options.never.push(identity);
+    // Nor is the image that this one replaces part of it.
+    read_options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
     read_options.spool_folder = std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
     let collected = {
         let progress = Progress::new(console, "read", Unit::Items, 0);
@@ -186,6 +189,7 @@ fn prepare<'a>(
         inodes: InodeWish { needed: needed_inodes, asked: format.asks_for_inodes().then_some(template.wishes.inodes) },
         created: Time { seconds: newest, nanoseconds: 0 },
         clock: RealClock::pinned(WallTime { seconds: newest, nanoseconds: 0 }),
+        root_owner: format.root_owner,
         origin: format.offset_bytes,
         progress: &HIDDEN,
         template,
@@ -217,7 +221,7 @@ fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, 
         created_seconds: newest.max(0) as u64,
     };
     let mut wishes = format.wishes(0, &unsaid)?;
-    let digest = digest::of_tree(tree, &format!("{wishes:?}"));
+    let digest = digest::of_tree(tree, &format!("{wishes:?} {:?}", format.root_owner));
     wishes.uuid = format.uuid.unwrap_or_else(|| digest::uuid(&digest));
     if format.hash_seed.is_none() {
         wishes.hash_seed = digest::seed(&digest);
@@ -228,7 +232,6 @@ fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, 
         let blocks = u32::try_from(bytes / block_size).map_err(|_| Error::usage("-J size: more blocks than a journal has"))?;
         options.journal = JournalWish::Blocks(blocks);
     }
-    options.root_owner = format.root_owner.unwrap_or((tree.uid(NodeId::ROOT), tree.gid(NodeId::ROOT)));
     Ok(options)
 }
 
