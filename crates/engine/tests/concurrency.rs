@@ -1,0 +1,123 @@
+//! Four threads at work on one volume: they come to an end, and what they leave is sound.
+mod volume;
+
+use extant_block::{Clock, RealClock};
+use extant_engine::mkfs::Profile;
+use extant_engine::{Change, Filesystem, Rename, SetAttribute};
+use extant_format::inode::{Device, FileType};
+use std::sync::Arc;
+use volume::{MIB, Random, Specification, judge, patience};
+
+const THREADS: u64 = 4;
+
+/// Random work on few names, so that threads meet; errors are what the others make of it.
+fn work(volume: &Filesystem, seed: u64, operations: u64) {
+    let mut random = Random::new(seed);
+    let path = |random: &mut Random| match random.below(3) {
+        0 => format!("/n{}", random.below(8)),
+        1 => format!("/d{}/n{}", random.below(4), random.below(8)),
+        _ => format!("/d{}/e{}/n{}", random.below(4), random.below(2), random.below(30)),
+    };
+    let directory = |random: &mut Random| match random.below(2) {
+        0 => format!("/d{}", random.below(4)),
+        _ => format!("/d{}/e{}", random.below(4), random.below(2)),
+    };
+    for _ in 0..operations {
+        let (one, other) = (path(&mut random), path(&mut random));
+        let number = random.next();
+        let _ = match number % 16 {
+            0..=3 => volume.write(&one, &vec![number as u8; random.below(60_000) as usize]),
+            4 => volume.create_dir(directory(&mut random), 0o755),
+            5 => volume.remove_dir(directory(&mut random)),
+            6 => volume.rename(directory(&mut random), directory(&mut random), Rename::Exchange),
+            7 => volume.rename(
+                &one,
+                &other,
+                *random.pick(&[Rename::Replace, Rename::Exchange, Rename::Whiteout]),
+            ),
+            8 => volume
+                .hard_link(directory(&mut random), &one)
+                .or_else(|_| volume.hard_link(&other, &one)),
+            9 => volume.remove_file(&one),
+            10 => volume.open_file(&one).and_then(|file| {
+                let _ = volume.remove_file(&one);
+                file.write_all_at(random.below(1 << 20), &[9; 5000])?;
+                file.set_len(random.below(1 << 20))
+            }),
+            11 => volume
+                .read(&one)
+                .map(drop)
+                .and_then(|()| volume.read_dir("/").map(drop)),
+            12 => volume.set_attribute(
+                &one,
+                b"user.shared",
+                &vec![1; random.below(800) as usize],
+                SetAttribute::Any,
+            ),
+            13 => volume.change(
+                &one,
+                &Change {
+                    permissions: Some(0o600),
+                    ..Change::default()
+                },
+            ),
+            14 if random.one_in(20) => volume.sync(),
+            _ => volume.make_node(&one, FileType::Fifo, 0o600, Device::default()),
+        };
+    }
+}
+
+fn run(specification: &Specification, seed: u64, operations: u64) -> Result<(), String> {
+    let clock = RealClock::new();
+    let device = specification.make(clock.clone());
+    let volume = specification.open(&device).expect("opens");
+    let shared = volume.clone();
+    patience::within(200, &format!("{specification}, seed {seed}"), move || {
+        let tasks: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let volume = shared.clone();
+                clock.spawn(
+                    "worker",
+                    Box::new(move || work(&volume, seed * THREADS + thread, operations)),
+                )
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| task.join());
+    })?;
+    let before = Arc::new(volume.statfs());
+    volume
+        .close()
+        .map_err(|error| format!("{specification}, seed {seed}: close: {error}"))?;
+    judge(&device).map_err(|said| format!("{specification}, seed {seed}: {said}"))?;
+    let volume = specification.open(&device).map_err(|error| error.to_string())?;
+    if volume.statfs().free_inodes != before.free_inodes {
+        return Err(format!("{specification}, seed {seed}: free inodes differ"));
+    }
+    Ok(())
+}
+
+#[test]
+fn four_threads_leave_a_sound_volume() {
+    if !xtask::oracle::require("e2fsck") {
+        return;
+    }
+    let rounds: u64 = std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
+    let rows = [
+        (Profile::Ext4, 1024, "modern", 8, 64 << 10),
+        (Profile::Ext2, 1024, "linux-2.4", 8, 4 << 20),
+        (Profile::Ext4, 4096, "linux-2.6", 16, 256 << 10),
+        (Profile::Ext3, 1024, "packed", 2, 64 << 10),
+    ];
+    for seed in 0..rounds {
+        for (profile, block_size, policies, mib, cache_bytes) in rows {
+            let plain = Specification::new(profile, block_size, mib * MIB);
+            let specification = Specification {
+                policies,
+                cache_bytes,
+                inodes: 512,
+                ..plain
+            };
+            run(&specification, seed, 1500).unwrap_or_else(|said| panic!("{said}"));
+        }
+    }
+}
