@@ -143,11 +143,15 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     }
     let volume = handle.volume();
     let (frame, _) = read_block(volume, node)?;
-    let count = attribute::reference_count(&frame.bytes());
-    if count > 1 {
-        let superblock = &volume.superblock;
-        handle.modify(&frame, |bytes| attribute::set_reference_count(bytes, count - 1, block, superblock));
-    } else {
+    // Read and counted down in one step: another inode may let go of the same block now.
+    let shared = handle.modify(&frame, |bytes| {
+        let count = attribute::reference_count(bytes);
+        if count > 1 {
+            attribute::set_reference_count(bytes, count - 1, block, &volume.superblock);
+        }
+        count > 1
+    });
+    if !shared {
         handle.forget(block);
         volume.groups.free(handle, Run { start: block, length: 1 }, Purpose::Attribute)?;
     }
@@ -156,31 +160,35 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     Ok(())
 }
 
-/// A new inode takes attributes whose block bytes may be in use by another inode already: `share` gives that block, with
-/// room for one more reference, or takes note of the one that is made.
-pub(crate) fn place_shared(
+/// A new inode takes attributes that another one has already: its tail, and one reference more to its block.
+pub(crate) fn share(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    tail: &[u8],
+    block: Option<BlockNo>,
+) -> Result<()> {
+    let volume = handle.volume();
+    node.inode.tail = tail.to_vec();
+    let Some(block) = block else { return Ok(()) };
+    let frame = volume.cache.read(block, Kind::Attributes)?;
+    handle.modify(&frame, |bytes| {
+        let count = attribute::reference_count(bytes);
+        attribute::set_reference_count(bytes, count + 1, block, &volume.superblock);
+    });
+    point_to(volume, node, block);
+    Ok(())
+}
+
+/// A new inode takes attributes that nobody has yet; gives the block that holds what its tail does not.
+pub(crate) fn place_new(
     handle: &Handle<'_>,
     node: &mut NodeState,
     placed: &attribute::Placed,
-    shared: Option<BlockNo>,
 ) -> Result<Option<BlockNo>> {
-    let volume = handle.volume();
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
-    let block = match shared {
-        Some(block) => {
-            let frame = volume.cache.read(block, Kind::Attributes)?;
-            let count = attribute::reference_count(&frame.bytes());
-            let superblock = &volume.superblock;
-            handle.modify(&frame, |bytes| attribute::set_reference_count(bytes, count + 1, block, superblock));
-            block
-        }
-        None => {
-            let block = allocate_block(handle, node)?;
-            handle.create(block, Kind::Attributes, |new| fill_block(volume, new, bytes, block));
-            block
-        }
-    };
-    point_to(volume, node, block);
+    let block = allocate_block(handle, node)?;
+    handle.create(block, Kind::Attributes, |new| fill_block(handle.volume(), new, bytes, block));
+    point_to(handle.volume(), node, block);
     Ok(Some(block))
 }

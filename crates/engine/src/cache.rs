@@ -24,7 +24,7 @@ use extant_format::{BlockNo, Fault, FileBlock, Ino, attribute, extent};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// What a metadata block holds: how its checksum is verified and stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +61,16 @@ pub(crate) struct Checksums {
 }
 
 impl Kind {
+    /// Whether a block of this kind may be taken for one of the other: the same structure of the same inode.
+    fn has_owner_of(self, other: Kind) -> bool {
+        match (self, other) {
+            (Kind::Plain, Kind::Plain) | (Kind::Attributes, Kind::Attributes) => true,
+            (Kind::Directory { ino: one, .. }, Kind::Directory { ino: two, .. })
+            | (Kind::Extents { ino: one, .. }, Kind::Extents { ino: two, .. }) => one == two,
+            _ => false,
+        }
+    }
+
     fn verify(self, bytes: &[u8], block: BlockNo, checksums: &Checksums) -> Result<()> {
         if !checksums.active {
             return Ok(());
@@ -162,6 +172,8 @@ pub(crate) struct Cache {
     /// Frames that became dirty, in that order; sorted by whoever writes them.
     dirty: ShortLock<Vec<Arc<Frame>>>,
     dirty_count: AtomicUsize,
+    /// How often a frame was changed.
+    changes: AtomicU64,
     frames_max: usize,
     /// Buffers of evicted frames, to be used again: a fresh page costs more than a copy.
     spare: ShortLock<Vec<Vec<u8>>>,
@@ -184,6 +196,7 @@ impl Cache {
             sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
             dirty_count: AtomicUsize::new(0),
+            changes: AtomicU64::new(0),
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
             spare: ShortLock::new(Vec::new()),
             failed: AtomicBool::new(false),
@@ -211,6 +224,11 @@ impl Cache {
                     shard.changed.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
                 }
                 Status::Forgotten => drop(state), // its filler failed: try again, and meet the error myself
+                _ if !state.kind.has_owner_of(kind) => {
+                    drop(state);
+                    let (place, structure) = (Place::Block(block), "block");
+                    return Err(Error::field(place, structure, "number", block.0, "in use for two purposes"));
+                }
                 _ => {
                     drop(state);
                     return Ok(frame);
@@ -240,24 +258,6 @@ impl Cache {
             drop(state);
             return frame;
         }
-    }
-
-    /// A frame that was read by somebody else in a larger read: kept unless the block is cached already.
-    pub(crate) fn offer(&self, block: BlockNo, kind: Kind, bytes: &[u8]) -> Result<()> {
-        let shard = self.shard(block);
-        if shard.frames.lock().by_block.contains_key(&block) {
-            return Ok(());
-        }
-        kind.verify(bytes, block, &self.checksums)?;
-        let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Filling);
-        if mine {
-            let mut state = frame.state.lock();
-            Arc::make_mut(&mut state.bytes).copy_from_slice(bytes);
-            state.status = Status::Clean;
-            drop(state);
-            shard.changed.wake_all();
-        }
-        Ok(())
     }
 
     /// Whether a block is in memory.
@@ -339,6 +339,7 @@ impl Cache {
     /// Changes a frame's bytes and marks it dirty. Only a handle calls this.
     pub(crate) fn modify<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut state = frame.state.lock();
+        self.changes.fetch_add(1, Ordering::Relaxed);
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         if matches!(state.status, Status::Clean | Status::Writing) {
             state.status = Status::Dirty;
@@ -431,6 +432,12 @@ impl Cache {
             self.shard(frame.block).changed.wake_all();
         }
         Ok(())
+    }
+
+    /// How often a frame was changed since the volume was opened: told apart before and after an operation, whether it
+    /// changed anything.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// Whether a write has failed.

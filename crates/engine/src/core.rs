@@ -13,7 +13,7 @@ use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) struct Core {
     pub(crate) volume: Volume,
@@ -24,6 +24,10 @@ pub(crate) struct Core {
     pub(crate) orphans: ShortLock<BTreeSet<Ino>>,
     /// `s_state` as it was found: what closing puts back.
     state_found: u16,
+    /// What it was opened for, and whether it was closed: a volume that is no longer writable without having been closed
+    /// has lost something.
+    opened_to_change: bool,
+    closed: AtomicBool,
 }
 
 /// `s_state`: everything was written when it was closed.
@@ -43,6 +47,8 @@ impl Core {
             renaming: SleepLock::new(Arc::clone(&volume.clock), ()),
             orphans: ShortLock::new(BTreeSet::new()),
             state_found,
+            opened_to_change: changes,
+            closed: AtomicBool::new(false),
             volume,
         };
         if core.is_writable() {
@@ -98,12 +104,13 @@ impl Core {
 
     /// Writes everything, marks the volume clean and waits until the device has it.
     pub(crate) fn close(&self) -> Result<()> {
-        if !self.is_writable() {
+        if !self.opened_to_change || self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
         self.sync()?;
         self.store_state(self.state_found)?;
-        self.volume.device.flush()?;
+        self.volume.flush()?;
+        self.closed.store(true, Ordering::Release);
         self.volume.latch_failure();
         Ok(())
     }
@@ -143,12 +150,18 @@ impl Core {
     }
 
     /// Links the inodes without a name on the disk, so that whoever opens the volume after a crash can free them.
-    fn chain_orphans(&self) -> Result<()> {
+    pub(crate) fn chain_orphans(&self) -> Result<()> {
         let orphans: Vec<Ino> = self.orphans.lock().iter().copied().collect();
         let handle = Handle::begin(&self.volume, orphans.len() as u32)?;
         for (at, ino) in orphans.iter().enumerate() {
-            let node = self.nodes.get(&self.volume, *ino)?;
+            let node = match self.nodes.get(&self.volume, *ino) {
+                Err(error) if matches!(error.kind, ErrorKind::NotFound) => continue,
+                found => found?,
+            };
             let mut state = node.state.write();
+            if state.gone || state.inode.links > 0 {
+                continue;
+            }
             state.inode.deletion_time = orphans.get(at + 1).map_or(0, |next| next.0);
             state.store(&handle)?;
         }
@@ -168,12 +181,12 @@ impl Core {
                 return Err(ErrorKind::NeedsRecovery.into());
             }
             next = inode.deletion_time;
-            let (size, links) = (inode.size, inode.links);
+            let (size, links, file_type) = (inode.size, inode.links, inode.file_type());
             let node = self.nodes.insert(&self.volume, ino, inode);
             node.state.write().inode.deletion_time = 0;
             if links == 0 {
                 self.free(&node)?;
-            } else {
+            } else if file_type == Some(extant_format::inode::FileType::Regular) {
                 file::set_size(&self.volume, &node, size)?;
             }
         }

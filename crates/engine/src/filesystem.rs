@@ -10,7 +10,7 @@ use crate::inode::Node;
 use crate::journal::Handle;
 use crate::namespace::{Follow, NewInode};
 use crate::rename::Rename;
-use crate::volume::{DataKeeping, Options};
+use crate::volume::{DataKeeping, Options, Volume};
 use extant_block::BlockDevice;
 use extant_format::Ino;
 use extant_format::attribute::Attribute;
@@ -183,6 +183,12 @@ impl Filesystem {
         result
     }
 
+    /// The same for work that changes something: what goes wrong half-way stops all further writing.
+    fn change_at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let before = self.core.volume.cache.changes();
+        self.at(path, |core| core.volume.guard(before, work(core)))
+    }
+
     /// What `stat` tells; symlinks are followed.
     pub fn metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
         self.stat(path.as_ref(), Follow::Last)
@@ -219,7 +225,7 @@ impl Filesystem {
     }
 
     fn make(&self, path: &Path, new: &NewInode<'_>) -> Result<Arc<Node>> {
-        self.at(path, |core| {
+        self.change_at(path, |core| {
             let (parent, name) = core.resolve_parent(bytes(path))?;
             if name.is_empty() {
                 return Err(ErrorKind::Exists.into());
@@ -258,7 +264,7 @@ impl Filesystem {
     pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> Result<()> {
         let (original, link) = (original.as_ref(), link.as_ref());
         let node = self.at(original, |core| core.resolve(bytes(original), Follow::NotLast))?;
-        self.at(link, |core| {
+        self.change_at(link, |core| {
             let (parent, name) = core.resolve_parent(bytes(link))?;
             core.link(&node, &parent, name)
         })
@@ -268,7 +274,7 @@ impl Filesystem {
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, how: Rename) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let (from_parent, from_name) = self.at(from, |core| core.resolve_parent(bytes(from)))?;
-        self.at(to, |core| {
+        self.change_at(to, |core| {
             let (to_parent, to_name) = core.resolve_parent(bytes(to))?;
             core.rename((&from_parent, from_name), (&to_parent, to_name), how)
         })
@@ -277,7 +283,7 @@ impl Filesystem {
     /// Removes a name of anything but a directory.
     pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        self.at(path, |core| {
+        self.change_at(path, |core| {
             let (parent, name) = core.resolve_parent(bytes(path))?;
             core.unlink(&parent, name)
         })
@@ -286,7 +292,7 @@ impl Filesystem {
     /// Removes an empty directory.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        self.at(path, |core| {
+        self.change_at(path, |core| {
             let (parent, name) = core.resolve_parent(bytes(path))?;
             core.remove_directory(&parent, name)
         })
@@ -306,7 +312,7 @@ impl Filesystem {
         let node = match self.make(path, &new) {
             Err(Error { kind: ErrorKind::Exists, .. }) => {
                 let node = self.at(path, |core| core.resolve(bytes(path), Follow::Last))?;
-                self.at(path, |core| file::set_size(&core.volume, &node, 0))?;
+                self.change_at(path, |core| file::set_size(&core.volume, &node, 0))?;
                 node
             }
             made => made?,
@@ -344,7 +350,7 @@ impl Filesystem {
     /// Changes owner, permissions or times. Symlinks are not followed.
     pub fn change(&self, path: impl AsRef<Path>, change: &Change) -> Result<()> {
         let path = path.as_ref();
-        self.at(path, |core| {
+        self.change_at(path, |core| {
             let volume = &core.volume;
             let handle = Handle::begin(volume, 2)?;
             let node = core.resolve(bytes(path), Follow::NotLast)?;
@@ -376,7 +382,7 @@ impl Filesystem {
     /// Sets an extended attribute. It is kept as it is: setting an access list does not change the mode.
     pub fn set_attribute(&self, path: impl AsRef<Path>, name: &[u8], value: &[u8], how: SetAttribute) -> Result<()> {
         let path = path.as_ref();
-        self.at(path, |core| {
+        self.change_at(path, |core| {
             let node = core.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
             attribute::set(&core.volume, &mut state, name, value, how)
@@ -386,7 +392,7 @@ impl Filesystem {
     /// Removes an extended attribute.
     pub fn remove_attribute(&self, path: impl AsRef<Path>, name: &[u8]) -> Result<()> {
         let path = path.as_ref();
-        self.at(path, |core| {
+        self.change_at(path, |core| {
             let node = core.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
             attribute::remove(&core.volume, &mut state, name)
@@ -415,6 +421,13 @@ pub struct File {
 }
 
 impl File {
+    /// Work that changes the file; what goes wrong half-way stops all further writing.
+    fn changing<T>(&self, work: impl Fn(&Volume) -> Result<T>) -> Result<T> {
+        let volume = &self.core.volume;
+        let before = volume.cache.changes();
+        volume.guard(before, self.core.with_room(|| work(volume)))
+    }
+
     /// What `fstat` tells.
     pub fn metadata(&self) -> Result<Metadata> {
         Metadata::new(self.node.ino, &self.node.state.read().inode)
@@ -429,7 +442,7 @@ impl File {
 
     /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
-        let length = self.core.with_room(|| file::write(&self.core.volume, &self.node, offset, content))?;
+        let length = self.changing(|volume| file::write(volume, &self.node, offset, content))?;
         self.core.balance()?;
         Ok(length)
     }
@@ -448,19 +461,19 @@ impl File {
 
     /// Sets the size.
     pub fn set_len(&self, size: u64) -> Result<()> {
-        file::set_size(&self.core.volume, &self.node, size)?;
+        self.changing(|volume| file::set_size(volume, &self.node, size))?;
         self.core.balance()
     }
 
     /// Allocates blocks that read as zeros (files with extents only).
     pub fn allocate(&self, offset: u64, length: u64, size: Size) -> Result<()> {
-        self.core.with_room(|| file::allocate(&self.core.volume, &self.node, offset, length, size))?;
+        self.changing(|volume| file::allocate(volume, &self.node, offset, length, size))?;
         self.core.balance()
     }
 
     /// Makes a hole.
     pub fn punch_hole(&self, offset: u64, length: u64) -> Result<()> {
-        self.core.with_room(|| file::punch(&self.core.volume, &self.node, offset, length))?;
+        self.changing(|volume| file::punch(volume, &self.node, offset, length))?;
         self.core.balance()
     }
 
@@ -471,6 +484,7 @@ impl File {
 
     /// Writes this file's data and the volume's metadata, and waits until the device has them.
     pub fn sync(&self) -> Result<()> {
+        self.core.chain_orphans()?;
         file::sync(&self.core.volume, &self.node)
     }
 
@@ -483,7 +497,8 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         // Freeing what has no name may fail only when the disk does; the volume has latched that by then.
-        let _ = self.core.release(&self.node);
+        let before = self.core.volume.cache.changes();
+        let _ = self.core.volume.guard(before, self.core.release(&self.node));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::inode::NodeState;
 use crate::journal::Handle;
 use crate::mapping;
 use crate::namespace::{FAST_SYMLINK_MAX, LINKS_MAX, store_target};
-use extant_format::attribute::{Attribute, Placed, REFERENCE_MAX};
+use extant_format::attribute::{Attribute, REFERENCE_MAX};
 use extant_format::extent::State;
 use extant_format::inode::{Device, FileType, Inode, Time, flags};
 use extant_format::superblock::Feature;
@@ -64,9 +64,10 @@ pub struct Stretch {
     pub length: u64,
 }
 
-/// Attributes as they are kept, and the block that holds them now.
+/// Where equal attributes are kept now: what the inode holds of them, and the block with the rest. The block's bytes are
+/// made anew when it has as many sharers as it may have.
 struct SharedAttributes {
-    placed: Placed,
+    tail: Vec<u8>,
     block: Option<BlockNo>,
     references: u32,
 }
@@ -332,20 +333,17 @@ impl Import {
             return Ok(());
         }
         let volume = &self.core.volume;
-        let shared = match self.shared.entry(new.attribute_list) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                let length = state.inode.tail.len();
-                let placed = extant_format::attribute::place(new.attributes, length, &volume.superblock)?;
-                entry.insert(SharedAttributes { placed, block: None, references: 0 })
-            }
-        };
-        if shared.references >= REFERENCE_MAX {
-            (shared.block, shared.references) = (None, 0);
-        }
         let handle = Handle::begin(volume, 4)?;
-        shared.block = attribute::place_shared(&handle, state, &shared.placed, shared.block)?;
-        shared.references += 1;
+        if let Some(shared) = self.shared.get_mut(&new.attribute_list)
+            && shared.references < REFERENCE_MAX
+        {
+            shared.references += 1;
+            return attribute::share(&handle, state, &shared.tail, shared.block);
+        }
+        let placed = extant_format::attribute::place(new.attributes, state.inode.tail.len(), &volume.superblock)?;
+        let block = attribute::place_new(&handle, state, &placed)?;
+        let shared = SharedAttributes { tail: placed.tail, block, references: 1 };
+        self.shared.insert(new.attribute_list, shared);
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 use crate::allocation::Purpose;
 use crate::core::Core;
 use crate::directory;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::{InodeKind, Reservation};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
@@ -332,6 +332,9 @@ impl Core {
         let mut parent = parent.state.write();
         check_not_locked(&parent)?;
         let found = directory::lookup(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
+        if found.ino == parent.ino {
+            return Err(leads_to_itself(parent.ino));
+        }
         let node = self.nodes.get(volume, found.ino)?;
         let mut child = node.state.write();
         check_may_unlink(&parent, &child)?;
@@ -367,6 +370,11 @@ impl Core {
         }
         self.free_locked(node, state)
     }
+}
+
+/// A name, other than ".", that leads to the directory it stands in.
+pub(crate) fn leads_to_itself(directory: Ino) -> Error {
+    Error::field(Place::Inode(directory), "directory entry", "inode", directory.0.into(), "the directory itself")
 }
 
 /// The parts of a path: no empty ones, no ".".

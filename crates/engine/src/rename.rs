@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::namespace::{
-    NewInode, add_subdirectory, check_may_unlink, check_name, check_not_locked,
+    NewInode, add_subdirectory, check_may_unlink, check_name, check_not_locked, leads_to_itself,
     check_subdirectories, drop_subdirectory, touch,
 };
 use extant_block::lock::SleepWriteGuard;
@@ -90,6 +90,11 @@ impl Core {
         if target == Some(source) {
             return Ok(());
         }
+        for parent in [from.0.ino, to.0.ino] {
+            if source == parent || target == Some(parent) {
+                return Err(leads_to_itself(parent));
+            }
+        }
         let ends = Ends {
             from: from.1,
             to: to.1,
@@ -145,6 +150,7 @@ impl Core {
         if moves_directory && parents.crosses() && target.is_none() {
             check_subdirectories(volume, parents.to())?;
         }
+        self.check_parent_entry(source)?;
         let mut reservation = volume.groups.reserve(volume, need)?;
         let handle = Handle::begin(volume, 32)?;
         let whiteout = match how {
@@ -174,6 +180,14 @@ impl Core {
             (Some(target), Some(node)) => self.drop_link(&handle, node, target),
             _ => Ok(()),
         }
+    }
+
+    /// A directory that moves needs a ".." that can be changed: seen before anything is.
+    fn check_parent_entry(&self, moving: &NodeState) -> Result<()> {
+        if moving.file_type()? == FileType::Directory {
+            directory::lookup(&self.volume, moving, b"..")?.ok_or(ErrorKind::NotFound)?;
+        }
+        Ok(())
     }
 
     fn check_replaceable(&self, moves_directory: bool, target: &NodeState) -> Result<()> {
@@ -224,6 +238,8 @@ impl Core {
         if parents.crosses() && comes && !moves {
             check_subdirectories(volume, &parents.from)?;
         }
+        self.check_parent_entry(source)?;
+        self.check_parent_entry(target)?;
         let handle = Handle::begin(volume, 32)?;
         directory::replace(&handle, parents.to_mut(), ends.to, source.ino, source_type)?;
         directory::replace(&handle, &mut parents.from, ends.from, target.ino, target_type)?;

@@ -164,8 +164,26 @@ impl Volume {
         self.cache.write_back()?;
         let now = self.clock.wall().seconds.max(0) as u64;
         self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
-        self.device.flush()?;
-        Ok(())
+        self.flush()
+    }
+
+    /// Waits until the device has everything. A failure latches: what was written is clean by now, and a second try would
+    /// succeed with nothing to show for it.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.device.flush().map_err(|error| {
+            self.latch_failure();
+            error.into()
+        })
+    }
+
+    /// An operation that changes something ended so. One that met damage or a device's error after its first change leaves
+    /// memory and disk apart: nothing more is written then.
+    pub(crate) fn guard<T>(&self, changes_before: u64, outcome: Result<T>) -> Result<T> {
+        let broken = |error: &Error| matches!(error.kind, ErrorKind::Corrupt(_) | ErrorKind::Device(_));
+        if outcome.as_ref().err().is_some_and(broken) && self.cache.changes() != changes_before {
+            self.latch_failure();
+        }
+        outcome
     }
 
     /// The superblock as it should be on the disk now.
@@ -194,8 +212,10 @@ impl Volume {
             0 => SUPERBLOCK_OFFSET,
             _ => superblock.group_start(group).0 * u64::from(self.block_size()),
         };
-        self.device.write(offset, &superblock.encode())?;
-        Ok(())
+        self.device.write(offset, &superblock.encode()).map_err(|error| {
+            self.latch_failure();
+            error.into()
+        })
     }
 
     /// Bytes of a block.

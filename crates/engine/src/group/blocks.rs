@@ -46,12 +46,21 @@ impl Groups {
         let run = match found {
             Some(run) => run,
             // A last resort for the others: groups may have changed while they were searched in turn.
-            None => self
-                .sequential(handle, goal, length)?
-                .ok_or_else(|| self.promised_in_vain(goal.group))?,
+            None => self.last_resort(handle, goal, length)?,
         };
         self.used(reservation, run.length);
         Ok(run)
+    }
+
+    /// Every group in turn, and again while the counters say that there is something: what others free behind a search and
+    /// take before it is missed by it.
+    fn last_resort(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Run> {
+        for _ in 0..ROUNDS_MAX {
+            if let Some(run) = self.sequential(handle, goal, length)? {
+                return Ok(run);
+            }
+        }
+        Err(self.promised_in_vain(goal.group))
     }
 
     fn goal(&self, block: BlockNo) -> Goal {
@@ -208,6 +217,11 @@ impl Groups {
             start: BlockNo(start),
             length: found.length,
         }))
+    }
+
+    /// Whether a run touches the volume's own metadata.
+    pub(crate) fn is_metadata(&self, run: Run) -> bool {
+        self.metadata.first_in(run).is_some()
     }
 
     /// Frees a run (it may cross groups). A block that is free already, or that is the volume's own metadata, is `Corrupt`
