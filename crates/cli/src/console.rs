@@ -68,6 +68,10 @@ impl Console {
         text.push('\n');
         self.print(&text)
     }
+    /// Writes one JSON document to stderr, for a command whose stdout carries something else.
+    pub fn print_json_aside(&self, document: &impl Serialize) {
+        complain_json(document);
+    }
     /// One line on stderr, unless quiet.
     pub fn warn(&self, message: &str) {
         if self.chatter == Chatter::Quiet {

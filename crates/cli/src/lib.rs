@@ -6,6 +6,7 @@
 //! tree        the merged tree of all sources, in memory
 //! format_options  what a new file system is to be like, in mke2fs's words
 //! build       from the tree to the image: its size, its order, its writing
+//! export      from an image to an archive: in which order, in which words
 //! image       an image that is looked at: IMAGE:/path, and what is said when it cannot be opened
 //! listing     an object of an image as a record and as a line; date: a time as text
 //! target      the file or device that is written: refused when in use, whole or not there at all
@@ -24,6 +25,7 @@ pub mod command;
 pub mod console;
 pub mod date;
 pub mod error;
+pub mod export;
 pub mod format_options;
 pub mod image;
 pub mod listing;

@@ -42,6 +42,7 @@ commands! {
     man         Man         "man",
     mkfs        Mkfs        "mkfs",
     stat        Stat        "stat",
+    tar         Tar         "tar",
 }
 
 /// Make, fill and read ext2, ext3 and ext4 images without mounting them.

@@ -50,7 +50,11 @@ impl Survey {
         let is_file = FileType::from_mode(object.mode) == Some(FileType::Regular);
         let source = match object.content {
             _ if !is_file || object.size == 0 => Source::Ended,
-            Content::Run { start, length } => Source::One(Some(FileRun { block: 0, length, start })),
+            Content::Run { start, length } => Source::One(Some(FileRun {
+                block: 0,
+                length,
+                start,
+            })),
             Content::Runs { first, count } => {
                 let runs = self.runs.get(first as usize..first as usize + count as usize);
                 Source::Kept(runs.unwrap_or_default().iter())
@@ -58,7 +62,11 @@ impl Survey {
             Content::Mapped { .. } => Source::Unread,
             _ => Source::Ended,
         };
-        Pieces { survey: self, object: id, source }
+        Pieces {
+            survey: self,
+            object: id,
+            source,
+        }
     }
 
     /// The one stretch that is the whole file; `None` when the file is empty, has holes or several stretches.
@@ -66,7 +74,14 @@ impl Survey {
         let object = self.record(id);
         match object.content {
             Content::Run { start, length } => {
-                let data = self.stretch(id, FileRun { block: 0, length, start })?;
+                let data = self.stretch(
+                    id,
+                    FileRun {
+                        block: 0,
+                        length,
+                        start,
+                    },
+                )?;
                 (data.length == object.size).then_some(data)
             }
             _ => None,
@@ -124,7 +139,12 @@ impl Pieces<'_> {
         let state = self.survey.state(self.object)?;
         let blocks = state.inode.size.div_ceil(u64::from(self.survey.block_size()));
         let end = u32::try_from(blocks).unwrap_or(u32::MAX);
-        Ok(Walk { state, next: 0, end, left: self.survey.core.volume.superblock.blocks_count })
+        Ok(Walk {
+            state,
+            next: 0,
+            end,
+            left: self.survey.core.volume.superblock.blocks_count,
+        })
     }
 }
 
@@ -136,9 +156,16 @@ impl Walk {
             let piece = mapping::find(&survey.core.volume, &self.state, FileBlock(block), self.end - block)?;
             self.next = block.saturating_add(piece.length().max(1));
             let Piece::Run(run, state) = piece else { continue };
-            self.left = self.left.checked_sub(run.length.into()).ok_or_else(|| self.too_many(run.start))?;
+            self.left = self
+                .left
+                .checked_sub(run.length.into())
+                .ok_or_else(|| self.too_many(run.start))?;
             if state == State::Written {
-                return Ok(Some(FileRun { block, length: run.length, start: run.start }));
+                return Ok(Some(FileRun {
+                    block,
+                    length: run.length,
+                    start: run.start,
+                }));
             }
         }
         Ok(None)
@@ -146,6 +173,12 @@ impl Walk {
 
     fn too_many(&self, block: BlockNo) -> Error {
         let place = Place::InodeBlock(self.state.ino, block);
-        Error::field(place, "block map", "count of blocks", self.next.into(), "more than the volume has: some are in it twice")
+        Error::field(
+            place,
+            "block map",
+            "count of blocks",
+            self.next.into(),
+            "more than the volume has: some are in it twice",
+        )
     }
 }

@@ -109,16 +109,30 @@ enum Attributes {
 enum Content {
     Nothing,
     /// A file in one run from its first block on.
-    Run { start: BlockNo, length: u32 },
+    Run {
+        start: BlockNo,
+        length: u32,
+    },
     /// Several: a stretch of `runs`.
-    Runs { first: u32, count: u32 },
+    Runs {
+        first: u32,
+        count: u32,
+    },
     /// The map is larger than the inode; it, or what it maps, begins here.
-    Mapped { near: BlockNo },
+    Mapped {
+        near: BlockNo,
+    },
     /// A symlink's target: a stretch of `text`.
-    Target { start: u32, length: u32 },
+    Target {
+        start: u32,
+        length: u32,
+    },
     Device(Device),
     /// A directory's names: a stretch of `names`.
-    Names { first: u32, count: u32 },
+    Names {
+        first: u32,
+        count: u32,
+    },
 }
 
 /// A run of a file: in the file, and on the volume.
@@ -145,12 +159,19 @@ const SECONDS_MIN: i64 = i32::MIN as i64;
 
 impl PackedTime {
     fn new(time: Time) -> PackedTime {
-        let seconds = time.seconds.saturating_sub(SECONDS_MIN).clamp(0, (1 << 34) - 1).cast_unsigned();
+        let seconds = time
+            .seconds
+            .saturating_sub(SECONDS_MIN)
+            .clamp(0, (1 << 34) - 1)
+            .cast_unsigned();
         PackedTime(seconds << 30 | u64::from(time.nanoseconds.min(999_999_999)))
     }
     fn time(self) -> Time {
         let seconds = (self.0 >> 30).cast_signed() + SECONDS_MIN;
-        Time { seconds, nanoseconds: (self.0 & 0x3fff_ffff) as u32 }
+        Time {
+            seconds,
+            nanoseconds: (self.0 & 0x3fff_ffff) as u32,
+        }
     }
 }
 
@@ -209,11 +230,16 @@ impl Survey {
     pub fn object(&self, ino: Ino) -> Result<ObjectId> {
         let superblock = &self.core.volume.superblock;
         let nowhere = |reason| Error::field(Place::Inode(ino), "directory entry", "inode", ino.0.into(), reason);
-        let (group, at) = superblock.group_of_inode(ino).ok_or_else(|| nowhere("beyond the last inode"))?;
+        let (group, at) = superblock
+            .group_of_inode(ino)
+            .ok_or_else(|| nowhere("beyond the last inode"))?;
         if !superblock.is_usable(ino) {
             return Err(nowhere("reserved"));
         }
-        self.index.find(group.0, at).map(ObjectId).ok_or_else(|| nowhere("not in use"))
+        self.index
+            .find(group.0, at)
+            .map(ObjectId)
+            .ok_or_else(|| nowhere("not in use"))
     }
 
     fn record(&self, id: ObjectId) -> &Object {
@@ -257,6 +283,11 @@ impl Survey {
     /// The type; `None` when nothing is known of it.
     pub fn file_type(&self, id: ObjectId) -> Option<FileType> {
         FileType::from_mode(self.record(id).mode)
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self, id: ObjectId) -> u64 {
+        self.record(id).size
     }
 
     /// The names in a directory, in no order that means anything; none of anything else.
@@ -320,7 +351,13 @@ impl Survey {
         };
         if target.is_empty() || target.contains(&0) {
             let (length, reason) = (target.len() as u64, "that of no path: it is empty, or has a NUL in it");
-            return Err(Error::field(Place::Inode(object.ino), "symlink", "target's length", length, reason));
+            return Err(Error::field(
+                Place::Inode(object.ino),
+                "symlink",
+                "target's length",
+                length,
+                reason,
+            ));
         }
         Ok(target)
     }
@@ -343,7 +380,11 @@ impl Survey {
     /// The inode once more, for what is too large or too rare to be kept.
     fn state(&self, id: ObjectId) -> Result<NodeState> {
         let ino = self.record(id).ino;
-        Ok(NodeState::new(&self.core.volume, ino, inode::load(&self.core.volume, ino)?))
+        Ok(NodeState::new(
+            &self.core.volume,
+            ino,
+            inode::load(&self.core.volume, ino)?,
+        ))
     }
 
     fn add_fault(&mut self, id: ObjectId, error: Error) {
@@ -365,8 +406,12 @@ impl Survey {
 impl Index {
     /// Starts the next group, of so many inodes that may be in use.
     fn begin_group(&mut self, inodes: u32) -> Result<()> {
-        self.groups.push(u32::try_from(self.words.len()).map_err(|_| too_much())?);
-        self.words.resize(self.words.len() + inodes.div_ceil(64) as usize, IndexWord { used: 0, before: 0 });
+        self.groups
+            .push(u32::try_from(self.words.len()).map_err(|_| too_much())?);
+        self.words.resize(
+            self.words.len() + inodes.div_ceil(64) as usize,
+            IndexWord { used: 0, before: 0 },
+        );
         Ok(())
     }
 
@@ -412,7 +457,9 @@ impl Reads {
 
     /// Reads a stretch of at most `READ_BYTES_MAX`.
     fn read(&mut self, device: &dyn BlockDevice, range: Range<u64>) -> Result<&[u8]> {
-        let length = usize::try_from(range.end - range.start).unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
+        let length = usize::try_from(range.end - range.start)
+            .unwrap_or(READ_BYTES_MAX)
+            .min(READ_BYTES_MAX);
         if self.bytes.len() < length {
             self.bytes.resize(length, 0);
         }

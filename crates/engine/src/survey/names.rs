@@ -12,8 +12,18 @@ pub(super) fn read(survey: &mut Survey, mut directories: Directories) -> Result<
     directories.runs.sort_unstable();
     let core = Arc::clone(&survey.core);
     let block_size = core.volume.block_size() as usize;
-    let runs = single_use(survey, &directories, split(&directories.runs, (READ_BYTES_MAX / block_size).max(1) as u32));
-    let mut reader = Reader { survey, core: &core, directories: &directories, unsorted: Vec::new(), block_size };
+    let runs = single_use(
+        survey,
+        &directories,
+        split(&directories.runs, (READ_BYTES_MAX / block_size).max(1) as u32),
+    );
+    let mut reader = Reader {
+        survey,
+        core: &core,
+        directories: &directories,
+        unsorted: Vec::new(),
+        block_size,
+    };
     let mut reads = Reads::new();
     let mut rest = runs.as_slice();
     while !rest.is_empty() {
@@ -83,7 +93,9 @@ impl Reader<'_> {
     }
 
     fn read(&mut self, runs: &[DirectoryRun], reads: &mut Reads) -> Result<()> {
-        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(()) };
+        let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+            return Ok(());
+        };
         let block_size = self.block_size as u64;
         let range = first.start.0 * block_size..(last.start.0 + u64::from(last.length)) * block_size;
         match reads.read(&*self.core.volume.device, range) {
@@ -104,7 +116,12 @@ impl Reader<'_> {
         let mut bytes = vec![0; self.block_size];
         let mut first = Some(error);
         for block in split(runs, 1) {
-            match self.core.volume.device.read(block.start.0 * self.block_size as u64, &mut bytes) {
+            match self
+                .core
+                .volume
+                .device
+                .read(block.start.0 * self.block_size as u64, &mut bytes)
+            {
                 Ok(()) => self.blocks(&block, &bytes)?,
                 Err(error) => {
                     let object = self.directories.list[block.directory as usize].object;
@@ -167,7 +184,12 @@ fn sort_by_directory(survey: &mut Survey, directories: &Directories, unsorted: &
         survey.objects[directory.object.0 as usize].content = Content::Names { first, count: *count };
         (first, *count) = (first + *count, first);
     }
-    let empty = NameRecord { directory: ObjectId(0), ino: extant_format::Ino(0), start: 0, length: 0 };
+    let empty = NameRecord {
+        directory: ObjectId(0),
+        ino: extant_format::Ino(0),
+        start: 0,
+        length: 0,
+    };
     survey.names = vec![empty; unsorted.len()];
     for record in unsorted {
         let place = &mut next[record.directory.0 as usize];

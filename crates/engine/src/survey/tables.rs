@@ -49,11 +49,24 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     for group in (0..volume.groups.len()).map(GroupNo) {
         let descriptor = volume.groups.descriptor(group);
         let is_unused = descriptor.flags & INODE_UNINIT != 0;
-        let used = volume.superblock.inodes_per_group.saturating_sub(descriptor.unused_inodes);
-        let used = if is_unused { Used::none() } else { Used::read(volume, &descriptor, used) };
+        let used = volume
+            .superblock
+            .inodes_per_group
+            .saturating_sub(descriptor.unused_inodes);
+        let used = if is_unused {
+            Used::none()
+        } else {
+            Used::read(volume, &descriptor, used)
+        };
         let before = survey.object_count();
         survey.index.begin_group(used.end)?;
-        let mut table = Table { survey, directories: &mut directories, volume, group, first: descriptor.inode_table };
+        let mut table = Table {
+            survey,
+            directories: &mut directories,
+            volume,
+            group,
+            first: descriptor.inode_table,
+        };
         table.read(&used, &mut reads)?;
         survey.index.end_group(before);
     }
@@ -70,7 +83,10 @@ struct Used {
 
 impl Used {
     fn none() -> Used {
-        Used { bitmap: Arc::default(), end: 0 }
+        Used {
+            bitmap: Arc::default(),
+            end: 0,
+        }
     }
 
     /// A bitmap that cannot be read, or is not what the descriptor says, excludes nothing: each inode speaks for itself.
@@ -78,7 +94,10 @@ impl Used {
         let frame = volume.cache.read(descriptor.inode_bitmap, Kind::Plain).ok();
         let bitmap = frame.map(|frame| frame.bytes());
         let bitmap = bitmap.filter(|bitmap| descriptor.inode_bitmap_matches(bitmap, &volume.superblock));
-        let mut used = Used { bitmap: bitmap.unwrap_or_default(), end: limit };
+        let mut used = Used {
+            bitmap: bitmap.unwrap_or_default(),
+            end: limit,
+        };
         if !used.bitmap.is_empty() {
             let bytes = used.bitmap.get(..limit.div_ceil(8) as usize).unwrap_or(&used.bitmap);
             let last = bytes.iter().rposition(|byte| *byte != 0);
@@ -162,7 +181,12 @@ impl Table<'_> {
     }
 
     fn ino(&self, at: u32) -> Ino {
-        Ino(self.group.0.saturating_mul(self.volume.superblock.inodes_per_group).saturating_add(at).saturating_add(1))
+        Ino(self
+            .group
+            .0
+            .saturating_mul(self.volume.superblock.inodes_per_group)
+            .saturating_add(at)
+            .saturating_add(1))
     }
 
     fn add_broken(&mut self, at: u32, ino: Ino, error: Error) {
@@ -186,17 +210,24 @@ impl Table<'_> {
         let times = [inode.access_time, inode.change_time, inode.modify_time].map(PackedTime::new);
         let in_tail = inode.tail.first_chunk::<4>().is_some_and(|magic| *magic != [0; 4]);
         let has_attributes = inode.attribute_block.0 != 0 || in_tail;
-        let id = self.push(at, Object {
-            size: inode.size,
-            times,
-            content: Content::Nothing,
-            ino,
-            uid: inode.uid,
-            gid: inode.gid,
-            fault: 0,
-            mode: inode.mode,
-            attributes: if has_attributes { Attributes::Perhaps } else { Attributes::None },
-        });
+        let id = self.push(
+            at,
+            Object {
+                size: inode.size,
+                times,
+                content: Content::Nothing,
+                ino,
+                uid: inode.uid,
+                gid: inode.gid,
+                fault: 0,
+                mode: inode.mode,
+                attributes: if has_attributes {
+                    Attributes::Perhaps
+                } else {
+                    Attributes::None
+                },
+            },
+        );
         match self.content(id, inode, file_type) {
             Ok(content) => self.survey.objects[id.0 as usize].content = content,
             Err(error) => self.survey.add_fault(id, error),
@@ -207,7 +238,13 @@ impl Table<'_> {
     fn content(&mut self, id: ObjectId, inode: Inode, file_type: FileType) -> Result<Content> {
         let ino = self.survey.ino(id);
         if inode.flags & flags::INLINE_DATA != 0 {
-            return Err(Error::field(Place::Inode(ino), "inode", "flags", inode.flags.into(), "that of data in the inode"));
+            return Err(Error::field(
+                Place::Inode(ino),
+                "inode",
+                "flags",
+                inode.flags.into(),
+                "that of data in the inode",
+            ));
         }
         match file_type {
             FileType::Regular => self.file(ino, &inode),
@@ -215,7 +252,10 @@ impl Table<'_> {
             FileType::Symlink if inode.is_fast_symlink(&self.volume.superblock) => {
                 let target = inode.block.get(..inode.size as usize).unwrap_or_default();
                 let start = self.survey.keep_text(target)?;
-                Ok(Content::Target { start, length: target.len() as u32 })
+                Ok(Content::Target {
+                    start,
+                    length: target.len() as u32,
+                })
             }
             FileType::CharacterDevice | FileType::BlockDevice => Ok(Content::Device(inode.device())),
             FileType::Symlink | FileType::Fifo | FileType::Socket => Ok(Content::Nothing),
@@ -224,9 +264,19 @@ impl Table<'_> {
 
     fn file(&mut self, ino: Ino, inode: &Inode) -> Result<Content> {
         let superblock = &self.volume.superblock;
-        let kind = if inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
+        let kind = if inode.has_extents() {
+            MappingKind::Extents
+        } else {
+            MappingKind::Indirect
+        };
         if inode.size > superblock.max_file_size(kind) {
-            return Err(Error::field(Place::Inode(ino), "inode", "size", inode.size, "more than its map can hold"));
+            return Err(Error::field(
+                Place::Inode(ino),
+                "inode",
+                "size",
+                inode.size,
+                "more than its map can hold",
+            ));
         }
         let blocks = inode.size.div_ceil(u64::from(superblock.block_size()));
         match kind {
@@ -234,8 +284,12 @@ impl Table<'_> {
             MappingKind::Extents => self.extents(ino, inode),
             MappingKind::Indirect if blocks > u64::from(DIRECT) => {
                 // A file that begins with a hole may still have its first data near the blocks of its map.
-                let first = (0..15).map(|index| pointer(&inode.block, index)).find(|block| *block != 0);
-                Ok(first.map_or(Content::Nothing, |near| Content::Mapped { near: BlockNo(near.into()) }))
+                let first = (0..15)
+                    .map(|index| pointer(&inode.block, index))
+                    .find(|block| *block != 0);
+                Ok(first.map_or(Content::Nothing, |near| Content::Mapped {
+                    near: BlockNo(near.into()),
+                }))
             }
             MappingKind::Indirect => self.pointers(ino, inode, blocks as u32),
         }
@@ -245,9 +299,13 @@ impl Table<'_> {
         let root = Node::parse(&inode.block, None, self.volume.superblock.blocks_count);
         let root = root.map_err(|fault| Error::corrupt(Place::Inode(ino), fault))?;
         if root.depth() > 0 {
-            return Ok(Content::Mapped { near: root.index(0).child });
+            return Ok(Content::Mapped {
+                near: root.index(0).child,
+            });
         }
-        let extents = (0..root.len()).map(|at| root.extent(at)).filter(|extent| extent.state == State::Written);
+        let extents = (0..root.len())
+            .map(|at| root.extent(at))
+            .filter(|extent| extent.state == State::Written);
         self.keep_runs(extents.map(|extent| FileRun {
             block: extent.file_block.0,
             length: extent.length,
@@ -263,27 +321,45 @@ impl Table<'_> {
                 continue;
             }
             if !self.volume.holds_block(start) {
-                return Err(Error::field(Place::Inode(ino), "block map", "pointer to block", start.0, "outside the volume"));
+                return Err(Error::field(
+                    Place::Inode(ino),
+                    "block map",
+                    "pointer to block",
+                    start.0,
+                    "outside the volume",
+                ));
             }
             match runs.last_mut() {
                 Some(run) if run.block + run.length == block && run.start.0 + u64::from(run.length) == start.0 => {
                     run.length += 1;
                 }
-                _ => runs.push(FileRun { block, length: 1, start }),
+                _ => runs.push(FileRun {
+                    block,
+                    length: 1,
+                    start,
+                }),
             }
         }
         self.keep_runs(runs.into_iter())
     }
 
     fn keep_runs(&mut self, mut runs: impl Iterator<Item = FileRun>) -> Result<Content> {
-        let Some(run) = runs.next() else { return Ok(Content::Nothing) };
+        let Some(run) = runs.next() else {
+            return Ok(Content::Nothing);
+        };
         let second = runs.next();
         if run.block == 0 && second.is_none() {
-            return Ok(Content::Run { start: run.start, length: run.length });
+            return Ok(Content::Run {
+                start: run.start,
+                length: run.length,
+            });
         }
         let first = u32::try_from(self.survey.runs.len()).map_err(|_| super::too_much())?;
         self.survey.runs.extend([run].into_iter().chain(second).chain(runs));
-        Ok(Content::Runs { first, count: self.survey.runs.len() as u32 - first })
+        Ok(Content::Runs {
+            first,
+            count: self.survey.runs.len() as u32 - first,
+        })
     }
 
     /// Notes where its blocks lie. Those before a place that is wrong count.
@@ -295,20 +371,35 @@ impl Table<'_> {
         let state = NodeState::new(self.volume, ino, inode);
         let list = &mut self.directories.list;
         let directory = list.len() as u32;
-        list.push(Directory { object: id, seed: state.seed, indexed });
+        list.push(Directory {
+            object: id,
+            seed: state.seed,
+            indexed,
+        });
         let blocks = u32::try_from(size / block_size).map_err(|_| wrong("larger than a directory can be"))?;
         let mut block = 0;
         while block < blocks {
             let piece = mapping::find(self.volume, &state, FileBlock(block), blocks - block)?;
             let Piece::Run(run, State::Written) = piece else {
-                return Err(Error::field(Place::Inode(ino), "directory", "block", block.into(), "a hole"));
+                return Err(Error::field(
+                    Place::Inode(ino),
+                    "directory",
+                    "block",
+                    block.into(),
+                    "a hole",
+                ));
             };
             // No block belongs to two directories: what is more than the volume is known to be wrong.
             self.directories.blocks += u64::from(run.length);
             if self.directories.blocks > self.volume.superblock.blocks_count {
                 return Err(wrong("more than the directories before it leave of the volume"));
             }
-            self.directories.runs.push(DirectoryRun { start: run.start, length: run.length, directory, block });
+            self.directories.runs.push(DirectoryRun {
+                start: run.start,
+                length: run.length,
+                directory,
+                block,
+            });
             block += run.length;
         }
         match size.is_multiple_of(block_size) {
