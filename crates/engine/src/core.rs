@@ -153,8 +153,10 @@ impl Core {
     pub(crate) fn chain_orphans(&self) -> Result<()> {
         let orphans: Vec<Ino> = self.orphans.lock().iter().copied().collect();
         let handle = Handle::begin(&self.volume, orphans.len() as u32)?;
-        for (at, ino) in orphans.iter().enumerate() {
-            let node = match self.nodes.get(&self.volume, *ino) {
+        // From the end, so that each leads to one that was an orphan when it was looked at.
+        let mut next = 0;
+        for ino in orphans.into_iter().rev() {
+            let node = match self.nodes.get(&self.volume, ino) {
                 Err(error) if matches!(error.kind, ErrorKind::NotFound) => continue,
                 found => found?,
             };
@@ -162,10 +164,11 @@ impl Core {
             if state.gone || state.inode.links > 0 {
                 continue;
             }
-            state.inode.deletion_time = orphans.get(at + 1).map_or(0, |next| next.0);
+            state.inode.deletion_time = next;
             state.store(&handle)?;
+            next = ino.0;
         }
-        self.volume.mutable.lock().last_orphan = orphans.first().map_or(0, |ino| ino.0);
+        self.volume.mutable.lock().last_orphan = next;
         Ok(())
     }
 
@@ -179,6 +182,9 @@ impl Core {
             let inode = crate::inode::load(&self.volume, ino)?;
             if !self.volume.superblock.is_usable(ino) || inode.file_type().is_none() {
                 return Err(ErrorKind::NeedsRecovery.into());
+            }
+            if !self.volume.groups.inode_in_use(&self.volume, ino)? {
+                break; // freed behind the last sync
             }
             next = inode.deletion_time;
             let (size, links, file_type) = (inode.size, inode.links, inode.file_type());

@@ -203,6 +203,7 @@ impl Filesystem {
         self.at(path, |core| {
             let node = core.resolve(bytes(path), follow)?;
             let state = node.state.read();
+            state.check_alive()?;
             Metadata::new(node.ino, &state.inode)
         })
     }
@@ -355,6 +356,7 @@ impl Filesystem {
             let handle = Handle::begin(volume, 2)?;
             let node = core.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
+            state.check_alive()?;
             let inode = &mut state.inode;
             if let Some(permissions) = change.permissions {
                 inode.mode = (inode.mode & !0o7777) | (permissions & 0o7777);
@@ -375,6 +377,7 @@ impl Filesystem {
         self.at(path, |core| {
             let node = core.resolve(bytes(path), Follow::NotLast)?;
             let state = node.state.read();
+            state.check_alive()?;
             attribute::list(&core.volume, &state)
         })
     }
@@ -385,6 +388,7 @@ impl Filesystem {
         self.change_at(path, |core| {
             let node = core.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
+            state.check_alive()?;
             attribute::set(&core.volume, &mut state, name, value, how)
         })
     }
@@ -395,6 +399,7 @@ impl Filesystem {
         self.change_at(path, |core| {
             let node = core.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
+            state.check_alive()?;
             attribute::remove(&core.volume, &mut state, name)
         })
     }

@@ -77,11 +77,14 @@ impl NodeState {
         self.inode.file_type().ok_or_else(wrong)
     }
 
+    /// Fails when the inode was freed since its node was found: its number may belong to another inode.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.gone { Err(ErrorKind::NotFound.into()) } else { Ok(()) }
+    }
+
     /// Fails unless it is a directory.
     pub(crate) fn check_directory(&self) -> Result<()> {
-        if self.gone {
-            return Err(ErrorKind::NotFound.into());
-        }
+        self.check_alive()?;
         match self.file_type()? {
             FileType::Directory => Ok(()),
             _ => Err(ErrorKind::NotDirectory.into()),

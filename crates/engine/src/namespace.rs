@@ -183,6 +183,7 @@ impl Core {
     /// A symlink's target.
     pub(crate) fn read_link(&self, node: &Node) -> Result<Vec<u8>> {
         let state = node.state.read();
+        state.check_alive()?;
         if state.file_type()? != FileType::Symlink {
             return Err(ErrorKind::InvalidArgument("not a symbolic link").into());
         }
