@@ -120,7 +120,6 @@ impl Import {
         let mut state = NodeState::new(volume, Ino::ROOT, crate::inode::load(volume, Ino::ROOT)?);
         let handle = Handle::begin(volume, 16)?;
         mapping::remove(&handle, &mut state, 0..u64::from(u32::MAX) + 1, Purpose::Directory)?;
-        drop(handle);
         let mut inode = self.fresh(FileType::Directory, new)?;
         inode.generation = state.inode.generation;
         state = NodeState::new(volume, Ino::ROOT, inode);
