@@ -7,7 +7,7 @@ use crate::file;
 use crate::inode::{Node, Nodes};
 use crate::journal::Handle;
 use crate::volume::{Options, Volume};
-use crate::writeback::write_back;
+use crate::writeback::{settle_map, write_back};
 use extant_block::{BlockDevice, ShortLock, SleepLock};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
@@ -95,7 +95,8 @@ impl Core {
     pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let outcome = work();
         let is_full = outcome.as_ref().is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. }));
-        if !is_full || self.volume.groups.totals().reserved_blocks == 0 {
+        let is_held = self.volume.groups.totals().reserved_blocks > 0 || self.volume.allocation.preallocate() > 0;
+        if !is_full || !is_held {
             return outcome;
         }
         self.settle()?;
@@ -106,6 +107,10 @@ impl Core {
     pub(crate) fn close(&self) -> Result<()> {
         if !self.opened_to_change || self.closed.load(Ordering::Acquire) {
             return Ok(());
+        }
+        self.settle()?;
+        for node in self.nodes.all() {
+            settle_map(&self.volume, &mut node.state.write())?;
         }
         self.sync()?;
         self.store_state(self.state_found)?;
@@ -218,10 +223,14 @@ impl Core {
             self.orphans.lock().remove(&node.ino);
             return self.free_locked(node, &mut state);
         }
-        if last && state.window.is_some() && self.is_writable() {
+        if !last || !self.is_writable() {
+            return Ok(());
+        }
+        if state.window.is_some() {
             crate::mapping::window::discard(&Handle::begin(&self.volume, 2)?, &mut state)?;
         }
-        Ok(())
+        // What is dirty will change the map once more: that write-back settles it.
+        if state.dirty.is_empty() { settle_map(&self.volume, &mut state) } else { Ok(()) }
     }
 
     /// Frees an inode that has no name and is not open.

@@ -311,13 +311,6 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
     forget_range(volume, pages, state, 0..u64::MAX);
 }
 
-/// Stores an inode whose map may have been changed.
-fn store_settled(volume: &Volume, state: &mut NodeState) -> Result<()> {
-    let handle = Handle::begin(volume, 8)?;
-    mapping::settle(&handle, state)?;
-    state.store(&handle)
-}
-
 /// Sets the size: cuts the file, or lets it end in a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.check_writable()?;
@@ -336,7 +329,7 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     let now = volume.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    store_settled(volume, &mut state)
+    state.store(&Handle::begin(volume, 2)?)
 }
 
 fn shrink(volume: &Volume, pages: &Pages, state: &mut NodeState, size: u64) -> Result<()> {
@@ -406,7 +399,7 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
     let now = volume.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    store_settled(volume, &mut state)
+    state.store(&Handle::begin(volume, 2)?)
 }
 
 /// Makes a hole: whole blocks are freed, the rest is zeroed. The size stays.
@@ -441,7 +434,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     let now = volume.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    store_settled(volume, &mut state)
+    state.store(&Handle::begin(volume, 2)?)
 }
 
 /// The next byte at or after `offset` that may hold data, and where that data ends; `None` when only a hole is left.

@@ -16,6 +16,7 @@ use extant_format::extent::State;
 use extant_format::{FileBlock, Run};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Blocks of one write request, in bytes, at most.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -69,7 +70,21 @@ impl Batch {
 /// Gives a file's dirty blocks their places and writes them.
 pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
     let mut state = node.state.write();
-    write_back_locked(volume, &node.pages, &mut state)
+    write_back_locked(volume, &node.pages, &mut state)?;
+    match node.opens.load(Ordering::Acquire) {
+        0 => settle_map(volume, &mut state),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a map dense when nobody is about to change it: each time costs as much as the map is long.
+pub(crate) fn settle_map(volume: &Volume, state: &mut NodeState) -> Result<()> {
+    if state.gone || state.looseness.is_settled() || volume.check_writable().is_err() {
+        return Ok(());
+    }
+    let handle = Handle::begin(volume, 8)?;
+    mapping::settle(&handle, state)?;
+    state.store(&handle)
 }
 
 /// The same, for a caller who holds the inode.
@@ -87,7 +102,6 @@ pub(crate) fn write_back_locked(volume: &Volume, pages: &Pages, state: &mut Node
     submitted.and(written)?;
     state.dirty = Default::default();
     pages.count_dirty(0);
-    mapping::settle(&handle, state)?;
     state.store(&handle)
 }
 

@@ -1,9 +1,9 @@
 //! How full an extent tree has to be, and how it is made so.
 //!
-//! Splits in the middle leave nodes half full, and removals leave fewer entries. A check of the volume takes a level for
-//! too wide when its entries would fit into one node less with two of each node's entries to spare, and a tree for too deep
-//! when the entries at its top would fit into the inode. Whoever changed a map lets it be made dense before the inode is
-//! stored.
+//! Splits in the middle leave nodes half full, and removals leave fewer entries. e2fsck takes a level for too wide when its
+//! entries would fit into one node less with one entry of each to spare (found out by trying), and a tree for too deep when
+//! the entries at its top would fit into the inode. A map is made dense when nobody has the file open any more, and when the
+//! volume is closed.
 //!
 //! *Invariants*: making a tree dense never takes a block: it uses the first of those that the tree has, and frees the rest.
 //! *Locking*: the caller holds the inode exclusively.
@@ -26,6 +26,13 @@ pub(crate) struct Looseness {
     allowed: u64,
 }
 
+impl Looseness {
+    /// Whether no level can have become too wide.
+    pub(crate) fn is_settled(self) -> bool {
+        !self.nodes_changed && self.removed <= self.allowed
+    }
+}
+
 /// The nodes of one level.
 #[derive(Default)]
 struct Level {
@@ -35,7 +42,7 @@ struct Level {
 
 /// Entries of a node that a level is reckoned with.
 fn comfortable(volume: &Volume) -> usize {
-    extent::capacity(volume.block_size() as usize).saturating_sub(2).max(1)
+    extent::capacity(volume.block_size() as usize).saturating_sub(1).max(1)
 }
 
 /// Makes the tree dense if it is not.

@@ -137,7 +137,7 @@ pub(crate) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], 
     extant_format::indirect::blocks_needed(ranges, volume.superblock.block_size_log2)
 }
 
-/// Makes a map as dense as it has to be, before an inode is stored whose map was changed.
+/// Makes a map as dense as it has to be. The caller stores the inode.
 pub(crate) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     if node.inode.has_extents() { dense::settle(handle, node) } else { Ok(()) }
 }

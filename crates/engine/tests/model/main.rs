@@ -5,6 +5,7 @@
 //! `EXTANT_MODEL_OPERATIONS=n` makes runs of n operations; `EXTANT_MODEL_ONLY=text` takes matching rows only.
 
 mod compare;
+mod kernel;
 mod operation;
 mod round;
 mod tree;
@@ -63,7 +64,7 @@ fn specification(seed: u64) -> Specification {
         inode_size,
         features,
         bytes,
-        inodes: *random.pick(&[64, 256, 512]),
+        inodes: *random.pick(&[64, 512, 3000]),
         policies: POLICIES[(seed as usize / ROWS.len() + seed as usize) % POLICIES.len()],
         cache_bytes: (*random.pick(&[64 * KIB, 256 * KIB, 4 * MIB])) as usize,
     }
@@ -107,6 +108,26 @@ fn the_engine_does_what_the_model_does() {
     // What the runs met, with `--nocapture`: operations that never fail, or never succeed, prove little.
     println!("{total:?}");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn the_kernel_sees_what_the_model_has() {
+    if !xtask::oracle::require("e2fsck") || !xtask::oracle::can_mount() {
+        return;
+    }
+    let rounds = number("EXTANT_MODEL_SEEDS", 1);
+    let first = number("EXTANT_MODEL_SEED", 1);
+    let mut wrong = Vec::new();
+    for seed in first..first + rounds * ROWS.len() as u64 {
+        let specification = specification(seed);
+        if specification.block_size > 4096 {
+            continue;
+        }
+        if let Err(sentences) = kernel::compare(&specification, seed, 300) {
+            wrong.push(format!("seed {seed}: {specification}\n{sentences}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// The judge has to be able to say no: a model that errs is found, and what is left of the list is short.

@@ -703,7 +703,7 @@ impl Generator {
 
     fn attribute(&mut self) -> Path {
         let random = &mut self.random;
-        let number = random.below(6);
+        let number = random.below(6) / 2;
         Path(match random.below(16) {
             0 => b"nothing.known".to_vec(),
             1 => b"user.".to_vec(),
@@ -715,7 +715,12 @@ impl Generator {
     }
 
     fn set_attribute(&mut self, tree: &Tree) -> Operation {
-        let (path, name) = (self.anything(tree), self.attribute());
+        let (path, mut name) = (self.anything(tree), self.attribute());
+        let kind = tree.resolve(&path.0, Follow::NotLast).ok().map(|id| tree.object(id).kind);
+        if !matches!(kind, Some(FileType::Regular | FileType::Directory)) && name.0.starts_with(b"user.") {
+            // The kernel lists such a name, and denies that it is there.
+            name.0.splice(..4, *b"trusted");
+        }
         let random = &mut self.random;
         let length = match random.below(4) {
             0 => random.below(16),

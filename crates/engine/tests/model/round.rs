@@ -21,7 +21,7 @@ pub struct Failure {
     pub message: String,
 }
 
-struct Round {
+pub struct Round {
     specification: Specification,
     clock: Arc<SetClock>,
     device: Arc<MemoryDevice>,
@@ -227,24 +227,38 @@ fn told(answer: &Answer) -> String {
 
 /// Does so many random operations, and one reopening behind them; gives what they came to.
 pub fn run(specification: &Specification, seed: u64, count: usize) -> Result<Tally, Failure> {
-    let mut round = Round::new(specification);
-    let mut generator = Generator {
-        random: Random::new(seed),
-        planned: Vec::new(),
-    };
-    let mut operations = Vec::new();
-    for at in 0..=count {
-        let operation = if at == count {
-            Operation::Reopen
-        } else {
-            generator.next(&round.tree)
+    Round::random(specification, seed, count).map(|round| round.tally)
+}
+
+impl Round {
+    /// A round behind so many random operations, and one reopening.
+    pub fn random(specification: &Specification, seed: u64, count: usize) -> Result<Round, Failure> {
+        let mut round = Round::new(specification);
+        let mut generator = Generator {
+            random: Random::new(seed),
+            planned: Vec::new(),
         };
-        operations.push(operation.clone());
-        if let Err(message) = round.caught(&operation) {
-            return Err(Failure { operations, message });
+        let mut operations = Vec::new();
+        for at in 0..=count {
+            let operation = if at == count {
+                Operation::Reopen
+            } else {
+                generator.next(&round.tree)
+            };
+            operations.push(operation.clone());
+            if let Err(message) = round.caught(&operation) {
+                return Err(Failure { operations, message });
+            }
         }
+        Ok(round)
     }
-    Ok(round.tally)
+
+    /// Closes the volume.
+    pub fn finish(mut self) -> Result<(Tree, Arc<MemoryDevice>), String> {
+        let volume = self.volume.take().expect("the volume is open");
+        volume.close().map_err(|error| format!("close: {error}"))?;
+        Ok((self.tree, self.device))
+    }
 }
 
 /// The operations that `run` does.
