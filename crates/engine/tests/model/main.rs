@@ -64,7 +64,8 @@ fn specification(seed: u64) -> Specification {
         inode_size,
         features,
         bytes,
-        inodes: *random.pick(&[64, 512, 3000]),
+        // At most a quarter of the volume for their table.
+        inodes: (*random.pick(&[64, 512, 3000])).min((bytes / 4 / u64::from(inode_size)) as u32),
         policies: POLICIES[(seed as usize / ROWS.len() + seed as usize) % POLICIES.len()],
         cache_bytes: (*random.pick(&[64 * KIB, 256 * KIB, 4 * MIB])) as usize,
     }
