@@ -301,14 +301,14 @@ fn a_volume_is_filled_to_the_last_block_and_emptied_again() {
         // One large file as far as it goes, in pieces that get smaller; then small ones.
         let file = volume.create_file("/large", 0o644).expect("a file");
         let mut end = 0;
-        for piece in [MIB, 64 * KIB, 4 * KIB, 1] {
-            while let Err(error) = file.write_all_at(end, &vec![1; piece as usize]).map(|()| end += piece) {
-                assert!(no_space(&error), "{specification}: {error}");
-                break;
-            }
-        }
-        while file.write_all_at(end, &[1; 512]).is_ok() {
-            end += 512;
+        for piece in [MIB, 64 * KIB, 4 * KIB, 512] {
+            let refusal = loop {
+                match file.write_all_at(end, &vec![1; piece as usize]) {
+                    Ok(()) => end += piece,
+                    Err(error) => break error,
+                }
+            };
+            assert!(no_space(&refusal), "{specification}: {refusal}");
         }
         let mut count = 0;
         while volume.write(format!("/s{count}"), b"x").is_ok() {
@@ -456,4 +456,41 @@ fn without_its_feature_a_directory_has_a_limit_too() {
         .expect("nothing more");
     volume.close().expect("closes");
     judge(&device).unwrap_or_else(|said| panic!("{said}"));
+}
+
+#[test]
+fn a_file_without_a_name_outlives_its_volume_once() {
+    if !oracle::require("e2fsck") {
+        return;
+    }
+    for (profile, features) in [
+        (Profile::Ext4, ""),
+        (Profile::Ext2, ""),
+        (Profile::Ext4, "^metadata_csum"),
+    ] {
+        let specification = Specification {
+            features,
+            ..Specification::new(profile, 1024, 8 * MIB)
+        };
+        let device = specification.make(RealClock::new());
+        let volume = specification.open(&device).expect("opens");
+        let before = volume.statfs();
+        let files: Vec<_> = (0..5)
+            .map(|number| {
+                let path = format!("/{number}");
+                volume.write(&path, &[7; 30_000]).expect("room");
+                let file = volume.open_file(&path).expect("is there");
+                volume.remove_file(&path).expect("goes");
+                file.write_all_at(40_000, b"still here").expect("room");
+                file
+            })
+            .collect();
+        assert!(volume.statfs().free_blocks < before.free_blocks - 5 * 30);
+        volume.close().expect("closes");
+        drop(files);
+        let volume = specification.open(&device).expect("opens");
+        assert_eq!(volume.statfs(), before, "{specification}");
+        volume.close().expect("closes");
+        judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
+    }
 }
