@@ -54,13 +54,22 @@ pub struct Plan {
     pub needed_most: u64,
     /// Blocks of the volume.
     pub blocks: u64,
+    /// Behind this block it can end at the earliest: its last group begins there, or has its metadata before.
+    pub end_least: u64,
     /// Groups of the volume.
     pub groups: u32,
+    /// Blocks of a group.
+    pub blocks_per_group: u32,
     /// Inodes of the volume.
     pub inodes: u64,
 }
 
 impl Plan {
+    /// Where it will end, when it is cut behind its content: at most, but for a piece that is broken.
+    fn end(&self) -> u64 {
+        self.needed_most.max(self.end_least)
+    }
+
     /// Bytes of the volume.
     pub fn bytes(&self) -> u64 {
         self.blocks.saturating_mul(self.options.wishes.block_size.into())
@@ -69,6 +78,8 @@ impl Plan {
 
 /// Attempts to find a size at which the volume holds what it needs at that size.
 const ROUNDS: usize = 400;
+/// Sizes that are looked at for a shorter volume.
+const SHORTER_TRIES: u64 = 256;
 /// Groups of a flex group, at most, where nobody said how many. A volume without room to grow into is one flex group: all
 /// that is read when it is mounted and walked lies in front.
 const FLEX_GROUPS_MAX: u32 = 1 << 16;
@@ -101,7 +112,8 @@ pub fn exact(
                 let made = made(&options, &layout, journal);
                 let wanted = with_room(needed(&layout, made, need), free, block_size);
                 if layout.superblock.blocks_count >= wanted {
-                    return Ok(finish(options, &layout, made, need));
+                    let plan = finish(options, &layout, made, need);
+                    return Ok(if free == NO_ROOM { shorter(plan, need, inodes, flex) } else { plan });
                 }
                 let dropped = layout.superblock.blocks_count < blocks;
                 blocks = if dropped { wanted.max(blocks) + 64 } else { wanted.max(blocks + 1) };
@@ -109,6 +121,68 @@ pub fn exact(
         }
     }
     Err(refusal.unwrap_or(ErrorKind::InvalidArgument("no volume size fits this content").into()))
+}
+
+/// A plan that ends sooner, where the metadata of a last group reaches far beyond the content: with another size it may not.
+/// Where groups are small because there are more inodes than a full group can have, with other groups it may not either.
+fn shorter(plan: Plan, need: &Need, inodes: InodeWish, flex: FlexGroups) -> Plan {
+    let (from, until) = (plan.needed_most, plan.end());
+    let step = (until.saturating_sub(from) / SHORTER_TRIES).max(1);
+    let asked = plan.options.wishes.blocks_per_group;
+    let mut candidates: Vec<(u64, Option<u32>)> =
+        (from..until).step_by(step as usize).map(|blocks| (blocks, asked)).collect();
+    if asked.is_none() && plan.blocks_per_group < group_blocks_max(&plan.options) && from < until {
+        let smaller = (1..64).filter_map(|step| plan.blocks_per_group.checked_sub(8 * step));
+        let others = balanced_groups(from, plan.groups).chain(smaller);
+        let full = |per_group: u32| u64::from(plan.groups) * u64::from(per_group);
+        candidates.extend(others.flat_map(|per_group| [from, full(per_group)].map(|blocks| (blocks, Some(per_group)))));
+    }
+    let mut best = plan;
+    for (blocks, per_group) in candidates {
+        let mut options = best.options.clone();
+        options.wishes.blocks_per_group = per_group;
+        best = match sized(options, need, inodes, flex, blocks) {
+            Some(other) if other.end() < best.end() => other,
+            _ => best,
+        };
+    }
+    best
+}
+
+/// Blocks of a group when there are about so many groups, all of the same length.
+fn balanced_groups(blocks: u64, groups: u32) -> impl Iterator<Item = u32> {
+    let counts = groups.saturating_sub(2).max(1)..groups.saturating_add(3);
+    counts.flat_map(move |count| {
+        let even = blocks.div_ceil(count.into()).next_multiple_of(8);
+        (0..4).filter_map(move |more| u32::try_from(even + 8 * more).ok())
+    })
+}
+
+fn group_blocks_max(options: &FormatOptions) -> u32 {
+    options.wishes.block_size.saturating_mul(8).min((1 << 16) - 8)
+}
+
+/// A plan of about so many blocks that holds the tree.
+fn sized(
+    mut options: FormatOptions,
+    need: &Need,
+    inodes: InodeWish,
+    flex: FlexGroups,
+    mut blocks: u64,
+) -> Option<Plan> {
+    for _ in 0..3 {
+        options.wishes.blocks = blocks;
+        options.wishes.inodes = inodes.count(blocks.saturating_mul(options.wishes.block_size.into()));
+        let (layout, journal) = laid_out(&mut options, NO_ROOM, flex).ok()?;
+        let made = made(&options, &layout, journal);
+        let plan = finish(options.clone(), &layout, made, need);
+        if plan.needed_most <= plan.blocks {
+            return Some(plan);
+        }
+        let dropped = if plan.blocks < blocks { 64 } else { 0 };
+        blocks = plan.needed_most.max(blocks) + dropped;
+    }
+    None
 }
 
 /// Who decides how many groups a flex group has.
@@ -163,10 +237,15 @@ pub fn with_room(used: u64, free: Room, block_size: u64) -> u64 {
     }
 }
 
-fn finish(options: FormatOptions, layout: &Layout, made: u64, need: &Need) -> Plan {
+fn finish(options: FormatOptions, layout: &Layout, made: Need, need: &Need) -> Plan {
+    let superblock = &layout.superblock;
+    let last = GroupNo(superblock.group_count().saturating_sub(1));
+    let metadata_end = layout.metadata_runs(last).last().map_or(0, |run| run.start.0 + u64::from(run.length));
     Plan {
-        data_start: skip_free(layout, made + need.metadata),
+        end_least: metadata_end.max(superblock.group_start(last).0 + 1),
+        data_start: skip_free(layout, made.metadata + need.metadata),
         blocks: layout.superblock.blocks_count,
+        blocks_per_group: layout.superblock.blocks_per_group,
         groups: layout.superblock.group_count(),
         inodes: layout.superblock.inodes_count.into(),
         needed_most: needed(layout, made, need),
@@ -175,16 +254,16 @@ fn finish(options: FormatOptions, layout: &Layout, made: u64, need: &Need) -> Pl
 }
 
 /// Blocks in use at the end, at most.
-fn needed(layout: &Layout, made: u64, need: &Need) -> u64 {
+fn needed(layout: &Layout, made: Need, need: &Need) -> u64 {
     // A break of the volume may cut a file's piece in two, and a tree of extents may need a node more for it. In a volume
     // of one group that is so rare that it is tried without.
     let groups = u64::from(layout.superblock.group_count());
     let slack = if layout.superblock.has(Feature::EXTENTS) && groups > 1 { 2 * groups } else { 0 };
-    layout.overhead_blocks() + made + need.data + need.metadata + slack
+    layout.overhead_blocks() + made.data + made.metadata + need.data + need.metadata + slack
 }
 
 /// Blocks that mkfs gives to its own files, at most; the root is counted with the tree.
-fn made(options: &FormatOptions, layout: &Layout, journal_blocks: u32) -> u64 {
+fn made(options: &FormatOptions, layout: &Layout, journal_blocks: u32) -> Need {
     let superblock = &layout.superblock;
     let extents = superblock.has(Feature::EXTENTS);
     let journal_map = match (journal_blocks, extents) {
@@ -197,7 +276,11 @@ fn made(options: &FormatOptions, layout: &Layout, journal_blocks: u32) -> u64 {
         true => mkfs::orphan_file_blocks(superblock.blocks_count),
         false => 0,
     };
-    u64::from(journal_blocks) + journal_map + resize_map + u64::from(orphan_file) + lost_and_found_blocks(options)
+    Need {
+        data: u64::from(journal_blocks) + u64::from(orphan_file),
+        metadata: journal_map + resize_map + lost_and_found_blocks(options),
+        inodes: 0,
+    }
 }
 
 fn lost_and_found_blocks(options: &FormatOptions) -> u64 {

@@ -354,6 +354,8 @@ impl Job<'_> {
         ending: Ending,
     ) -> Result<Attempt, Failure> {
         let mut policies: Policies = "packed".parse().map_err(|error| Error::new(format!("{error}")))?;
+        // The journal goes behind the directories, where the data begins.
+        policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
         let mut options = plan.options.clone();
         if purpose == Purpose::Trial {
             options.contents = mkfs::Contents::Zeros;
@@ -427,8 +429,22 @@ impl From<extant_engine::Error> for Failure {
         match error.kind {
             ErrorKind::NoSpace { .. } | ErrorKind::NoInodes => Failure::NoSpace,
             ErrorKind::Device(cause) => Failure::Device(cause),
-            _ => Failure::Other(Error::new(error.to_string())),
+            _ => Failure::Other(unfit(&error)),
         }
+    }
+}
+
+/// What no inode, directory or map of this format can hold, and what can.
+fn unfit(error: &extant_engine::Error) -> Error {
+    let message = Error::new(error.to_string());
+    match &error.kind {
+        ErrorKind::FileTooLarge => message.hint("larger blocks (-b) or extents (-t ext4) hold larger files"),
+        ErrorKind::NameTooLong => message.hint("a target has to fit into a block: larger blocks (-b) hold it"),
+        ErrorKind::DirectoryFull => message.hint("larger blocks (-b) hold more names"),
+        ErrorKind::TooManyLinks => {
+            message.hint("a file has at most 65,000 names, and a directory so many subdirectories without -O dir_nlink")
+        }
+        _ => message,
     }
 }
 

@@ -41,6 +41,12 @@ pub fn build(options: &str, sources: &[&Path], image: &Path) -> Report {
     serde_json::from_slice(&output.stdout).expect("a report")
 }
 
+/// The same, after the old image was removed: the kernel may still be busy with letting go of it.
+pub fn rebuild(options: &str, sources: &[&Path], image: &Path) -> Report {
+    let _ = std::fs::remove_file(image);
+    build(options, sources, image)
+}
+
 /// How a command ended that was to fail.
 #[derive(Debug)]
 pub struct Refusal {

@@ -1,6 +1,6 @@
 //! Block size x inode size x profile x features, in a choice that brings every two of them together, from a tree that has
 //! everything: e2fsck is silent, dumpe2fs counts the same, and the kernel reads what went in.
-use crate::command::{build, bytes, everything, judge, same_trees, same_when_mounted};
+use crate::command::{build, bytes, everything, judge, rebuild, same_trees, same_when_mounted};
 use rustix::fs::XattrFlags;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -122,7 +122,7 @@ fn run(cases: &[Case]) {
         }
         let words = format!("-t {} -b {} -I {} {}", case.profile, case.block_size, case.inode_size, case.more);
         eprintln!("{words}");
-        let report = build(&format!("--force {words}"), &[&source], &image);
+        let report = rebuild(&words, &[&source], &image);
         judge(&image, &report);
         assert_eq!(report.free_blocks, 0, "{words}: {report:?}");
         if can_mount() && kernel_mounts_block_size(case.block_size) {
@@ -179,7 +179,7 @@ fn far_blocks_of_sparse_files() {
     }
     let image = folder.join("x.img");
     for words in ["-t ext2 -b 1024", "-t ext4 -b 1024", "-t ext3 -b 2048", "-t ext2 -b 4096", "-t ext4"] {
-        let report = build(&format!("--force {words}"), &[&source], &image);
+        let report = rebuild(&words, &[&source], &image);
         judge(&image, &report);
         assert_eq!(report.free_blocks, 0, "{words}");
         same_when_mounted(&image, &source, &everything());
@@ -217,7 +217,7 @@ fn lost_and_found_of_a_source() {
         fs::write(source.join("zebra"), "z").unwrap();
         make(&source.join("lost+found"));
         for words in ["-t ext2", "-t ext4 -b 1024", "-t ext4 -O orphan_file -J size=4"] {
-            let report = build(&format!("--force {words}"), &[&source], &image);
+            let report = rebuild(&words, &[&source], &image);
             judge(&image, &report);
             let mut options = everything();
             if name != "none" {

@@ -1,5 +1,5 @@
 //! As large as its content, to the block; and what --size, --free, --inodes and -E offset say.
-use crate::command::{Report, build, build_command, bytes, everything, judge, refusal, same_when_mounted};
+use crate::command::{Report, build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn sweep(words: &str, block_size: u64, sizes: impl IntoIterator<Item = u64>) {
     let image = folder.join("x.img");
     for (count, blocks) in sizes.into_iter().enumerate() {
         let source = source_of(&folder, blocks, block_size);
-        let report = build(&format!("--force {words}"), &[&source], &image);
+        let report = rebuild(&words, &[&source], &image);
         e2fsck(&image).unwrap_or_else(|error| panic!("{words}, {blocks} blocks: {error}"));
         assert_exact(&image, &report, &format!("{words}, {blocks} blocks"));
         if count % 8 == 0 && kernel_mounts_block_size(block_size as u32) {
