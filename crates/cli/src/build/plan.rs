@@ -2,7 +2,7 @@
 use super::need::Need;
 use crate::size::Room;
 use extant_engine::ErrorKind;
-use extant_engine::mkfs::{self, FormatOptions, LostAndFound};
+use extant_engine::mkfs::{self, FormatOptions, JournalWish, LostAndFound};
 use extant_format::layout::{Inodes, Layout};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, extent, indirect};
@@ -98,7 +98,11 @@ pub fn exact(
     let block_size = u64::from(template.wishes.block_size);
     let tables = inodes.needed.saturating_mul(template.wishes.inode_size.into()) / block_size;
     let mut options = template.clone();
-    let mut blocks = (need.data + need.metadata).saturating_add(tables);
+    let journal = match template.journal {
+        JournalWish::Blocks(blocks) => u64::from(blocks),
+        JournalWish::Default | JournalWish::None => 0,
+    };
+    let mut blocks = (need.data + need.metadata).saturating_add(tables).saturating_add(journal);
     let mut refusal = None;
     for _ in 0..ROUNDS {
         options.wishes.blocks = blocks;
@@ -106,7 +110,7 @@ pub fn exact(
         match laid_out(&mut options, free, flex) {
             Err(error) => {
                 refusal = Some(error);
-                blocks = blocks.saturating_add(blocks / 64 + 1);
+                blocks = blocks.saturating_add(blocks / 32 + 1);
             }
             Ok((layout, journal)) => {
                 let made = made(&options, &layout, journal);
