@@ -400,7 +400,7 @@ mod tests {
         let bytes = made(b"a/b", &facts(), Kind::File { size: 3 });
         assert_eq!(bytes.len(), BLOCK);
         assert_eq!(&bytes[UID], b"0001750\0");
-        assert_eq!(&bytes[MTIME], b"14524703400\0");
+        assert_eq!(&bytes[MTIME], b"14524770400\0");
     }
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
         let lines = lines(&made(b"a", &facts, Kind::File { size: SIZE_MAX + 1 }));
         assert_eq!(
             lines,
-            "20 size=8589934592\n15 uid=2097152\n22 mtime=-1.250000000\n21 ctime=5.000000001\n"
+            "19 size=8589934592\n15 uid=2097152\n22 mtime=-1.250000000\n21 ctime=5.000000001\n"
         );
     }
 
