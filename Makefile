@@ -5,7 +5,7 @@ CARGO ?= cargo
 
 # The crates and the tools share one profile and one set of features, so that everything is built once.
 test: tools
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 	$(CARGO) run --quiet --bin xtask -- tidy
 	$(CARGO) run --quiet --bin xtask -- licenses
 

@@ -329,9 +329,11 @@ const CHUNK: usize = 4096;
 fn digest(file: &File, ranges: &[(u64, u64)]) -> Result<[u8; 32], Errno> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 256 * CHUNK];
+    let mut done = 0;
     for (start, end) in ranges {
-        // Ranges may begin within a chunk; the place of a chunk must not depend on where they do.
-        let mut at = start - start % CHUNK as u64;
+        // Ranges may begin within a chunk, and two may share one: a chunk's place must not depend on where they do, and it
+        // counts once.
+        let mut at = (start - start % CHUNK as u64).max(done);
         while at < *end {
             let length = read_at(file, &mut buffer, at)?;
             if length == 0 {
@@ -346,6 +348,7 @@ fn digest(file: &File, ranges: &[(u64, u64)]) -> Result<[u8; 32], Errno> {
             }
             at += length.min(upto) as u64;
         }
+        done = end.next_multiple_of(CHUNK as u64);
     }
     Ok(hash.finalize().into())
 }

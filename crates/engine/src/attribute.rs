@@ -37,8 +37,8 @@ impl From<AttributeError> for Error {
 
 /// All attributes: those of the tail, then those of the block.
 pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> {
-    let mut attributes = attribute::parse_tail(&node.inode.tail)
-        .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
+    let mut attributes =
+        attribute::parse_tail(&node.inode.tail).map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
     if node.inode.attribute_block.0 != 0 {
         let (frame, place) = read_block(volume, node)?;
         let block = node.inode.attribute_block;
@@ -52,19 +52,19 @@ fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> 
     let block = node.inode.attribute_block;
     let place = Place::InodeBlock(node.ino, block);
     if !volume.holds_block(block) {
-        return Err(Error::field(place, "inode", "attribute block", block.0, "outside the volume"));
+        return Err(Error::field(
+            place,
+            "inode",
+            "attribute block",
+            block.0,
+            "outside the volume",
+        ));
     }
     Ok((volume.cache.read(block, Kind::Attributes)?, place))
 }
 
 /// Sets one attribute.
-pub(crate) fn set(
-    volume: &Volume,
-    node: &mut NodeState,
-    name: &[u8],
-    value: &[u8],
-    how: SetAttribute,
-) -> Result<()> {
+pub(crate) fn set(volume: &Volume, node: &mut NodeState, name: &[u8], value: &[u8], how: SetAttribute) -> Result<()> {
     attribute::check_name(name)?;
     let mut attributes = list(volume, node)?;
     let found = attributes.iter_mut().find(|attribute| attribute.name == name);
@@ -72,7 +72,10 @@ pub(crate) fn set(
         (Some(_), SetAttribute::Create) => return Err(ErrorKind::Exists.into()),
         (None, SetAttribute::Replace) => return Err(ErrorKind::NoAttribute.into()),
         (Some(attribute), _) => attribute.value = value.to_vec(),
-        (None, _) => attributes.push(Attribute { name: name.to_vec(), value: value.to_vec() }),
+        (None, _) => attributes.push(Attribute {
+            name: name.to_vec(),
+            value: value.to_vec(),
+        }),
     }
     replace_all(volume, node, &attributes)
 }
@@ -130,7 +133,9 @@ fn allocate_block(handle: &Handle<'_>, node: &NodeState) -> Result<BlockNo> {
     let mut reservation = volume.groups.reserve(volume, 1)?;
     let facts = crate::mapping::attribute_facts(volume, node);
     let plan = volume.allocation.plan(&facts);
-    let run = volume.groups.allocate(handle, &mut reservation, &crate::allocation::Plan { length: 1, ..plan })?;
+    let run = volume
+        .groups
+        .allocate(handle, &mut reservation, &crate::allocation::Plan { length: 1, ..plan })?;
     volume.allocation.given(&facts, run);
     Ok(run.start)
 }
@@ -153,7 +158,14 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     });
     if !shared {
         handle.forget(block);
-        volume.groups.free(handle, Run { start: block, length: 1 }, Purpose::Attribute)?;
+        volume.groups.free(
+            handle,
+            Run {
+                start: block,
+                length: 1,
+            },
+            Purpose::Attribute,
+        )?;
     }
     node.inode.attribute_block = BlockNo(0);
     node.inode.sectors = node.inode.sectors.saturating_sub(u64::from(volume.block_size() / 512));
@@ -161,12 +173,7 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
 }
 
 /// A new inode takes attributes that another one has already: its tail, and one reference more to its block.
-pub(crate) fn share(
-    handle: &Handle<'_>,
-    node: &mut NodeState,
-    tail: &[u8],
-    block: Option<BlockNo>,
-) -> Result<()> {
+pub(crate) fn share(handle: &Handle<'_>, node: &mut NodeState, tail: &[u8], block: Option<BlockNo>) -> Result<()> {
     let volume = handle.volume();
     node.inode.tail = tail.to_vec();
     let Some(block) = block else { return Ok(()) };
@@ -188,7 +195,9 @@ pub(crate) fn place_new(
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
     let block = allocate_block(handle, node)?;
-    handle.create(block, Kind::Attributes, |new| fill_block(handle.volume(), new, bytes, block));
+    handle.create(block, Kind::Attributes, |new| {
+        fill_block(handle.volume(), new, bytes, block)
+    });
     point_to(handle.volume(), node, block);
     Ok(Some(block))
 }

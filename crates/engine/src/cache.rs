@@ -78,9 +78,12 @@ impl Kind {
         let (verdict, ino) = match self {
             // An attribute block's checksum is verified by the parser, which needs its number anyway.
             Kind::Plain | Kind::Attributes => return Ok(()),
-            Kind::Directory { ino, seed, block, indexed } => {
-                (checksums.style.verify(bytes, block, indexed, seed), ino)
-            }
+            Kind::Directory {
+                ino,
+                seed,
+                block,
+                indexed,
+            } => (checksums.style.verify(bytes, block, indexed, seed), ino),
             Kind::Extents { ino, seed } => (extent::verify(bytes, seed), ino),
         };
         verdict.map_err(|fault: Fault| Error::corrupt(Place::InodeBlock(ino, block), fault))
@@ -92,7 +95,9 @@ impl Kind {
         }
         match self {
             Kind::Plain => {}
-            Kind::Directory { seed, block, indexed, .. } => checksums.style.seal(bytes, block, indexed, seed),
+            Kind::Directory {
+                seed, block, indexed, ..
+            } => checksums.style.seal(bytes, block, indexed, seed),
             Kind::Extents { seed, .. } => extent::seal(bytes, seed),
             Kind::Attributes => attribute::seal_block(bytes, number, &checksums.superblock),
         }
@@ -153,7 +158,8 @@ impl Frames {
     /// Takes blocks out of the queue that were forgotten, or stand in it twice.
     fn leave_out_the_gone(&mut self) {
         let mut seen = FxHashSet::default();
-        self.queue.retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
+        self.queue
+            .retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
     }
 }
 
@@ -191,7 +197,11 @@ impl Cache {
         };
         Cache {
             block_size,
-            checksums: Checksums { superblock: superblock.clone(), style, active },
+            checksums: Checksums {
+                superblock: superblock.clone(),
+                style,
+                active,
+            },
             shards: (0..SHARDS).map(|_| shard()).collect(),
             sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
@@ -221,13 +231,21 @@ impl Cache {
             match state.status {
                 Status::Filling => {
                     drop(state);
-                    shard.changed.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
+                    shard
+                        .changed
+                        .wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
                 }
                 Status::Forgotten => drop(state), // its filler failed: try again, and meet the error myself
                 _ if !state.kind.has_owner_of(kind) => {
                     drop(state);
                     let (place, structure) = (Place::Block(block), "block");
-                    return Err(Error::field(place, structure, "number", block.0, "in use for two purposes"));
+                    return Err(Error::field(
+                        place,
+                        structure,
+                        "number",
+                        block.0,
+                        "in use for two purposes",
+                    ));
                 }
                 _ => {
                     drop(state);
@@ -246,7 +264,9 @@ impl Cache {
                 return frame;
             }
             // Whoever reads it now would put the old bytes over the new ones.
-            shard.changed.wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
+            shard
+                .changed
+                .wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
             let mut state = frame.state.lock();
             if state.status == Status::Forgotten {
                 continue;
@@ -273,8 +293,17 @@ impl Cache {
         if frames.by_block.len() >= self.frames_max / SHARDS {
             self.evict(&mut frames);
         }
-        let state = State { status, kind, bytes: Arc::new(self.buffer()), touched: true, under_way: false };
-        let frame = Arc::new(Frame { block, state: ShortLock::new(state) });
+        let state = State {
+            status,
+            kind,
+            bytes: Arc::new(self.buffer()),
+            touched: true,
+            under_way: false,
+        };
+        let frame = Arc::new(Frame {
+            block,
+            state: ShortLock::new(state),
+        });
         frames.by_block.insert(block, Arc::clone(&frame));
         if frames.queue.len() > 2 * frames.by_block.len() + 64 {
             frames.leave_out_the_gone();
@@ -303,7 +332,11 @@ impl Cache {
         }
         let mut state = frame.state.lock();
         state.bytes = Arc::new(bytes);
-        state.status = if outcome.is_ok() { Status::Clean } else { Status::Forgotten };
+        state.status = if outcome.is_ok() {
+            Status::Clean
+        } else {
+            Status::Forgotten
+        };
         drop(state);
         shard.changed.wake_all();
         outcome.map(|()| frame)
@@ -316,7 +349,9 @@ impl Cache {
         while turns > 0 && freed < 4 {
             turns -= 1;
             let Some(block) = frames.queue.pop_front() else { return };
-            let Some(frame) = frames.by_block.get(&block) else { continue };
+            let Some(frame) = frames.by_block.get(&block) else {
+                continue;
+            };
             let mut state = frame.state.lock();
             let idle = state.status == Status::Clean && Arc::strong_count(frame) == 1;
             if !idle || state.touched {
@@ -399,7 +434,11 @@ impl Cache {
             return None;
         }
         let kind = state.kind;
-        kind.seal(Arc::make_mut(&mut state.bytes).as_mut_slice(), frame.block, &self.checksums);
+        kind.seal(
+            Arc::make_mut(&mut state.bytes).as_mut_slice(),
+            frame.block,
+            &self.checksums,
+        );
         state.status = Status::Writing;
         state.under_way = true;
         Some(Arc::clone(&state.bytes))

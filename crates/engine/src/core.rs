@@ -94,7 +94,9 @@ impl Core {
     /// Does some work; when it finds no room, once more when what was promised on a guess to others has been settled.
     pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let outcome = work();
-        let is_full = outcome.as_ref().is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. }));
+        let is_full = outcome
+            .as_ref()
+            .is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. }));
         let is_held = self.volume.groups.totals().reserved_blocks > 0 || self.volume.allocation.preallocate() > 0;
         if !is_full || !is_held {
             return outcome;
@@ -125,7 +127,9 @@ impl Core {
         let volume = &self.volume;
         volume.groups.cut(&Handle::begin(volume, 2)?, BlockNo(blocks))?;
         volume.mutable.lock().blocks_count = blocks;
-        let copies = (1..volume.groups.len()).map(GroupNo).filter(|group| volume.superblock.has_super(*group));
+        let copies = (1..volume.groups.len())
+            .map(GroupNo)
+            .filter(|group| volume.superblock.has_super(*group));
         let now = volume.clock.wall().seconds.max(0) as u64;
         let superblock = volume.current_superblock(now);
         for group in copies {
@@ -230,7 +234,11 @@ impl Core {
             crate::mapping::window::discard(&Handle::begin(&self.volume, 2)?, &mut state)?;
         }
         // What is dirty will change the map once more: that write-back settles it.
-        if state.dirty.is_empty() { settle_map(&self.volume, &mut state) } else { Ok(()) }
+        if state.dirty.is_empty() {
+            settle_map(&self.volume, &mut state)
+        } else {
+            Ok(())
+        }
     }
 
     /// Frees an inode that has no name and is not open.
@@ -255,7 +263,11 @@ impl Core {
             _ => false,
         };
         if mapped {
-            let purpose = if kind == FileType::Directory { Purpose::Directory } else { Purpose::Data };
+            let purpose = if kind == FileType::Directory {
+                Purpose::Directory
+            } else {
+                Purpose::Data
+            };
             crate::mapping::remove(&handle, state, 0..u64::from(u32::MAX) + 1, purpose)?;
         }
         crate::attribute::release(&handle, state)?;
@@ -266,7 +278,11 @@ impl Core {
         state.gone = true;
         // Before the number is free: from then on the table may hold another inode of that number.
         self.nodes.remove(node.ino);
-        let counted = if kind == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
+        let counted = if kind == FileType::Directory {
+            InodeKind::Directory
+        } else {
+            InodeKind::Other
+        };
         volume.groups.free_inode(&handle, node.ino, counted)
     }
 }

@@ -140,7 +140,15 @@ impl Error {
         value: u64,
         reason: &'static str,
     ) -> Error {
-        Error::corrupt(place, Fault::Field { structure, field, value, reason })
+        Error::corrupt(
+            place,
+            Fault::Field {
+                structure,
+                field,
+                value,
+                reason,
+            },
+        )
     }
 
     /// The number that Linux gives for this error: the only place that knows.
@@ -157,7 +165,10 @@ impl Error {
             ErrorKind::TooManyLinks => 31,
             ErrorKind::SymlinkLoop => 40,
             ErrorKind::FileTooLarge => 27,
-            ErrorKind::NoSpace { .. } | ErrorKind::DirectoryFull | ErrorKind::NoInodes | ErrorKind::AttributesTooLarge => 28,
+            ErrorKind::NoSpace { .. }
+            | ErrorKind::DirectoryFull
+            | ErrorKind::NoInodes
+            | ErrorKind::AttributesTooLarge => 28,
             ErrorKind::ReadOnly => 30,
             ErrorKind::NotPermitted(_) => 1,
             ErrorKind::NoAttribute => 61,
@@ -222,8 +233,14 @@ impl fmt::Display for ErrorKind {
             ErrorKind::TooManyLinks => "too many links",
             ErrorKind::SymlinkLoop => "too many symbolic links on the way",
             ErrorKind::FileTooLarge => "file too large for its map",
-            ErrorKind::NoSpace { wanted_blocks, free_blocks } => {
-                return write!(f, "no space left: {wanted_blocks} blocks may be needed, {free_blocks} are free");
+            ErrorKind::NoSpace {
+                wanted_blocks,
+                free_blocks,
+            } => {
+                return write!(
+                    f,
+                    "no space left: {wanted_blocks} blocks may be needed, {free_blocks} are free"
+                );
             }
             ErrorKind::DirectoryFull => "directory full: its index has no room for another block",
             ErrorKind::NoInodes => "no inode is free",

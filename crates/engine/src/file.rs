@@ -33,7 +33,13 @@ pub(crate) fn read(volume: &Volume, node: &Node, offset: u64, buffer: &mut [u8])
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
     let mut done = 0;
     while done < length {
-        done += read_piece(volume, &node.pages, &state, offset + done as u64, &mut buffer[done..length])?;
+        done += read_piece(
+            volume,
+            &node.pages,
+            &state,
+            offset + done as u64,
+            &mut buffer[done..length],
+        )?;
     }
     Ok(length)
 }
@@ -58,7 +64,9 @@ fn read_piece(volume: &Volume, pages: &Pages, state: &NodeState, offset: u64, bu
     let ahead = (READ_BYTES_MIN / block_size as usize).max(1) as u32;
     let most = (READ_BYTES_MAX / block_size as usize).max(1) as u32;
     let max = wanted.max(ahead).min(most);
-    let max = pages.next(block..block.saturating_add(max)).map_or(max, |next| next - block);
+    let max = pages
+        .next(block..block.saturating_add(max))
+        .map_or(max, |next| next - block);
     if max == 0 {
         return Ok(0); // Somebody else brought the page in just now: it is found there next time.
     }
@@ -94,7 +102,11 @@ fn load_run(volume: &Volume, pages: &Pages, block: u32, start: BlockNo, length: 
 
 /// The largest size that this file may have.
 pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
-    let kind = if state.inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
+    let kind = if state.inode.has_extents() {
+        MappingKind::Extents
+    } else {
+        MappingKind::Indirect
+    };
     volume.superblock.max_file_size(kind)
 }
 
@@ -184,7 +196,9 @@ fn write_locked(volume: &Volume, pages: &Pages, state: &mut NodeState, offset: u
 
 /// Brings a block that is changed in part into memory.
 fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64) -> Result<()> {
-    let Ok(block) = u32::try_from(block) else { return Err(ErrorKind::FileTooLarge.into()) };
+    let Ok(block) = u32::try_from(block) else {
+        return Err(ErrorKind::FileTooLarge.into());
+    };
     if pages.get(block).is_some() || volume.data == DataKeeping::Phantom {
         return Ok(());
     }
@@ -212,7 +226,10 @@ impl Missing {
 
 /// What a range lacks. Blocks that are dirty have what they need, or it is promised to them.
 fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Missing> {
-    let mut missing = Missing { holes: Vec::new(), unwritten: 0 };
+    let mut missing = Missing {
+        holes: Vec::new(),
+        unwritten: 0,
+    };
     let mut at = range.start;
     while at < range.end {
         let dirty = state.dirty.next(at);
@@ -222,7 +239,9 @@ fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Miss
             at = dirty.end;
             continue;
         }
-        let Ok(block) = u32::try_from(at) else { return Err(ErrorKind::FileTooLarge.into()) };
+        let Ok(block) = u32::try_from(at) else {
+            return Err(ErrorKind::FileTooLarge.into());
+        };
         let end = dirty.map_or(range.end, |dirty| dirty.start.min(range.end));
         let max = (end - at).min(u64::from(u32::MAX)) as u32;
         let piece = mapping::find(volume, state, FileBlock(block), max)?;
@@ -350,9 +369,14 @@ fn zero_part(volume: &Volume, pages: &Pages, state: &mut NodeState, bytes: Range
     }
     let block_size = u64::from(volume.block_size());
     let block = bytes.start / block_size;
-    let Ok(number) = u32::try_from(block) else { return Ok(()) };
+    let Ok(number) = u32::try_from(block) else {
+        return Ok(());
+    };
     let in_memory = state.dirty.contains(block);
-    let on_disk = matches!(mapping::find(volume, state, FileBlock(number), 1)?, Piece::Run(_, State::Written));
+    let on_disk = matches!(
+        mapping::find(volume, state, FileBlock(number), 1)?,
+        Piece::Run(_, State::Written)
+    );
     if in_memory || on_disk {
         let zeros = vec![0; (bytes.end - bytes.start) as usize];
         write_locked(volume, pages, state, bytes.start, &zeros)?;
@@ -375,7 +399,9 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
     let mut state = node.state.write();
     check_changeable(&state)?;
     check_not_append(&state)?;
-    let Some(end) = offset.checked_add(length) else { return Err(ErrorKind::FileTooLarge.into()) };
+    let Some(end) = offset.checked_add(length) else {
+        return Err(ErrorKind::FileTooLarge.into());
+    };
     if length == 0 {
         return Err(ErrorKind::InvalidArgument("nothing to allocate").into());
     }
@@ -458,7 +484,10 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
                 let end = dirty.map_or(blocks, |run| run.start.min(blocks));
                 let max = (end - at).min(u64::from(u32::MAX)) as u32;
                 let piece = mapping::find(volume, &state, FileBlock(block), max)?;
-                (matches!(piece, Piece::Run(_, State::Written)), at + u64::from(piece.length()))
+                (
+                    matches!(piece, Piece::Run(_, State::Written)),
+                    at + u64::from(piece.length()),
+                )
             }
         };
         match (&mut data, has_data) {

@@ -67,7 +67,15 @@ pub struct Metadata {
 
 impl Metadata {
     pub(crate) fn new(ino: Ino, inode: &Inode) -> Result<Metadata> {
-        let mode = || Error::field(crate::error::Place::Inode(ino), "inode", "mode", inode.mode.into(), "not a file type");
+        let mode = || {
+            Error::field(
+                crate::error::Place::Inode(ino),
+                "inode",
+                "mode",
+                inode.mode.into(),
+                "not a file type",
+            )
+        };
         let file_type = inode.file_type().ok_or_else(mode)?;
         let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
         Ok(Metadata {
@@ -145,7 +153,9 @@ impl Filesystem {
     /// # Errors
     /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the place; device errors.
     pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
-        Ok(Filesystem { core: Arc::new(Core::open(device, options)?) })
+        Ok(Filesystem {
+            core: Arc::new(Core::open(device, options)?),
+        })
     }
 
     /// The superblock as it was when the file system was opened.
@@ -218,7 +228,11 @@ impl Filesystem {
             let mut entries = Vec::new();
             directory::list(&core.volume, &state, &mut |name, ino, file_type| {
                 if name != b"." && name != b".." {
-                    entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
+                    entries.push(DirectoryEntry {
+                        name: name.to_vec(),
+                        ino,
+                        file_type,
+                    });
                 }
             })?;
             Ok(entries)
@@ -237,28 +251,51 @@ impl Filesystem {
 
     /// Makes a directory with these permissions, owned by root.
     pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<()> {
-        let new = NewInode { permissions, ..blank(FileType::Directory) };
+        let new = NewInode {
+            permissions,
+            ..blank(FileType::Directory)
+        };
         self.make(path.as_ref(), &new).map(drop)
     }
 
     /// Makes a symlink that leads to `target`.
     pub fn symlink(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
-        let new = NewInode { permissions: 0o777, target: bytes(target.as_ref()), ..blank(FileType::Symlink) };
+        let new = NewInode {
+            permissions: 0o777,
+            target: bytes(target.as_ref()),
+            ..blank(FileType::Symlink)
+        };
         self.make(path.as_ref(), &new).map(drop)
     }
 
     /// Makes a fifo, socket, device or empty file.
-    pub fn make_node(&self, path: impl AsRef<Path>, file_type: FileType, permissions: u16, device: Device) -> Result<()> {
+    pub fn make_node(
+        &self,
+        path: impl AsRef<Path>,
+        file_type: FileType,
+        permissions: u16,
+        device: Device,
+    ) -> Result<()> {
         if matches!(file_type, FileType::Directory | FileType::Symlink) {
             return Err(Error::from(ErrorKind::NotPermitted("directories and symlinks are made otherwise")).at(path));
         }
-        self.make(path.as_ref(), &NewInode { permissions, device, ..blank(file_type) }).map(drop)
+        self.make(
+            path.as_ref(),
+            &NewInode {
+                permissions,
+                device,
+                ..blank(file_type)
+            },
+        )
+        .map(drop)
     }
 
     /// A symlink's target.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
         let path = path.as_ref();
-        self.at(path, |core| core.read_link(&*core.resolve(bytes(path), Follow::NotLast)?))
+        self.at(path, |core| {
+            core.read_link(&*core.resolve(bytes(path), Follow::NotLast)?)
+        })
     }
 
     /// Gives an object one more name. Symlinks are not followed.
@@ -309,9 +346,15 @@ impl Filesystem {
     /// Makes a file, or empties the one that is there, and opens it.
     pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File> {
         let path = path.as_ref();
-        let new = NewInode { permissions, ..blank(FileType::Regular) };
+        let new = NewInode {
+            permissions,
+            ..blank(FileType::Regular)
+        };
         let node = match self.make(path, &new) {
-            Err(Error { kind: ErrorKind::Exists, .. }) => {
+            Err(Error {
+                kind: ErrorKind::Exists,
+                ..
+            }) => {
                 let node = self.at(path, |core| core.resolve(bytes(path), Follow::Last))?;
                 self.change_at(path, |core| file::set_size(&core.volume, &node, 0))?;
                 node
@@ -326,7 +369,11 @@ impl Filesystem {
             return Err(ErrorKind::IsDirectory.into());
         }
         self.core.hold(&node)?;
-        Ok(File { core: Arc::clone(&self.core), node, position: 0 })
+        Ok(File {
+            core: Arc::clone(&self.core),
+            node,
+            position: 0,
+        })
     }
 
     /// Reads a whole file.
@@ -335,7 +382,9 @@ impl Filesystem {
         let size = file.metadata()?.size;
         let too_large = || Error::from(ErrorKind::FileTooLarge).at(path.as_ref());
         let mut content = Vec::new();
-        content.try_reserve_exact(usize::try_from(size).map_err(|_| too_large())?).map_err(|_| too_large())?;
+        content
+            .try_reserve_exact(usize::try_from(size).map_err(|_| too_large())?)
+            .map_err(|_| too_large())?;
         content.resize(size as usize, 0);
         let length = file.read_at(0, &mut content).map_err(|error| error.at(path.as_ref()))?;
         content.truncate(length);
@@ -409,12 +458,22 @@ impl Filesystem {
         let volume = &self.core.volume;
         let start = volume.superblock.group_start(group).0;
         let runs = volume.groups.free_runs(volume, group)?;
-        Ok(runs.into_iter().map(|(at, length)| (extant_format::BlockNo(start + u64::from(at)), length)).collect())
+        Ok(runs
+            .into_iter()
+            .map(|(at, length)| (extant_format::BlockNo(start + u64::from(at)), length))
+            .collect())
     }
 }
 
 fn blank(file_type: FileType) -> NewInode<'static> {
-    NewInode { file_type, permissions: 0, uid: 0, gid: 0, device: Device::default(), target: b"" }
+    NewInode {
+        file_type,
+        permissions: 0,
+        uid: 0,
+        gid: 0,
+        device: Device::default(),
+        target: b"",
+    }
 }
 
 /// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and [`std::io::Seek`], or at offsets from

@@ -83,7 +83,11 @@ impl Filesystem {
     /// Begins to bring a tree into this file system, which mkfs just made.
     pub fn import(&self) -> Import {
         let first = Ino(self.core.volume.superblock.first_inode);
-        Import { core: Arc::clone(&self.core), shared: FxHashMap::default(), next: first }
+        Import {
+            core: Arc::clone(&self.core),
+            shared: FxHashMap::default(),
+            next: first,
+        }
     }
 }
 
@@ -296,7 +300,11 @@ impl Import {
         let inode = self.fresh(file_type, new)?;
         let volume = &self.core.volume;
         let handle = Handle::begin(volume, 4)?;
-        let kind = if file_type == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
+        let kind = if file_type == FileType::Directory {
+            InodeKind::Directory
+        } else {
+            InodeKind::Other
+        };
         let (group, index) = volume.superblock.group_of_inode(self.next).ok_or(ErrorKind::NoInodes)?;
         let ino = volume.groups.allocate_inode(&handle, group, index, kind)?;
         if ino < self.next {
@@ -341,7 +349,11 @@ impl Import {
         }
         let placed = extant_format::attribute::place(new.attributes, state.inode.tail.len(), &volume.superblock)?;
         let block = attribute::place_new(&handle, state, &placed)?;
-        let shared = SharedAttributes { tail: placed.tail, block, references: 1 };
+        let shared = SharedAttributes {
+            tail: placed.tail,
+            block,
+            references: 1,
+        };
         self.shared.insert(new.attribute_list, shared);
         Ok(())
     }

@@ -73,13 +73,25 @@ impl NodeState {
 
     /// The type; an inode without one is corrupt.
     pub(crate) fn file_type(&self) -> Result<FileType> {
-        let wrong = || Error::field(Place::Inode(self.ino), "inode", "mode", self.inode.mode.into(), "not a file type");
+        let wrong = || {
+            Error::field(
+                Place::Inode(self.ino),
+                "inode",
+                "mode",
+                self.inode.mode.into(),
+                "not a file type",
+            )
+        };
         self.inode.file_type().ok_or_else(wrong)
     }
 
     /// Fails when the inode was freed since its node was found: its number may belong to another inode.
     pub(crate) fn check_alive(&self) -> Result<()> {
-        if self.gone { Err(ErrorKind::NotFound.into()) } else { Ok(()) }
+        if self.gone {
+            Err(ErrorKind::NotFound.into())
+        } else {
+            Ok(())
+        }
     }
 
     /// Fails unless it is a directory.
@@ -155,7 +167,9 @@ impl Nodes {
     pub(crate) fn new(volume: &Volume) -> Nodes {
         Nodes {
             shards: (0..SHARDS).map(|_| ShortLock::default()).collect(),
-            loading: (0..SHARDS).map(|_| SleepLock::new(Arc::clone(&volume.clock), ())).collect(),
+            loading: (0..SHARDS)
+                .map(|_| SleepLock::new(Arc::clone(&volume.clock), ()))
+                .collect(),
         }
     }
 
@@ -224,7 +238,8 @@ impl Shard {
     /// Takes numbers out of the queue that were freed, or stand in it twice.
     fn forget_freed(&mut self) {
         let mut seen = FxHashSet::default();
-        self.queue.retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
+        self.queue
+            .retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
     }
 
     /// Lets go of a few nodes that nobody uses and that have nothing to write.

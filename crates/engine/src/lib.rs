@@ -78,9 +78,9 @@ pub mod survey;
 mod volume;
 mod writeback;
 
+pub use attribute::SetAttribute;
 pub use directory::Packing;
 pub use error::{Error, ErrorKind, Result};
-pub use attribute::SetAttribute;
 pub use file::Size;
 pub use filesystem::{Change, DirectoryEntry, File, Filesystem, Metadata, Statfs};
 pub use namespace::LINKS_MAX;

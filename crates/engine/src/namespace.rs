@@ -238,7 +238,9 @@ impl Core {
         let volume = &self.volume;
         let (group, kind) = self.place(parent, name, new.file_type)?;
         let ino = volume.groups.allocate_inode(handle, group, 0, kind)?;
-        let generation = crate::inode::load(volume, ino).map_or(0, |old| old.generation).wrapping_add(1);
+        let generation = crate::inode::load(volume, ino)
+            .map_or(0, |old| old.generation)
+            .wrapping_add(1);
         let mut state = NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
         state.seed = volume.inode_seed(ino, generation);
         match new.file_type {
@@ -270,7 +272,9 @@ impl Core {
             free_inodes: totals.free_inodes.into(),
             directories: totals.directories.into(),
             blocks: superblock.blocks_count,
-            parent: superblock.group_of_inode(parent.ino).map_or(GroupNo(0), |(group, _)| group),
+            parent: superblock
+                .group_of_inode(parent.ino)
+                .map_or(GroupNo(0), |(group, _)| group),
             parent_is_top: parent.ino == Ino::ROOT || parent.inode.flags & flags::TOP_DIRECTORY != 0,
             name_hash: volume.hasher.hash(name).major,
         };
@@ -306,7 +310,9 @@ impl Core {
         if state.inode.links >= LINKS_MAX {
             return Err(ErrorKind::TooManyLinks.into());
         }
-        let mut reservation = volume.groups.reserve(volume, directory::insert_need(volume, &parent, name)?)?;
+        let mut reservation = volume
+            .groups
+            .reserve(volume, directory::insert_need(volume, &parent, name)?)?;
         let handle = Handle::begin(volume, 16)?;
         directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, file_type)?;
         state.inode.links += 1;
@@ -359,7 +365,11 @@ impl Core {
     /// An inode lost a name: counts it, and frees the inode, or keeps it as an orphan while it is open.
     pub(crate) fn drop_link(&self, handle: &Handle<'_>, node: &Node, state: &mut NodeState) -> Result<()> {
         let is_directory = state.file_type()? == FileType::Directory;
-        state.inode.links = if is_directory { 0 } else { state.inode.links.saturating_sub(1) };
+        state.inode.links = if is_directory {
+            0
+        } else {
+            state.inode.links.saturating_sub(1)
+        };
         state.inode.change_time = self.volume.now();
         if state.inode.links > 0 {
             return state.store(handle);
@@ -375,12 +385,19 @@ impl Core {
 
 /// A name, other than ".", that leads to the directory it stands in.
 pub(crate) fn leads_to_itself(directory: Ino) -> Error {
-    Error::field(Place::Inode(directory), "directory entry", "inode", directory.0.into(), "the directory itself")
+    Error::field(
+        Place::Inode(directory),
+        "directory entry",
+        "inode",
+        directory.0.into(),
+        "the directory itself",
+    )
 }
 
 /// The parts of a path: no empty ones, no ".".
 fn split(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
-    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
+    path.split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty() && *part != b".")
 }
 
 /// Blocks that a new inode needs at once.
@@ -399,7 +416,10 @@ fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
 pub(crate) const FAST_SYMLINK_MAX: usize = 60;
 
 fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<'_>) -> Inode {
-    let mut inode = Inode::new(new.file_type.mode_bits() | (new.permissions & 0o7777), &volume.superblock);
+    let mut inode = Inode::new(
+        new.file_type.mode_bits() | (new.permissions & 0o7777),
+        &volume.superblock,
+    );
     inode.uid = new.uid;
     inode.gid = new.gid;
     let inherits_group = parent.mode & 0o2000 != 0;
@@ -440,9 +460,19 @@ pub(crate) fn store_target(
     }
     mapping::initialize(state);
     let volume = handle.volume();
-    let run = mapping::allocate(handle, reservation, state, FileBlock(0), 1, Purpose::Data, State::Written)?;
+    let run = mapping::allocate(
+        handle,
+        reservation,
+        state,
+        FileBlock(0),
+        1,
+        Purpose::Data,
+        State::Written,
+    )?;
     let mut bytes = vec![0; volume.block_size() as usize];
     bytes[..target.len()].copy_from_slice(target);
-    volume.device.write(run.start.0 * u64::from(volume.block_size()), &bytes)?;
+    volume
+        .device
+        .write(run.start.0 * u64::from(volume.block_size()), &bytes)?;
     Ok(())
 }

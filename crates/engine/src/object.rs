@@ -45,7 +45,10 @@ impl Filesystem {
         let path = path.as_ref();
         let found = self.core.resolve(path.as_os_str().as_bytes(), Follow::NotLast);
         let node = found.map_err(|error| error.at(path))?;
-        Ok(Object { core: Arc::clone(&self.core), node })
+        Ok(Object {
+            core: Arc::clone(&self.core),
+            node,
+        })
     }
 
     /// The object of that number.
@@ -54,7 +57,10 @@ impl Filesystem {
     /// `NotFound` for an inode that is free or does not exist; `Corrupt`; what the device answers.
     pub fn object_of(&self, ino: Ino) -> Result<Object> {
         let node = self.core.nodes.get(&self.core.volume, ino)?;
-        Ok(Object { core: Arc::clone(&self.core), node })
+        Ok(Object {
+            core: Arc::clone(&self.core),
+            node,
+        })
     }
 }
 
@@ -93,7 +99,11 @@ impl Object {
         let mut entries = Vec::new();
         directory::list(&self.core.volume, &state, &mut |name, ino, file_type| {
             if name != b"." && name != b".." {
-                entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
+                entries.push(DirectoryEntry {
+                    name: name.to_vec(),
+                    ino,
+                    file_type,
+                });
             }
         })?;
         Ok(entries)
@@ -142,8 +152,17 @@ impl Object {
         while next < end {
             let piece = mapping::find(volume, &state, FileBlock(next), end - next)?;
             if let Piece::Run(run, state) = piece {
-                left = left.checked_sub(run.length.into()).ok_or_else(|| too_many(self.node.ino, run.start))?;
-                append(&mut runs, FileRun { file_block: FileBlock(next), run, state });
+                left = left
+                    .checked_sub(run.length.into())
+                    .ok_or_else(|| too_many(self.node.ino, run.start))?;
+                append(
+                    &mut runs,
+                    FileRun {
+                        file_block: FileBlock(next),
+                        run,
+                        state,
+                    },
+                );
             }
             next = next.saturating_add(piece.length().max(1));
         }
@@ -167,5 +186,11 @@ fn append(runs: &mut Vec<FileRun>, run: FileRun) {
 
 fn too_many(ino: Ino, block: BlockNo) -> Error {
     let place = Place::InodeBlock(ino, block);
-    Error::field(place, "block map", "block", block.0, "one too many: more are mapped than the volume has")
+    Error::field(
+        place,
+        "block map",
+        "block",
+        block.0,
+        "one too many: more are mapped than the volume has",
+    )
 }

@@ -56,7 +56,9 @@ impl Pages {
     /// Copies bytes into a page that is there, or that begins as zeros; a page shared with a write is copied first.
     pub(crate) fn write(&self, block: u32, block_size: usize, at: usize, bytes: &[u8]) {
         let mut pages = self.pages.lock();
-        let page = pages.entry(block).or_insert_with(|| Payload::Bytes(Arc::new(Vec::new())));
+        let page = pages
+            .entry(block)
+            .or_insert_with(|| Payload::Bytes(Arc::new(Vec::new())));
         let Payload::Bytes(page) = page else { return };
         let page = Arc::make_mut(page);
         if page.is_empty() && at == 0 && bytes.len() == block_size {

@@ -8,8 +8,8 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::namespace::{
-    NewInode, add_subdirectory, check_may_unlink, check_name, check_not_locked, leads_to_itself,
-    check_subdirectories, drop_subdirectory, touch,
+    NewInode, add_subdirectory, check_may_unlink, check_name, check_not_locked, check_subdirectories,
+    drop_subdirectory, leads_to_itself, touch,
 };
 use extant_block::lock::SleepWriteGuard;
 use extant_format::Ino;
@@ -85,7 +85,12 @@ impl Core {
         }
         if target.is_some_and(|target| above_from.contains(&target)) {
             let below = ErrorKind::InvalidArgument("a directory cannot move below itself");
-            return Err(if how == Rename::Exchange { below } else { ErrorKind::NotEmpty }.into());
+            return Err(if how == Rename::Exchange {
+                below
+            } else {
+                ErrorKind::NotEmpty
+            }
+            .into());
         }
         if target == Some(source) {
             return Ok(());
@@ -161,7 +166,14 @@ impl Core {
         match &target {
             Some(_) => directory::replace(&handle, parents.to_mut(), ends.to, source.ino, file_type)?,
             None => {
-                directory::insert(&handle, &mut reservation, parents.to_mut(), ends.to, source.ino, file_type)?;
+                directory::insert(
+                    &handle,
+                    &mut reservation,
+                    parents.to_mut(),
+                    ends.to,
+                    source.ino,
+                    file_type,
+                )?;
             }
         }
         match whiteout {
@@ -309,14 +321,23 @@ fn check_movable_name(name: &[u8], how: Rename) -> Result<()> {
 /// Takes both parents: one that lies above the other first.
 fn lock_parents<'n>(from: &'n Node, to: &'n Node, above_to: &[Ino]) -> Parents<'n> {
     if from.ino == to.ino {
-        return Parents { from: from.state.write(), to: None };
+        return Parents {
+            from: from.state.write(),
+            to: None,
+        };
     }
     if above_to.contains(&from.ino) {
         let first = from.state.write();
-        return Parents { from: first, to: Some(to.state.write()) };
+        return Parents {
+            from: first,
+            to: Some(to.state.write()),
+        };
     }
     let first = to.state.write();
-    Parents { from: from.state.write(), to: Some(first) }
+    Parents {
+        from: from.state.write(),
+        to: Some(first),
+    }
 }
 
 type Children<'n> = (SleepWriteGuard<'n, NodeState>, Option<SleepWriteGuard<'n, NodeState>>);

@@ -93,8 +93,17 @@ impl Volume {
         let volume_bytes = superblock.blocks_count.checked_mul(u64::from(superblock.block_size()));
         let device_bytes = device.info().bytes;
         if volume_bytes.is_none_or(|bytes| bytes > device_bytes) {
-            let (field, reason) = ("number of blocks", "more than the device holds: is the image cut short?");
-            return Err(Error::field(Place::Superblock, "superblock", field, superblock.blocks_count, reason));
+            let (field, reason) = (
+                "number of blocks",
+                "more than the device holds: is the image cut short?",
+            );
+            return Err(Error::field(
+                Place::Superblock,
+                "superblock",
+                field,
+                superblock.blocks_count,
+                reason,
+            ));
         }
         if superblock.has(Feature::NEEDS_RECOVERY) {
             return Err(ErrorKind::NeedsRecovery.into());
@@ -234,15 +243,24 @@ impl Volume {
     /// The time of day for stamps.
     pub(crate) fn now(&self) -> Time {
         let wall = self.clock.wall();
-        self.kept(Time { seconds: wall.seconds, nanoseconds: wall.nanoseconds })
+        self.kept(Time {
+            seconds: wall.seconds,
+            nanoseconds: wall.nanoseconds,
+        })
     }
 
     /// A time as inodes keep it: what is in memory is what is read again.
     pub(crate) fn kept(&self, time: Time) -> Time {
         let (first, after_2038) = (i64::from(i32::MIN), 3i64 << 32);
         match self.superblock.inode_size {
-            0..=128 => Time { seconds: time.seconds.clamp(first, i32::MAX.into()), nanoseconds: 0 },
-            _ => Time { seconds: time.seconds.clamp(first, i64::from(i32::MAX) + after_2038), ..time },
+            0..=128 => Time {
+                seconds: time.seconds.clamp(first, i32::MAX.into()),
+                nanoseconds: 0,
+            },
+            _ => Time {
+                seconds: time.seconds.clamp(first, i64::from(i32::MAX) + after_2038),
+                ..time
+            },
         }
     }
 

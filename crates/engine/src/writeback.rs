@@ -37,13 +37,17 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn new(volume: &Volume) -> Batch {
         let queue = WaitQueue::new(Arc::clone(&volume.clock));
-        Batch { shared: Arc::new((ShortLock::new(Progress::default()), queue)) }
+        Batch {
+            shared: Arc::new((ShortLock::new(Progress::default()), queue)),
+        }
     }
 
     /// Starts a write; waits only when very many are under way.
     fn write(&self, device: &dyn BlockDevice, offset: u64, segments: Vec<Segment>) {
         let (progress, queue) = &*self.shared;
-        queue.wait_until(progress, |progress| (progress.under_way < UNDER_WAY_MAX).then(|| progress.under_way += 1));
+        queue.wait_until(progress, |progress| {
+            (progress.under_way < UNDER_WAY_MAX).then(|| progress.under_way += 1)
+        });
         let shared = Arc::clone(&self.shared);
         let completion = Box::new(move |completed: Completed| {
             drop(completed.segments);
@@ -55,14 +59,22 @@ impl Batch {
             drop(progress);
             shared.1.wake_all();
         });
-        let request = Request { operation: Operation::Write, offset, segments, urgency: Urgency::Background, completion };
+        let request = Request {
+            operation: Operation::Write,
+            offset,
+            segments,
+            urgency: Urgency::Background,
+            completion,
+        };
         device.submit(request);
     }
 
     /// Waits for all of them.
     pub(crate) fn finish(self) -> Result<()> {
         let (progress, queue) = &*self.shared;
-        let error = queue.wait_until(progress, |progress| (progress.under_way == 0).then(|| progress.error.take()));
+        let error = queue.wait_until(progress, |progress| {
+            (progress.under_way == 0).then(|| progress.error.take())
+        });
         error.map_or(Ok(()), |error| Err(error.into()))
     }
 }

@@ -11,7 +11,12 @@ fn volume(policies: &str) -> Filesystem {
     let mut wishes = default_wishes(Profile::from_name("ext2").unwrap(), 16 << 20, Some(1024));
     wishes.blocks = 16 << 10;
     format(device.clone(), &FormatOptions::new(wishes), &policies).unwrap();
-    let options = Options { access: Access::ReadWrite, policies, cache_bytes: 4 << 20, data: DataKeeping::Bytes };
+    let options = Options {
+        access: Access::ReadWrite,
+        policies,
+        cache_bytes: 4 << 20,
+        data: DataKeeping::Bytes,
+    };
     Filesystem::open(device, &options).unwrap()
 }
 

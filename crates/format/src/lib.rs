@@ -115,11 +115,23 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Checksum { structure, stored, computed } => {
-                write!(f, "{structure}: checksum {stored:#010x} is stored, its bytes give {computed:#010x}")
+            Fault::Checksum {
+                structure,
+                stored,
+                computed,
+            } => {
+                write!(
+                    f,
+                    "{structure}: checksum {stored:#010x} is stored, its bytes give {computed:#010x}"
+                )
             }
             Fault::Magic { structure, found } => write!(f, "{structure}: no magic number (found {found:#x})"),
-            Fault::Field { structure, field, value, reason } => {
+            Fault::Field {
+                structure,
+                field,
+                value,
+                reason,
+            } => {
                 write!(f, "{structure}: {field} {value} is {reason}")
             }
         }

@@ -68,7 +68,11 @@ fn what_is_there_is_counted() {
         let maps = blocks
             .iter()
             .map(|blocks| blocks_needed(std::iter::once(0..*blocks as u32), 10));
-        assert_eq!(report.map_blocks, if extents { 0 } else { maps.sum::<u64>() }, "{words}");
+        assert_eq!(
+            report.map_blocks,
+            if extents { 0 } else { maps.sum::<u64>() },
+            "{words}"
+        );
         assert_eq!(report.mapped_files, 8, "one file is empty: {words}");
         assert_eq!((report.fragments, report.fragmented_files), (8, 0), "{words}: {report}");
         if extents {

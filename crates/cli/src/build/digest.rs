@@ -5,10 +5,17 @@
 use crate::tree::{NodeId, Tree};
 use extant_format::inode::FileType;
 use sha2::{Digest, Sha256};
+use std::ops::Range;
 
 /// 32 bytes that stand for a tree and the words that shape its image.
-pub fn of_tree(tree: &Tree, shape: &str) -> [u8; 32] {
-    let mut digest = Listing { hash: Sha256::new(), seen: vec![0; tree.node_bound()], next: 1 };
+pub fn of_tree(tree: &Tree, shape: &str, block_size: u32) -> [u8; 32] {
+    let seen = vec![0; tree.node_bound()];
+    let mut digest = Listing {
+        hash: Sha256::new(),
+        seen,
+        next: 1,
+        block_size: block_size.into(),
+    };
     digest.bytes(shape.as_bytes());
     digest.node(tree, NodeId::ROOT);
     let mut waiting = vec![NodeId::ROOT];
@@ -47,6 +54,7 @@ struct Listing {
     /// By node: when it was met first, so that hard links are told from copies.
     seen: Vec<u32>,
     next: u32,
+    block_size: u64,
 }
 
 impl Listing {
@@ -79,14 +87,34 @@ impl Listing {
         self.number(u64::from(device.major) << 32 | u64::from(device.minor));
         self.number(tree.length(node));
         self.bytes(tree.target(node));
-        for segment in tree.data_segments(node) {
-            self.number(segment.offset);
-            self.number(segment.length);
-        }
+        self.holes(tree, node);
         for attribute in tree.attributes(node) {
             self.bytes(&attribute.name);
             self.bytes(&attribute.value);
         }
         true
+    }
+
+    /// Which blocks hold data: holes finer than a block reach no image, and may not tell two sources of the same image apart.
+    fn holes(&mut self, tree: &Tree, node: NodeId) {
+        let mut last: Option<Range<u64>> = None;
+        for segment in tree.data_segments(node) {
+            let blocks = segment.offset / self.block_size..(segment.offset + segment.length).div_ceil(self.block_size);
+            match &mut last {
+                Some(last) if blocks.start <= last.end => last.end = last.end.max(blocks.end),
+                _ => {
+                    let whole = last.replace(blocks);
+                    self.blocks(whole);
+                }
+            }
+        }
+        self.blocks(last);
+    }
+
+    fn blocks(&mut self, blocks: Option<Range<u64>>) {
+        if let Some(blocks) = blocks {
+            self.number(blocks.start);
+            self.number(blocks.end);
+        }
     }
 }

@@ -27,7 +27,9 @@ impl Job<'_> {
                     return Ok(());
                 }
             }
-            let ino = self.import_node(import, stream, *node).map_err(|failure| self.at(*node, failure))?;
+            let ino = self
+                .import_node(import, stream, *node)
+                .map_err(|failure| self.at(*node, failure))?;
             if ino != order.ino(*node) {
                 let message = format!("inode {} was expected, {} was made", order.ino(*node).0, ino.0);
                 return Err(Error::new(message).into());
@@ -46,8 +48,12 @@ impl Job<'_> {
                 import.directory(&new, parent, &mut entries(&names))
             }
             FileType::Regular => {
-                let mut data = tree.data_segments(node).map(|segment| segment.offset..segment.offset + segment.length);
-                import.file(&new, tree.length(node), &mut data, &mut |stretch| stream.add(node, stretch))
+                let mut data = tree
+                    .data_segments(node)
+                    .map(|segment| segment.offset..segment.offset + segment.length);
+                import.file(&new, tree.length(node), &mut data, &mut |stretch| {
+                    stream.add(node, stretch)
+                })
             }
             FileType::Symlink => import.symlink(&new, tree.target(node)),
             special => import.special(&new, special, tree.device(node)),
@@ -91,5 +97,9 @@ impl Job<'_> {
 }
 
 fn entries<'a>(names: &'a [super::order::Name<'a>]) -> impl ExactSizeIterator<Item = NewEntry<'a>> {
-    names.iter().map(|name| NewEntry { name: name.name, ino: name.ino, file_type: name.file_type })
+    names.iter().map(|name| NewEntry {
+        name: name.name,
+        ino: name.ino,
+        file_type: name.file_type,
+    })
 }

@@ -46,7 +46,10 @@ pub fn of_tree(tree: &Tree, order: &Order, wishes: &Wishes, tail_bytes: usize) -
         block_size: wishes.block_size.into(),
         block_size_log2: wishes.block_size.trailing_zeros() as u8,
         extents: wishes.features.has(Feature::EXTENTS),
-        need: Need { inodes: order.sequence().len() as u64, ..Need::default() },
+        need: Need {
+            inodes: order.sequence().len() as u64,
+            ..Need::default()
+        },
         users: vec![0; tree.attribute_lists().len()],
     };
     count.node(order, NodeId::ROOT)?;
@@ -106,7 +109,9 @@ impl Count<'_> {
             self.need.metadata += indirect::blocks_needed(ranges, self.block_size_log2);
             return;
         }
-        let pieces: u64 = ranges.map(|range| (range.end - range.start).div_ceil(extent::MAX_LENGTH.into())).sum();
+        let pieces: u64 = ranges
+            .map(|range| (range.end - range.start).div_ceil(extent::MAX_LENGTH.into()))
+            .sum();
         // Breaks of the volume (copies of the superblock, tables) may cut a piece in two: seldom, and never more
         // often than there are groups; `slack` of the planner stands for those.
         if pieces > EXTENTS_IN_INODE {
@@ -123,7 +128,8 @@ impl Count<'_> {
         let lists = self.tree.attribute_lists().iter().zip(&self.users).skip(1);
         for (list, users) in lists {
             let superblock = &super::sample_superblock(wishes);
-            let placed = attribute::place(list, tail_bytes, superblock).map_err(|error| self.unplaceable(list, error))?;
+            let placed =
+                attribute::place(list, tail_bytes, superblock).map_err(|error| self.unplaceable(list, error))?;
             if placed.block.is_some() {
                 self.need.metadata += users.div_ceil(SHARERS_MAX);
             }
@@ -135,7 +141,11 @@ impl Count<'_> {
     fn unplaceable(&self, list: &[attribute::Attribute], error: attribute::AttributeError) -> Error {
         let nodes = (0..self.tree.node_bound() as u32).map(NodeId);
         let has_list = |node: &NodeId| self.tree.attributes(*node) == list;
-        let path = nodes.filter(has_list).map(|node| self.tree.path(node)).next().unwrap_or_default();
+        let path = nodes
+            .filter(has_list)
+            .map(|node| self.tree.path(node))
+            .next()
+            .unwrap_or_default();
         let reason = extant_engine::Error::from(error);
         Error::new(format!("/{}: {reason}", printable(&path)))
             .hint("a larger block (-b) or inode (-I) holds more attributes")

@@ -94,7 +94,10 @@ impl Order {
     /// A directory's children in the order of readdir, into `children`.
     fn sorted<'t>(&self, tree: &'t Tree, directory: NodeId, children: &mut Vec<(NameHash, crate::tree::Child<'t>)>) {
         children.clear();
-        children.extend(tree.children(directory).map(|child| (self.packing.hash_key(child.name), child)));
+        children.extend(
+            tree.children(directory)
+                .map(|child| (self.packing.hash_key(child.name), child)),
+        );
         if self.packing.hasher.is_some() {
             children.sort_by_key(|(hash, _)| *hash);
         }
@@ -106,11 +109,18 @@ impl Order {
         self.sorted(tree, directory, &mut children);
         let mut names: Vec<Name<'t>> = children
             .iter()
-            .map(|(_, child)| Name { name: child.name, ino: self.ino(child.node), file_type: tree.file_type(child.node) })
+            .map(|(_, child)| Name {
+                name: child.name,
+                ino: self.ino(child.node),
+                file_type: tree.file_type(child.node),
+            })
             .collect();
         if directory == NodeId::ROOT && self.lost_and_found == LostAndFound::Made {
-            let made =
-                Name { name: LOST_AND_FOUND, ino: self.lost_and_found_ino, file_type: FileType::Directory };
+            let made = Name {
+                name: LOST_AND_FOUND,
+                ino: self.lost_and_found_ino,
+                file_type: FileType::Directory,
+            };
             let key = self.packing.hash_key(LOST_AND_FOUND);
             let at = match self.packing.hasher {
                 Some(_) => children.partition_point(|(hash, _)| *hash <= key),
@@ -148,7 +158,11 @@ fn lost_and_found(tree: &Tree) -> LostAndFound {
         None => LostAndFound::Made,
         Some(child) => {
             let empty = tree.file_type(child.node) == FileType::Directory && tree.children(child.node).len() == 0;
-            if empty { LostAndFound::Redressed(child.node) } else { LostAndFound::Own }
+            if empty {
+                LostAndFound::Redressed(child.node)
+            } else {
+                LostAndFound::Own
+            }
         }
     }
 }

@@ -102,7 +102,9 @@ pub fn exact(
         JournalWish::Blocks(blocks) => u64::from(blocks),
         JournalWish::Default | JournalWish::None => 0,
     };
-    let mut blocks = (need.data + need.metadata).saturating_add(tables).saturating_add(journal);
+    let mut blocks = (need.data + need.metadata)
+        .saturating_add(tables)
+        .saturating_add(journal);
     let mut refusal = None;
     for _ in 0..ROUNDS {
         options.wishes.blocks = blocks;
@@ -117,10 +119,18 @@ pub fn exact(
                 let wanted = with_room(needed(&layout, made, need), free, block_size);
                 if layout.superblock.blocks_count >= wanted {
                     let plan = finish(options, &layout, made, need);
-                    return Ok(if free == NO_ROOM { shorter(plan, need, inodes, flex) } else { plan });
+                    return Ok(if free == NO_ROOM {
+                        shorter(plan, need, inodes, flex)
+                    } else {
+                        plan
+                    });
                 }
                 let dropped = layout.superblock.blocks_count < blocks;
-                blocks = if dropped { wanted.max(blocks) + 64 } else { wanted.max(blocks + 1) };
+                blocks = if dropped {
+                    wanted.max(blocks) + 64
+                } else {
+                    wanted.max(blocks + 1)
+                };
             }
         }
     }
@@ -133,8 +143,10 @@ fn shorter(plan: Plan, need: &Need, inodes: InodeWish, flex: FlexGroups) -> Plan
     let (from, until) = (plan.needed_most, plan.end());
     let step = (until.saturating_sub(from) / SHORTER_TRIES).max(1);
     let asked = plan.options.wishes.blocks_per_group;
-    let mut candidates: Vec<(u64, Option<u32>)> =
-        (from..until).step_by(step as usize).map(|blocks| (blocks, asked)).collect();
+    let mut candidates: Vec<(u64, Option<u32>)> = (from..until)
+        .step_by(step as usize)
+        .map(|blocks| (blocks, asked))
+        .collect();
     if asked.is_none() && plan.blocks_per_group < group_blocks_max(&plan.options) && from < until {
         let smaller = (1..64).filter_map(|step| plan.blocks_per_group.checked_sub(8 * step));
         let others = balanced_groups(from, plan.groups).chain(smaller);
@@ -204,7 +216,12 @@ fn laid_out(options: &mut FormatOptions, free: Room, flex: FlexGroups) -> Result
     if flex == FlexGroups::Given || free != NO_ROOM || !options.wishes.features.has(Feature::FLEX_BG) {
         return Ok(laid_out);
     }
-    let fitting = laid_out.0.superblock.group_count().next_power_of_two().min(FLEX_GROUPS_MAX);
+    let fitting = laid_out
+        .0
+        .superblock
+        .group_count()
+        .next_power_of_two()
+        .min(FLEX_GROUPS_MAX);
     if fitting == options.wishes.flex_groups {
         return Ok(laid_out);
     }
@@ -244,7 +261,10 @@ pub fn with_room(used: u64, free: Room, block_size: u64) -> u64 {
 fn finish(options: FormatOptions, layout: &Layout, made: Need, need: &Need) -> Plan {
     let superblock = &layout.superblock;
     let last = GroupNo(superblock.group_count().saturating_sub(1));
-    let metadata_end = layout.metadata_runs(last).last().map_or(0, |run| run.start.0 + u64::from(run.length));
+    let metadata_end = layout
+        .metadata_runs(last)
+        .last()
+        .map_or(0, |run| run.start.0 + u64::from(run.length));
     Plan {
         end_least: metadata_end.max(superblock.group_start(last).0 + 1),
         data_start: skip_free(layout, made.metadata + need.metadata),
@@ -262,7 +282,11 @@ fn needed(layout: &Layout, made: Need, need: &Need) -> u64 {
     // A break of the volume may cut a file's piece in two, and a tree of extents may need a node more for it. In a volume
     // of one group that is so rare that it is tried without.
     let groups = u64::from(layout.superblock.group_count());
-    let slack = if layout.superblock.has(Feature::EXTENTS) && groups > 1 { 2 * groups } else { 0 };
+    let slack = if layout.superblock.has(Feature::EXTENTS) && groups > 1 {
+        2 * groups
+    } else {
+        0
+    };
     layout.overhead_blocks() + made.data + made.metadata + need.data + need.metadata + slack
 }
 
@@ -302,7 +326,10 @@ fn skip_free(layout: &Layout, mut free: u64) -> BlockNo {
         let start = superblock.group_start(group).0;
         let end = start + u64::from(superblock.group_length(group));
         let mut at = start;
-        let taken = layout.metadata_runs(group).into_iter().map(|run| (run.start.0, u64::from(run.length)));
+        let taken = layout
+            .metadata_runs(group)
+            .into_iter()
+            .map(|run| (run.start.0, u64::from(run.length)));
         for (metadata, length) in taken.chain([(end, 0)]) {
             let here = metadata.saturating_sub(at);
             if free < here {

@@ -55,7 +55,10 @@ impl Shared<'_> {
     /// The first failure stops everything.
     fn fail(&self, error: Error) {
         self.failed.store(true, Ordering::Relaxed);
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
     }
 }
 
@@ -69,7 +72,11 @@ pub struct Stream<'s> {
 impl Stream<'_> {
     /// A stream that takes everything and writes nothing: to see how a layout comes out.
     pub fn nowhere(failed: &AtomicBool) -> Stream<'_> {
-        Stream { chunk: Chunk::default(), sender: None, failed }
+        Stream {
+            chunk: Chunk::default(),
+            sender: None,
+            failed,
+        }
     }
 
     /// A stretch of a file got its place.
@@ -86,7 +93,11 @@ impl Stream<'_> {
                 self.chunk.volume_offset = volume_offset;
             }
             let length = (stretch.length - done).min(CHUNK_BYTES - self.chunk.length);
-            self.chunk.pieces.push(Piece { node, file_offset: stretch.file_offset + done, length });
+            self.chunk.pieces.push(Piece {
+                node,
+                file_offset: stretch.file_offset + done,
+                length,
+            });
             self.chunk.length += length;
             done += length;
         }
@@ -149,7 +160,11 @@ pub fn with_stream<T, E: From<Error>>(
                 Err(error) => shared.fail((shared.write_error)(&error)),
             });
         });
-        let mut stream = Stream { chunk: Chunk::default(), sender: Some(sender), failed: &shared.failed };
+        let mut stream = Stream {
+            chunk: Chunk::default(),
+            sender: Some(sender),
+            failed: &shared.failed,
+        };
         let outcome = lay_out(&mut stream);
         if outcome.is_err() {
             shared.failed.store(true, Ordering::Relaxed);
@@ -185,7 +200,12 @@ fn work(shared: &Shared<'_>, flush: &SyncSender<()>) {
     }
 }
 
-fn write_chunk(shared: &Shared<'_>, reader: &mut BodyReader<'_>, buffer: &mut [u8], chunk: &Chunk) -> Result<(), Error> {
+fn write_chunk(
+    shared: &Shared<'_>,
+    reader: &mut BodyReader<'_>,
+    buffer: &mut [u8],
+    chunk: &Chunk,
+) -> Result<(), Error> {
     let buffer = &mut buffer[..chunk.length as usize];
     let mut rest = &mut *buffer;
     for piece in &chunk.pieces {
@@ -193,5 +213,8 @@ fn write_chunk(shared: &Shared<'_>, reader: &mut BodyReader<'_>, buffer: &mut [u
         reader.read_at(piece.node, piece.file_offset, part)?;
         rest = behind;
     }
-    shared.device.write(chunk.volume_offset, buffer).map_err(|error| (shared.write_error)(&error))
+    shared
+        .device
+        .write(chunk.volume_offset, buffer)
+        .map_err(|error| (shared.write_error)(&error))
 }

@@ -159,8 +159,10 @@ impl Job<'_> {
     fn device_too_small(&self, needed: u64, device_bytes: u64) -> Error {
         let name = self.target.path.display();
         let missing = needed - device_bytes;
-        Error::new(format!("{name}: holds {device_bytes} bytes, the image needs {needed}: {missing} bytes more"))
-            .hint("write the image to a file, or to a larger device")
+        Error::new(format!(
+            "{name}: holds {device_bytes} bytes, the image needs {needed}: {missing} bytes more"
+        ))
+        .hint("write the image to a file, or to a larger device")
     }
 
     fn plan_exact(&self, free: Room) -> Result<Plan, Error> {
@@ -175,12 +177,18 @@ impl Job<'_> {
         for attempt in 0..ATTEMPTS {
             match self.attempt(&plan, purpose, Ending::Behind(free))? {
                 Attempt::Built(built) => {
-                    let settled = Settled { plan, ending: Ending::Behind(free), built };
+                    let settled = Settled {
+                        plan,
+                        ending: Ending::Behind(free),
+                        built,
+                    };
                     return self.tightened(purpose, settled, free);
                 }
                 Attempt::TooLarge { end } => {
                     let fewer = self.sized(&plan, end);
-                    let Ok(fewer) = fewer else { return self.minimal(purpose, plan, free) };
+                    let Ok(fewer) = fewer else {
+                        return self.minimal(purpose, plan, free);
+                    };
                     roomy = Some(std::mem::replace(&mut plan, fewer));
                 }
                 Attempt::NoSpace => {
@@ -235,9 +243,13 @@ impl Job<'_> {
             if free != NO_ROOM || settled.built.free_blocks == 0 {
                 break;
             }
-            let Ok(plan) = self.sized(&settled.plan, settled.built.blocks - settled.built.free_blocks) else { break };
+            let Ok(plan) = self.sized(&settled.plan, settled.built.blocks - settled.built.free_blocks) else {
+                break;
+            };
             match self.attempt(&plan, Purpose::Trial, ending)? {
-                Attempt::Built(built) if built.blocks < settled.built.blocks => settled = Settled { plan, ending, built },
+                Attempt::Built(built) if built.blocks < settled.built.blocks => {
+                    settled = Settled { plan, ending, built }
+                }
                 _ => break,
             }
         }
@@ -264,9 +276,14 @@ impl Job<'_> {
         let blocks = bytes / u64::from(self.template.wishes.block_size);
         let asked_inodes = self.too_few_inodes(blocks);
         // First as many inodes as is usual for that size, then as few as are needed.
-        let usual = InodeWish { asked: self.inodes.asked.or(Some(self.template.wishes.inodes)), ..self.inodes };
+        let usual = InodeWish {
+            asked: self.inodes.asked.or(Some(self.template.wishes.inodes)),
+            ..self.inodes
+        };
         for inodes in [usual, self.inodes].into_iter().take_while(|_| asked_inodes.is_none()) {
-            let Ok(plan) = plan::fixed(&self.template, &self.need, inodes, blocks) else { continue };
+            let Ok(plan) = plan::fixed(&self.template, &self.need, inodes, blocks) else {
+                continue;
+            };
             let fits = plan.needed_most <= plan.blocks || {
                 // The count is an upper bound: whether it really does not fit is tried out.
                 matches!(self.attempt(&plan, Purpose::Trial, Ending::Planned)?, Attempt::Built(_))
@@ -279,14 +296,22 @@ impl Job<'_> {
         if exact.built.blocks > blocks || asked_inodes.is_some() {
             return Err(self.shortfall(exact.built.bytes(), bytes, asked_inodes));
         }
-        self.repeat(&Settled { ending: Ending::At(blocks), ..exact })
+        self.repeat(&Settled {
+            ending: Ending::At(blocks),
+            ..exact
+        })
     }
 
     /// The number of inodes that was asked for (-N), where it does not suffice.
     fn too_few_inodes(&self, blocks: u64) -> Option<u64> {
-        let Some(Inodes::AtLeast(asked)) = self.inodes.asked else { return None };
+        let Some(Inodes::AtLeast(asked)) = self.inodes.asked else {
+            return None;
+        };
         // Tables are whole blocks: there may be a few more than were asked for.
-        let only_asked = InodeWish { needed: 0, ..self.inodes };
+        let only_asked = InodeWish {
+            needed: 0,
+            ..self.inodes
+        };
         let made = plan::fixed(&self.template, &self.need, only_asked, blocks).map_or(asked, |plan| plan.inodes);
         (made < self.inodes.needed).then_some(asked)
     }
@@ -304,11 +329,17 @@ impl Job<'_> {
             Some(_) => format!("-N {inodes} suffices; without -N there are as many as are needed"),
         };
         let name = self.target.path.display();
-        Error::new(format!("{name}: the content needs {needed} bytes with {inodes} inodes: {more}")).hint(hint)
+        Error::new(format!(
+            "{name}: the content needs {needed} bytes with {inodes} inodes: {more}"
+        ))
+        .hint(hint)
     }
 
     fn set_length(&self, bytes: u64) -> Result<(), Error> {
-        self.target.file.set_len(bytes).map_err(|error| self.target.write_error(&error))
+        self.target
+            .file
+            .set_len(bytes)
+            .map_err(|error| self.target.write_error(&error))
     }
 
     /// What an attempt is written to: the target, emptied, or memory.
@@ -362,8 +393,12 @@ impl Job<'_> {
         }
         mkfs::format(Arc::clone(&device), &options, &policies)?;
         policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
-        let options =
-            Options { access: Access::ReadWrite, policies, cache_bytes: CACHE_BYTES, data: DataKeeping::Bytes };
+        let options = Options {
+            access: Access::ReadWrite,
+            policies,
+            cache_bytes: CACHE_BYTES,
+            data: DataKeeping::Bytes,
+        };
         let filesystem = Filesystem::open(Arc::clone(&device), &options)?;
         let mut import = filesystem.import();
         match purpose {
@@ -387,14 +422,23 @@ impl Job<'_> {
 
     fn import_with_data(&self, import: &mut Import, device: &Arc<dyn BlockDevice>) -> Result<(), Failure> {
         let write_error = |error: &io::Error| self.device_error(error);
-        with_stream(self.tree, self.sources, &**device, self.progress, &write_error, |stream| self.import(import, stream))
+        with_stream(
+            self.tree,
+            self.sources,
+            &**device,
+            self.progress,
+            &write_error,
+            |stream| self.import(import, stream),
+        )
     }
 
     /// Ends the volume where it is to end, or says why not.
     fn cut(&self, filesystem: &Filesystem, import: &mut Import, ending: Ending) -> Result<Option<Attempt>, Failure> {
         let superblock = filesystem.superblock();
         let blocks = superblock.blocks_count;
-        let last_group = superblock.group_start(GroupNo(superblock.group_count().saturating_sub(1))).0;
+        let last_group = superblock
+            .group_start(GroupNo(superblock.group_count().saturating_sub(1)))
+            .0;
         let end = match ending {
             Ending::Planned => return Ok(None),
             Ending::At(end) => end.max(import.used_end()?).max(last_group + 1),

@@ -69,7 +69,11 @@ pub fn read_refusal(output: &Output) -> Refusal {
     let message = text("error").unwrap_or_else(|| panic!("no error: {said}"));
     assert!(!message.contains('\n'), "one line: {message}");
     assert!(output.stdout.is_empty(), "nothing on stdout");
-    Refusal { code: output.status.code(), message, hint: text("hint") }
+    Refusal {
+        code: output.status.code(),
+        message,
+        hint: text("hint"),
+    }
 }
 
 /// e2fsck has nothing to say, and dumpe2fs counts what the report counts.
@@ -100,7 +104,12 @@ pub fn same_when_mounted(image: &Path, source: &Path, options: &Options) {
 pub fn same_trees(source: &Path, image: &Path, options: &Options) {
     let differences = compare::trees(source, image, options).unwrap_or_else(|error| panic!("{error}"));
     let shown: Vec<String> = differences.iter().take(20).map(ToString::to_string).collect();
-    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{}",
+        differences.len(),
+        shown.join("\n")
+    );
 }
 
 /// What a copy keeps, with its holes; lost+found belongs to the image.
@@ -117,7 +126,9 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         bytes.extend_from_slice(&(state >> 24).to_le_bytes());
     }
     bytes.truncate(length);

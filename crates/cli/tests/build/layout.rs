@@ -42,7 +42,11 @@ fn listings(root: &Path) -> Vec<Listing> {
             .collect();
         let folders = entries.iter().rev().filter(|(_, _, is_folder)| *is_folder);
         waiting.extend(folders.map(|(path, ..)| path.clone()));
-        found.push(Listing { ino: folder.metadata().unwrap().ino(), path, entries });
+        found.push(Listing {
+            ino: folder.metadata().unwrap().ino(),
+            path,
+            entries,
+        });
     }
     found
 }
@@ -57,7 +61,10 @@ fn blocks(image: &Path, folder: &Scratch, paths: &[PathBuf]) -> Vec<Vec<u64>> {
     let parts = text.split("debugfs: ").skip(1);
     let read = |part: &str| {
         let numbers = part.split_once('\n').map_or("", |(_, numbers)| numbers);
-        numbers.split_whitespace().map(|number| number.parse().unwrap()).collect()
+        numbers
+            .split_whitespace()
+            .map(|number| number.parse().unwrap())
+            .collect()
     };
     let found: Vec<Vec<u64>> = parts.map(read).collect();
     assert_eq!(found.len(), paths.len(), "{text}");
@@ -78,7 +85,13 @@ fn a_cold_walk_goes_forwards() {
     let folder = Scratch::new("build-layout");
     let source = folder.join("source");
     make_tree(&source);
-    for words in ["-t ext2", "-t ext3 -J size=4", "-t ext4", "-t ext4 -b 1024", "-t ext4 -b 2048 --free 20M"] {
+    for words in [
+        "-t ext2",
+        "-t ext3 -J size=4",
+        "-t ext4",
+        "-t ext4 -b 1024",
+        "-t ext4 -b 2048 --free 20M",
+    ] {
         let image = folder.join(&format!("{}.img", words.replace(' ', "")));
         judge(&image, &build(words, &[&source], &image));
         let mounted = mount_loop(&image, Access::ReadOnly, "").unwrap();
@@ -108,7 +121,11 @@ fn check_blocks(image: &Path, folder: &Scratch, listings: &[Listing], words: &st
     for listing in listings {
         directories.push((listing.ino, listing.path.clone()));
         files.extend(
-            listing.entries.iter().filter(|(_, _, is_folder)| !is_folder).map(|(path, ino, _)| (*ino, path.clone())),
+            listing
+                .entries
+                .iter()
+                .filter(|(_, _, is_folder)| !is_folder)
+                .map(|(path, ino, _)| (*ino, path.clone())),
         );
     }
     files.sort();
@@ -156,8 +173,10 @@ fn large_files_are_in_one_piece() {
             let path = mounted.path().join(format!("large-{number}"));
             let output = program("filefrag").arg(&path).output().unwrap();
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let pieces: u32 =
-                text.rsplit_once(": ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok()).expect("a number");
+            let pieces: u32 = text
+                .rsplit_once(": ")
+                .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+                .expect("a number");
             assert!(pieces <= most, "{words}: {text}");
         }
     }

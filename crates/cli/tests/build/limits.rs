@@ -38,7 +38,10 @@ fn many_names_in_one_directory() {
             assert!(report.files >= u64::from(NAMES) + 1);
             if can_mount() {
                 let mounted = mount_loop(&image, Access::ReadOnly, "").unwrap();
-                assert_eq!(fs::read_dir(mounted.path().join("many")).unwrap().count(), NAMES as usize);
+                assert_eq!(
+                    fs::read_dir(mounted.path().join("many")).unwrap().count(),
+                    NAMES as usize
+                );
                 assert!(mounted.path().join("many/name-31415").exists());
             }
         }
@@ -64,7 +67,15 @@ fn a_chain_of_directories() {
     }
     let folder = Scratch::new("build-chain");
     make_chain(&folder.join("source"));
-    output(program("tar").args(["--format=pax", "-cf"]).arg(folder.join("x.tar")).arg("-C").arg(folder.join("source")).arg(".")).unwrap();
+    output(
+        program("tar")
+            .args(["--format=pax", "-cf"])
+            .arg(folder.join("x.tar"))
+            .arg("-C")
+            .arg(folder.join("source"))
+            .arg("."),
+    )
+    .unwrap();
     for words in ["-t ext3", "-t ext4 -b 1024 -I 128"] {
         for name in ["source", "x.tar"] {
             let image = folder.join(&format!("{name}{}.img", words.replace(' ', "")));
@@ -92,7 +103,11 @@ fn a_sparse_tebibyte() {
         huge.write_all_at(b"abc", place).unwrap();
     }
     let mut tar = program("tar");
-    tar.args(["--format=pax", "--sparse", "-cf"]).arg(folder.join("x.tar")).arg("-C").arg(&source).arg(".");
+    tar.args(["--format=pax", "--sparse", "-cf"])
+        .arg(folder.join("x.tar"))
+        .arg("-C")
+        .arg(&source)
+        .arg(".");
     output(&mut tar).unwrap();
     for words in ["-t ext4", "-t ext2", "-t ext3"] {
         for name in ["source", "x.tar"] {
@@ -115,7 +130,10 @@ fn a_sparse_tebibyte() {
     // An indirect map of blocks of 1 KiB ends at 16 GiB: said of the file, before anything is written.
     let image = folder.join("x.img");
     let refused = crate::command::refusal(&mut build_command("-t ext2 -b 1024", &[&source], &image));
-    assert!(refused.message.contains("huge") && refused.code == Some(1), "{refused:?}");
+    assert!(
+        refused.message.contains("huge") && refused.code == Some(1),
+        "{refused:?}"
+    );
     assert!(refused.hint.is_some() && !image.exists(), "{refused:?}");
 }
 
@@ -128,15 +146,27 @@ fn what_no_inode_can_hold_is_named() {
     fs::create_dir(&source).unwrap();
     std::os::unix::fs::symlink("t/".repeat(600), source.join("long-link")).unwrap();
     let refused = crate::command::refusal(&mut build_command("-b 1024", &[&source], &image));
-    assert!(refused.message.contains("long-link") && refused.hint.is_some(), "{refused:?}");
+    assert!(
+        refused.message.contains("long-link") && refused.hint.is_some(),
+        "{refused:?}"
+    );
     build("-b 2048", &[&source], &image);
 
     let source = folder.join("attributes");
     fs::create_dir(&source).unwrap();
     fs::write(source.join("rich"), "").unwrap();
-    rustix::fs::lsetxattr(source.join("rich"), "user.large", &[b'x'; 2000], rustix::fs::XattrFlags::empty()).unwrap();
+    rustix::fs::lsetxattr(
+        source.join("rich"),
+        "user.large",
+        &[b'x'; 2000],
+        rustix::fs::XattrFlags::empty(),
+    )
+    .unwrap();
     let image = folder.join("y.img");
     let refused = crate::command::refusal(&mut build_command("-b 1024", &[&source], &image));
-    assert!(refused.message.contains("rich") && refused.hint.is_some(), "{refused:?}");
+    assert!(
+        refused.message.contains("rich") && refused.hint.is_some(),
+        "{refused:?}"
+    );
     assert!(!image.exists());
 }

@@ -14,7 +14,12 @@ use xtask::scratch::Scratch;
 /// Everything that a file system can hold, for blocks of this size.
 fn make_tree(root: &Path, block_size: u32, seed: u64) {
     fs::create_dir(root).unwrap();
-    let room = Room { block_size, has_extents: true, carried: Filler::Kernel, seed };
+    let room = Room {
+        block_size,
+        has_extents: true,
+        carried: Filler::Kernel,
+        seed,
+    };
     populate(root, &room).unwrap();
     shared_attributes(&root.join("sharers"));
     linked_across(root);
@@ -65,7 +70,12 @@ struct Case {
 }
 
 const fn case(block_size: u32, inode_size: u32, profile: &'static str, more: &'static str) -> Case {
-    Case { block_size, inode_size, profile, more }
+    Case {
+        block_size,
+        inode_size,
+        profile,
+        more,
+    }
 }
 
 const SMALL_BLOCKS: [Case; 13] = [
@@ -120,7 +130,10 @@ fn run(cases: &[Case]) {
             let _ = fs::remove_dir_all(&source);
             make_tree(&source, block_size.min(4096), u64::from(block_size));
         }
-        let words = format!("-t {} -b {} -I {} {}", case.profile, case.block_size, case.inode_size, case.more);
+        let words = format!(
+            "-t {} -b {} -I {} {}",
+            case.profile, case.block_size, case.inode_size, case.more
+        );
         eprintln!("{words}");
         let report = rebuild(&words, &[&source], &image);
         judge(&image, &report);
@@ -167,18 +180,32 @@ fn far_blocks_of_sparse_files() {
     fs::create_dir(&source).unwrap();
     let block = 1024u64;
     let fan = block / 4;
-    let edges = [11, 12, 12 + fan - 1, 12 + fan, 12 + fan + fan * fan - 1, 12 + fan + fan * fan];
+    let edges = [
+        11,
+        12,
+        12 + fan - 1,
+        12 + fan,
+        12 + fan + fan * fan - 1,
+        12 + fan + fan * fan,
+    ];
     for edge in edges {
         for shift in [0, 1, 700] {
             let file = File::create(source.join(format!("{edge}-{shift}"))).unwrap();
-            file.write_all_at(&bytes(edge, 4096), (edge / 4 * 4) * block + shift).unwrap();
+            file.write_all_at(&bytes(edge, 4096), (edge / 4 * 4) * block + shift)
+                .unwrap();
             if shift == 1 {
                 file.set_len((edge + 3 * fan) * block + 1).unwrap();
             }
         }
     }
     let image = folder.join("x.img");
-    for words in ["-t ext2 -b 1024", "-t ext4 -b 1024", "-t ext3 -b 2048", "-t ext2 -b 4096", "-t ext4"] {
+    for words in [
+        "-t ext2 -b 1024",
+        "-t ext4 -b 1024",
+        "-t ext3 -b 2048",
+        "-t ext2 -b 4096",
+        "-t ext4",
+    ] {
         let report = rebuild(&words, &[&source], &image);
         judge(&image, &report);
         assert_eq!(report.free_blocks, 0, "{words}");

@@ -42,7 +42,15 @@ impl Place {
 
     fn tar(&self) -> PathBuf {
         let path = self.folder.join("x.tar");
-        output(program("tar").arg("-cf").arg(&path).arg("-C").arg(&self.source).arg(".")).unwrap();
+        output(
+            program("tar")
+                .arg("-cf")
+                .arg(&path)
+                .arg("-C")
+                .arg(&self.source)
+                .arg("."),
+        )
+        .unwrap();
         path
     }
 }
@@ -51,7 +59,10 @@ impl Place {
 fn as_nobody(command: &Command) -> Command {
     let mut nobody = Command::new(find("setpriv").unwrap());
     nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    nobody.arg(command.get_program()).args(command.get_args()).env_remove("SOURCE_DATE_EPOCH");
+    nobody
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_remove("SOURCE_DATE_EPOCH");
     nobody
 }
 
@@ -82,7 +93,10 @@ fn what_cannot_be_read_is_named_and_may_be_left_out() {
     let refused = refusal(&mut as_nobody(&words));
     assert_eq!(refused.code, Some(1));
     assert!(refused.message.contains("ermission denied"), "{refused:?}");
-    assert!(refused.message.contains("file-7") || refused.message.contains("closed"), "{refused:?}");
+    assert!(
+        refused.message.contains("file-7") || refused.message.contains("closed"),
+        "{refused:?}"
+    );
     assert!(refused.hint.is_some(), "{refused:?}");
     assert!(place.is_clean());
 
@@ -91,7 +105,11 @@ fn what_cannot_be_read_is_named_and_may_be_left_out() {
     let report: crate::command::Report = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report.skipped.len(), 2, "{report:?}");
     assert!(report.skipped.iter().any(|line| line.contains("file-7")), "{report:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 2, "a line each");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr).lines().count(),
+        2,
+        "a line each"
+    );
     judge(&place.image, &report);
 }
 
@@ -113,8 +131,17 @@ fn broken_archives() {
     }
     let place = place("build-broken");
     let tar = place.tar();
-    for (tool, words, suffix) in [("gzip", "-kn", "gz"), ("zstd", "-qk", "zst"), ("xz", "-k", "xz"), ("true", "", "tar")] {
-        let path = if suffix == "tar" { tar.clone() } else { tar.with_extension(format!("tar.{suffix}")) };
+    for (tool, words, suffix) in [
+        ("gzip", "-kn", "gz"),
+        ("zstd", "-qk", "zst"),
+        ("xz", "-k", "xz"),
+        ("true", "", "tar"),
+    ] {
+        let path = if suffix == "tar" {
+            tar.clone()
+        } else {
+            tar.with_extension(format!("tar.{suffix}"))
+        };
         if suffix != "tar" {
             output(program(tool).arg(words).arg(&tar)).unwrap();
         }
@@ -122,21 +149,35 @@ fn broken_archives() {
         let broken = place.folder.join(&format!("broken.{suffix}"));
         let mut changed = whole.clone();
         // In a plain archive only headers have a sum: the size of the third entry is made nonsense.
-        let at = if suffix == "tar" { find_header(&whole, "./file-2") + 124 } else { whole.len() / 2 };
+        let at = if suffix == "tar" {
+            find_header(&whole, "./file-2") + 124
+        } else {
+            whole.len() / 2
+        };
         changed[at..at + 8].copy_from_slice(b"!~#\xff!~#\xff");
-        for (content, name) in [(&whole[..whole.len() / 2], "cut"), (&whole[..40], "stump"), (&changed[..], "changed")] {
+        for (content, name) in [
+            (&whole[..whole.len() / 2], "cut"),
+            (&whole[..40], "stump"),
+            (&changed[..], "changed"),
+        ] {
             fs::write(&broken, content).unwrap();
             let refused = refusal(&mut build_command("", &[&broken], &place.image));
             assert!(refused.message.contains("broken"), "{suffix} {name}: {refused:?}");
             assert_eq!(refused.code, Some(1), "{suffix} {name}");
             assert!(place.is_clean(), "{suffix} {name}");
-            let piped = build_command("", &[Path::new("-")], &place.image).stdin(File::open(&broken).unwrap()).output().unwrap();
+            let piped = build_command("", &[Path::new("-")], &place.image)
+                .stdin(File::open(&broken).unwrap())
+                .output()
+                .unwrap();
             assert_eq!(read_refusal(&piped).code, Some(1), "{suffix} {name}, piped");
             assert!(place.is_clean(), "{suffix} {name}, piped");
         }
     }
     let refused = refusal(&mut build_command("", &[&place.source.join("file-1")], &place.image));
-    assert!(refused.message.contains("file-1") && refused.code == Some(1), "{refused:?}");
+    assert!(
+        refused.message.contains("file-1") && refused.code == Some(1),
+        "{refused:?}"
+    );
 }
 
 fn find_header(archive: &[u8], name: &str) -> usize {
@@ -149,7 +190,10 @@ fn an_image_that_exists_is_not_touched() {
     let place = place("build-exists");
     fs::write(&place.image, "old").unwrap();
     let refused = refusal(&mut build_command("", &[&place.source], &place.image));
-    assert!(refused.message.ends_with("exists already") && refused.code == Some(1), "{refused:?}");
+    assert!(
+        refused.message.ends_with("exists already") && refused.code == Some(1),
+        "{refused:?}"
+    );
     assert!(refused.hint.is_some_and(|hint| hint.contains("--force")));
     assert_eq!(fs::read(&place.image).unwrap(), b"old");
     // Nor when a replacement fails half-way.
@@ -174,7 +218,10 @@ fn what_is_no_place_for_an_image() {
     ] {
         for force in ["", "--force"] {
             let refused = refusal(&mut build_command(force, &[&place.source], target));
-            assert!(refused.message.contains(words) && refused.code == Some(1), "{refused:?}");
+            assert!(
+                refused.message.contains(words) && refused.code == Some(1),
+                "{refused:?}"
+            );
         }
     }
     assert!(Path::new("/dev/null").metadata().unwrap().file_type().is_char_device());
@@ -193,7 +240,10 @@ fn a_mounted_image_is_refused() {
     let before = fs::read(&place.image).unwrap();
     let mounted = mount_loop(&place.image, Access::ReadOnly, "").unwrap();
     let refused = refusal(&mut build_command("--force", &[&place.source], &place.image));
-    assert!(refused.message.contains("is mounted on") && refused.hint.is_some(), "{refused:?}");
+    assert!(
+        refused.message.contains("is mounted on") && refused.hint.is_some(),
+        "{refused:?}"
+    );
     assert!(fs::read(&place.image).unwrap() == before);
     assert!(mounted.path().join("file-1").exists());
 }
@@ -202,7 +252,13 @@ fn a_mounted_image_is_refused() {
 #[test]
 fn options_that_do_not_go_together() {
     let place = place("build-options");
-    for words in ["--size 1M -J size=200", "-J size=1", "-b 1024 -I 2048", "-O ^has_journal,orphan_file", "-N 5000000000"] {
+    for words in [
+        "--size 1M -J size=200",
+        "-J size=1",
+        "-b 1024 -I 2048",
+        "-O ^has_journal,orphan_file",
+        "-N 5000000000",
+    ] {
         let refused = place.refused(words);
         assert!(matches!(refused.code, Some(1 | 2)), "{words}: {refused:?}");
     }
@@ -241,7 +297,10 @@ fn a_full_disk_is_the_hosts_and_the_image_goes() {
         }
         let (folder, disk) = small_disk(&place, kind);
         let names = || {
-            let mut names: Vec<_> = fs::read_dir(&disk).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            let mut names: Vec<_> = fs::read_dir(&disk)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
             names.sort();
             names
         };
@@ -249,19 +308,33 @@ fn a_full_disk_is_the_hosts_and_the_image_goes() {
         for words in ["", "-t ext2", "--size 30M"] {
             let refused = refusal(&mut build_command(words, &[&place.source], &disk.join("x.img")));
             assert!(refused.message.contains("full"), "{kind} {words}: {refused:?}");
-            assert!(refused.message.contains(disk.to_str().unwrap()), "{kind} {words}: {refused:?}");
+            assert!(
+                refused.message.contains(disk.to_str().unwrap()),
+                "{kind} {words}: {refused:?}"
+            );
             assert!(refused.hint.is_some() && refused.code == Some(1));
             assert_eq!(names(), before, "{kind} {words}");
         }
         // A stream is kept beside the image until its end is known.
         let tar = place.tar();
         let piped = build_command("", &[Path::new("-")], &disk.join("x.img"))
-            .stdin(Command::new("cat").arg(&tar).stdout(Stdio::piped()).spawn().unwrap().stdout.unwrap())
+            .stdin(
+                Command::new("cat")
+                    .arg(&tar)
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+                    .stdout
+                    .unwrap(),
+            )
             .env_remove("TMPDIR")
             .output()
             .unwrap();
         let refused = read_refusal(&piped);
-        assert!(refused.message.contains("o space") || refused.message.contains("full"), "{refused:?}");
+        assert!(
+            refused.message.contains("o space") || refused.message.contains("full"),
+            "{refused:?}"
+        );
         assert_eq!(names(), before);
         xtask::oracle::unmount_all(folder.path()).unwrap();
     }
@@ -274,7 +347,10 @@ fn signals_remove_what_is_partial() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         // The archive never ends, so the command is there when the signal comes.
         let mut command = build_command("", &[Path::new("-")], &place.image);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         let tar = fs::read(place.tar()).unwrap();
@@ -291,7 +367,10 @@ fn signals_remove_what_is_partial() {
         drop(input);
         assert_eq!(ended.status.code(), Some(code), "{signal}");
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(said.contains(&format!("SIG{signal}")) && said.lines().count() == 1, "{said}");
+        assert!(
+            said.contains(&format!("SIG{signal}")) && said.lines().count() == 1,
+            "{said}"
+        );
         assert!(place.is_clean(), "{signal}");
     }
 }
@@ -305,15 +384,22 @@ fn files_that_change_under_way() {
     let start = |words: &str| {
         let _ = fs::remove_file(&place.image);
         let mut command = build_command(words, &[&place.source, Path::new("-")], &place.image);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let input = child.stdin.take().unwrap();
         // The second source is read when the first one was: its spool then exists, but without a name. Wait a little.
         std::thread::sleep(Duration::from_millis(400));
         (child, input)
     };
     let end_of_archive = [0; 1024];
-    let file = File::options().write(true).open(place.source.join("aaa-changing")).unwrap();
+    let file = File::options()
+        .write(true)
+        .open(place.source.join("aaa-changing"))
+        .unwrap();
 
     let (child, mut input) = start("");
     file.write_all_at(&bytes(2, 1 << 20), 3 << 20).unwrap();
@@ -347,16 +433,31 @@ fn block_devices() {
     let detach = Detach(device.clone());
     let refused = refusal(&mut build_command("", &[&place.source], &device));
     assert!(refused.message.contains("exists already") && refused.hint.is_some_and(|hint| hint.contains("--force")));
-    for words in ["-t ext2", "-t ext3", "-t ext4", "-t ext4 -b 1024 -O orphan_file", "--size 20M", "-t ext2 --size 24M -b 1024"] {
+    for words in [
+        "-t ext2",
+        "-t ext3",
+        "-t ext4",
+        "-t ext4 -b 1024 -O orphan_file",
+        "--size 20M",
+        "-t ext2 --size 24M -b 1024",
+    ] {
         let report = build(&format!("--force {words}"), &[&place.source], &device);
         e2fsck(&device).unwrap_or_else(|error| panic!("{words}: {error}"));
-        let mounted = program("mount").args(["-o", "ro"]).arg(&device).arg(place.folder.join("target")).status().unwrap();
+        let mounted = program("mount")
+            .args(["-o", "ro"])
+            .arg(&device)
+            .arg(place.folder.join("target"))
+            .status()
+            .unwrap();
         assert!(mounted.success(), "{words}");
         let copied = fs::read(place.folder.join("target/file-3")).unwrap();
         let busy = refusal(&mut build_command("--force", &[&place.source], &device));
         output(program("umount").arg(place.folder.join("target"))).unwrap();
         assert!(copied == bytes(3, 5000), "{words}");
-        assert!(busy.message.contains("mounted") || busy.message.contains("in use"), "{busy:?}");
+        assert!(
+            busy.message.contains("mounted") || busy.message.contains("in use"),
+            "{busy:?}"
+        );
         assert!(report.bytes <= 24 << 20);
         let rest = fs::read(&backing).unwrap();
         assert_eq!(rest.len(), garbage.len());
@@ -367,9 +468,19 @@ fn block_devices() {
         output(program("blockdev").arg("--flushbufs").arg(&device)).unwrap();
     }
     for words in ["--size 25M", "--free 30M", "-J size=40"] {
-        let refused = refusal(&mut build_command(&format!("--force {words}"), &[&place.source], &device));
-        assert!(refused.message.contains("bytes more") && refused.code == Some(1), "{words}: {refused:?}");
-        assert!(fs::read(&backing).unwrap() == garbage, "{words}: the device was touched");
+        let refused = refusal(&mut build_command(
+            &format!("--force {words}"),
+            &[&place.source],
+            &device,
+        ));
+        assert!(
+            refused.message.contains("bytes more") && refused.code == Some(1),
+            "{words}: {refused:?}"
+        );
+        assert!(
+            fs::read(&backing).unwrap() == garbage,
+            "{words}: the device was touched"
+        );
     }
     // Before the offset nothing changes.
     build("--force -E offset=1048576", &[&place.source], &device);
@@ -389,13 +500,24 @@ impl Drop for Detach {
 #[test]
 fn people_read_two_lines() {
     let place = place("build-people");
-    let output = extant(["build", "--size", "20K"]).arg(&place.source).arg(&place.image).output().unwrap();
+    let output = extant(["build", "--size", "20K"])
+        .arg(&place.source)
+        .arg(&place.image)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
-    assert!(lines[0].starts_with("extant: build: ") && lines[1].starts_with("  hint: "), "{said}");
+    assert!(
+        lines[0].starts_with("extant: build: ") && lines[1].starts_with("  hint: "),
+        "{said}"
+    );
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty() && place.is_clean());
-    let quiet = extant(["build", "--quiet"]).arg(&place.source).arg(&place.image).output().unwrap();
+    let quiet = extant(["build", "--quiet"])
+        .arg(&place.source)
+        .arg(&place.image)
+        .output()
+        .unwrap();
     assert!(quiet.status.success() && quiet.stdout.is_empty() && quiet.stderr.is_empty());
 }

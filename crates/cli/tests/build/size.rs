@@ -28,7 +28,10 @@ fn assert_exact(image: &Path, report: &Report, words: &str) {
     let end_of_metadata = last.inode_table.1.max(last.block_bitmap).max(last.inode_bitmap) + 1;
     let own = end_of_metadata.saturating_sub(last.blocks.0);
     assert_eq!(report.blocks, end_of_metadata, "{words}: {report:?}");
-    assert!(report.free_blocks < own, "{words}: {report:?} could do without its last group");
+    assert!(
+        report.free_blocks < own,
+        "{words}: {report:?} could do without its last group"
+    );
 }
 
 fn sweep(words: &str, block_size: u64, sizes: impl IntoIterator<Item = u64>) {
@@ -64,17 +67,33 @@ fn groups_end_where_the_content_does() {
     sweep(&format!("-t ext2 {small}"), 1024, 225..245);
     sweep(&format!("-t ext2 {small}"), 1024, 470..500);
     sweep(&format!("-t ext4 {small},^has_journal,^flex_bg"), 1024, 225..245);
-    sweep(&format!("-t ext4 {small},^has_journal,^flex_bg"), 1024, (470..500).step_by(2));
+    sweep(
+        &format!("-t ext4 {small},^has_journal,^flex_bg"),
+        1024,
+        (470..500).step_by(2),
+    );
     sweep(&format!("-t ext4 {small},^has_journal"), 1024, 225..250);
     sweep(&format!("-t ext4 {small},^has_journal"), 1024, (470..1100).step_by(19));
-    sweep(&format!("-t ext4 {small},^has_journal"), 1024, (4000..5000).step_by(211));
-    sweep(&format!("-t ext4 {small},^has_journal -G 4"), 1024, (960..1010).step_by(2));
+    sweep(
+        &format!("-t ext4 {small},^has_journal"),
+        1024,
+        (4000..5000).step_by(211),
+    );
+    sweep(
+        &format!("-t ext4 {small},^has_journal -G 4"),
+        1024,
+        (960..1010).step_by(2),
+    );
 }
 
 /// A journal comes with 2,048 blocks; it is content too.
 #[test]
 fn journals_are_counted() {
-    sweep("-t ext3 -b 1024 -g 512 -O ^resize_inode", 1024, [900, 990, 1000, 1500, 2000, 2040, 2100]);
+    sweep(
+        "-t ext3 -b 1024 -g 512 -O ^resize_inode",
+        1024,
+        [900, 990, 1000, 1500, 2000, 2040, 2100],
+    );
     sweep("-t ext4 -b 1024", 1024, [1900, 1990, 2000, 2010, 2040, 7000]);
 }
 
@@ -98,13 +117,18 @@ fn a_size_is_kept_or_refused_with_what_is_missing() {
     ] {
         for asked in [0u64, 1, 5000, 65_536, 300_000, 700 * 1024, 1 << 20] {
             let _ = fs::remove_file(&image);
-            let output = build_command(&format!("{words} --size {asked}b"), &[&source], &image).output().unwrap();
+            let output = build_command(&format!("{words} --size {asked}b"), &[&source], &image)
+                .output()
+                .unwrap();
             if output.status.success() {
                 continue;
             }
             let refused = crate::command::read_refusal(&output);
             assert_eq!(refused.code, Some(1), "{words} {asked}: {refused:?}");
-            assert!(!image.exists() && fs::read_dir(folder.path()).unwrap().count() == 1, "{words}: something is left");
+            assert!(
+                !image.exists() && fs::read_dir(folder.path()).unwrap().count() == 1,
+                "{words}: something is left"
+            );
             let missing = number_before(&refused.message, " bytes more").unwrap_or_else(|| panic!("{refused:?}"));
             assert!(number_before(&refused.message, " inodes:").is_some(), "{refused:?}");
             let enough = asked + missing;
@@ -112,7 +136,11 @@ fn a_size_is_kept_or_refused_with_what_is_missing() {
             judge(&image, &report);
             assert_eq!(fs::metadata(&image).unwrap().len(), enough);
             let short = enough - u64::from(report.block_size);
-            refusal(&mut build_command(&format!("--force {words} --size {short}b"), &[&source], &image));
+            refusal(&mut build_command(
+                &format!("--force {words} --size {short}b"),
+                &[&source],
+                &image,
+            ));
             judge(&image, &report);
         }
         let report = build(&format!("--force {words} --size 9M"), &[&source], &image);
@@ -134,7 +162,13 @@ fn too_few_inodes_are_refused_with_their_number() {
         File::create(source.join(number.to_string())).unwrap();
     }
     for words in ["-N 100", "-N 100 --inodes 1000", "-t ext2 -N 12"] {
-        let asked: u64 = words.split_whitespace().skip_while(|word| *word != "-N").nth(1).unwrap().parse().unwrap();
+        let asked: u64 = words
+            .split_whitespace()
+            .skip_while(|word| *word != "-N")
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
         let refused = refusal(&mut build_command(&format!("--size 8M {words}"), &[&source], &image));
         assert!(!refused.message.contains("bytes and"), "{refused:?}");
         let missing = number_before(&refused.message, " inodes more").unwrap_or_else(|| panic!("{refused:?}"));
@@ -166,14 +200,35 @@ fn room_is_given_as_asked() {
     let folder = Scratch::new("build-room");
     let image = folder.join("x.img");
     let source = source_of(&folder, 300, 1024);
-    for words in ["-t ext4", "-t ext2", "-t ext3 -b 1024 -g 1024 -O ^resize_inode", "-t ext4 -b 2048 -O ^flex_bg,^resize_inode -g 512"] {
-        for (room, least) in [("20%", 0), ("512K", 512 << 10), ("40M", 40 << 20), ("1", 1), ("95.5%", 0)] {
-            let report = build(&format!("--force {words} --free {room} --inodes 100"), &[&source], &image);
+    for words in [
+        "-t ext4",
+        "-t ext2",
+        "-t ext3 -b 1024 -g 1024 -O ^resize_inode",
+        "-t ext4 -b 2048 -O ^flex_bg,^resize_inode -g 512",
+    ] {
+        for (room, least) in [
+            ("20%", 0),
+            ("512K", 512 << 10),
+            ("40M", 40 << 20),
+            ("1", 1),
+            ("95.5%", 0),
+        ] {
+            let report = build(
+                &format!("--force {words} --free {room} --inodes 100"),
+                &[&source],
+                &image,
+            );
             judge(&image, &report);
             let free = report.free_blocks * u64::from(report.block_size);
-            let share = room.strip_suffix('%').map_or(0.0, |share| share.parse::<f64>().unwrap());
-            assert!(free >= least && free as f64 * 100.0 >= share * report.bytes as f64, "{words} {room}: {report:?}");
-            let generous = (report.bytes as f64 * share / 100.0).max(least as f64) + 0.02 * report.bytes as f64 + 65536.0;
+            let share = room
+                .strip_suffix('%')
+                .map_or(0.0, |share| share.parse::<f64>().unwrap());
+            assert!(
+                free >= least && free as f64 * 100.0 >= share * report.bytes as f64,
+                "{words} {room}: {report:?}"
+            );
+            let generous =
+                (report.bytes as f64 * share / 100.0).max(least as f64) + 0.02 * report.bytes as f64 + 65536.0;
             assert!((free as f64) < generous, "{words} {room}: {report:?}");
             assert!(report.free_inodes >= 100);
         }
@@ -205,9 +260,16 @@ fn the_words_of_mke2fs_reach_the_superblock() {
     assert_eq!(report.uuid, "01234567-89ab-cdef-0123-456789abcdef");
     assert_eq!(field("Directory Hash Seed"), "fedcba98-7654-3210-fedc-ba9876543210");
     assert_eq!(dump.number("Total journal blocks"), Some(2048));
-    assert_eq!((dump.number("RAID stride"), dump.number("RAID stripe width")), (Some(4), Some(8)));
+    assert_eq!(
+        (dump.number("RAID stride"), dump.number("RAID stripe width")),
+        (Some(4), Some(8))
+    );
     let reserved = dump.number("Reserved block count").unwrap();
-    assert!(reserved.abs_diff(report.blocks / 10) <= 1 + report.blocks / 100, "{reserved} of {}", report.blocks);
+    assert!(
+        reserved.abs_diff(report.blocks / 10) <= 1 + report.blocks / 100,
+        "{reserved} of {}",
+        report.blocks
+    );
     assert_eq!(dumpe2fs(&image).unwrap().number("Reserved block count"), Some(reserved));
     let plain = build("--force", &[&source], &image);
     judge(&image, &plain);
@@ -227,7 +289,10 @@ fn an_offset_leaves_the_rest_alone() {
     assert!(fresh[..offset as usize].iter().all(|byte| *byte == 0));
     let plain = folder.join("plain.img");
     build("", &[&source], &plain);
-    assert!(fresh[offset as usize..] == fs::read(&plain).unwrap(), "the same volume, elsewhere");
+    assert!(
+        fresh[offset as usize..] == fs::read(&plain).unwrap(),
+        "the same volume, elsewhere"
+    );
 
     let (before, behind) = (bytes(1, offset as usize), bytes(2, 12_345));
     let old = File::create(&image).unwrap();
@@ -237,5 +302,9 @@ fn an_offset_leaves_the_rest_alone() {
     build("--force -E offset=1048576", &[&source], &image);
     let now = fs::read(&image).unwrap();
     let end = (offset + report.bytes) as usize;
-    assert!(now[..offset as usize] == before && now[offset as usize..end] == fresh[offset as usize..] && now[end..] == behind);
+    assert!(
+        now[..offset as usize] == before
+            && now[offset as usize..end] == fresh[offset as usize..]
+            && now[end..] == behind
+    );
 }

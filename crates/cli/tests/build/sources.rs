@@ -1,5 +1,5 @@
 //! Layers over each other, whiteouts, owners and exclusions: what is in the image in the end.
-use crate::command::{bytes, build, everything, judge, rebuild, refusal, build_command, same_when_mounted};
+use crate::command::{build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,10 @@ fn mounted<T>(image: &Path, look: impl FnOnce(&Path) -> T) -> T {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -40,7 +42,15 @@ fn later_sources_lie_over_earlier_ones() {
     write(top.join("file-then-folder/inner"), "top");
     write(top.join("folder-then-file"), "top");
     fs::hard_link(top.join("folder-then-file"), top.join("linked")).unwrap();
-    output(program("tar").arg("-cf").arg(folder.join("middle.tar")).arg("-C").arg(&middle).arg(".")).unwrap();
+    output(
+        program("tar")
+            .arg("-cf")
+            .arg(folder.join("middle.tar"))
+            .arg("-C")
+            .arg(&middle)
+            .arg("."),
+    )
+    .unwrap();
     // What lying over each other means is what copying over each other gives.
     let expected = folder.join("expected");
     write(expected.join("kept/file"), "base");
@@ -132,11 +142,17 @@ fn what_is_excluded_is_not_there() {
         write(source.join(name), name);
     }
     let image = folder.join("x.img");
-    judge(&image, &build("--exclude *.o --exclude /cache --exclude b/c/k*", &[&source], &image));
+    judge(
+        &image,
+        &build("--exclude *.o --exclude /cache --exclude b/c/k*", &[&source], &image),
+    );
     mounted(&image, |root| {
         assert_eq!(names(root), ["a", "b", "lost+found"]);
         assert_eq!(names(&root.join("a")), ["x.c"]);
-        assert_eq!((names(&root.join("b")), names(&root.join("b/c"))), (vec!["c".into(), "cache".into()], vec![]));
+        assert_eq!(
+            (names(&root.join("b")), names(&root.join("b/c"))),
+            (vec!["c".into(), "cache".into()], vec![])
+        );
     });
 }
 
@@ -175,9 +191,24 @@ fn wrong_words_are_wrong_usage() {
     let folder = Scratch::new("build-usage");
     write(folder.join("source/file"), &String::from_utf8_lossy(&bytes(1, 10)));
     let (source, image) = (folder.join("source"), folder.join("x.img"));
-    for words in ["--owner root", "--map-users 1:2", "--free 100%", "--size x", "--exclude [", "-b 1000", "-O nothing"] {
-        assert_eq!(refusal(&mut build_command(words, &[&source], &image)).code, Some(2), "{words}");
+    for words in [
+        "--owner root",
+        "--map-users 1:2",
+        "--free 100%",
+        "--size x",
+        "--exclude [",
+        "-b 1000",
+        "-O nothing",
+    ] {
+        assert_eq!(
+            refusal(&mut build_command(words, &[&source], &image)).code,
+            Some(2),
+            "{words}"
+        );
         assert!(!image.exists());
     }
-    assert_eq!(refusal(&mut build_command("", &[Path::new("-"), Path::new("-")], &image)).code, Some(2));
+    assert_eq!(
+        refusal(&mut build_command("", &[Path::new("-"), Path::new("-")], &image)).code,
+        Some(2)
+    );
 }

@@ -49,14 +49,26 @@ pub(super) fn with_node<R>(
 
 pub(super) fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
     super::check_block(volume, node, child)?;
-    volume.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
+    volume.cache.read(
+        child,
+        Kind::Extents {
+            ino: node.ino,
+            seed: node.seed,
+        },
+    )
 }
 
 pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
     let depth = with_node(volume, node, None, None, |root| root.depth())?;
     if depth > MAX_DEPTH {
         let place = Place::Inode(node.ino);
-        return Err(Error::field(place, "extent tree", "depth", depth.into(), "more than five"));
+        return Err(Error::field(
+            place,
+            "extent tree",
+            "depth",
+            depth.into(),
+            "more than five",
+        ));
     }
     Ok(depth)
 }
@@ -73,7 +85,11 @@ pub(super) fn first_key(here: &Node<'_>) -> Option<FileBlock> {
 /// The file block of a node's last entry.
 fn last_key(here: &Node<'_>) -> Option<FileBlock> {
     let last = here.len().checked_sub(1)?;
-    Some(if here.depth() == 0 { here.extent(last).file_block } else { here.index(last).file_block })
+    Some(if here.depth() == 0 {
+        here.extent(last).file_block
+    } else {
+        here.index(last).file_block
+    })
 }
 
 /// What an index entry says of the node that it leads to.
@@ -88,10 +104,20 @@ pub(super) struct Covered {
 impl Covered {
     /// All children of an index node behind which the file block `behind` comes.
     pub(super) fn children(here: &Node<'_>, behind: Option<FileBlock>) -> Vec<Covered> {
-        let next = |at: usize| if at + 1 < here.len() { Some(here.index(at + 1).file_block) } else { behind };
+        let next = |at: usize| {
+            if at + 1 < here.len() {
+                Some(here.index(at + 1).file_block)
+            } else {
+                behind
+            }
+        };
         let covered = |at: usize| {
             let Index { file_block, child } = here.index(at);
-            Covered { child, first: file_block, behind: next(at) }
+            Covered {
+                child,
+                first: file_block,
+                behind: next(at),
+            }
         };
         (0..here.len()).map(covered).collect()
     }
@@ -103,13 +129,25 @@ impl Covered {
         if first == Some(self.first) && self.behind.is_none_or(|behind| last.is_some_and(|last| last < behind)) {
             return Ok(());
         }
-        let (place, found) = (Place::InodeBlock(node.ino, self.child), first.map_or(0, |first| first.0));
-        Err(Error::field(place, "extent node", "first or last file block", found.into(), "not within what its parent says"))
+        let (place, found) = (
+            Place::InodeBlock(node.ino, self.child),
+            first.map_or(0, |first| first.0),
+        );
+        Err(Error::field(
+            place,
+            "extent node",
+            "first or last file block",
+            found.into(),
+            "not within what its parent says",
+        ))
     }
 }
 
 fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
-    let mut way = Way { steps: Vec::with_capacity(2), next_leaf: None };
+    let mut way = Way {
+        steps: Vec::with_capacity(2),
+        next_leaf: None,
+    };
     let mut frame: Option<Arc<Frame>> = None;
     let mut covered: Option<Covered> = None;
     for level in (0..=depth(volume, node)?).rev() {
@@ -125,16 +163,37 @@ fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
             let taken = at.unwrap_or(0);
             let behind = (taken + 1 < here.len()).then(|| here.index(taken + 1).file_block);
             let below = (taken < here.len()).then(|| here.index(taken));
-            Ok((Some(taken), below.map(|index| Covered { child: index.child, first: index.file_block, behind })))
+            Ok((
+                Some(taken),
+                below.map(|index| Covered {
+                    child: index.child,
+                    first: index.file_block,
+                    behind,
+                }),
+            ))
         };
         let (at, below) = with_node(volume, node, frame.as_ref(), Some(level), look)??;
-        way.steps.push(Step { frame: frame.take(), at });
+        way.steps.push(Step {
+            frame: frame.take(),
+            at,
+        });
         if level > 0 {
-            let empty = || Error::field(Place::Inode(node.ino), "extent tree", "entries of an index node", 0, "too few");
+            let empty = || {
+                Error::field(
+                    Place::Inode(node.ino),
+                    "extent tree",
+                    "entries of an index node",
+                    0,
+                    "too few",
+                )
+            };
             let below = below.ok_or_else(empty)?;
             way.next_leaf = below.behind.or(way.next_leaf);
             frame = Some(read_child(volume, node, below.child)?);
-            covered = Some(Covered { behind: way.next_leaf, ..below });
+            covered = Some(Covered {
+                behind: way.next_leaf,
+                ..below
+            });
         }
     }
     Ok(way)
@@ -151,7 +210,10 @@ fn neighbours(volume: &Volume, node: &NodeState, way: &Way) -> Result<(Option<Ex
     let leaf = way.leaf();
     with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| {
         let next = leaf.at.map_or(0, |at| at + 1);
-        (leaf.at.map(|at| here.extent(at)), (next < here.len()).then(|| here.extent(next)))
+        (
+            leaf.at.map(|at| here.extent(at)),
+            (next < here.len()).then(|| here.extent(next)),
+        )
     })
 }
 
@@ -162,7 +224,13 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
         let into = block.0 - extent.file_block.0;
         if into < extent.length {
             let start = BlockNo(extent.start.0 + u64::from(into));
-            return Ok(Piece::Run(Run { start, length: (extent.length - into).min(max) }, extent.state));
+            return Ok(Piece::Run(
+                Run {
+                    start,
+                    length: (extent.length - into).min(max),
+                },
+                extent.state,
+            ));
         }
     }
     let next = after.map(|extent| extent.file_block).or(way.next_leaf);
@@ -173,12 +241,17 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
 /// See [`super::map_need`]. Every hole may split the leaf that it lies in and all nodes above; what is filled in rising
 /// order behind that makes a leaf for each half of one, at worst.
 pub(super) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], splits: u64) -> u64 {
-    let half = (extent::capacity(volume.block_size() as usize) as u64 / 2).saturating_sub(1).max(1);
+    let half = (extent::capacity(volume.block_size() as usize) as u64 / 2)
+        .saturating_sub(1)
+        .max(1);
     let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let root = with_node(volume, node, None, None, |root| (root.depth(), root.len()));
     let (depth, entries) = root.unwrap_or((MAX_DEPTH, 0));
     // What is dirty may have been promised no map at all, and still become extents before this does.
-    let extents = (entries as u64).saturating_add(2 * node.dirty.len()).saturating_add(blocks).saturating_add(2 * splits);
+    let extents = (entries as u64)
+        .saturating_add(2 * node.dirty.len())
+        .saturating_add(blocks)
+        .saturating_add(2 * splits);
     if depth == 0 && extents <= 4 || blocks == 0 && splits == 0 {
         return 0;
     }
@@ -188,21 +261,49 @@ pub(super) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], 
     below.saturating_add(splits.saturating_mul(2 * way))
 }
 
-pub(super) fn allocate(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, block: FileBlock, want: u32) -> Result<Run> {
+pub(super) fn allocate(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
     let volume = grant.volume();
     let way = walk(volume, node, block)?;
     let (before, after) = neighbours(volume, node, &way)?;
     let next = after.map(|extent| extent.file_block).or(way.next_leaf);
-    let free = next.map_or(want, |next| want.min(next.0.saturating_sub(block.0))).max(1);
-    let longest = if grant.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
+    let free = next
+        .map_or(want, |next| want.min(next.0.saturating_sub(block.0)))
+        .max(1);
+    let longest = if grant.state == State::Written {
+        MAX_LENGTH
+    } else {
+        MAX_LENGTH - 1
+    };
     let previous = before.map(|extent| {
         let last = extent.length - 1;
-        (FileBlock(extent.file_block.0 + last), BlockNo(extent.start.0 + u64::from(last)))
+        (
+            FileBlock(extent.file_block.0 + last),
+            BlockNo(extent.start.0 + u64::from(last)),
+        )
     });
     let map_block = way.leaf().frame.as_ref().map(|frame| frame.block());
     let want = free.min(longest);
-    let run = grant.take(node, Wish { purpose: grant.purpose, file_block: block, want, previous, map_block })?;
-    let extent = Extent { file_block: block, length: run.length, start: run.start, state: grant.state };
+    let run = grant.take(
+        node,
+        Wish {
+            purpose: grant.purpose,
+            file_block: block,
+            want,
+            previous,
+            map_block,
+        },
+    )?;
+    let extent = Extent {
+        file_block: block,
+        length: run.length,
+        start: run.start,
+        state: grant.state,
+    };
     insert(grant, node, extent)?;
     Ok(run)
 }
@@ -221,7 +322,11 @@ fn modify<R>(
 }
 
 fn joins(left: &Extent, right: &Extent) -> bool {
-    let longest = if left.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
+    let longest = if left.state == State::Written {
+        MAX_LENGTH
+    } else {
+        MAX_LENGTH - 1
+    };
     left.state == right.state
         && left.file_block.0.checked_add(left.length) == Some(right.file_block.0)
         && left.start.0 + u64::from(left.length) == right.start.0
@@ -239,9 +344,13 @@ fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -
         }
         let leaf = way.leaf();
         let at = leaf.at.map_or(0, |at| at + 1);
-        let full = with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| here.len() >= here.capacity())?;
+        let full = with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| {
+            here.len() >= here.capacity()
+        })?;
         if !full {
-            modify(grant.handle, node, leaf.frame.as_ref(), |bytes| extent::insert_extent(bytes, at, extent));
+            modify(grant.handle, node, leaf.frame.as_ref(), |bytes| {
+                extent::insert_extent(bytes, at, extent)
+            });
             if at == 0 {
                 lower_keys(grant.handle, node, &way, extent.file_block)?;
             }
@@ -262,7 +371,10 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
     if let (Some(left), Some(at)) = (before, leaf.at)
         && joins(&left, &extent)
     {
-        let joined = Extent { length: left.length + extent.length, ..left };
+        let joined = Extent {
+            length: left.length + extent.length,
+            ..left
+        };
         let both = after.filter(|right| joins(&joined, right));
         let length = joined.length + both.map_or(0, |right| right.length);
         modify(handle, node, frame, |bytes| {
@@ -277,7 +389,10 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
     if let Some(right) = after
         && joins(&extent, &right)
     {
-        let joined = Extent { length: extent.length + right.length, ..extent };
+        let joined = Extent {
+            length: extent.length + right.length,
+            ..extent
+        };
         modify(handle, node, frame, |bytes| extent::set_extent(bytes, next, joined));
         if next == 0 {
             lower_keys(handle, node, way, extent.file_block)?;
@@ -300,8 +415,13 @@ fn set_keys(handle: &Handle<'_>, node: &mut NodeState, steps: &[Step], level: u1
         let at = step.at.unwrap_or(0);
         let entry = with_node(volume, node, step.frame.as_ref(), Some(level), |here| here.index(at))?;
         if entry.file_block != first {
-            let entry = Index { file_block: first, ..entry };
-            modify(handle, node, step.frame.as_ref(), |bytes| extent::set_index(bytes, at, entry));
+            let entry = Index {
+                file_block: first,
+                ..entry
+            };
+            modify(handle, node, step.frame.as_ref(), |bytes| {
+                extent::set_index(bytes, at, entry)
+            });
         }
         if at > 0 {
             break;
@@ -311,14 +431,22 @@ fn set_keys(handle: &Handle<'_>, node: &mut NodeState, steps: &[Step], level: u1
 }
 
 /// Splits the lowest node whose parent has room, or makes the tree a level deeper.
-fn make_room(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, at: usize, first: FileBlock) -> Result<()> {
+fn make_room(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    way: &Way,
+    at: usize,
+    first: FileBlock,
+) -> Result<()> {
     let volume = grant.volume();
     let deepest = way.steps.len() - 1;
     let mut split = deepest;
     while split > 0 {
         let level = (deepest - split + 1) as u16;
         let parent = &way.steps[split - 1];
-        let room = with_node(volume, node, parent.frame.as_ref(), Some(level), |here| here.len() < here.capacity())?;
+        let room = with_node(volume, node, parent.frame.as_ref(), Some(level), |here| {
+            here.len() < here.capacity()
+        })?;
         if room {
             return split_node(grant, node, way, split, at, first);
         }
@@ -327,12 +455,28 @@ fn make_room(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, at:
     grow_deeper(grant, node, deepest as u16, first)
 }
 
-fn new_node(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, near: BlockNo, first: FileBlock) -> Result<Arc<Frame>> {
-    let wish =
-        Wish { purpose: Purpose::Map, file_block: first, want: 1, previous: Some((first, near)), map_block: Some(near) };
+fn new_node(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    depth: u16,
+    near: BlockNo,
+    first: FileBlock,
+) -> Result<Arc<Frame>> {
+    let wish = Wish {
+        purpose: Purpose::Map,
+        file_block: first,
+        want: 1,
+        previous: Some((first, near)),
+        map_block: Some(near),
+    };
     let run = grant.take(node, wish)?;
-    let kind = Kind::Extents { ino: node.ino, seed: node.seed };
-    Ok(grant.handle.create(run.start, kind, |bytes| extent::initialize(bytes, depth)))
+    let kind = Kind::Extents {
+        ino: node.ino,
+        seed: node.seed,
+    };
+    Ok(grant
+        .handle
+        .create(run.start, kind, |bytes| extent::initialize(bytes, depth)))
 }
 
 /// The root's entries move to a block of their own, and the root leads to it.
@@ -347,7 +491,14 @@ fn grow_deeper(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, 
     let volume = grant.volume();
     let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?.unwrap_or(first);
     extent::initialize(&mut node.inode.block, depth + 1);
-    extent::insert_index(&mut node.inode.block, 0, Index { file_block: lowest, child: frame.block() });
+    extent::insert_index(
+        &mut node.inode.block,
+        0,
+        Index {
+            file_block: lowest,
+            child: frame.block(),
+        },
+    );
     Ok(())
 }
 
@@ -365,24 +516,38 @@ fn split_node(
     let deepest = way.steps.len() - 1;
     let level = (deepest - split) as u16;
     let step = &way.steps[split];
-    let Some(frame) = &step.frame else { return Err(too_large()) };
+    let Some(frame) = &step.frame else {
+        return Err(too_large());
+    };
     let insert_at = if level == 0 { leaf_at } else { step.at.unwrap_or(0) + 1 };
     let length = with_node(volume, node, Some(frame), Some(level), |here| here.len())?;
     // Only at the end of the whole tree: elsewhere an order of writing could leave a node for every entry. No node may stand
     // empty: the last entry moves over.
     let grows_at_end = insert_at >= length && way.next_leaf.is_none();
-    let cut = if grows_at_end { length.saturating_sub(1) } else { length / 2 }.max(1);
+    let cut = if grows_at_end {
+        length.saturating_sub(1)
+    } else {
+        length / 2
+    }
+    .max(1);
     let fresh = new_node(grant, node, level, frame.block(), first)?;
     node.looseness.nodes_changed = true;
     let mut upper = fresh.bytes().to_vec();
-    grant.handle.modify(frame, |bytes| extent::split_off(bytes, cut, &mut upper));
+    grant
+        .handle
+        .modify(frame, |bytes| extent::split_off(bytes, cut, &mut upper));
     grant.handle.modify(&fresh, |bytes| bytes.copy_from_slice(&upper));
     let key = with_node(volume, node, Some(&fresh), Some(level), |here| first_key(&here))?;
     let key = key.unwrap_or(first);
     let parent = &way.steps[split - 1];
-    let entry = Index { file_block: key, child: fresh.block() };
+    let entry = Index {
+        file_block: key,
+        child: fresh.block(),
+    };
     let at = parent.at.unwrap_or(0) + 1;
-    modify(grant.handle, node, parent.frame.as_ref(), |bytes| extent::insert_index(bytes, at, entry));
+    modify(grant.handle, node, parent.frame.as_ref(), |bytes| {
+        extent::insert_index(bytes, at, entry)
+    });
     Ok(())
 }
 
@@ -402,10 +567,16 @@ pub(super) fn remove(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range:
 
 /// Whether a range lies strictly inside one extent.
 pub(super) fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<bool> {
-    let Ok(start) = u32::try_from(range.start) else { return Ok(false) };
-    let Some(before) = start.checked_sub(1) else { return Ok(false) };
+    let Ok(start) = u32::try_from(range.start) else {
+        return Ok(false);
+    };
+    let Some(before) = start.checked_sub(1) else {
+        return Ok(false);
+    };
     let want = u32::try_from(range.end - range.start + 2).unwrap_or(u32::MAX);
-    Ok(matches!(find(volume, node, FileBlock(before), want)?, Piece::Run(run, _) if u64::from(run.length) > range.end - range.start + 1))
+    Ok(
+        matches!(find(volume, node, FileBlock(before), want)?, Piece::Run(run, _) if u64::from(run.length) > range.end - range.start + 1),
+    )
 }
 
 /// The first extent that ends behind `from`.
@@ -413,7 +584,9 @@ fn first_behind(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(
     let mut from = from;
     // No leaf is empty, so the second one has an extent: only a disk that lies goes on.
     for _ in 0..2 {
-        let Ok(block) = u32::try_from(from) else { return Ok(None) };
+        let Ok(block) = u32::try_from(from) else {
+            return Ok(None);
+        };
         let mut way = walk(volume, node, FileBlock(block))?;
         let (before, after) = neighbours(volume, node, &way)?;
         if let Some(extent) = before
@@ -447,7 +620,10 @@ fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>,
             break;
         }
         cut(grant, node, &way, extent, cut_from..cut_to)?;
-        let run = Run { start: BlockNo(extent.start.0 + (cut_from - first)), length: (cut_to - cut_from) as u32 };
+        let run = Run {
+            start: BlockNo(extent.start.0 + (cut_from - first)),
+            length: (cut_to - cut_from) as u32,
+        };
         if let Fate::Free(purpose) = fate {
             free_run(grant.handle, node, run, purpose)?;
         }
@@ -463,7 +639,10 @@ fn cut(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, extent: E
     let behind = first + u64::from(extent.length);
     let leaf = way.leaf();
     let at = leaf.at.unwrap_or(0);
-    let left = Extent { length: (gone.start - first) as u32, ..extent };
+    let left = Extent {
+        length: (gone.start - first) as u32,
+        ..extent
+    };
     let right = Extent {
         file_block: FileBlock(gone.end as u32),
         length: (behind - gone.end) as u32,
@@ -528,7 +707,12 @@ fn tidy(handle: &Handle<'_>, node: &mut NodeState, from: u64) -> Result<()> {
 fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, level: u16) -> Result<bool> {
     let volume = handle.volume();
     let way = walk(volume, node, block)?;
-    let Some(step) = way.steps.len().checked_sub(1 + usize::from(level)).and_then(|at| way.steps.get(at)) else {
+    let Some(step) = way
+        .steps
+        .len()
+        .checked_sub(1 + usize::from(level))
+        .and_then(|at| way.steps.get(at))
+    else {
         return Ok(false);
     };
     let taken = step.at.unwrap_or(0);
@@ -536,15 +720,26 @@ fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, l
         let pair = with_node(volume, node, step.frame.as_ref(), Some(level), |here| {
             (left + 1 < here.len()).then(|| (here.index(left).child, here.index(left + 1).child))
         })?;
-        let Some((left_child, right_child)) = pair else { continue };
-        let (left_frame, right_frame) = (read_child(volume, node, left_child)?, read_child(volume, node, right_child)?);
-        let length = |frame| with_node(volume, node, Some(frame), Some(level - 1), |here| (here.len(), here.capacity()));
+        let Some((left_child, right_child)) = pair else {
+            continue;
+        };
+        let (left_frame, right_frame) = (
+            read_child(volume, node, left_child)?,
+            read_child(volume, node, right_child)?,
+        );
+        let length = |frame| {
+            with_node(volume, node, Some(frame), Some(level - 1), |here| {
+                (here.len(), here.capacity())
+            })
+        };
         let ((left_len, capacity), (right_len, _)) = (length(&left_frame)?, length(&right_frame)?);
         if left_len + right_len > capacity {
             continue;
         }
         append_node(handle, node, &left_frame, &right_frame, level - 1)?;
-        modify(handle, node, step.frame.as_ref(), |bytes| extent::remove(bytes, left + 1));
+        modify(handle, node, step.frame.as_ref(), |bytes| {
+            extent::remove(bytes, left + 1)
+        });
         free_map_block(handle, node, right_child)?;
         node.looseness.nodes_changed = true;
         return Ok(true);
@@ -574,7 +769,10 @@ fn append_node(handle: &Handle<'_>, node: &NodeState, to: &Arc<Frame>, from: &Ar
 fn collapse_root(handle: &Handle<'_>, node: &mut NodeState) -> Result<bool> {
     let volume = handle.volume();
     let (depth, only) = with_node(volume, node, None, None, |root| {
-        (root.depth(), (root.depth() > 0 && root.len() == 1).then(|| root.index(0).child))
+        (
+            root.depth(),
+            (root.depth() > 0 && root.len() == 1).then(|| root.index(0).child),
+        )
     })?;
     let Some(child) = only else { return Ok(false) };
     let frame = read_child(volume, node, child)?;
@@ -588,7 +786,12 @@ fn collapse_root(handle: &Handle<'_>, node: &mut NodeState) -> Result<bool> {
     Ok(true)
 }
 
-pub(super) fn set_written(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, block: FileBlock, length: u32) -> Result<()> {
+pub(super) fn set_written(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    length: u32,
+) -> Result<()> {
     let volume = grant.volume();
     let (mut at, end) = (block.0, block.0.saturating_add(length));
     while at < end {
@@ -596,8 +799,12 @@ pub(super) fn set_written(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, b
         if let Piece::Run(run, State::Unwritten) = piece {
             let range = u64::from(at)..u64::from(at) + u64::from(run.length);
             unmap(grant, node, range, Fate::Keep)?;
-            let extent =
-                Extent { file_block: FileBlock(at), length: run.length, start: run.start, state: State::Written };
+            let extent = Extent {
+                file_block: FileBlock(at),
+                length: run.length,
+                start: run.start,
+                state: State::Written,
+            };
             insert(grant, node, extent)?;
         }
         at += piece.length();

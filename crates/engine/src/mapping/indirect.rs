@@ -50,7 +50,11 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     let end = slots.end.min(slots.first.saturating_add(max));
     let start = slots.at(slots.first);
     let same = |index: &u32| {
-        let expected = if start == 0 { Some(0) } else { start.checked_add(index - slots.first) };
+        let expected = if start == 0 {
+            Some(0)
+        } else {
+            start.checked_add(index - slots.first)
+        };
         Some(slots.at(*index)) == expected
     };
     let length = 1 + (slots.first + 1..end).take_while(same).count() as u32;
@@ -59,14 +63,24 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     }
     check_block(volume, node, BlockNo(start.into()))?;
     check_block(volume, node, BlockNo(u64::from(start) + u64::from(length) - 1))?;
-    Ok(Piece::Run(Run { start: BlockNo(start.into()), length }, State::Written))
+    Ok(Piece::Run(
+        Run {
+            start: BlockNo(start.into()),
+            length,
+        },
+        State::Written,
+    ))
 }
 
 /// The slots at the end of a path, or how long the hole is that a missing map block makes.
 fn slots(volume: &Volume, node: &NodeState, path: &Path) -> Result<std::result::Result<Slots, u64>> {
     if path.depth == 1 {
         let bytes = Arc::new(node.inode.block.to_vec());
-        return Ok(Ok(Slots { bytes, first: path.index[0], end: DIRECT }));
+        return Ok(Ok(Slots {
+            bytes,
+            first: path.index[0],
+            end: DIRECT,
+        }));
     }
     let mut next = pointer(&node.inode.block, path.index[0]);
     for step in 1..path.depth {
@@ -75,7 +89,11 @@ fn slots(volume: &Volume, node: &NodeState, path: &Path) -> Result<std::result::
         }
         let bytes = read_map(volume, node, next)?.bytes();
         if step + 1 == path.depth {
-            return Ok(Ok(Slots { bytes, first: path.index[step], end: 1 << pointers_log2(volume) }));
+            return Ok(Ok(Slots {
+                bytes,
+                first: path.index[step],
+                end: 1 << pointers_log2(volume),
+            }));
         }
         next = pointer(&bytes, path.index[step]);
     }
@@ -84,11 +102,18 @@ fn slots(volume: &Volume, node: &NodeState, path: &Path) -> Result<std::result::
 
 /// File blocks from the path's place to the end of the subtree whose root, at `step`, is missing.
 fn rest_of_subtree(volume: &Volume, path: &Path, step: usize) -> u64 {
-    let before: u64 = (step..path.depth).map(|at| u64::from(path.index[at]) * span(volume, path.depth - 1 - at)).sum();
+    let before: u64 = (step..path.depth)
+        .map(|at| u64::from(path.index[at]) * span(volume, path.depth - 1 - at))
+        .sum();
     span(volume, path.depth - step) - before
 }
 
-pub(super) fn allocate(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, block: FileBlock, want: u32) -> Result<Run> {
+pub(super) fn allocate(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
     let volume = grant.volume();
     let path = path(block, volume.superblock.block_size_log2).ok_or_else(too_large)?;
     let mut map: Option<Arc<Frame>> = None;
@@ -96,16 +121,30 @@ pub(super) fn allocate(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, bloc
         map = Some(descend(grant, node, map.as_ref(), path.index[step - 1], block)?);
     }
     let index = path.index[path.depth - 1];
-    let bytes = map.as_ref().map_or_else(|| Arc::new(node.inode.block.to_vec()), |frame| frame.bytes());
-    let end = if map.is_some() { 1 << pointers_log2(volume) } else { DIRECT };
-    let free = (index..end.min(index.saturating_add(want))).take_while(|at| pointer(&bytes, *at) == 0).count() as u32;
+    let bytes = map
+        .as_ref()
+        .map_or_else(|| Arc::new(node.inode.block.to_vec()), |frame| frame.bytes());
+    let end = if map.is_some() {
+        1 << pointers_log2(volume)
+    } else {
+        DIRECT
+    };
+    let free = (index..end.min(index.saturating_add(want)))
+        .take_while(|at| pointer(&bytes, *at) == 0)
+        .count() as u32;
     let previous = (0..index).rev().find_map(|at| match pointer(&bytes, at) {
         0 => None,
         found => Some((FileBlock(block.0 - (index - at)), BlockNo(found.into()))),
     });
     drop(bytes);
     let map_block = map.as_ref().map(|frame| frame.block());
-    let wish = Wish { purpose: grant.purpose, file_block: block, want: free.max(1), previous, map_block };
+    let wish = Wish {
+        purpose: grant.purpose,
+        file_block: block,
+        want: free.max(1),
+        previous,
+        map_block,
+    };
     let run = grant.take(node, wish)?;
     check_reach(grant, node, run)?;
     let store = |bytes: &mut [u8]| {
@@ -126,7 +165,11 @@ fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Res
     }
     free_run(grant.handle, node, run, grant.purpose)?;
     let free_blocks = grant.volume().groups.totals().free_blocks;
-    Err(ErrorKind::NoSpace { wanted_blocks: run.length.into(), free_blocks }.into())
+    Err(ErrorKind::NoSpace {
+        wanted_blocks: run.length.into(),
+        free_blocks,
+    }
+    .into())
 }
 
 /// The map block below a pointer; makes it where there is none.
@@ -150,12 +193,23 @@ fn descend(
         Some(before) => super::block_at(volume, node, FileBlock(before))?.map(|at| (FileBlock(before), at)),
     };
     let map_block = parent.map(|frame| frame.block());
-    let run = grant.take(node, Wish { purpose: Purpose::Map, file_block: block, want: 1, previous, map_block })?;
+    let run = grant.take(
+        node,
+        Wish {
+            purpose: Purpose::Map,
+            file_block: block,
+            want: 1,
+            previous,
+            map_block,
+        },
+    )?;
     check_reach(grant, node, run)?;
     let frame = grant.handle.create(run.start, Kind::Plain, |_| {});
     match parent {
         None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),
-        Some(parent) => grant.handle.modify(parent, |bytes| set_pointer(bytes, index, run.start.0 as u32)),
+        Some(parent) => grant
+            .handle
+            .modify(parent, |bytes| set_pointer(bytes, index, run.start.0 as u32)),
     }
     Ok(frame)
 }
@@ -177,7 +231,10 @@ impl Removal<'_, '_> {
             Some(run) if run.start.0 + u64::from(run.length) == block.0 => run.length += 1,
             _ => {
                 self.flush(node)?;
-                self.pending = Some(Run { start: block, length: 1 });
+                self.pending = Some(Run {
+                    start: block,
+                    length: 1,
+                });
             }
         }
         Ok(())
@@ -221,7 +278,9 @@ impl Removal<'_, '_> {
             return Ok(true);
         }
         if !cleared.is_empty() {
-            self.handle.modify(&frame, |bytes| cleared.iter().for_each(|index| set_pointer(bytes, *index, 0)));
+            self.handle.modify(&frame, |bytes| {
+                cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
+            });
         }
         Ok(false)
     }
@@ -237,7 +296,12 @@ impl Removal<'_, '_> {
 
 pub(super) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>, purpose: Purpose) -> Result<u64> {
     let volume = handle.volume();
-    let mut removal = Removal { handle, purpose, pending: None, freed: 0 };
+    let mut removal = Removal {
+        handle,
+        purpose,
+        pending: None,
+        freed: 0,
+    };
     let mut start = 0u64;
     for slot in 0..DIRECT + 3 {
         let levels = slot.saturating_sub(DIRECT - 1) as usize;

@@ -68,7 +68,12 @@ pub(crate) fn allocate(
     purpose: Purpose,
     state: State,
 ) -> Result<Run> {
-    let mut grant = Grant { handle, reservation, purpose, state };
+    let mut grant = Grant {
+        handle,
+        reservation,
+        purpose,
+        state,
+    };
     if node.inode.has_extents() {
         extents::allocate(&mut grant, node, block, want)
     } else {
@@ -87,7 +92,14 @@ pub(crate) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64
 /// What [`remove`] may need: making two extents of one may split nodes.
 pub(crate) fn reserve_removal<'v>(volume: &'v Volume, node: &NodeState, range: &Range<u64>) -> Result<Reservation<'v>> {
     let splits = !range.is_empty() && node.inode.has_extents() && extents::splits_one(volume, node, range)?;
-    volume.groups.reserve(volume, if splits { extents::map_need(volume, node, &[], 1) } else { 0 })
+    volume.groups.reserve(
+        volume,
+        if splits {
+            extents::map_need(volume, node, &[], 1)
+        } else {
+            0
+        },
+    )
 }
 
 /// [`remove`] with the room that it needs.
@@ -102,7 +114,12 @@ pub(crate) fn remove_reserved(
         return Ok(0);
     }
     if node.inode.has_extents() {
-        let mut grant = Grant { handle, reservation, purpose, state: State::Written };
+        let mut grant = Grant {
+            handle,
+            reservation,
+            purpose,
+            state: State::Written,
+        };
         extents::remove(&mut grant, node, range)
     } else {
         indirect::remove(handle, node, range, purpose)
@@ -117,7 +134,12 @@ pub(crate) fn set_written(
     block: FileBlock,
     length: u32,
 ) -> Result<()> {
-    let mut grant = Grant { handle, reservation, purpose: Purpose::Data, state: State::Written };
+    let mut grant = Grant {
+        handle,
+        reservation,
+        purpose: Purpose::Data,
+        state: State::Written,
+    };
     extents::set_written(&mut grant, node, block, length)
 }
 
@@ -139,7 +161,11 @@ pub(crate) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], 
 
 /// Makes a map as dense as it has to be. The caller stores the inode.
 pub(crate) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
-    if node.inode.has_extents() { dense::settle(handle, node) } else { Ok(()) }
+    if node.inode.has_extents() {
+        dense::settle(handle, node)
+    } else {
+        Ok(())
+    }
 }
 
 /// The map of a new, empty file in `i_block`.
@@ -190,7 +216,10 @@ impl<'v> Grant<'_, 'v, '_> {
                 plan.length = plan.length.min(wish.want).min(room).max(1);
                 window::lengthen(self.handle, node, &wish, &mut plan, self.reservation);
                 let given = volume.groups.allocate(self.handle, self.reservation, &plan)?;
-                let run = Run { length: given.length.min(wish.want), ..given };
+                let run = Run {
+                    length: given.length.min(wish.want),
+                    ..given
+                };
                 if given.length > run.length {
                     window::keep(node, given, run.length);
                 }
@@ -201,8 +230,10 @@ impl<'v> Grant<'_, 'v, '_> {
         node.inode.sectors += u64::from(run.length) * u64::from(volume.block_size() / 512);
         if wish.purpose != Purpose::Map {
             let last = run.length - 1;
-            node.stream =
-                Stream { next_block: FileBlock(wish.file_block.0 + last), next_goal: BlockNo(run.start.0 + u64::from(last)) };
+            node.stream = Stream {
+                next_block: FileBlock(wish.file_block.0 + last),
+                next_goal: BlockNo(run.start.0 + u64::from(last)),
+            };
         }
         Ok(run)
     }
@@ -210,7 +241,9 @@ impl<'v> Grant<'_, 'v, '_> {
 
 fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
     let superblock = &volume.superblock;
-    let group = superblock.group_of_inode(node.ino).map_or(GroupNo(0), |(group, _)| group);
+    let group = superblock
+        .group_of_inode(node.ino)
+        .map_or(GroupNo(0), |(group, _)| group);
     AllocationFacts {
         ino: node.ino,
         group,
@@ -240,7 +273,14 @@ fn free_map_block(handle: &Handle<'_>, node: &mut NodeState, block: BlockNo) -> 
     let volume = handle.volume();
     check_block(volume, node, block)?;
     handle.forget(block);
-    volume.groups.free(handle, Run { start: block, length: 1 }, Purpose::Map)?;
+    volume.groups.free(
+        handle,
+        Run {
+            start: block,
+            length: 1,
+        },
+        Purpose::Map,
+    )?;
     discount(volume, node, 1);
     Ok(())
 }
@@ -260,7 +300,13 @@ fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run, purpose: Purpos
 pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<()> {
     if volume.groups.is_metadata(run) {
         let place = Place::Inode(node.ino);
-        return Err(Error::field(place, "block map", "run at block", run.start.0, "the volume's own metadata"));
+        return Err(Error::field(
+            place,
+            "block map",
+            "run at block",
+            run.start.0,
+            "the volume's own metadata",
+        ));
     }
     Ok(())
 }
@@ -269,10 +315,22 @@ pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<
 fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
     let reason = match volume.holds_block(block) {
         false => "outside the volume",
-        true if volume.groups.is_metadata(Run { start: block, length: 1 }) => "the volume's own metadata",
+        true if volume.groups.is_metadata(Run {
+            start: block,
+            length: 1,
+        }) =>
+        {
+            "the volume's own metadata"
+        }
         true => return Ok(()),
     };
-    Err(Error::field(Place::Inode(node.ino), "block map", "pointer to block", block.0, reason))
+    Err(Error::field(
+        Place::Inode(node.ino),
+        "block map",
+        "pointer to block",
+        block.0,
+        reason,
+    ))
 }
 
 /// A file block beyond what its map can reach.
@@ -282,6 +340,12 @@ fn too_large() -> Error {
 
 /// What a policy is told of a block for extended attributes.
 pub(crate) fn attribute_facts(volume: &Volume, node: &NodeState) -> AllocationFacts {
-    let wish = Wish { purpose: Purpose::Attribute, file_block: FileBlock(0), want: 1, previous: None, map_block: None };
+    let wish = Wish {
+        purpose: Purpose::Attribute,
+        file_block: FileBlock(0),
+        want: 1,
+        previous: None,
+        map_block: None,
+    };
     facts(volume, node, wish)
 }

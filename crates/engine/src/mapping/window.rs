@@ -14,12 +14,17 @@ use extant_format::{BlockNo, Run};
 
 /// Blocks out of the window, where the plan's goal is its first block or the one before. A window elsewhere is given back.
 pub(super) fn take(handle: &Handle<'_>, node: &mut NodeState, wish: &Wish, plan: &Plan) -> Result<Option<Run>> {
-    let Some(window) = node.window.filter(|_| wish.purpose == Purpose::Data) else { return Ok(None) };
+    let Some(window) = node.window.filter(|_| wish.purpose == Purpose::Data) else {
+        return Ok(None);
+    };
     if plan.goal != window.start && plan.goal.0 + 1 != window.start.0 {
         discard(handle, node)?;
         return Ok(None);
     }
-    let run = Run { length: wish.want.min(window.length), ..window };
+    let run = Run {
+        length: wish.want.min(window.length),
+        ..window
+    };
     keep(node, window, run.length);
     Ok(Some(run))
 }
@@ -45,7 +50,10 @@ pub(super) fn lengthen(
 /// Keeps what a run has behind its first `used` blocks.
 pub(super) fn keep(node: &mut NodeState, run: Run, used: u32) {
     let rest = run.length.saturating_sub(used);
-    node.window = (rest > 0).then(|| Run { start: BlockNo(run.start.0 + u64::from(used)), length: rest });
+    node.window = (rest > 0).then(|| Run {
+        start: BlockNo(run.start.0 + u64::from(used)),
+        length: rest,
+    });
 }
 
 /// Gives the window back.

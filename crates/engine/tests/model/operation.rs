@@ -716,7 +716,10 @@ impl Generator {
 
     fn set_attribute(&mut self, tree: &Tree) -> Operation {
         let (path, mut name) = (self.anything(tree), self.attribute());
-        let kind = tree.resolve(&path.0, Follow::NotLast).ok().map(|id| tree.object(id).kind);
+        let kind = tree
+            .resolve(&path.0, Follow::NotLast)
+            .ok()
+            .map(|id| tree.object(id).kind);
         if !matches!(kind, Some(FileType::Regular | FileType::Directory)) && name.0.starts_with(b"user.") {
             // The kernel lists such a name, and denies that it is there.
             name.0.splice(..4, *b"trusted");
