@@ -10,6 +10,10 @@
 //! refusals       bad input: one line, a hint, the exit code, nothing left behind
 //! limits         many names, deep chains, huge files
 //! ```
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a signal has to come while a process runs: these tests wait by the host's clock"
+)]
 mod command;
 mod layout;
 mod limits;
@@ -18,3 +22,6 @@ mod refusals;
 mod reproducible;
 mod size;
 mod sources;
+
+/// Something done to a path, to see what it changes.
+type Deed = fn(&std::path::Path);

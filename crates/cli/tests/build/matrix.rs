@@ -206,7 +206,7 @@ fn far_blocks_of_sparse_files() {
         "-t ext2 -b 4096",
         "-t ext4",
     ] {
-        let report = rebuild(&words, &[&source], &image);
+        let report = rebuild(words, &[&source], &image);
         judge(&image, &report);
         assert_eq!(report.free_blocks, 0, "{words}");
         same_when_mounted(&image, &source, &everything());
@@ -221,7 +221,7 @@ fn lost_and_found_of_a_source() {
     }
     let folder = Scratch::new("build-lost");
     let image = folder.join("x.img");
-    let makes: [(&str, fn(&Path)); 4] = [
+    let makes: [(&str, crate::Deed); 4] = [
         ("none", |_| {}),
         ("empty", |path| {
             fs::create_dir(path).unwrap();
@@ -244,7 +244,7 @@ fn lost_and_found_of_a_source() {
         fs::write(source.join("zebra"), "z").unwrap();
         make(&source.join("lost+found"));
         for words in ["-t ext2", "-t ext4 -b 1024", "-t ext4 -O orphan_file -J size=4"] {
-            let report = rebuild(&words, &[&source], &image);
+            let report = rebuild(words, &[&source], &image);
             judge(&image, &report);
             let mut options = everything();
             if name != "none" {

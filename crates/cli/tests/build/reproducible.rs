@@ -17,7 +17,7 @@ fn make_tree(root: &Path, names: &[String]) {
         fs::write(&path, bytes(name.len() as u64, name.len() * 517)).unwrap();
         rustix::fs::lsetxattr(&path, "user.name", name.as_bytes(), XattrFlags::empty()).unwrap();
     }
-    fs::hard_link(root.join(&"a/000".to_owned()), root.join("linked")).unwrap();
+    fs::hard_link(root.join("a/000"), root.join("linked")).unwrap();
     std::os::unix::fs::symlink("a/000", root.join("pointer")).unwrap();
     let sparse = File::create(root.join("sparse")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"x", 1 << 20).unwrap();
@@ -167,7 +167,7 @@ fn identity_follows_the_content() {
     make_tree(&tree, &names());
     let uuid = |words: &str| build(&format!("--force {words}"), &[&tree], &image).uuid;
     let mut seen = vec![uuid(""), uuid("-t ext3"), uuid("-L other"), uuid("--owner 5:6")];
-    let changes: [(&str, fn(&Path)); 6] = [
+    let changes: [(&str, crate::Deed); 6] = [
         ("name", |tree| {
             fs::rename(tree.join("a/001"), tree.join("a/other")).unwrap()
         }),

@@ -42,7 +42,7 @@ fn sweep(words: &str, block_size: u64, sizes: impl IntoIterator<Item = u64>) {
     let image = folder.join("x.img");
     for (count, blocks) in sizes.into_iter().enumerate() {
         let source = source_of(&folder, blocks, block_size);
-        let report = rebuild(&words, &[&source], &image);
+        let report = rebuild(words, &[&source], &image);
         e2fsck(&image).unwrap_or_else(|error| panic!("{words}, {blocks} blocks: {error}"));
         assert_exact(&image, &report, &format!("{words}, {blocks} blocks"));
         if count % 8 == 0 && kernel_mounts_block_size(block_size as u32) {
