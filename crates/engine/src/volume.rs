@@ -251,17 +251,7 @@ impl Volume {
 
     /// A time as inodes keep it: what is in memory is what is read again.
     pub(crate) fn kept(&self, time: Time) -> Time {
-        let (first, after_2038) = (i64::from(i32::MIN), 3i64 << 32);
-        match self.superblock.inode_size {
-            0..=128 => Time {
-                seconds: time.seconds.clamp(first, i32::MAX.into()),
-                nanoseconds: 0,
-            },
-            _ => Time {
-                seconds: time.seconds.clamp(first, i64::from(i32::MAX) + after_2038),
-                ..time
-            },
-        }
+        time.kept(self.superblock.inode_size)
     }
 
     /// Seed of the checksums of an inode's blocks.

@@ -153,6 +153,17 @@ const SECONDS_MAX_EXTRA: i64 = SECONDS_MAX + 3 * (1 << 32);
 const NANOSECONDS_MAX: u32 = 999_999_999;
 
 impl Time {
+    /// The nearest time that an inode of so many bytes keeps.
+    #[must_use]
+    pub fn kept(self, inode_size: u16) -> Time {
+        if inode_size <= 128 {
+            let seconds = self.seconds.clamp(SECONDS_MIN, SECONDS_MAX);
+            return Time { seconds, nanoseconds: 0 };
+        }
+        let seconds = self.seconds.clamp(SECONDS_MIN, SECONDS_MAX_EXTRA);
+        Time { seconds, ..self }
+    }
+
     /// From the signed 32 bits and, where there are some, the extra ones: 2 of seconds, 30 of nanoseconds.
     fn decode(base: U32, extra: Option<U32>) -> Time {
         let extra = extra.map_or(0, U32::get);

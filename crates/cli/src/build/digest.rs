@@ -4,17 +4,19 @@
 //! holes, hard links), and not their bytes: those are read once, when they are written, and the seed is needed before.
 use crate::tree::{NodeId, Tree};
 use extant_format::inode::FileType;
+use extant_format::layout::Wishes;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 
 /// 32 bytes that stand for a tree and the words that shape its image.
-pub fn of_tree(tree: &Tree, shape: &str, block_size: u32) -> [u8; 32] {
+pub fn of_tree(tree: &Tree, shape: &str, wishes: &Wishes) -> [u8; 32] {
     let seen = vec![0; tree.node_bound()];
     let mut digest = Listing {
         hash: Sha256::new(),
         seen,
         next: 1,
-        block_size: block_size.into(),
+        block_size: wishes.block_size.into(),
+        inode_size: wishes.inode_size,
     };
     digest.bytes(shape.as_bytes());
     digest.node(tree, NodeId::ROOT);
@@ -55,6 +57,7 @@ struct Listing {
     seen: Vec<u32>,
     next: u32,
     block_size: u64,
+    inode_size: u16,
 }
 
 impl Listing {
@@ -80,6 +83,8 @@ impl Listing {
         self.number(tree.mode(node).into());
         self.number(u64::from(tree.uid(node)) << 32 | u64::from(tree.gid(node)));
         for time in [tree.modify_time(node), tree.access_time(node), tree.change_time(node)] {
+            // As with holes: what the image does not keep does not tell two sources of the same image apart.
+            let time = time.kept(self.inode_size);
             self.number(time.seconds as u64);
             self.number(time.nanoseconds.into());
         }
@@ -88,6 +93,7 @@ impl Listing {
         self.number(tree.length(node));
         self.bytes(tree.target(node));
         self.holes(tree, node);
+        self.number(tree.attributes(node).len() as u64);
         for attribute in tree.attributes(node) {
             self.bytes(&attribute.name);
             self.bytes(&attribute.value);

@@ -221,7 +221,7 @@ fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, 
         created_seconds: newest.max(0) as u64,
     };
     let mut wishes = format.wishes(0, &unsaid)?;
-    let digest = digest::of_tree(tree, &format!("{wishes:?} {:?}", format.root_owner), wishes.block_size);
+    let digest = digest::of_tree(tree, &format!("{wishes:?} {:?}", format.root_owner), &wishes);
     wishes.uuid = format.uuid.unwrap_or_else(|| digest::uuid(&digest));
     if format.hash_seed.is_none() {
         wishes.hash_seed = digest::seed(&digest);

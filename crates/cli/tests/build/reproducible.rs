@@ -1,10 +1,11 @@
 //! The same input, the same bytes: whatever order the host lists a directory in, and however the archive came.
-use crate::command::{build, bytes, extant};
+use crate::command::{build, build_command, bytes, extant};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, utimensat};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use xtask::command::{output, program};
+use xtask::fixtures::{Filler, Room, populate};
 use xtask::oracle::{dumpe2fs, require};
 use xtask::scratch::Scratch;
 
@@ -265,4 +266,43 @@ fn source_date_epoch_stamps_and_clamps() {
         .arg(&tree)
         .arg(folder.join("x.img"));
     assert_eq!(crate::command::refusal(&mut wrong).code, Some(2));
+}
+
+/// What comes out of an image and goes into one again gives the same image, in a file and through a pipe.
+#[test]
+fn out_and_in_again() {
+    if !xtask::command::is_root() {
+        return;
+    }
+    let folder = Scratch::new("build-again");
+    let source = folder.join("source");
+    fs::create_dir(&source).unwrap();
+    let room = Room {
+        block_size: 2048,
+        has_extents: true,
+        carried: Filler::Kernel,
+        seed: 5,
+    };
+    populate(&source, &room).unwrap();
+    // An archive holds everything but sockets.
+    fs::remove_file(source.join("special/socket")).unwrap();
+    let [first, again, tar] = ["first.img", "again.img", "x.tar"].map(|name| folder.join(name));
+    for words in [
+        "-t ext4",
+        "-t ext4 -I 128 -b 2048",
+        "-t ext2 -b 16384",
+        "-t ext3 -I 1024 --free 3M",
+        "-t ext4 --size 64M -O orphan_file",
+    ] {
+        build(&format!("--force {words}"), &[&source], &first);
+        let out = extant(["tar"]).arg(&first).arg("--force").arg("-o").arg(&tar).status().unwrap();
+        assert!(out.success(), "{words}");
+        build(&format!("--force {words}"), &[&tar], &again);
+        assert!(fs::read(&first).unwrap() == fs::read(&again).unwrap(), "{words}");
+        let mut out = extant(["tar"]).arg(&first).stdout(Stdio::piped()).spawn().unwrap();
+        let mut piped = build_command(&format!("--force {words}"), &[Path::new("-")], &again);
+        let built = piped.stdin(out.stdout.take().unwrap()).output().unwrap();
+        assert!(out.wait().unwrap().success() && built.status.success(), "{words}");
+        assert!(fs::read(&first).unwrap() == fs::read(&again).unwrap(), "{words}, piped");
+    }
 }
