@@ -158,7 +158,10 @@ impl Time {
     pub fn kept(self, inode_size: u16) -> Time {
         if inode_size <= 128 {
             let seconds = self.seconds.clamp(SECONDS_MIN, SECONDS_MAX);
-            return Time { seconds, nanoseconds: 0 };
+            return Time {
+                seconds,
+                nanoseconds: 0,
+            };
         }
         let seconds = self.seconds.clamp(SECONDS_MIN, SECONDS_MAX_EXTRA);
         Time { seconds, ..self }

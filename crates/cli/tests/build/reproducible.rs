@@ -295,7 +295,13 @@ fn out_and_in_again() {
         "-t ext4 --size 64M -O orphan_file",
     ] {
         build(&format!("--force {words}"), &[&source], &first);
-        let out = extant(["tar"]).arg(&first).arg("--force").arg("-o").arg(&tar).status().unwrap();
+        let out = extant(["tar"])
+            .arg(&first)
+            .arg("--force")
+            .arg("-o")
+            .arg(&tar)
+            .status()
+            .unwrap();
         assert!(out.success(), "{words}");
         build(&format!("--force {words}"), &[&tar], &again);
         assert!(fs::read(&first).unwrap() == fs::read(&again).unwrap(), "{words}");
