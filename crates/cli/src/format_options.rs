@@ -99,6 +99,8 @@ pub struct Format {
     pub flex_groups: Option<u32>,
     /// -g.
     pub blocks_per_group: Option<u32>,
+    /// A journal was asked for: by -t ext3, -j, -O has_journal or -J. A small ext4 volume has none otherwise.
+    pub wants_journal: bool,
     /// -J size, in bytes.
     pub journal_bytes: Option<u64>,
     stride: u16,
@@ -152,6 +154,12 @@ impl FormatArguments {
         self.inodes.map(|count| Inodes::AtLeast(count.into())).or(ratio)
     }
 
+    fn wants_journal(&self) -> bool {
+        let named = self.features.contains(&FeatureWord::Add(Feature::HAS_JOURNAL));
+        let asked = self.profile() == Profile::Ext3 || self.with_journal || named || !self.journal.is_empty();
+        asked && self.features().has(Feature::HAS_JOURNAL)
+    }
+
     /// Judges the options together.
     ///
     /// # Errors
@@ -173,6 +181,7 @@ impl FormatArguments {
             root_owner: None,
             flex_groups: self.flex_groups,
             blocks_per_group: self.blocks_per_group,
+            wants_journal: self.wants_journal(),
             journal_bytes: self.journal.last().map(|word| word.bytes),
             stride: 0,
             stripe_width: 0,

@@ -42,6 +42,12 @@ pub struct Target {
 impl Target {
     /// Makes sure that `path` may be written, and opens it. Nothing that exists is changed yet.
     pub fn create(path: &Path, existing: Existing) -> Result<Target, Error> {
+        if path == Path::new("-") {
+            return Err(
+                Error::usage("-: an image is not written in one go, and cannot go to standard output")
+                    .hint("name a file; ./- is a file of that name"),
+            );
+        }
         match std::fs::metadata(path) {
             Ok(metadata) => Target::over(path, &metadata, existing),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match std::fs::symlink_metadata(path) {

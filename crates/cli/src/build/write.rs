@@ -69,6 +69,8 @@ pub struct Built {
     pub inodes: u32,
     /// Inodes free.
     pub free_inodes: u32,
+    /// Whether it has a journal.
+    pub has_journal: bool,
     /// Its UUID.
     pub uuid: [u8; 16],
 }
@@ -416,6 +418,7 @@ impl Job<'_> {
             free_blocks: superblock.free_blocks,
             inodes: superblock.inodes_count,
             free_inodes: superblock.free_inodes,
+            has_journal: superblock.has(extant_format::superblock::Feature::HAS_JOURNAL),
             uuid: superblock.uuid,
         }))
     }

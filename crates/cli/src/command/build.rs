@@ -38,7 +38,7 @@ use std::path::PathBuf;
   SOURCE_DATE_EPOCH=1700000000 extant build -L root rootfs/ disk.img")]
 pub struct Arguments {
     /// What the image is to hold, and last the image: a file, or a block device.
-    #[arg(value_name = "SOURCE... IMAGE", num_args = 2.., required = true)]
+    #[arg(value_name = "SOURCE... IMAGE", num_args = 1.., required = true)]
     pub paths: Vec<OsString>,
     /// Free space besides the content: 512M, or 20% of the image.
     #[arg(long, value_name = "ROOM", conflicts_with = "size")]
@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Inodes besides those in use.
     #[arg(long = "inodes", value_name = "NUMBER", default_value_t = 0)]
     pub spare_inodes: u32,
-    /// The image's size. If the content does not fit, nothing is written.
+    /// The image's size: 512M, 2G, 1000000b (bytes), or a number of blocks. If the content does not fit, nothing is written.
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
     /// Replace an image that is there.
@@ -70,11 +70,15 @@ struct Report<'a> {
     free_blocks: u64,
     inodes: u32,
     free_inodes: u32,
+    has_journal: bool,
     uuid: String,
     files: u64,
     skipped: &'a [String],
 }
 
+/// Volumes of fewer blocks get no journal unless it is asked for, as mke2fs does it; a journal has at least so many.
+const JOURNAL_FROM_BLOCKS: u64 = 2048;
+const JOURNAL_BLOCKS_MIN: u32 = 1024;
 /// Block size where none is given: one that the kernel mounts everywhere.
 const BLOCK_SIZE: u32 = 4096;
 
@@ -113,7 +117,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 fn split(paths: &[OsString]) -> Result<(&[OsString], PathBuf), Error> {
     match paths.split_last() {
         Some((image, sources)) if !sources.is_empty() => Ok((sources, PathBuf::from(image))),
-        _ => Err(Error::usage("a source and an image are needed")),
+        _ => Err(Error::usage("a source and an image are needed").hint("extant build SOURCE... IMAGE: the image comes last")),
     }
 }
 
@@ -177,6 +181,9 @@ fn prepare<'a>(
     }
     let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
     let need = need::of_tree(tree, &order, &template.wishes, tail)?;
+    if format.wants_journal && template.journal == JournalWish::Default && need.data + need.metadata < JOURNAL_FROM_BLOCKS {
+        template.journal = JournalWish::Blocks(JOURNAL_BLOCKS_MIN);
+    }
     let needed_inodes = inodes_made(&order, &template) + need.inodes + u64::from(arguments.spare_inodes);
     let job = Job {
         tree,
@@ -256,6 +263,7 @@ fn print(console: &Console, name: &str, built: &Built, collected: &Collected) ->
             free_blocks: built.free_blocks,
             inodes: built.inodes,
             free_inodes: built.free_inodes,
+            has_journal: built.has_journal,
             uuid: extant_inspect::uuid(&built.uuid),
             files,
             skipped: &collected.skipped,
@@ -266,7 +274,11 @@ fn print(console: &Console, name: &str, built: &Built, collected: &Collected) ->
     }
     let size = readable(bytes as f64);
     console.print(&format!(
-        "{name}: {size} ({} blocks of {} bytes, {} free), {files} files, {} inodes free\n",
-        built.blocks, built.block_size, built.free_blocks, built.free_inodes
+        "{name}: {size} ({} blocks of {} bytes, {} free), {files} files, {} inodes free{}\n",
+        built.blocks,
+        built.block_size,
+        built.free_blocks,
+        built.free_inodes,
+        if built.has_journal { ", a journal" } else { "" }
     ))
 }

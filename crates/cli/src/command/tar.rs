@@ -1,11 +1,10 @@
 //! `extant tar`: an image becomes an archive.
+use crate::image::{self, ImageArguments};
 use crate::console::{Console, Form};
 use crate::error::{Error, Exit, printable};
 use crate::export::{LeftOut, Output, Plan, Summary, Trouble, write};
 use crate::progress::{Progress, Unit};
 use crate::target::Existing;
-use extant_block::{Access as DeviceAccess, FileDevice, RealClock};
-use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +12,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Memory for what is read more than once: maps, attributes, inodes that need a second look.
-const CACHE_BYTES: usize = 1 << 20;
 
 /// Write what is in an image as a tar archive, without loss and without mounting it.
 ///
@@ -45,6 +42,9 @@ pub struct Arguments {
     /// Leave out what cannot be read, name it, and exit with 1 in the end.
     #[arg(long, short = 'k')]
     pub keep_going: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub place: ImageArguments,
 }
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ struct Report {
 /// Writes it. With `--json` what it came to, on stdout; on stderr when the archive itself goes to stdout.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
-    let filesystem = open(image)?;
+    let filesystem = image::open(image, arguments.place.offset_bytes())?;
     check_output(&arguments)?;
     let survey = filesystem
         .survey()
@@ -117,38 +117,6 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 
 fn output_path(arguments: &Arguments) -> Option<&Path> {
     arguments.output.as_deref().filter(|path| *path != Path::new("-"))
-}
-
-/// The image as a file system that is only looked at.
-fn open(image: &Path) -> Result<Filesystem, Error> {
-    let failed = |error: &std::io::Error| {
-        let message = error.to_string();
-        let shown = image.display().to_string();
-        // A device names itself.
-        let named = if message.starts_with(&shown) {
-            message
-        } else {
-            format!("{shown}: {message}")
-        };
-        Error::new(crate::error::reason(&std::io::Error::other(named)))
-    };
-    let device =
-        FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, 0).map_err(|error| failed(&error))?;
-    let policies = "packed".parse().map_err(|_| Error::new("the policies are missing"))?;
-    let options = Options {
-        access: Access::ReadOnly,
-        policies,
-        cache_bytes: CACHE_BYTES,
-        data: DataKeeping::Bytes,
-    };
-    Filesystem::open(Arc::new(device), &options).map_err(|error| {
-        let failure = Error::new(format!("{}: {error}", image.display()));
-        match error.kind {
-            ErrorKind::NeedsRecovery => failure.hint("mount it once, or run e2fsck: either replays the journal"),
-            ErrorKind::NotExt => failure.hint("the first argument is the image"),
-            _ => failure,
-        }
-    })
 }
 
 /// The archive must not replace the image that it is made from.

@@ -13,6 +13,7 @@ pub struct Report {
     pub blocks: u64,
     pub free_blocks: u64,
     pub inodes: u32,
+    pub has_journal: bool,
     pub free_inodes: u32,
     pub uuid: String,
     pub files: u64,

@@ -521,3 +521,44 @@ fn people_read_two_lines() {
         .unwrap();
     assert!(quiet.status.success() && quiet.stdout.is_empty() && quiet.stderr.is_empty());
 }
+
+#[test]
+fn what_begins_with_zeros_is_no_archive_unless_it_is_an_empty_one() {
+    let folder = Scratch::new("build-zeros");
+    let source = folder.join("source");
+    fs::create_dir(&source).unwrap();
+    let image = folder.join("image.img");
+    build("", &[&source], &image);
+    let zeros = folder.join("zeros");
+    fs::write(&zeros, vec![0; 4 << 20]).unwrap();
+    let begins = folder.join("begins");
+    fs::write(&begins, [vec![0; 512], vec![7; 4096]].concat()).unwrap();
+    for (no_archive, words) in [
+        (&image, "is an ext image"),
+        (&zeros, "is not a tar archive"),
+        (&begins, "is not a tar archive"),
+    ] {
+        let refused = refusal(&mut build_command("", &[no_archive], &folder.join("x.img")));
+        assert_eq!(refused.code, Some(1), "{}", refused.message);
+        assert!(refused.message.contains(words), "{}", refused.message);
+    }
+    let empty = folder.join("empty.tar");
+    fs::write(&empty, vec![0; 10_240]).unwrap();
+    assert_eq!(build("", &[&empty], &folder.join("y.img")).files, 1);
+}
+
+#[test]
+fn a_journal_that_is_asked_for_is_made() {
+    let place = place("build-journal");
+    for (options, has_journal) in [
+        ("-t ext3", true),
+        ("-t ext2 -j", true),
+        ("-O has_journal", true),
+        ("-t ext4", false),
+        ("-t ext3 -O ^has_journal", false),
+    ] {
+        let report = crate::command::rebuild(options, &[&place.source], &place.image);
+        judge(&place.image, &report);
+        assert_eq!(report.has_journal, has_journal, "{options}");
+    }
+}

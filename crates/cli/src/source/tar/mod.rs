@@ -23,7 +23,10 @@ use input::{Input, Window};
 use pax::Extended;
 use rustc_hash::FxHashMap;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 
+/// An archive without files is padded to this at most.
+const EMPTY_BYTES_MAX: usize = 1 << 20;
 /// What a device inode can hold.
 const MAJOR_MAX: u32 = 0xfff;
 const MINOR_MAX: u32 = 0xf_ffff;
@@ -47,6 +50,7 @@ pub(super) fn read_file(
     if first.is_empty() {
         return Err(Error::new(format!("{name}: is empty, not a tar archive")));
     }
+    refuse_what_is_no_archive(&file, name, &metadata, &first)?;
     let (input, bodies) = match compression(&first) {
         Compression::Foreign(tool) => {
             return Err(
@@ -79,6 +83,28 @@ pub(super) fn read_file(
         entries: 0,
     };
     archive.read()
+}
+
+/// Zeros are an empty archive, if there is nothing else: an image, or a file that begins with zeros by chance, is none.
+fn refuse_what_is_no_archive(file: &File, name: &str, metadata: &std::fs::Metadata, first: &[u8]) -> Result<(), Error> {
+    let begins_empty = first.iter().take(BLOCK).all(|byte| *byte == 0);
+    if !begins_empty || !metadata.is_file() {
+        return Ok(());
+    }
+    let mut start = vec![0; EMPTY_BYTES_MAX.min(usize::try_from(metadata.len()).unwrap_or(EMPTY_BYTES_MAX))];
+    file.read_exact_at(&mut start, 0)
+        .map_err(|error| Error::io(name, &error))?;
+    if start.get(1080..1082) == Some(&[0x53, 0xef]) {
+        return Err(Error::new(format!("{name}: is an ext image, not an archive"))
+            .hint(format!("extant tar {name} | extant build - IMAGE")));
+    }
+    let is_empty = start.iter().all(|byte| *byte == 0) && metadata.len() <= EMPTY_BYTES_MAX as u64;
+    match is_empty {
+        true => Ok(()),
+        false => Err(Error::new(format!(
+            "{name}: is not a tar archive: it begins with zeros, and goes on"
+        ))),
+    }
 }
 
 fn read_start(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
