@@ -56,7 +56,8 @@ impl FormatOptions {
 pub enum JournalWish {
     /// None, whatever the features say.
     None,
-    /// With has_journal, one of the size that mke2fs gives it; none on a volume of less than 2,048 blocks.
+    /// With has_journal, one of the size that mke2fs gives it; none on a volume of less than 2,048 blocks, unless the orphan
+    /// file needs one.
     Default,
     /// One of so many blocks (1,024 to 10,240,000): has_journal is set.
     Blocks(u32),
@@ -204,6 +205,10 @@ fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
             Err(ErrorKind::InvalidArgument("a journal has 1,024 to 10,240,000 blocks").into())
         }
         JournalWish::Blocks(blocks) => Ok(blocks),
+        // The orphan file is nothing without a journal: a small volume gets the smallest.
+        JournalWish::Default if wanted && options.wishes.features.has(Feature::ORPHAN_FILE) => {
+            Ok(journal::default_blocks(volume_blocks).max(JOURNAL_BLOCKS_MIN))
+        }
         JournalWish::Default if wanted => Ok(journal::default_blocks(volume_blocks)),
         JournalWish::Default | JournalWish::None => Ok(0),
     }
