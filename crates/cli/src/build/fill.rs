@@ -16,9 +16,11 @@ impl Job<'_> {
     pub(super) fn import(&self, import: &mut Import, stream: &mut Stream<'_>) -> Result<(), Failure> {
         let (tree, order) = (self.tree, &self.order);
         let names = order.names(tree, NodeId::ROOT);
-        import.root(&self.new_node(NodeId::ROOT), &mut entries(&names))?;
+        let root = import.root(&self.new_node(NodeId::ROOT), &mut entries(&names));
+        root.map_err(|error| self.at(NodeId::ROOT, error.into()))?;
         if let LostAndFound::Redressed(node) = order.lost_and_found {
-            import.redress(order.ino(node), &self.new_node(node))?;
+            let redressed = import.redress(order.ino(node), &self.new_node(node));
+            redressed.map_err(|error| self.at(node, error.into()))?;
         }
         for (count, node) in order.sequence().iter().enumerate() {
             if count % LOOK_NODES == 0 {

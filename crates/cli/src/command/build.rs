@@ -88,13 +88,21 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let format = arguments.format.read()?;
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let mut read_options = arguments.sources.options(epoch.as_deref())?;
-    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
+    let existing = if arguments.force {
+        Existing::Overwrite
+    } else {
+        Existing::Refuse
+    };
     let target = Target::create(&image, existing)?;
     let identity = target.identity().map_err(|error| Error::io(image.display(), &error))?;
     read_options.never.push(identity);
     // Nor is the image that this one replaces part of it.
-    read_options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
-    read_options.spool_folder = std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
+    read_options
+        .never
+        .extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
+    read_options.spool_folder = std::env::var_os("TMPDIR")
+        .map(PathBuf::from)
+        .or_else(|| folder_of(&image));
     let collected = {
         let progress = Progress::new(console, "read", Unit::Items, 0);
         collect(sources, &read_options, &progress)?
@@ -103,7 +111,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let newest = read_options.newest.unwrap_or_else(|| newest_time(&collected.tree));
     let prepared = prepare(&arguments, &format, &collected, &target, newest)?;
     let progress = Progress::new(console, "build", Unit::Bytes, prepared.data_bytes);
-    let job = Job { progress: &progress, ..prepared.job };
+    let job = Job {
+        progress: &progress,
+        ..prepared.job
+    };
     let name = target.path.display().to_string();
     let built = job.build()?;
     drop(job);
@@ -111,19 +122,30 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     target.finish()?;
     print(console, &name, &built, &collected)?;
-    Ok(if collected.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete })
+    Ok(if collected.skipped.is_empty() {
+        Exit::Complete
+    } else {
+        Exit::Incomplete
+    })
 }
 
 fn split(paths: &[OsString]) -> Result<(&[OsString], PathBuf), Error> {
     match paths.split_last() {
         Some((image, sources)) if !sources.is_empty() => Ok((sources, PathBuf::from(image))),
-        _ => Err(Error::usage("a source and an image are needed").hint("extant build SOURCE... IMAGE: the image comes last")),
+        _ => {
+            Err(Error::usage("a source and an image are needed")
+                .hint("extant build SOURCE... IMAGE: the image comes last"))
+        }
     }
 }
 
 fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
     let folder = image.parent()?;
-    Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
+    Some(if folder.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        folder.to_owned()
+    })
 }
 
 fn report_left_out(console: &Console, collected: &Collected) {
@@ -133,7 +155,9 @@ fn report_left_out(console: &Console, collected: &Collected) {
     let unkept = &collected.unkept;
     if unkept.count > 0 {
         let (count, first) = (unkept.count, &unkept.first);
-        console.warn(&format!("{count} extended attributes were left out that ext cannot keep: the first is {first}"));
+        console.warn(&format!(
+            "{count} extended attributes were left out that ext cannot keep: the first is {first}"
+        ));
     }
 }
 
@@ -142,7 +166,9 @@ fn keep_surroundings(target: &Target, offset: u64, bytes: u64) -> Result<(), Err
     if offset == 0 || target.device_bytes.is_some() {
         return Ok(());
     }
-    let Ok(mut old) = std::fs::File::open(&target.path) else { return Ok(()) };
+    let Ok(mut old) = std::fs::File::open(&target.path) else {
+        return Ok(());
+    };
     let failed = |error: std::io::Error| target.write_error(&error);
     let mut new = &target.file;
     let end = offset.saturating_add(bytes);
@@ -181,7 +207,10 @@ fn prepare<'a>(
     }
     let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
     let need = need::of_tree(tree, &order, &template.wishes, tail)?;
-    if format.wants_journal && template.journal == JournalWish::Default && need.data + need.metadata < JOURNAL_FROM_BLOCKS {
+    if format.wants_journal
+        && template.journal == JournalWish::Default
+        && need.data + need.metadata < JOURNAL_FROM_BLOCKS
+    {
         template.journal = JournalWish::Blocks(JOURNAL_BLOCKS_MIN);
     }
     let needed_inodes = inodes_made(&order, &template) + need.inodes + u64::from(arguments.spare_inodes);
@@ -191,11 +220,24 @@ fn prepare<'a>(
         target,
         order,
         need,
-        flex: if format.flex_groups.is_some() { FlexGroups::Given } else { FlexGroups::Fitting },
+        flex: if format.flex_groups.is_some() {
+            FlexGroups::Given
+        } else {
+            FlexGroups::Fitting
+        },
         extent: extent(arguments, template.wishes.block_size)?,
-        inodes: InodeWish { needed: needed_inodes, asked: format.asks_for_inodes().then_some(template.wishes.inodes) },
-        created: Time { seconds: newest, nanoseconds: 0 },
-        clock: RealClock::pinned(WallTime { seconds: newest, nanoseconds: 0 }),
+        inodes: InodeWish {
+            needed: needed_inodes,
+            asked: format.asks_for_inodes().then_some(template.wishes.inodes),
+        },
+        created: Time {
+            seconds: newest,
+            nanoseconds: 0,
+        },
+        clock: RealClock::pinned(WallTime {
+            seconds: newest,
+            nanoseconds: 0,
+        }),
         root_owner: format.root_owner,
         origin: format.offset_bytes,
         progress: &HIDDEN,
@@ -210,7 +252,9 @@ fn extent(arguments: &Arguments, block_size: u32) -> Result<Extent, Error> {
         None => Ok(Extent::Exact(arguments.free.unwrap_or(NO_ROOM))),
         Some(size) => {
             let bytes = size.bytes(block_size.into());
-            Ok(Extent::Fixed(bytes.ok_or_else(|| Error::usage("--size: more than 64 bits hold"))?))
+            Ok(Extent::Fixed(
+                bytes.ok_or_else(|| Error::usage("--size: more than 64 bits hold"))?,
+            ))
         }
     }
 }
@@ -236,7 +280,8 @@ fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, 
     let block_size = u64::from(wishes.block_size);
     let mut options = FormatOptions::new(wishes);
     if let Some(bytes) = format.journal_bytes {
-        let blocks = u32::try_from(bytes / block_size).map_err(|_| Error::usage("-J size: more blocks than a journal has"))?;
+        let blocks =
+            u32::try_from(bytes / block_size).map_err(|_| Error::usage("-J size: more blocks than a journal has"))?;
         options.journal = JournalWish::Blocks(blocks);
     }
     Ok(options)
@@ -247,7 +292,9 @@ fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, 
 fn newest_time(tree: &Tree) -> i64 {
     let now = RealClock::new().wall().seconds;
     let nodes = (0..tree.node_bound() as u32).map(NodeId);
-    let times = nodes.map(|node| tree.modify_time(node).seconds).filter(|time| *time <= now);
+    let times = nodes
+        .map(|node| tree.modify_time(node).seconds)
+        .filter(|time| *time <= now);
     times.max().unwrap_or(0).max(0)
 }
 

@@ -137,7 +137,7 @@ fn a_sparse_tebibyte() {
     assert!(refused.hint.is_some() && !image.exists(), "{refused:?}");
 }
 
-/// A file has at most 65,000 names, a symlink at most a block less one byte: what does not fit is named.
+/// A file has at most 65,000 names, as has a directory without dir_nlink; a symlink at most a block less one byte: what does not fit is named.
 #[test]
 fn what_no_inode_can_hold_is_named() {
     let folder = Scratch::new("build-unfit");
@@ -169,4 +169,20 @@ fn what_no_inode_can_hold_is_named() {
         "{refused:?}"
     );
     assert!(!image.exists());
+
+    // 64,998 names and those of the root itself are as many as ext3 counts.
+    let mut archive = Vec::new();
+    for number in 0..65_000 {
+        archive::append(&mut archive, &format!("{number}/"), Member::Directory).unwrap();
+    }
+    archive::finish(&mut archive).unwrap();
+    let tar = folder.join("x.tar");
+    fs::write(&tar, archive).unwrap();
+    let refused = crate::command::refusal(&mut build_command("-t ext3 -b 1024", &[&tar], &image));
+    assert!(
+        refused.message.starts_with("/: ") && refused.hint.is_some(),
+        "{refused:?}"
+    );
+    assert!(!image.exists());
+    judge(&image, &build("-t ext4 -b 1024", &[&tar], &image));
 }

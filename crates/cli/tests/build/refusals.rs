@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use xtask::archive::{self, Member};
 use xtask::command::{find, is_root, output, program};
 use xtask::oracle::{Access, can_mount, e2fsck, mount_loop, require};
 use xtask::scratch::Scratch;
@@ -390,9 +391,9 @@ fn files_that_change_under_way() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let input = child.stdin.take().unwrap();
-        // The second source is read when the first one was: its spool then exists, but without a name. Wait a little.
-        std::thread::sleep(Duration::from_millis(400));
+        let mut input = child.stdin.take().unwrap();
+        // More than a pipe holds: when it is gone, the first source was read.
+        archive::append(&mut input, "second", Member::File(&bytes(4, 1 << 20))).unwrap();
         (child, input)
     };
     let end_of_archive = [0; 1024];
