@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, Thread};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The time of day: what inodes are stamped with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -111,7 +111,7 @@ impl Clock for RealClock {
 
     #[allow(clippy::disallowed_methods, reason = "this is the clock of the others")]
     fn wall(&self) -> WallTime {
-        self.pinned.unwrap_or_else(|| wall_time(SystemTime::now()))
+        self.pinned.unwrap_or_else(coarse_time)
     }
 
     fn waker(&self) -> Waker {
@@ -184,27 +184,13 @@ fn host_park(limit: Option<Duration>) {
     }
 }
 
-/// Nanoseconds count forward also before 1970.
-fn wall_time(time: SystemTime) -> WallTime {
-    match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => WallTime {
-            seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-            nanoseconds: since.subsec_nanos(),
-        },
-        Err(error) => {
-            let before = error.duration();
-            let whole = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
-            match before.subsec_nanos() {
-                0 => WallTime {
-                    seconds: -whole,
-                    nanoseconds: 0,
-                },
-                part => WallTime {
-                    seconds: (-whole).saturating_sub(1),
-                    nanoseconds: 1_000_000_000 - part,
-                },
-            }
-        }
+/// The time that files are stamped with, as the kernel stamps them: that of the last tick. The exact time would run ahead of
+/// `time()`, which tells the tick's, by some milliseconds: enough for e2fsck to find a volume that was written in the future.
+fn coarse_time() -> WallTime {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    WallTime {
+        seconds: time.tv_sec,
+        nanoseconds: u32::try_from(time.tv_nsec).unwrap_or(0),
     }
 }
 
@@ -213,22 +199,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_before_1970_count_nanoseconds_forward() {
-        let quarter_before = SystemTime::UNIX_EPOCH - Duration::from_millis(250);
-        assert_eq!(
-            wall_time(quarter_before),
-            WallTime {
-                seconds: -1,
-                nanoseconds: 750_000_000
-            }
-        );
-        let second_before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
-        assert_eq!(
-            wall_time(second_before),
-            WallTime {
-                seconds: -1,
-                nanoseconds: 0
-            }
-        );
+    fn stamps_never_run_ahead_of_the_host() {
+        for _ in 0..1000 {
+            let stamp = RealClock::new().wall();
+            let exact = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            assert!((stamp.seconds, i64::from(stamp.nanoseconds)) <= (exact.tv_sec, exact.tv_nsec));
+            assert!(exact.tv_sec - stamp.seconds <= 1, "and hardly behind it");
+        }
     }
 }
