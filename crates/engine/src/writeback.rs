@@ -95,7 +95,9 @@ pub(crate) fn settle_map(volume: &Volume, state: &mut NodeState) -> Result<()> {
         return Ok(());
     }
     let handle = Handle::begin(volume, 8)?;
-    mapping::settle(&handle, state)?;
+    // Half a tree made anew is none: what goes wrong there stops all further writing.
+    let before = volume.cache.changes();
+    volume.guard(before, mapping::settle(&handle, state))?;
     state.store(&handle)
 }
 
