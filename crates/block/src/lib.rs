@@ -20,4 +20,5 @@ pub use faulty::{Fault, Faulty};
 pub use file::{Access, FileDevice};
 pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;
+pub use queue::{Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued};
 pub use traced::Traced;

@@ -1,0 +1,38 @@
+//! `c-look`: one way over the device, then back to the first that waits, as in the text books (and in BSD's `disksort`):
+//! what arrives ahead of the head goes with this sweep, what arrives behind it with the next. No expiry, no directions.
+//!
+//! What it promises: a command is dispatched in the sweep in which it arrives or in the one after it.
+use super::waiting::Waiting;
+use super::{Elevator, ElevatorEntry, Next, Queued};
+
+pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
+    name: "c-look",
+    summary: "one way over the device, then back to the first that waits",
+    parameters: &[],
+    build: |_| Box::new(CircularLook::default()),
+};
+
+#[derive(Default)]
+struct CircularLook {
+    waiting: Waiting,
+}
+
+impl Elevator for CircularLook {
+    fn add(&mut self, command: Queued, now: u64) {
+        self.waiting.insert(command, now);
+    }
+    fn grow(&mut self, _before: &Queued, after: &Queued) {
+        self.waiting.grow(after);
+    }
+    fn join(&mut self, _older: &Queued, younger: &Queued, after: &Queued) {
+        self.waiting.remove(younger.sequence);
+        self.waiting.grow(after);
+    }
+    fn next(&mut self, head: u64, _now: u64) -> Next<Queued> {
+        let Some(command) = self.waiting.at_or_behind(head).or_else(|| self.waiting.lowest()) else {
+            return Next::Empty;
+        };
+        self.waiting.remove(command.sequence);
+        Next::Dispatch(command)
+    }
+}

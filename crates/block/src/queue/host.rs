@@ -1,0 +1,500 @@
+//! What waits for one device on the side of the host: cut, merged, limited, plugged, and ordered by an elevator.
+//!
+//! A request larger than `merge_bytes_max` becomes several commands; one that lies end to end with a waiting command of its
+//! direction becomes part of it; at most `requests_max` commands of each direction wait in the elevator, the others before it,
+//! in order of arrival, as those who submitted them would sleep until a request is free. An idle device is plugged: what
+//! arrives first waits a little for what it could be merged with. Each of these is behaviour of Linux 2.4 and 2.6 as described
+//! of them (plug, merge, the free list of requests for each direction), with its numbers in [`QueueSettings`].
+//!
+//! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place: before the elevator,
+//! waiting, or dispatched, and a command's parts lie end to end and are of one direction. While a direction has requests before
+//! the elevator, as many as are allowed wait in it. `older_writes` has one count more than there are flushes.
+use super::{Elevator, ElevatorChoice, ElevatorEntry, Next, Queued};
+use crate::device::{Operation, Urgency};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Commands are cut at multiples of this.
+const CUT_BYTES: u64 = 4096;
+
+/// What a host's queue is like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueSettings {
+    /// The order of commands.
+    pub elevator: ElevatorChoice,
+    /// No command is larger. Taken as a multiple of 4096, and at least that.
+    pub merge_bytes_max: u64,
+    /// How many commands of each direction wait in the elevator (taken as at least 1): 64 in Linux 2.4 ("128 requests, half for
+    /// each direction"), 128 later.
+    pub requests_max: u32,
+    /// So many waiting commands pull the plug.
+    pub plug_requests: u32,
+    /// How long a plug stays at most. 0: the device is never plugged.
+    pub plug_ns: u64,
+}
+
+impl Default for QueueSettings {
+    /// As Linux 2.6: `deadline`, 512 KiB, 128 each, plugged for 3 ms or until 4 wait.
+    fn default() -> QueueSettings {
+        const DEADLINE: &ElevatorEntry = &super::noop::ENTRY;
+        QueueSettings {
+            elevator: ElevatorChoice::of(DEADLINE),
+            merge_bytes_max: 512 << 10,
+            requests_max: 128,
+            plug_requests: 4,
+            plug_ns: 3_000_000,
+        }
+    }
+}
+
+/// A piece of a request in a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The request's `sequence`.
+    pub sequence: u64,
+    /// Where the piece starts on the device.
+    pub offset: u64,
+    /// How many bytes of the request. A request is done when the commands with all its bytes have ended.
+    pub bytes: u64,
+    /// How many flushes had arrived before the request, counted for ever.
+    flushes_before: u64,
+}
+
+/// What is sent to the device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// What [`HostQueue::completed`] is to be told.
+    pub id: u64,
+    /// What for.
+    pub operation: Operation,
+    /// First byte on the device.
+    pub offset: u64,
+    /// How many bytes: the sum of its parts.
+    pub bytes: u64,
+    /// Whether somebody waits for one of its parts.
+    pub urgency: Urgency,
+    /// Who submitted it, or one of them: the first that waits for it.
+    pub stream: u32,
+    /// The requests that it serves, by rising offset, end to end. A flush has one of no bytes.
+    pub parts: Vec<Part>,
+}
+
+/// What happened in a queue.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct QueueStatistics {
+    /// Requests.
+    pub arrivals: u64,
+    /// Pieces that became the front of a waiting command.
+    pub merges_front: u64,
+    /// Pieces that became the back of one.
+    pub merges_back: u64,
+    /// Waiting commands that became one with another when what lay between them arrived.
+    pub joins: u64,
+    /// Cuts of requests that were too large: pieces less requests.
+    pub cuts: u64,
+    /// Commands, flushes too.
+    pub dispatched: u64,
+    /// The most commands that waited in the elevator.
+    pub depth_max: u64,
+    /// The most requests that waited before it.
+    pub outside_max: u64,
+}
+
+/// A command that waits in the elevator.
+struct Waiting {
+    queued: Queued,
+    parts: Vec<Part>,
+}
+
+/// A request, or what is left of one, that is not in the elevator yet.
+struct Outside {
+    request: Queued,
+    flushes_before: u64,
+}
+
+/// What is kept for each direction.
+#[derive(Default)]
+struct Direction {
+    /// Waiting commands by their first byte and by the first byte behind them: what can be merged with. Of several at one
+    /// place only the last is known here.
+    starts: FxHashMap<u64, u64>,
+    ends: FxHashMap<u64, u64>,
+    /// How many wait in the elevator.
+    waiting: u64,
+    /// What waits before it, in order of arrival.
+    outside: VecDeque<Outside>,
+}
+
+/// At which end a piece is merged.
+#[derive(Clone, Copy)]
+enum End {
+    Front,
+    Back,
+}
+
+/// The host's queue of one device.
+///
+/// A flush is sent when all writes that arrived before it were sent, before anything else; it holds up nothing that arrives
+/// later.
+pub struct HostQueue {
+    settings: QueueSettings,
+    elevator: Box<dyn Elevator>,
+    waiting: FxHashMap<u64, Waiting>,
+    directions: [Direction; 2],
+    under_way: FxHashMap<u64, Queued>,
+    /// Flushes that are not sent.
+    flushes: VecDeque<Queued>,
+    /// How many flushes were sent.
+    flushes_sent: u64,
+    /// Writes (and pieces of writes) not sent: those older than the first flush that is not sent, those between that and the
+    /// next one, ... and those younger than all of them.
+    older_writes: VecDeque<u64>,
+    /// While plugged: until when.
+    plugged_until: Option<u64>,
+    id_next: u64,
+    statistics: QueueStatistics,
+}
+
+impl HostQueue {
+    /// A queue in which nothing waits.
+    pub fn new(settings: &QueueSettings) -> HostQueue {
+        let merge_bytes_max = (settings.merge_bytes_max / CUT_BYTES).max(1) * CUT_BYTES;
+        let requests_max = settings.requests_max.max(1);
+        HostQueue {
+            settings: QueueSettings {
+                merge_bytes_max,
+                requests_max,
+                ..*settings
+            },
+            elevator: settings.elevator.build(),
+            waiting: FxHashMap::default(),
+            directions: Default::default(),
+            under_way: FxHashMap::default(),
+            flushes: VecDeque::new(),
+            flushes_sent: 0,
+            older_writes: VecDeque::from([0]),
+            plugged_until: None,
+            id_next: 0,
+            statistics: QueueStatistics::default(),
+        }
+    }
+
+    /// A request arrives. Whether something can be sent now, [`next`](HostQueue::next) says.
+    pub fn add(&mut self, request: Queued, now: u64) {
+        self.statistics.arrivals += 1;
+        if self.is_empty() && self.under_way.is_empty() && self.settings.plug_ns > 0 {
+            self.plugged_until = Some(now.saturating_add(self.settings.plug_ns));
+        }
+        if request.urgency == Urgency::Awaited || request.operation == Operation::Flush {
+            self.unplug();
+        }
+        if request.operation == Operation::Flush {
+            self.flushes.push_back(request);
+            self.older_writes.push_back(0);
+            return;
+        }
+        let flushes_before = self.flushes_sent + self.flushes.len() as u64;
+        self.count_write(request.operation, flushes_before, 1);
+        let arrived = Outside {
+            request,
+            flushes_before,
+        };
+        if let Some(left) = self.admit(arrived, now) {
+            let outside = &mut self.direction(request.operation).outside;
+            outside.push_back(left);
+            let outside = outside.len() as u64;
+            self.statistics.outside_max = self.statistics.outside_max.max(outside);
+        }
+    }
+
+    /// Somebody waits: what waits may be sent at once.
+    pub fn unplug(&mut self) {
+        self.plugged_until = None;
+    }
+
+    /// The next command, when the head stands at byte `head` (where the command that was sent last ends, if nothing better is
+    /// known). To be asked whenever the device can take one more, something arrived, something ended, or the time came that it
+    /// named.
+    pub fn next(&mut self, head: u64, now: u64) -> Next<Command> {
+        if self.older_writes.front() == Some(&0)
+            && let Some(flush) = self.flushes.pop_front()
+        {
+            return Next::Dispatch(self.send_flush(flush));
+        }
+        if self.waiting.is_empty() {
+            return Next::Empty;
+        }
+        if let Some(until) = self.plugged_until.filter(|until| now < *until)
+            && (self.waiting.len() as u64) < u64::from(self.settings.plug_requests)
+        {
+            return Next::IdleUntil(until);
+        }
+        self.unplug();
+        match self.elevator.next(head, now) {
+            Next::Dispatch(chosen) => self.send(chosen.sequence, now).map_or(Next::Empty, Next::Dispatch),
+            Next::IdleUntil(until) => Next::IdleUntil(until),
+            Next::Empty => Next::Empty,
+        }
+    }
+
+    /// A command ended. One that is not under way is ignored.
+    pub fn completed(&mut self, id: u64, now: u64) {
+        if let Some(command) = self.under_way.remove(&id)
+            && command.operation != Operation::Flush
+        {
+            self.elevator.completed(&command, now);
+        }
+    }
+
+    /// Whether nothing waits (commands may be under way).
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.flushes.is_empty()
+    }
+    /// How many commands wait, in the elevator, and as requests before it.
+    pub fn waiting(&self) -> u64 {
+        let outside: usize = self.directions.iter().map(|direction| direction.outside.len()).sum();
+        (self.waiting.len() + outside + self.flushes.len()) as u64
+    }
+    /// How many commands were dispatched and have not ended.
+    pub fn under_way(&self) -> u64 {
+        self.under_way.len() as u64
+    }
+    /// What happened so far.
+    pub fn statistics(&self) -> QueueStatistics {
+        self.statistics
+    }
+
+    fn direction(&mut self, operation: Operation) -> &mut Direction {
+        let [reads, writes] = &mut self.directions;
+        match operation {
+            Operation::Read => reads,
+            Operation::Write | Operation::Flush => writes,
+        }
+    }
+
+    /// Counts unsent writes (or takes from the count): see `older_writes`.
+    fn count_write(&mut self, operation: Operation, flushes_before: u64, change: i64) {
+        let place = usize::try_from(flushes_before.saturating_sub(self.flushes_sent)).unwrap_or(usize::MAX);
+        if operation == Operation::Write
+            && let Some(count) = self.older_writes.get_mut(place)
+        {
+            *count = count.saturating_add_signed(change);
+        }
+    }
+
+    /// Puts a request into the elevator, piece by piece; gives back what does not fit in.
+    fn admit(&mut self, mut arriving: Outside, now: u64) -> Option<Outside> {
+        let request = &mut arriving.request;
+        loop {
+            let bytes = request.bytes.min(self.settings.merge_bytes_max);
+            let piece = Queued { bytes, ..*request };
+            if !self.admit_piece(piece, arriving.flushes_before, now) {
+                return Some(arriving);
+            }
+            request.offset = request.offset.saturating_add(bytes);
+            request.bytes -= bytes;
+            if request.bytes == 0 {
+                self.count_write(request.operation, arriving.flushes_before, -1);
+                return None;
+            }
+            self.statistics.cuts += 1;
+        }
+    }
+
+    /// Puts a piece that is small enough into the elevator, unless it would have to wait.
+    fn admit_piece(&mut self, piece: Queued, flushes_before: u64, now: u64) -> bool {
+        let part = Part {
+            sequence: piece.sequence,
+            offset: piece.offset,
+            bytes: piece.bytes,
+            flushes_before,
+        };
+        if piece.bytes > 0 && self.merge(piece, part) {
+            self.count_write(piece.operation, flushes_before, 1);
+            return true;
+        }
+        let requests_max = u64::from(self.settings.requests_max);
+        let direction = self.direction(piece.operation);
+        if direction.waiting >= requests_max {
+            return false;
+        }
+        direction.waiting += 1;
+        let id = self.id_new();
+        let queued = Queued { sequence: id, ..piece };
+        self.index(&queued);
+        self.waiting.insert(
+            id,
+            Waiting {
+                queued,
+                parts: vec![part],
+            },
+        );
+        self.elevator.add(queued, now);
+        self.count_write(piece.operation, flushes_before, 1);
+        self.statistics.depth_max = self.statistics.depth_max.max(self.waiting.len() as u64);
+        true
+    }
+
+    /// Makes a piece part of a waiting command, if there is one that it fits to.
+    fn merge(&mut self, piece: Queued, part: Part) -> bool {
+        let direction = self.direction(piece.operation);
+        let (behind, before) = (direction.ends.get(&piece.offset), direction.starts.get(&piece.end()));
+        let candidates = [(behind.copied(), End::Back), (before.copied(), End::Front)];
+        for (id, end) in candidates {
+            let Some(waiting) = id.and_then(|id| self.waiting.get_mut(&id)) else {
+                continue;
+            };
+            let before = waiting.queued;
+            let after = together(&before, &piece);
+            if after.bytes > self.settings.merge_bytes_max || !self.elevator.may_grow(&before, &piece) {
+                continue;
+            }
+            waiting.queued = after;
+            waiting.parts.push(part);
+            self.unindex(&before);
+            self.index(&after);
+            self.elevator.grow(&before, &after);
+            match end {
+                End::Front => self.statistics.merges_front += 1,
+                End::Back => self.statistics.merges_back += 1,
+            }
+            self.join(after, end);
+            return true;
+        }
+        false
+    }
+
+    /// A command grew at one end: it may now touch the next one there.
+    fn join(&mut self, grown: Queued, end: End) {
+        let direction = self.direction(grown.operation);
+        let neighbour = match end {
+            End::Front => direction.ends.get(&grown.offset).copied(),
+            End::Back => direction.starts.get(&grown.end()).copied(),
+        };
+        let Some(neighbour) = neighbour
+            .and_then(|id| self.waiting.get(&id))
+            .map(|waiting| waiting.queued)
+        else {
+            return;
+        };
+        let (older, younger) = if grown.sequence < neighbour.sequence {
+            (grown, neighbour)
+        } else {
+            (neighbour, grown)
+        };
+        let after = together(&older, &younger);
+        if after.bytes > self.settings.merge_bytes_max || !self.elevator.may_join(&older, &younger) {
+            return;
+        }
+        self.unindex(&older);
+        self.unindex(&younger);
+        self.index(&after);
+        let absorbed = self.waiting.remove(&younger.sequence);
+        if let (Some(waiting), Some(absorbed)) = (self.waiting.get_mut(&older.sequence), absorbed) {
+            waiting.queued = after;
+            waiting.parts.extend(absorbed.parts);
+        }
+        self.direction(grown.operation).waiting -= 1;
+        self.elevator.join(&older, &younger, &after);
+        self.statistics.joins += 1;
+    }
+
+    fn index(&mut self, command: &Queued) {
+        if command.bytes > 0 {
+            let direction = self.direction(command.operation);
+            direction.starts.insert(command.offset, command.sequence);
+            direction.ends.insert(command.end(), command.sequence);
+        }
+    }
+    fn unindex(&mut self, command: &Queued) {
+        let direction = self.direction(command.operation);
+        for (map, place) in [
+            (&mut direction.starts, command.offset),
+            (&mut direction.ends, command.end()),
+        ] {
+            if map.get(&place) == Some(&command.sequence) {
+                map.remove(&place);
+            }
+        }
+    }
+
+    /// Takes a command out of what waits, and lets in what waited for its place.
+    fn send(&mut self, id: u64, now: u64) -> Option<Command> {
+        let sent = self.waiting.remove(&id);
+        debug_assert!(sent.is_some(), "the elevator dispatched a command that does not wait");
+        let Waiting { queued, mut parts } = sent?;
+        self.unindex(&queued);
+        parts.sort_unstable_by_key(|part| part.offset);
+        for part in &parts {
+            self.count_write(queued.operation, part.flushes_before, -1);
+        }
+        self.direction(queued.operation).waiting -= 1;
+        self.admit_outside(queued.operation, now);
+        Some(self.start(queued, parts))
+    }
+
+    /// Lets in what waits before the elevator while there is room.
+    fn admit_outside(&mut self, operation: Operation, now: u64) {
+        while let Some(outside) = self.direction(operation).outside.pop_front() {
+            if let Some(left) = self.admit(outside, now) {
+                self.direction(operation).outside.push_front(left);
+                return;
+            }
+        }
+    }
+
+    fn send_flush(&mut self, flush: Queued) -> Command {
+        self.older_writes.pop_front();
+        let part = Part {
+            sequence: flush.sequence,
+            offset: flush.offset,
+            bytes: 0,
+            flushes_before: self.flushes_sent,
+        };
+        self.flushes_sent += 1;
+        let sequence = self.id_new();
+        let queued = Queued {
+            sequence,
+            bytes: 0,
+            ..flush
+        };
+        self.start(queued, vec![part])
+    }
+
+    fn start(&mut self, queued: Queued, parts: Vec<Part>) -> Command {
+        self.under_way.insert(queued.sequence, queued);
+        self.statistics.dispatched += 1;
+        Command {
+            id: queued.sequence,
+            operation: queued.operation,
+            offset: queued.offset,
+            bytes: queued.bytes,
+            urgency: queued.urgency,
+            stream: queued.stream,
+            parts,
+        }
+    }
+
+    fn id_new(&mut self) -> u64 {
+        let id = self.id_next;
+        self.id_next += 1;
+        id
+    }
+}
+
+/// Two that lie end to end as one, with the number of the first. It is awaited if one of them is, and of the stream that waits.
+fn together(command: &Queued, other: &Queued) -> Queued {
+    let awaited = |queued: &Queued| queued.urgency == Urgency::Awaited;
+    let waits = if awaited(other) && !awaited(command) {
+        other
+    } else {
+        command
+    };
+    Queued {
+        offset: command.offset.min(other.offset),
+        bytes: command.bytes.saturating_add(other.bytes),
+        urgency: waits.urgency,
+        stream: waits.stream,
+        ..*command
+    }
+}
