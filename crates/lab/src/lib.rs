@@ -12,3 +12,5 @@
 //! ```
 pub mod clock;
 pub mod drive;
+pub mod random;
+pub mod trace;

@@ -4,6 +4,7 @@
 //! ([`Drive::next_event`]) and is then asked ([`Drive::advance`]). The times of a command's parts add up to the time between
 //! its arrival and its end.
 use extant_block::Operation;
+use serde::{Deserialize, Serialize};
 
 /// A command as a drive sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +22,8 @@ pub struct Command {
 }
 
 /// Where the time of a command went, in nanoseconds. The parts add up to `at - arrival`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parts {
     /// Behind other commands inside the drive.
     pub queued: u64,

@@ -1,0 +1,180 @@
+//! What a drive was asked and when it answered: records, and the formats that other tools write and read.
+//!
+//! | format | written | read | keeps |
+//! | --- | --- | --- | --- |
+//! | `disksim` | yes | yes | arrival, operation, position, size |
+//! | `blktrace` | yes | yes | arrival (Q), dispatch (D), completion (C), operation, position, size, stream |
+//! | `fio-iolog` | yes (v2, v3) | no | operation, position, size; v3 also the arrival |
+//!
+//! None of them keeps the parts of a time: for those there is the JSON of a report, whose entries are [`TraceRecord`]s.
+use crate::drive::Parts;
+use extant_block::Operation;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// One command of a run, from the host's queue to its end. Times are nanoseconds of the clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceRecord {
+    /// When it entered the host's queue.
+    pub arrival_ns: u64,
+    /// When the drive got it.
+    pub dispatch_ns: u64,
+    /// When it ended.
+    pub completion_ns: u64,
+    /// What for.
+    #[serde(with = "operation_name")]
+    pub operation: Operation,
+    /// First byte.
+    pub offset: u64,
+    /// How many bytes; 0 for a flush.
+    pub bytes: u64,
+    /// Which process asked (its number in the scenario).
+    pub stream: u32,
+    /// Where the time in the drive went; adds up to `completion_ns - dispatch_ns`.
+    pub parts: Parts,
+    /// Whether the drive answered from its cache.
+    pub hit: bool,
+    /// How many commands were in the host's queue and the drive when it arrived, itself not counted.
+    pub queue_depth: u32,
+}
+
+impl TraceRecord {
+    /// A record of which only the times and the place are known, as foreign traces give it.
+    pub fn plain(operation: Operation, offset: u64, bytes: u64, times: [u64; 3]) -> TraceRecord {
+        let [arrival_ns, dispatch_ns, completion_ns] = times;
+        let (stream, parts, hit, queue_depth) = (0, Parts::default(), false, 0);
+        TraceRecord {
+            arrival_ns,
+            dispatch_ns,
+            completion_ns,
+            operation,
+            offset,
+            bytes,
+            stream,
+            parts,
+            hit,
+            queue_depth,
+        }
+    }
+}
+
+/// The names of operations in JSON: `read`, `write`, `flush`.
+mod operation_name {
+    use super::*;
+    use serde::de::Error;
+    use serde::{Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(operation: &Operation, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match operation {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Flush => "flush",
+        })
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Operation, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        match name.as_str() {
+            "read" => Ok(Operation::Read),
+            "write" => Ok(Operation::Write),
+            "flush" => Ok(Operation::Flush),
+            _ => Err(D::Error::unknown_variant(&name, &["read", "write", "flush"])),
+        }
+    }
+}
+
+/// A format of traces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceFormat {
+    /// DiskSim's ASCII: arrival in ms, device, block of 512 bytes, blocks, flags (1 = read); a line each.
+    DiskSim,
+    /// The binary stream of the kernel's block layer, as `blktrace -o -` writes it and `blkparse` reads it.
+    Blktrace,
+    /// fio's I/O log, version 2: no times. For `fio --read_iolog`.
+    FioIolog,
+    /// fio's I/O log, version 3: with times in milliseconds.
+    FioIologTimed,
+}
+
+impl TraceFormat {
+    /// Every format with its name.
+    pub const NAMES: [(&'static str, TraceFormat); 4] = [
+        ("disksim", TraceFormat::DiskSim),
+        ("blktrace", TraceFormat::Blktrace),
+        ("fio-iolog", TraceFormat::FioIolog),
+        ("fio-iolog-3", TraceFormat::FioIologTimed),
+    ];
+}
+
+impl FromStr for TraceFormat {
+    type Err = TraceError;
+    fn from_str(name: &str) -> Result<TraceFormat, TraceError> {
+        let found = TraceFormat::NAMES.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, format)| *format)
+            .ok_or_else(|| TraceError::UnknownFormat(name.to_owned()))
+    }
+}
+
+/// Why a trace could not be read or written. Shows as one line.
+#[derive(Debug)]
+pub enum TraceError {
+    /// No format of that name.
+    UnknownFormat(String),
+    /// The format is only written.
+    NotRead(TraceFormat),
+    /// A line of text that says nothing sensible.
+    Line {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A binary record that says nothing sensible.
+    Record {
+        /// Which, from 1.
+        record: usize,
+        /// Where it begins in the file.
+        byte: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A record that the format cannot hold.
+    Unwritable {
+        /// Which, from 1.
+        record: usize,
+        /// Why not.
+        reason: String,
+    },
+    /// The writer failed.
+    Io(io::Error),
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceError::UnknownFormat(name) => {
+                write!(f, "no trace format is called {name:?}; there are")?;
+                TraceFormat::NAMES
+                    .iter()
+                    .try_for_each(|(known, _)| write!(f, " {known}"))
+            }
+            TraceError::NotRead(format) => write!(f, "traces in the format {format:?} are written, not read"),
+            TraceError::Line { line, reason } => write!(f, "line {line}: {reason}"),
+            TraceError::Record { record, byte, reason } => write!(f, "record {record} at byte {byte}: {reason}"),
+            TraceError::Unwritable { record, reason } => write!(f, "record {record} cannot be written: {reason}"),
+            TraceError::Io(error) => write!(f, "the trace cannot be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+impl From<io::Error> for TraceError {
+    fn from(error: io::Error) -> TraceError {
+        TraceError::Io(error)
+    }
+}
