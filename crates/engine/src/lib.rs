@@ -72,9 +72,11 @@ mod object;
 mod pages;
 pub mod placement;
 pub mod preset;
+pub mod readahead;
 mod rename;
 mod runs;
 pub mod survey;
+pub mod throttle;
 mod volume;
 mod writeback;
 

@@ -16,7 +16,10 @@
 //! *Locking*: a shard's map is under a short lock, a frame's state under another (shard before frame); a filling frame is
 //! waited for on its shard's queue with no lock held. Write-back sorts by block and holds nothing but `sweep`, a sleeping
 //! lock that comes behind all inodes, while it writes.
-use crate::error::{Error, ErrorKind, Place, Result};
+mod fill;
+mod sweep;
+
+use crate::error::{Error, Place, Result};
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
 use extant_format::superblock::Superblock;
@@ -164,8 +167,6 @@ impl Frames {
 }
 
 const SHARDS: usize = 16;
-/// Bytes of one write of adjacent frames, at most.
-const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// All metadata frames of a volume.
 pub(crate) struct Cache {
@@ -319,29 +320,6 @@ impl Cache {
         bytes
     }
 
-    fn fill(&self, shard: &Shard, frame: Arc<Frame>, kind: Kind) -> Result<Arc<Frame>> {
-        let mut bytes = vec![0; 0];
-        std::mem::swap(&mut bytes, Arc::make_mut(&mut frame.state.lock().bytes));
-        let outcome = self
-            .device
-            .read(frame.block.0 * self.block_size as u64, &mut bytes)
-            .map_err(Error::from)
-            .and_then(|()| kind.verify(&bytes, frame.block, &self.checksums));
-        if outcome.is_err() {
-            shard.frames.lock().by_block.remove(&frame.block);
-        }
-        let mut state = frame.state.lock();
-        state.bytes = Arc::new(bytes);
-        state.status = if outcome.is_ok() {
-            Status::Clean
-        } else {
-            Status::Forgotten
-        };
-        drop(state);
-        shard.changed.wake_all();
-        outcome.map(|()| frame)
-    }
-
     /// Lets go of some frames that nobody holds and nobody touched lately. Dirty ones stay.
     fn evict(&self, frames: &mut Frames) {
         let mut turns = 32.min(frames.queue.len());
@@ -400,77 +378,6 @@ impl Cache {
     /// Whether the dirty frames are more than half of what the cache may hold.
     pub(crate) fn is_crowded(&self) -> bool {
         self.dirty_count.load(Ordering::Relaxed) > self.frames_max / 2
-    }
-
-    /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together.
-    ///
-    /// # Errors
-    /// The first write error; it latches, and later calls fail too: what the disk holds is no longer known.
-    pub(crate) fn write_back(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) {
-            return Err(ErrorKind::ReadOnly.into());
-        }
-        let _sweep = self.sweep.lock();
-        let mut frames = std::mem::take(&mut *self.dirty.lock());
-        self.dirty_count.fetch_sub(frames.len(), Ordering::Relaxed);
-        frames.sort_unstable_by_key(|frame| frame.block);
-        let mut run: Vec<(Arc<Frame>, Arc<Vec<u8>>)> = Vec::new();
-        for frame in frames {
-            let follows = run.last().is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
-            if !follows || run.len() * self.block_size >= WRITE_BYTES_MAX {
-                self.write_run(&mut run)?;
-            }
-            if let Some(bytes) = self.prepare(&frame) {
-                run.push((frame, bytes));
-            }
-        }
-        self.write_run(&mut run)
-    }
-
-    /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten or written meanwhile.
-    fn prepare(&self, frame: &Frame) -> Option<Arc<Vec<u8>>> {
-        let mut state = frame.state.lock();
-        if state.status != Status::Dirty {
-            return None;
-        }
-        let kind = state.kind;
-        kind.seal(
-            Arc::make_mut(&mut state.bytes).as_mut_slice(),
-            frame.block,
-            &self.checksums,
-        );
-        state.status = Status::Writing;
-        state.under_way = true;
-        Some(Arc::clone(&state.bytes))
-    }
-
-    fn write_run(&self, run: &mut Vec<(Arc<Frame>, Arc<Vec<u8>>)>) -> Result<()> {
-        let Some((first, _)) = run.first() else { return Ok(()) };
-        let offset = first.block.0 * self.block_size as u64;
-        let pieces: Vec<std::io::IoSlice<'_>> = run.iter().map(|(_, bytes)| std::io::IoSlice::new(bytes)).collect();
-        let outcome = self.device.write_vectored(offset, &pieces);
-        drop(pieces);
-        if let Err(error) = outcome {
-            self.failed.store(true, Ordering::Release);
-            for (frame, _) in run.drain(..) {
-                let mut state = frame.state.lock();
-                (state.status, state.under_way) = (Status::Dirty, false);
-                drop(state);
-                self.shard(frame.block).changed.wake_all();
-            }
-            return Err(error.into());
-        }
-        for (frame, bytes) in run.drain(..) {
-            drop(bytes);
-            let mut state = frame.state.lock();
-            state.under_way = false;
-            if state.status == Status::Writing {
-                state.status = Status::Clean;
-            }
-            drop(state);
-            self.shard(frame.block).changed.wake_all();
-        }
-        Ok(())
     }
 
     /// How often a frame was changed since the volume was opened: told apart before and after an operation, whether it

@@ -1,0 +1,202 @@
+//! The rows: what systems of their time did, column by column.
+use super::{BitmapLoad, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount, TableReadAhead};
+use super::{Costs, Growth, Names, Policies};
+use crate::{allocation, placement, readahead, throttle};
+use extant_block::queue::{ELEVATORS, ElevatorChoice};
+use std::sync::Arc;
+
+/// One choice of each column, under one name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Preset {
+    /// What it is called.
+    pub name: &'static str,
+    /// One line about it.
+    pub line: &'static str,
+    /// Column `placement`.
+    pub placement: &'static str,
+    /// Column `allocation`.
+    pub allocation: &'static str,
+    /// Column `growth`.
+    pub growth: &'static str,
+    /// Column `inode-write-back`.
+    pub inode_write_back: &'static str,
+    /// Column `inode-creation`.
+    pub inode_creation: &'static str,
+    /// Column `bitmap-load`.
+    pub bitmap_load: &'static str,
+    /// Column `read-ahead`.
+    pub file_read_ahead: &'static str,
+    /// Column `directory-read-ahead`.
+    pub directory_read_ahead: &'static str,
+    /// Column `table-read-ahead`.
+    pub table_read_ahead: &'static str,
+    /// Column `throttle`.
+    pub throttle: &'static str,
+    /// Column `mount`.
+    pub mount: &'static str,
+    /// Column `elevator`.
+    pub elevator: &'static str,
+    /// Column `requests`.
+    pub requests: &'static str,
+    /// What the processor's work costs.
+    pub costs: Costs,
+}
+
+/// A machine of 2001: a system call with a path walk, and 330 MB/s through a page cache.
+const COSTS_2001: Costs = Costs {
+    call_ns: 5_000,
+    name_ns: 1_000,
+    kib_ns: 3_000,
+};
+/// A machine of 2007 to 2010 (the post of 2007 has 7 us for a read of 4 KiB).
+const COSTS_2007: Costs = Costs {
+    call_ns: 2_500,
+    name_ns: 400,
+    kib_ns: 1_000,
+};
+/// A machine of today.
+const COSTS_TODAY: Costs = Costs {
+    call_ns: 1_000,
+    name_ns: 100,
+    kib_ns: 100,
+};
+
+/// Linux of 2001, the base of two rows.
+const LINUX_2_4: Preset = Preset {
+    name: "linux-2.4",
+    line: "ext2 of 2001 (the post of 2001: stock)",
+    placement: "spread",
+    allocation: "ext2-goal",
+    growth: "single",
+    inode_write_back: "interleaved",
+    inode_creation: "read-on-write",
+    bitmap_load: "under-lock",
+    file_read_ahead: "none",
+    directory_read_ahead: "none",
+    table_read_ahead: "none",
+    throttle: "bdflush",
+    mount: "async",
+    elevator: "c-look",
+    requests: "64",
+    costs: COSTS_2001,
+};
+
+/// FreeBSD, the base of two rows. Its mounts wait for metadata unless they are told not to.
+const FREEBSD: Preset = Preset {
+    name: "freebsd-5.2",
+    line: "FreeBSD's ext2fs of 2004 (the post of 2010: the fast one)",
+    placement: "orlov",
+    allocation: "ext2-goal",
+    growth: "single",
+    inode_write_back: "clustered",
+    inode_creation: "read-on-write",
+    bitmap_load: "outside",
+    file_read_ahead: "none",
+    directory_read_ahead: "none",
+    table_read_ahead: "none",
+    throttle: "bdflush",
+    mount: "sync",
+    elevator: "c-look",
+    requests: "128",
+    costs: COSTS_2007,
+};
+
+/// All presets.
+pub static PRESETS: &[Preset] = &[
+    LINUX_2_4,
+    Preset {
+        name: "linux-2.4-akpm",
+        line: "the same with all changes of the post of 2001 (patched)",
+        placement: "parent",
+        inode_write_back: "clustered",
+        inode_creation: "preread",
+        bitmap_load: "outside",
+        elevator: "c-look",
+        requests: "512",
+        ..LINUX_2_4
+    },
+    Preset {
+        name: "linux-2.6",
+        line: "ext3 of 2007 (the posts of 2007)",
+        placement: "orlov",
+        allocation: "ext2-goal",
+        inode_write_back: "clustered",
+        inode_creation: "zero-fill",
+        bitmap_load: "outside",
+        file_read_ahead: "none",
+        directory_read_ahead: "physical",
+        elevator: "c-look",
+        requests: "128",
+        costs: COSTS_2007,
+        ..LINUX_2_4
+    },
+    FREEBSD,
+    Preset {
+        name: "freebsd-2010",
+        line: "FreeBSD's ext2fs of 2010 (the post of 2010: one block in eight)",
+        allocation: "ext2-goal",
+        ..FREEBSD
+    },
+    Preset {
+        name: "modern",
+        line: "the best that we know",
+        placement: "flex",
+        allocation: "multi-block",
+        growth: "contiguous-8",
+        inode_write_back: "clustered",
+        inode_creation: "zero-fill",
+        bitmap_load: "outside",
+        file_read_ahead: "none",
+        directory_read_ahead: "logical",
+        table_read_ahead: "around-8",
+        throttle: "inline",
+        mount: "async",
+        elevator: "c-look",
+        requests: "128",
+        costs: COSTS_TODAY,
+    },
+    Preset {
+        name: "packed",
+        line: "images made in one go",
+        placement: "packed",
+        allocation: "packed",
+        growth: "single",
+        inode_write_back: "clustered",
+        inode_creation: "zero-fill",
+        bitmap_load: "outside",
+        file_read_ahead: "none",
+        directory_read_ahead: "logical",
+        table_read_ahead: "around-8",
+        throttle: "inline",
+        mount: "async",
+        elevator: "noop",
+        requests: "128",
+        costs: COSTS_TODAY,
+    },
+];
+
+impl Policies {
+    /// Policies whose columns are still to be chosen: each is, right after this.
+    pub(super) fn blank(row: &'static Preset) -> Policies {
+        Policies {
+            placement: Arc::new(placement::Parent),
+            allocation: Arc::new(allocation::Ext2Goal),
+            growth: Growth::Single,
+            inode_write_back: InodeWriteBack::Clustered,
+            inode_creation: InodeCreation::ZeroFill,
+            bitmap_load: BitmapLoad::Outside,
+            file_read_ahead: Arc::new(readahead::None),
+            directory_read_ahead: DirectoryReadAhead::None,
+            table_read_ahead: TableReadAhead::None,
+            throttle: Arc::new(throttle::Inline),
+            mount: Mount::Async,
+            elevator: ElevatorChoice::of(&ELEVATORS[0]),
+            requests: 0,
+            costs: row.costs,
+            names: Names {
+                preset: row.name,
+                values: Vec::new(),
+            },
+        }
+    }
+}
