@@ -17,7 +17,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// When nothing else is said.
 const CHUNK_BYTES: usize = 64 * 1024;
+const CHUNK_BYTES_MIN: usize = 512;
+const CHUNK_BYTES_MAX: usize = 1 << 24;
 const SHARDS: usize = 16;
 const NAME: &str = "memory";
 
@@ -27,7 +30,9 @@ type Shard = FxHashMap<u64, Arc<Vec<u8>>>;
 /// A sparse device in memory.
 pub struct MemoryDevice {
     clock: Arc<dyn Clock>,
+    name: String,
     bytes: u64,
+    chunk_bytes: usize,
     /// Chunk `n` is in shard `n % SHARDS`.
     shards: [ShortLock<Shard>; SHARDS],
 }
@@ -42,10 +47,26 @@ struct Part {
 impl MemoryDevice {
     /// All zeros, of that size (up to 2^60 bytes).
     pub fn new(clock: Arc<dyn Clock>, bytes: u64) -> MemoryDevice {
+        MemoryDevice::with_chunks(clock, bytes, CHUNK_BYTES)
+    }
+
+    /// The same, taking memory in pieces of `chunk_bytes` (made a power of two from 512 to 16 MiB): small ones for what lies
+    /// scattered, large ones for what lies together.
+    pub fn with_chunks(clock: Arc<dyn Clock>, bytes: u64, chunk_bytes: usize) -> MemoryDevice {
         MemoryDevice {
             clock,
+            name: NAME.to_owned(),
             bytes,
+            chunk_bytes: chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).next_power_of_two(),
             shards: Default::default(),
+        }
+    }
+
+    /// Under another name than "memory", for what holds its contents here.
+    pub fn named(self, name: &str) -> MemoryDevice {
+        MemoryDevice {
+            name: name.to_owned(),
+            ..self
         }
     }
 
@@ -65,7 +86,9 @@ impl MemoryDevice {
         }
         MemoryDevice {
             clock: Arc::clone(&self.clock),
+            name: self.name.clone(),
             bytes: self.bytes,
+            chunk_bytes: self.chunk_bytes,
             shards,
         }
     }
@@ -83,8 +106,8 @@ impl MemoryDevice {
         let file = File::create(path).map_err(failed(0))?;
         file.set_len(self.bytes).map_err(failed(0))?;
         for (number, chunk) in self.chunks() {
-            let offset = number * CHUNK_BYTES as u64;
-            let length = (self.bytes - offset).min(CHUNK_BYTES as u64) as usize;
+            let offset = number * self.chunk_bytes as u64;
+            let length = (self.bytes - offset).min(self.chunk_bytes as u64) as usize;
             if !is_zero(&chunk[..length]) {
                 file.write_all_at(&chunk[..length], offset).map_err(failed(offset))?;
             }
@@ -95,7 +118,7 @@ impl MemoryDevice {
     /// How many bytes of memory its contents take.
     pub fn resident_bytes(&self) -> u64 {
         let chunks: usize = self.shards.iter().map(|shard| shard.lock().len()).sum();
-        chunks as u64 * CHUNK_BYTES as u64
+        chunks as u64 * self.chunk_bytes as u64
     }
 
     /// All chunks in rising order.
@@ -114,7 +137,7 @@ impl MemoryDevice {
 
     /// The range was checked.
     fn load(&self, offset: u64, bytes: &mut [u8]) {
-        for part in parts(offset, bytes.len()) {
+        for part in parts(offset, bytes.len(), self.chunk_bytes) {
             let target = &mut bytes[part.in_request];
             match self.shard(part.chunk).lock().get(&part.chunk) {
                 Some(chunk) => target.copy_from_slice(&chunk[part.in_chunk]),
@@ -125,20 +148,26 @@ impl MemoryDevice {
 
     /// The range was checked.
     fn store(&self, offset: u64, bytes: &[u8]) {
-        for part in parts(offset, bytes.len()) {
+        for part in parts(offset, bytes.len(), self.chunk_bytes) {
             let source = &bytes[part.in_request];
             let mut shard = self.shard(part.chunk).lock();
-            if let Some(chunk) = shard.get_mut(&part.chunk) {
+            if source.len() == self.chunk_bytes && is_zero(source) {
+                shard.remove(&part.chunk);
+            } else if let Some(chunk) = shard.get_mut(&part.chunk) {
                 Arc::make_mut(chunk)[part.in_chunk].copy_from_slice(source);
             } else if !is_zero(source) {
-                let mut chunk = vec![0; CHUNK_BYTES];
+                let mut chunk = vec![0; self.chunk_bytes];
                 chunk[part.in_chunk].copy_from_slice(source);
                 shard.insert(part.chunk, Arc::new(chunk));
             }
         }
     }
 
-    fn perform(&self, operation: Operation, offset: u64, segments: &mut [Segment]) -> io::Result<()> {
+    /// Does it now, as [`BlockDevice::transfer`] would, and may be called with short locks held.
+    ///
+    /// # Errors
+    /// Those of the device: what lies past the end, or a read into shared memory.
+    pub fn perform(&self, operation: Operation, offset: u64, segments: &mut [Segment]) -> io::Result<()> {
         self.check(operation, offset, segments_bytes(segments))?;
         let mut position = offset;
         for segment in segments {
@@ -156,13 +185,17 @@ impl MemoryDevice {
         Ok(())
     }
 
-    fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
+    /// Says whether it may be asked for.
+    ///
+    /// # Errors
+    /// What lies past the end.
+    pub fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
         check_range(self.bytes, operation, offset, bytes).map_err(|source| self.error(operation, offset, source))
     }
 
     fn error(&self, operation: Operation, offset: u64, source: io::Error) -> io::Error {
         DeviceError {
-            device: NAME.to_owned(),
+            device: self.name.clone(),
             operation,
             offset,
             source,
@@ -176,7 +209,7 @@ impl MemoryDevice {
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
-            name: NAME.to_owned(),
+            name: self.name.clone(),
             bytes: self.bytes,
             sector_bytes: 512,
             read_only: false,
@@ -218,15 +251,15 @@ impl BlockDevice for MemoryDevice {
 }
 
 /// Cuts a range of the device where chunks end.
-fn parts(offset: u64, length: usize) -> impl Iterator<Item = Part> {
+fn parts(offset: u64, length: usize, chunk_bytes: usize) -> impl Iterator<Item = Part> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let left = length - done;
         let position = offset + done as u64;
-        let start = (position % CHUNK_BYTES as u64) as usize;
-        let bytes = left.min(CHUNK_BYTES - start);
+        let start = (position % chunk_bytes as u64) as usize;
+        let bytes = left.min(chunk_bytes - start);
         let part = Part {
-            chunk: position / CHUNK_BYTES as u64,
+            chunk: position / chunk_bytes as u64,
             in_chunk: start..start + bytes,
             in_request: done..done + bytes,
         };
@@ -240,4 +273,39 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes
         .chunks(256)
         .all(|piece| piece.iter().fold(0, |any, byte| any | byte) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::RealClock;
+
+    #[test]
+    fn small_chunks_take_little_room_for_scattered_blocks_and_none_for_zeros() {
+        let device = MemoryDevice::with_chunks(RealClock::new(), 400 << 30, 4096).named("scattered");
+        for block in 0..1000_u64 {
+            device.write((block * 100_000) << 12, &[1; 4096]).expect("it is inside");
+        }
+        assert_eq!(device.resident_bytes(), 4096 * 1000);
+        device.write(0, &[0; 4096]).expect("it is inside");
+        device.write(100_000 << 12, &[0; 4095]).expect("it is inside");
+        assert_eq!(device.resident_bytes(), 4096 * 999);
+        let mut bytes = [7; 4097];
+        device.read((100_000 << 12) - 1, &mut bytes).expect("it is inside");
+        assert_eq!((bytes[..4096].iter().sum::<u8>(), bytes[4096]), (0, 1));
+        let error = device.write(400 << 30, &[1]).expect_err("it is past the end");
+        assert!(error.to_string().starts_with("scattered: "), "{error}");
+    }
+
+    #[test]
+    fn any_chunk_size_holds_the_same_bytes() {
+        let bytes: Vec<u8> = (0..100_000_u32).map(|index| (index % 251) as u8).collect();
+        for chunk_bytes in [0, 1000, 4096, 65_536, usize::MAX] {
+            let device = MemoryDevice::with_chunks(RealClock::new(), 200_000, chunk_bytes);
+            device.write(777, &bytes).expect("it is inside");
+            let mut back = vec![0; bytes.len()];
+            device.read(777, &mut back).expect("it is inside");
+            assert!(back == bytes, "chunks of {chunk_bytes}");
+        }
+    }
 }
