@@ -152,7 +152,7 @@ impl FromStr for ElevatorChoice {
         let entry = ELEVATORS.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| ElevatorError::UnknownName { name: name.to_owned() })?;
         let mut choice = ElevatorChoice::of(entry);
-        let given = numbers.iter().count();
+        let given = numbers.len();
         if given > entry.parameters.len() {
             return Err(ElevatorError::TooManyNumbers {
                 entry: entry.name,

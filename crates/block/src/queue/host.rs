@@ -36,7 +36,7 @@ pub struct QueueSettings {
 impl Default for QueueSettings {
     /// As Linux 2.6: `deadline`, 512 KiB, 128 each, plugged for 3 ms or until 4 wait.
     fn default() -> QueueSettings {
-        const DEADLINE: &ElevatorEntry = &super::noop::ENTRY;
+        const DEADLINE: &ElevatorEntry = &super::deadline::ENTRY;
         QueueSettings {
             elevator: ElevatorChoice::of(DEADLINE),
             merge_bytes_max: 512 << 10,

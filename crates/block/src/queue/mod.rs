@@ -11,10 +11,15 @@
 //! [`HostQueue`] merges, so that an elevator sees *commands*, each perhaps of many requests, and is nothing but an order of
 //! them. The elevators stand in one table, [`ELEVATORS`]; [`ElevatorChoice`] is a line of it with its numbers, as a user
 //! writes it: `deadline`, `linus(20000,20000)`.
+mod anticipatory;
 mod c_look;
+mod cfq;
 mod choice;
+mod deadline;
 mod host;
+mod linus;
 mod noop;
+mod stream;
 mod waiting;
 
 pub use choice::{ElevatorChoice, ElevatorError};
@@ -114,10 +119,25 @@ pub struct ElevatorEntry {
 }
 
 /// All elevators.
-pub static ELEVATORS: &[ElevatorEntry] = &[noop::ENTRY, c_look::ENTRY];
+pub static ELEVATORS: &[ElevatorEntry] = &[
+    noop::ENTRY,
+    linus::ENTRY,
+    deadline::ENTRY,
+    anticipatory::ENTRY,
+    cfq::ENTRY,
+    c_look::ENTRY,
+];
 
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_US: u64 = 1_000;
+
+/// The number of a parameter: what was given, brought into its range, or its default.
+fn number_of(parameters: &[ElevatorParameter], numbers: &[u64], index: usize) -> u64 {
+    parameters.get(index).map_or(0, |parameter| {
+        let given = numbers.get(index).copied().unwrap_or(parameter.default);
+        given.clamp(parameter.min, parameter.max)
+    })
+}
 
 #[cfg(test)]
 mod tests {

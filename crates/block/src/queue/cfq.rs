@@ -1,0 +1,253 @@
+//! `cfq-like`: the device's time is shared out: each stream that waits for its commands has a queue and gets slices of time in
+//! turn, and all that nobody waits for shares one queue more.
+//!
+//! The shape and the numbers are those of CFQ as of Linux 2.6.20 on (slices of 100 ms for what is waited for, 40 ms for the
+//! rest, 8 ms idle; an age of 125 and 250 ms at which the oldest begins a slice). Reads and awaited writes are waited for. While
+//! a stream has its slice and nothing waiting, the device is kept for it until its commands ended and 8 ms more, if it is known
+//! to come back so soon. A slice of the rest ends when somebody new begins to wait, or after 16 commands if somebody waits (of
+//! which CFQ's formula gives as many for the usual priority). Not modelled: priorities, and different waits for streams that
+//! seek.
+//!
+//! What it promises: a slice ends, if others wait, with the first command after its time; queues that wait take turns.
+use super::stream::Streams;
+use super::waiting::Waiting;
+use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
+use crate::device::{Operation, Urgency};
+use std::collections::{BTreeMap, VecDeque};
+
+const PARAMETERS: &[ElevatorParameter] = &[
+    parameter("slice_sync_ms", 100),
+    parameter("slice_async_ms", 40),
+    parameter("idle_ms", 8),
+    parameter("expire_sync_ms", 125),
+    parameter("expire_async_ms", 250),
+];
+
+pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
+    name: "cfq-like",
+    summary: "Linux 2.6: slices of time in turn for each stream that waits, and for all write-back together",
+    parameters: PARAMETERS,
+    build: |numbers| {
+        let ns = |index| number_of(PARAMETERS, numbers, index) * NS_PER_MS;
+        Box::new(FairQueues {
+            sync: Class {
+                slice_ns: ns(0),
+                expire_ns: ns(3),
+            },
+            background: Class {
+                slice_ns: ns(1),
+                expire_ns: ns(4),
+            },
+            idle_ns: ns(2),
+            streams: Streams::new(ns(2)),
+            queues: BTreeMap::new(),
+            turns: VecDeque::new(),
+            slice: None,
+            position: 0,
+        })
+    },
+};
+
+/// So many commands has a slice that nobody waits for while somebody waits for others.
+const BACKGROUND_COMMANDS_MAX: u64 = 16;
+
+const fn parameter(name: &'static str, default: u64) -> ElevatorParameter {
+    ElevatorParameter {
+        name,
+        default,
+        min: 0,
+        max: 1_000_000_000,
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Class {
+    slice_ns: u64,
+    expire_ns: u64,
+}
+
+/// Whose queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    /// A stream that waits.
+    Stream(u32),
+    /// Nobody waits.
+    Background,
+}
+
+fn owner(command: &Queued) -> Owner {
+    match (command.operation, command.urgency) {
+        (Operation::Read, _) | (_, Urgency::Awaited) => Owner::Stream(command.stream),
+        (Operation::Write | Operation::Flush, Urgency::Background) => Owner::Background,
+    }
+}
+
+struct Slice {
+    owner: Owner,
+    ends: u64,
+    /// How many commands were sent in it.
+    sent: u64,
+    /// When one of its commands ended last, or when it began.
+    ended: u64,
+    /// Somebody began to wait in a slice of the background.
+    preempted: bool,
+}
+
+/// *Invariants*: `queues` has no empty queue; each of them is in `turns` once or has the slice.
+struct FairQueues {
+    sync: Class,
+    background: Class,
+    idle_ns: u64,
+    streams: Streams,
+    queues: BTreeMap<Owner, Waiting>,
+    /// Who comes next.
+    turns: VecDeque<Owner>,
+    slice: Option<Slice>,
+    /// Where the command that was sent last ends.
+    position: u64,
+}
+
+impl FairQueues {
+    fn class(&self, owner: Owner) -> Class {
+        match owner {
+            Owner::Stream(_) => self.sync,
+            Owner::Background => self.background,
+        }
+    }
+    fn remove(&mut self, owner: Owner, sequence: u64) {
+        if let Some(queue) = self.queues.get_mut(&owner) {
+            queue.remove(sequence);
+            if queue.is_empty() {
+                self.queues.remove(&owner);
+            }
+        }
+    }
+    /// Whether the slice has to end, as others wait.
+    fn is_over(&self, slice: &Slice, now: u64) -> bool {
+        let enough = slice.owner == Owner::Background && slice.sent >= BACKGROUND_COMMANDS_MAX;
+        !self.turns.is_empty() && (now >= slice.ends || slice.preempted || enough)
+    }
+    /// Until when the device is kept for a stream that has the slice and nothing waiting, while others wait.
+    fn idles(&mut self, slice: &Slice, now: u64) -> Option<u64> {
+        let Owner::Stream(stream) = slice.owner else {
+            return None;
+        };
+        if !self.streams.comes_soon(stream) {
+            return None;
+        }
+        if self.streams.pending(stream) > 0 {
+            return Some(slice.ends);
+        }
+        let until = slice.ended.saturating_add(self.idle_ns).min(slice.ends);
+        if now >= until {
+            self.streams.waited_in_vain(stream);
+            return None;
+        }
+        Some(until)
+    }
+    /// Sends one from the queue that has the slice. The first of a slice is the oldest, if that has expired.
+    fn send(&mut self, mut slice: Slice, now: u64) -> Next<Queued> {
+        let Some(queue) = self.queues.get(&slice.owner) else {
+            return Next::Empty;
+        };
+        let class = self.class(slice.owner);
+        if now >= slice.ends {
+            // Nobody else waits: the slice begins anew.
+            slice.ends = now.saturating_add(class.slice_ns);
+            slice.sent = 0;
+        }
+        let oldest = queue
+            .oldest()
+            .filter(|(_, arrived)| now >= arrived.saturating_add(class.expire_ns));
+        let expired = oldest.filter(|_| slice.sent == 0).map(|(oldest, _)| oldest);
+        let in_order = || queue.at_or_behind(self.position).or_else(|| queue.lowest());
+        let Some(command) = expired.or_else(in_order) else {
+            return Next::Empty;
+        };
+        slice.sent += 1;
+        self.remove(slice.owner, command.sequence);
+        self.position = command.end();
+        self.slice = Some(slice);
+        Next::Dispatch(command)
+    }
+}
+
+impl Elevator for FairQueues {
+    fn add(&mut self, command: Queued, now: u64) {
+        let owner = owner(&command);
+        if let Owner::Stream(stream) = owner {
+            self.streams.arrived(stream, (command.offset, command.end()), now);
+        }
+        let begins = !self.queues.contains_key(&owner);
+        self.queues.entry(owner).or_default().insert(command, now);
+        let active = self.slice.as_ref().map(|slice| slice.owner);
+        if begins && active != Some(owner) {
+            self.turns.push_back(owner);
+        }
+        if let Some(slice) = &mut self.slice {
+            let waits = owner != Owner::Background && slice.owner == Owner::Background;
+            slice.preempted |= waits && slice.sent > 0;
+        }
+    }
+    /// Only within a queue.
+    fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
+        owner(waiting) == owner(arriving)
+    }
+    fn grow(&mut self, before: &Queued, after: &Queued) {
+        if let Some(queue) = self.queues.get_mut(&owner(before)) {
+            queue.grow(after);
+        }
+    }
+    fn may_join(&self, older: &Queued, younger: &Queued) -> bool {
+        owner(older) == owner(younger)
+    }
+    fn join(&mut self, older: &Queued, younger: &Queued, after: &Queued) {
+        if let Owner::Stream(stream) = owner(younger) {
+            self.streams.left(stream);
+        }
+        self.remove(owner(younger), younger.sequence);
+        self.grow(older, after);
+    }
+    fn next(&mut self, _head: u64, now: u64) -> Next<Queued> {
+        if self.queues.is_empty() {
+            return Next::Empty;
+        }
+        if let Some(slice) = self.slice.take() {
+            let waits = self.queues.contains_key(&slice.owner);
+            if !self.is_over(&slice, now) {
+                if waits {
+                    return self.send(slice, now);
+                }
+                if now < slice.ends
+                    && let Some(until) = self.idles(&slice, now)
+                {
+                    self.slice = Some(slice);
+                    return Next::IdleUntil(until);
+                }
+            } else if waits {
+                self.turns.push_back(slice.owner);
+            }
+        }
+        let Some(owner) = self.turns.pop_front() else {
+            return Next::Empty;
+        };
+        let ends = now.saturating_add(self.class(owner).slice_ns);
+        let slice = Slice {
+            owner,
+            ends,
+            sent: 0,
+            ended: now,
+            preempted: false,
+        };
+        self.send(slice, now)
+    }
+    fn completed(&mut self, command: &Queued, now: u64) {
+        let owner = owner(command);
+        if let Owner::Stream(stream) = owner {
+            self.streams.answered(stream, now);
+        }
+        if let Some(slice) = self.slice.as_mut().filter(|slice| slice.owner == owner) {
+            slice.ended = now;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `deadline`: batches in rising order, of one direction each; a command that waited too long begins the next batch.
+//!
+//! The rules are those of the deadline scheduler as Linux 2.6 documents it (read_expire 500 ms, write_expire 5 s, fifo_batch 16,
+//! writes_starved 2): a batch goes on in rising order from where its direction last was, until it has its number or nothing lies
+//! ahead. Then reads go first, unless writes were passed over so often; the batch begins with the oldest command of its
+//! direction if that has expired or nothing lies ahead, else with what lies next.
+//!
+//! What it promises: with `n` older commands of its direction that wait when a read expires, at most
+//! `batch x (n + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
+use super::waiting::Waiting;
+use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
+use crate::device::Operation;
+
+const PARAMETERS: &[ElevatorParameter] = &[
+    parameter("read_expire_ms", 500, 0, 1_000_000_000),
+    parameter("write_expire_ms", 5000, 0, 1_000_000_000),
+    parameter("batch_commands", 16, 1, 1 << 32),
+    parameter("writes_starved", 2, 0, 1 << 32),
+];
+
+pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
+    name: "deadline",
+    summary: "Linux 2.6: batches in rising order, reads before writes, and an age at which each must go",
+    parameters: PARAMETERS,
+    build: |numbers| {
+        Box::new(Deadline {
+            reads: Line::expiring(number_of(PARAMETERS, numbers, 0) * NS_PER_MS),
+            writes: Line::expiring(number_of(PARAMETERS, numbers, 1) * NS_PER_MS),
+            batch_commands: number_of(PARAMETERS, numbers, 2),
+            writes_starved: number_of(PARAMETERS, numbers, 3),
+            starved: 0,
+            batch: None,
+        })
+    },
+};
+
+const fn parameter(name: &'static str, default: u64, min: u64, max: u64) -> ElevatorParameter {
+    ElevatorParameter {
+        name,
+        default,
+        min,
+        max,
+    }
+}
+
+/// What waits of one direction.
+struct Line {
+    waiting: Waiting,
+    expire_ns: u64,
+    /// Where the command of this direction that was sent last ends.
+    position: u64,
+}
+
+impl Line {
+    fn expiring(expire_ns: u64) -> Line {
+        Line {
+            waiting: Waiting::default(),
+            expire_ns,
+            position: 0,
+        }
+    }
+    /// What lies next on the way up.
+    fn ahead(&self) -> Option<Queued> {
+        self.waiting.at_or_behind(self.position)
+    }
+    /// What a batch begins with.
+    fn first(&self, now: u64) -> Option<Queued> {
+        let (oldest, arrived) = self.waiting.oldest()?;
+        let expired = now >= arrived.saturating_add(self.expire_ns);
+        self.ahead().filter(|_| !expired).or(Some(oldest))
+    }
+    fn take(&mut self, command: Queued) -> Next<Queued> {
+        self.waiting.remove(command.sequence);
+        self.position = command.end();
+        Next::Dispatch(command)
+    }
+}
+
+struct Deadline {
+    reads: Line,
+    writes: Line,
+    batch_commands: u64,
+    writes_starved: u64,
+    /// How many batches of reads began while writes waited.
+    starved: u64,
+    /// The direction of the batch, and how many it has.
+    batch: Option<(Operation, u64)>,
+}
+
+impl Deadline {
+    fn line(&mut self, operation: Operation) -> &mut Line {
+        match operation {
+            Operation::Read => &mut self.reads,
+            Operation::Write | Operation::Flush => &mut self.writes,
+        }
+    }
+    /// The direction of the next batch. Something waits.
+    fn direction(&mut self) -> Operation {
+        let (reads, writes) = (!self.reads.waiting.is_empty(), !self.writes.waiting.is_empty());
+        if reads && (!writes || self.starved < self.writes_starved) {
+            self.starved += u64::from(writes);
+            return Operation::Read;
+        }
+        self.starved = 0;
+        Operation::Write
+    }
+}
+
+impl Elevator for Deadline {
+    fn add(&mut self, command: Queued, now: u64) {
+        self.line(command.operation).waiting.insert(command, now);
+    }
+    fn grow(&mut self, _before: &Queued, after: &Queued) {
+        self.line(after.operation).waiting.grow(after);
+    }
+    fn join(&mut self, _older: &Queued, younger: &Queued, after: &Queued) {
+        let line = self.line(after.operation);
+        line.waiting.remove(younger.sequence);
+        line.waiting.grow(after);
+    }
+    fn next(&mut self, _head: u64, now: u64) -> Next<Queued> {
+        if let Some((direction, sent)) = self.batch
+            && sent < self.batch_commands
+            && let Some(command) = self.line(direction).ahead()
+        {
+            self.batch = Some((direction, sent + 1));
+            return self.line(direction).take(command);
+        }
+        if self.reads.waiting.is_empty() && self.writes.waiting.is_empty() {
+            return Next::Empty;
+        }
+        let direction = self.direction();
+        self.batch = Some((direction, 1));
+        let line = self.line(direction);
+        line.first(now).map_or(Next::Empty, |command| line.take(command))
+    }
+}

@@ -1,0 +1,152 @@
+//! `linus`: the elevator of Linux 2.4. One list, sorted in sweeps; a newcomer's place is looked for from the tail; each waiting
+//! command has a budget of sectors that may still pass it, and one that has spent it is a barrier.
+//!
+//! The rule is that of the 2.4 kernel as its users saw it through `elvtune -r -w` (the two budgets, for reads and writes:
+//! defaults 8192 and 16384 sectors; the author of the post of 2001 measured with 20000 for both). Ours is strict: a command
+//! passes another only if what is left of that one's budget covers all of its sectors.
+//!
+//! What it promises: no command is passed by more sectors than its budget, counting what joins a command further ahead.
+use super::{Elevator, ElevatorEntry, ElevatorParameter, Next, Queued, number_of};
+use crate::device::Operation;
+use std::collections::VecDeque;
+
+const PARAMETERS: &[ElevatorParameter] = &[
+    budget("read_latency_sectors", 8192),
+    budget("write_latency_sectors", 16384),
+];
+
+pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
+    name: "linus",
+    summary: "Linux 2.4: one sorted list; a command is passed by so many sectors at most (elvtune -r, -w)",
+    parameters: PARAMETERS,
+    build: |numbers| {
+        Box::new(Linus {
+            read_latency_sectors: number_of(PARAMETERS, numbers, 0),
+            write_latency_sectors: number_of(PARAMETERS, numbers, 1),
+            ..Linus::default()
+        })
+    },
+};
+
+const fn budget(name: &'static str, default: u64) -> ElevatorParameter {
+    ElevatorParameter {
+        name,
+        default,
+        min: 0,
+        max: 1 << 40,
+    }
+}
+
+#[derive(Default)]
+struct Linus {
+    read_latency_sectors: u64,
+    write_latency_sectors: u64,
+    /// In the order in which they are sent: rising sweeps.
+    list: VecDeque<Entry>,
+    /// Where the command that was sent last ends.
+    head: u64,
+}
+
+struct Entry {
+    command: Queued,
+    /// How many sectors may still pass it.
+    budget: u64,
+}
+
+fn sectors(bytes: u64) -> u64 {
+    bytes.div_ceil(512)
+}
+
+/// Whether a command at `offset` is in order between `before` and what follows it, which may begin a new sweep.
+fn in_order(before: u64, offset: u64, behind: Option<u64>) -> bool {
+    match behind {
+        None => before <= offset,
+        Some(behind) if behind < before => before <= offset || offset < behind,
+        Some(behind) => before <= offset && offset < behind,
+    }
+}
+
+impl Linus {
+    /// Where in the list a newcomer goes: as near to the tail as is in order and behind every barrier, else the tail.
+    fn place(&self, command: &Queued) -> usize {
+        let sectors = sectors(command.bytes);
+        let mut behind = None;
+        for (index, entry) in self.list.iter().enumerate().rev() {
+            if in_order(entry.command.offset, command.offset, behind) {
+                return index + 1;
+            }
+            if entry.budget < sectors {
+                return self.list.len();
+            }
+            behind = Some(entry.command.offset);
+        }
+        if in_order(self.head, command.offset, behind) {
+            0
+        } else {
+            self.list.len()
+        }
+    }
+    /// So many sectors pass all that stand at `place` and behind it.
+    fn charge(&mut self, place: usize, sectors: u64) {
+        for entry in self.list.iter_mut().skip(place) {
+            entry.budget = entry.budget.saturating_sub(sectors);
+        }
+    }
+    fn find(&self, command: &Queued) -> Option<usize> {
+        self.list
+            .iter()
+            .rposition(|entry| entry.command.sequence == command.sequence)
+    }
+}
+
+impl Elevator for Linus {
+    fn add(&mut self, command: Queued, _now: u64) {
+        let place = self.place(&command);
+        self.charge(place, sectors(command.bytes));
+        let budget = match command.operation {
+            Operation::Read => self.read_latency_sectors,
+            Operation::Write | Operation::Flush => self.write_latency_sectors,
+        };
+        self.list.insert(place, Entry { command, budget });
+    }
+    fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
+        let sectors = sectors(arriving.bytes);
+        let mut passed = self
+            .list
+            .iter()
+            .rev()
+            .take_while(|entry| entry.command.sequence != waiting.sequence);
+        passed.all(|entry| entry.budget >= sectors)
+    }
+    fn grow(&mut self, before: &Queued, after: &Queued) {
+        let Some(place) = self.find(before) else { return };
+        self.charge(place + 1, sectors(after.bytes.saturating_sub(before.bytes)));
+        if let Some(entry) = self.list.get_mut(place) {
+            entry.command = *after;
+        }
+    }
+    /// Only neighbours in the list: then nothing is passed.
+    fn may_join(&self, older: &Queued, younger: &Queued) -> bool {
+        match (self.find(older), self.find(younger)) {
+            (Some(older), Some(younger)) => older.abs_diff(younger) == 1,
+            _ => false,
+        }
+    }
+    fn join(&mut self, older: &Queued, younger: &Queued, after: &Queued) {
+        let Some(absorbed) = self.find(younger).and_then(|place| self.list.remove(place)) else {
+            return;
+        };
+        let place = self.find(older);
+        if let Some(entry) = place.and_then(|place| self.list.get_mut(place)) {
+            entry.command = *after;
+            entry.budget = entry.budget.min(absorbed.budget);
+        }
+    }
+    fn next(&mut self, _head: u64, _now: u64) -> Next<Queued> {
+        let Some(entry) = self.list.pop_front() else {
+            return Next::Empty;
+        };
+        self.head = entry.command.end();
+        Next::Dispatch(entry.command)
+    }
+}

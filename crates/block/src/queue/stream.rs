@@ -1,0 +1,168 @@
+//! What is known of those who submit: how soon a stream comes back when it was answered, and how near. It is what decides
+//! whether waiting for it is worth an idle device (Iyer and Druschel, "Anticipatory scheduling", SOSP 2001).
+//!
+//! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table stays within twice what is
+//! pending or [`STREAMS_MAX`].
+use std::collections::BTreeMap;
+
+/// So many streams are remembered before old ones are forgotten.
+const STREAMS_MAX: usize = 1024;
+/// After so many vain waits in a row a stream is not waited for, until it comes back soon by itself.
+const VAIN_MAX: u32 = 2;
+
+/// One stream. Means are of the last eight or so.
+#[derive(Default)]
+struct Habit {
+    /// Its commands that wait or are under way.
+    pending: u64,
+    /// When its last command ended, if none is pending.
+    answered: Option<u64>,
+    /// Where its last command ends.
+    place: u64,
+    /// From an answer to the next command.
+    think_ns: Option<u64>,
+    /// From the end of a command to the next one.
+    distance_bytes: Option<u64>,
+    vain: u32,
+    seen: u64,
+}
+
+/// The habits of all streams.
+pub(super) struct Streams {
+    /// Longer than this nobody waits.
+    patience_ns: u64,
+    habits: BTreeMap<u32, Habit>,
+    /// Old ones are forgotten when there are so many.
+    habits_max: usize,
+}
+
+fn mean(old: Option<u64>, sample: u64) -> Option<u64> {
+    Some(old.map_or(sample, |old| old - old / 8 + sample / 8))
+}
+
+impl Streams {
+    pub fn new(patience_ns: u64) -> Streams {
+        Streams {
+            patience_ns,
+            habits: BTreeMap::new(),
+            habits_max: STREAMS_MAX,
+        }
+    }
+    /// A command of the stream, from `offset` to `end`, waits.
+    pub fn arrived(&mut self, stream: u32, (offset, end): (u64, u64), now: u64) {
+        if self.habits.len() >= self.habits_max {
+            self.forget();
+        }
+        let patience_ns = self.patience_ns;
+        let habit = self.habits.entry(stream).or_default();
+        if let Some(answered) = habit.answered.take() {
+            let think_ns = now.saturating_sub(answered);
+            if think_ns <= patience_ns {
+                habit.vain = 0;
+            }
+            // A long absence is not a habit: it counts as a little more than is bearable.
+            habit.think_ns = mean(habit.think_ns, think_ns.min(patience_ns.saturating_mul(2)));
+            habit.distance_bytes = mean(habit.distance_bytes, offset.abs_diff(habit.place).min(u64::MAX / 16));
+        }
+        habit.place = end;
+        habit.pending += 1;
+        habit.seen = now;
+    }
+    /// A command of the stream became another's, or part of another.
+    pub fn left(&mut self, stream: u32) {
+        if let Some(habit) = self.habits.get_mut(&stream) {
+            habit.pending = habit.pending.saturating_sub(1);
+        }
+    }
+    /// A command of the stream ended.
+    pub fn answered(&mut self, stream: u32, now: u64) {
+        if let Some(habit) = self.habits.get_mut(&stream) {
+            habit.pending = habit.pending.saturating_sub(1);
+            habit.answered = Some(now).filter(|_| habit.pending == 0);
+            habit.seen = now;
+        }
+    }
+    /// It was waited for, and did not come.
+    pub fn waited_in_vain(&mut self, stream: u32) {
+        if let Some(habit) = self.habits.get_mut(&stream) {
+            habit.vain += 1;
+        }
+    }
+    /// How many commands of the stream wait or are under way.
+    pub fn pending(&self, stream: u32) -> u64 {
+        self.habits.get(&stream).map_or(0, |habit| habit.pending)
+    }
+    /// Whether the stream is likely to come back soon. One of which nothing is known gets a chance.
+    pub fn comes_soon(&self, stream: u32) -> bool {
+        self.habits.get(&stream).is_some_and(|habit| {
+            habit.vain < VAIN_MAX && habit.think_ns.is_none_or(|think_ns| think_ns <= self.patience_ns)
+        })
+    }
+    /// Whether the stream is likely to come back within so many bytes. One of which nothing is known gets a chance.
+    pub fn comes_near(&self, stream: u32, near_bytes: u64) -> bool {
+        let habit = self.habits.get(&stream);
+        habit.is_some_and(|habit| habit.distance_bytes.is_none_or(|distance| distance <= near_bytes))
+    }
+
+    /// Forgets the half of those with nothing pending that were not seen for longest.
+    fn forget(&mut self) {
+        let idle = self.habits.iter().filter(|(_, habit)| habit.pending == 0);
+        let mut idle: Vec<(u64, u32)> = idle.map(|(stream, habit)| (habit.seen, *stream)).collect();
+        idle.sort_unstable();
+        for (_, stream) in idle.iter().take(idle.len().div_ceil(2)) {
+            self.habits.remove(stream);
+        }
+        self.habits_max = (self.habits.len() * 2).max(STREAMS_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: u64 = 6_000_000;
+
+    #[test]
+    fn a_stream_is_known_by_how_it_came_back() {
+        let mut streams = Streams::new(PATIENCE);
+        assert!(!streams.comes_soon(1), "never seen");
+        streams.arrived(1, (0, 4096), 0);
+        assert!(streams.comes_soon(1) && streams.comes_near(1, 0), "a first chance");
+        streams.answered(1, 100);
+        streams.arrived(1, (1_004_096, 1_008_192), 2_000_100);
+        assert!(streams.comes_near(1, 1_000_000) && !streams.comes_near(1, 999_999));
+        assert!(streams.comes_soon(1));
+        for turn in 1..20 {
+            streams.answered(1, turn * 100_000_000);
+            streams.arrived(1, (0, 4096), turn * 100_000_000 + 50_000_000);
+        }
+        assert!(!streams.comes_soon(1), "thinks for 50 ms");
+    }
+
+    #[test]
+    fn vain_waits_end_the_chances_until_it_comes_back() {
+        let mut streams = Streams::new(PATIENCE);
+        streams.arrived(1, (0, 4096), 0);
+        streams.answered(1, 0);
+        streams.waited_in_vain(1);
+        assert!(streams.comes_soon(1));
+        streams.waited_in_vain(1);
+        assert!(!streams.comes_soon(1));
+        streams.arrived(1, (4096, 8192), 1);
+        assert!(streams.comes_soon(1));
+    }
+
+    #[test]
+    fn old_streams_are_forgotten_but_never_what_is_pending() {
+        let mut streams = Streams::new(PATIENCE);
+        for stream in 0..10_000 {
+            streams.arrived(stream, (0, 4096), u64::from(stream));
+            if stream >= 100 {
+                streams.answered(stream, u64::from(stream));
+            }
+        }
+        assert!(streams.habits.len() <= STREAMS_MAX);
+        assert!((0..100).all(|stream| streams.pending(stream) == 1));
+        assert!(streams.comes_soon(9_999), "seen just now");
+    }
+}
