@@ -1,8 +1,8 @@
 //! What is known of those who submit: how soon a stream comes back when it was answered, and how near. It is what decides
 //! whether waiting for it is worth an idle device (Iyer and Druschel, "Anticipatory scheduling", SOSP 2001).
 //!
-//! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table stays within twice what is
-//! pending or [`STREAMS_MAX`].
+//! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table stays within four times
+//! what is pending, or [`STREAMS_MAX`].
 use std::collections::BTreeMap;
 
 /// So many streams are remembered before old ones are forgotten.
@@ -109,10 +109,11 @@ impl Streams {
         let idle = self.habits.iter().filter(|(_, habit)| habit.pending == 0);
         let mut idle: Vec<(u64, u32)> = idle.map(|(stream, habit)| (habit.seen, *stream)).collect();
         idle.sort_unstable();
+        let pending = self.habits.len() - idle.len();
         for (_, stream) in idle.iter().take(idle.len().div_ceil(2)) {
             self.habits.remove(stream);
         }
-        self.habits_max = (self.habits.len() * 2).max(STREAMS_MAX);
+        self.habits_max = (pending * 4).max(STREAMS_MAX);
     }
 }
 
