@@ -11,6 +11,7 @@
 //! drive        rotating, ssd, network volume, object store                    clock    virtual time
 //! ```
 pub mod clock;
+pub mod device;
 pub mod drive;
 pub mod random;
 pub mod trace;

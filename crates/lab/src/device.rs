@@ -1,0 +1,510 @@
+//! A simulated block device: the host's queue, a drive, and what is on it, in virtual time.
+//!
+//! ```text
+//!   submit -> arriving -> HostQueue -> Drive -> completion
+//!              (CPU work)  waiting     inside
+//! ```
+//!
+//! Bytes that are written are on the device when the write is submitted, bytes that are read are those at the read's end: what
+//! is under way at the same time has no order. Phantom segments carry no bytes and take the same time. A request leaves its
+//! process when the CPU work is done that the process charged before it ([`VirtualClock::local_now`]). The queue works in whole
+//! sectors: what is not aligned costs the sectors that it touches. A flush goes to the drive when all writes that were
+//! submitted before it have gone.
+//!
+//! *Invariants*: a request is in `waiting` from its submission to its end, and `left` is what the drive has not yet answered of
+//! it. At most `queue_depth` commands are inside the drive. While anything is to happen, an event is scheduled for the earliest
+//! time of it. Completions of others are never called within `submit`.
+//!
+//! *Locking*: one short lock, before the clock's; not held while a completion runs or bytes are copied.
+mod statistics;
+
+use crate::clock::{Event, VirtualClock};
+use crate::drive::{self, Done, Drive, DriveInfo};
+use crate::trace::TraceRecord;
+use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued};
+use extant_block::{BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment, ShortLock};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, Weak};
+
+pub use statistics::{Histogram, Statistics};
+
+/// Metadata lies scattered over a large drive: contents are kept in pieces of this.
+const CHUNK_BYTES: usize = 4096;
+
+/// The stream of a request that no process made: one from within an event.
+pub const NO_STREAM: u32 = u32::MAX;
+
+/// Whether a device remembers every command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TraceKeeping {
+    /// No: only sums and the hash.
+    #[default]
+    None,
+    /// Yes: about 150 bytes a command, until they are taken.
+    All,
+}
+
+/// What a simulated device is like, its drive aside.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeviceSettings {
+    /// Its name, in messages and reports.
+    pub name: String,
+    /// The host's queue.
+    pub queue: QueueSettings,
+    /// Whether commands are remembered.
+    pub trace: TraceKeeping,
+}
+
+/// A block device in virtual time.
+pub struct SimDevice {
+    clock: Arc<VirtualClock>,
+    clock_seam: Arc<dyn Clock>,
+    name: String,
+    drive_info: DriveInfo,
+    contents: MemoryDevice,
+    trace: TraceKeeping,
+    port: Arc<Port>,
+    state: ShortLock<Traffic>,
+}
+
+/// What the clock fires: it does not keep the device alive.
+struct Port {
+    device: Weak<SimDevice>,
+}
+
+/// A request on its way.
+struct Pending {
+    request: Request,
+    /// In whole sectors.
+    queued: Queued,
+    /// Bytes of `queued` that the drive has not answered.
+    left: u64,
+    /// When it leaves its process.
+    arrival: u64,
+    /// What was before it when it arrived.
+    depth: u64,
+}
+
+/// A command in the drive.
+struct Inside {
+    command: Command,
+    dispatched: u64,
+}
+
+/// Under the device's lock.
+struct Traffic {
+    queue: HostQueue,
+    drive: Box<dyn Drive>,
+    /// By sequence, which rises by submission.
+    waiting: FxHashMap<u64, Pending>,
+    sequence: u64,
+    /// Requests that are still to leave their process: by time and sequence.
+    arriving: BTreeSet<(u64, u64)>,
+    inside: FxHashMap<u64, Inside>,
+    /// The byte behind the last command sent.
+    head: u64,
+    /// Until when the queue wants to be left alone.
+    idle_until: Option<u64>,
+    /// The earliest event that is scheduled.
+    scheduled: Option<u64>,
+    /// Since when the drive has had a command.
+    busy_since: u64,
+    statistics: Statistics,
+    hash: u64,
+    records: Vec<TraceRecord>,
+    /// Kept for its memory.
+    done: Vec<Done>,
+}
+
+impl SimDevice {
+    /// An empty device of the drive's size.
+    pub fn new(clock: Arc<VirtualClock>, drive: Box<dyn Drive>, settings: DeviceSettings) -> Arc<SimDevice> {
+        let seam: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let contents = MemoryDevice::with_chunks(seam, drive.info().bytes, CHUNK_BYTES);
+        SimDevice::holding(clock, drive, settings, contents)
+    }
+
+    /// A device of the contents' size, with these contents on it.
+    ///
+    /// # Errors
+    /// `InvalidInput`: they are larger than the drive.
+    pub fn with_contents(
+        clock: Arc<VirtualClock>,
+        drive: Box<dyn Drive>,
+        settings: DeviceSettings,
+        contents: MemoryDevice,
+    ) -> io::Result<Arc<SimDevice>> {
+        let (bytes, room) = (contents.info().bytes, drive.info().bytes);
+        if bytes > room {
+            let DeviceSettings { name, .. } = settings;
+            let message = format!("{name}: contents of {bytes} bytes on a drive of {room}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(SimDevice::holding(clock, drive, settings, contents))
+    }
+
+    fn holding(
+        clock: Arc<VirtualClock>,
+        drive: Box<dyn Drive>,
+        settings: DeviceSettings,
+        contents: MemoryDevice,
+    ) -> Arc<SimDevice> {
+        Arc::new_cyclic(|device| SimDevice {
+            clock_seam: Arc::clone(&clock) as Arc<dyn Clock>,
+            drive_info: drive.info().clone(),
+            contents: contents.named(&settings.name),
+            trace: settings.trace,
+            port: Arc::new(Port {
+                device: Weak::clone(device),
+            }),
+            state: ShortLock::new(Traffic::new(&settings.queue, drive)),
+            name: settings.name,
+            clock,
+        })
+    }
+
+    /// What is on it: to be loaded before a run, or saved after it.
+    pub fn contents(&self) -> &MemoryDevice {
+        &self.contents
+    }
+
+    /// What its drive says of itself.
+    pub fn drive(&self) -> &DriveInfo {
+        &self.drive_info
+    }
+
+    /// What it has done so far.
+    pub fn statistics(&self) -> Statistics {
+        let now = self.clock.now();
+        let state = self.state.lock();
+        let mut statistics = state.statistics.clone();
+        if !state.inside.is_empty() {
+            statistics.busy_ns += now.saturating_sub(state.busy_since);
+        }
+        statistics.idle_ns = now.saturating_sub(statistics.busy_ns);
+        statistics.queue = state.queue.statistics();
+        statistics
+    }
+
+    /// The commands that ended since the last call, in the order of their ends; none unless they are kept.
+    pub fn take_trace(&self) -> Vec<TraceRecord> {
+        std::mem::take(&mut self.state.lock().records)
+    }
+
+    /// A hash of all commands that ended: what, where, and when. Equal runs have equal hashes.
+    pub fn trace_hash(&self) -> u64 {
+        self.state.lock().hash
+    }
+
+    /// Refuses what cannot be done, before anything is done.
+    fn check(&self, request: &Request) -> io::Result<()> {
+        self.contents
+            .check(request.operation, request.offset, request.bytes())?;
+        let is_shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
+        if request.operation == Operation::Read && request.segments.iter().any(is_shared) {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "a read into shared memory");
+            return Err(self.error(request, source));
+        }
+        Ok(())
+    }
+
+    fn error(&self, request: &Request, source: io::Error) -> io::Error {
+        DeviceError {
+            device: self.name.clone(),
+            operation: request.operation,
+            offset: request.offset,
+            source,
+        }
+        .into()
+    }
+
+    /// The request as the queue sees it: in whole sectors.
+    fn queued(&self, request: &Request) -> Queued {
+        let sector = u64::from(self.drive_info.sector_bytes.max(1));
+        let (offset, bytes) = match request.operation {
+            Operation::Flush => (0, 0),
+            Operation::Read | Operation::Write => {
+                let start = request.offset - request.offset % sector;
+                let end = (request.offset + request.bytes()).next_multiple_of(sector);
+                (start, end - start)
+            }
+        };
+        Queued {
+            sequence: 0,
+            operation: request.operation,
+            offset,
+            bytes,
+            urgency: request.urgency,
+            stream: self.clock.process().unwrap_or(NO_STREAM),
+        }
+    }
+
+    /// Schedules the next event, if it is earlier than what is scheduled.
+    fn schedule(&self, state: &mut Traffic) {
+        let arriving = state.arriving.first().map(|(at, _)| *at);
+        let next = [state.drive.next_event(), state.idle_until, arriving];
+        if let Some(at) = next.into_iter().flatten().min()
+            && state.scheduled.is_none_or(|scheduled| at < scheduled)
+        {
+            state.scheduled = Some(at);
+            self.clock.schedule(at, Arc::clone(&self.port) as Arc<dyn Event>);
+        }
+    }
+
+    /// Something may have ended or arrived.
+    fn advance(&self, now: u64) {
+        let mut state = self.state.lock();
+        if state.scheduled.is_some_and(|scheduled| scheduled <= now) {
+            state.scheduled = None;
+        }
+        let ended = state.advance(now, self.trace);
+        state.let_arrive(now);
+        state.dispatch(now);
+        self.schedule(&mut state);
+        drop(state);
+        ended.into_iter().for_each(|pending| self.complete(pending.request));
+    }
+
+    fn complete(&self, mut request: Request) {
+        let result = match request.operation {
+            Operation::Read => self
+                .contents
+                .perform(Operation::Read, request.offset, &mut request.segments),
+            Operation::Write | Operation::Flush => Ok(()),
+        };
+        request.complete(result);
+    }
+}
+
+impl BlockDevice for SimDevice {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo {
+            name: self.name.clone(),
+            bytes: self.contents.info().bytes,
+            sector_bytes: self.drive_info.sector_bytes,
+            read_only: false,
+        }
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock_seam
+    }
+    /// By a process or within an event. What is refused, or has no bytes, ends at once.
+    fn submit(&self, mut request: Request) {
+        if let Err(error) = self.check(&request) {
+            return request.complete(Err(error));
+        }
+        let bytes = request.bytes();
+        if bytes == 0 && request.operation != Operation::Flush {
+            return request.complete(Ok(()));
+        }
+        if request.operation == Operation::Write
+            && let Err(error) = self
+                .contents
+                .perform(Operation::Write, request.offset, &mut request.segments)
+        {
+            return request.complete(Err(error));
+        }
+        let queued = self.queued(&request);
+        let now = self.clock.now();
+        let arrival = self.clock.local_now();
+        let mut state = self.state.lock();
+        state.add(request, queued, arrival);
+        // An answer that is due at this very moment comes first.
+        if arrival <= now && state.drive.next_event().is_none_or(|due| due > now) {
+            state.let_arrive(now);
+            state.dispatch(now);
+        }
+        self.schedule(&mut state);
+    }
+}
+
+impl Event for Port {
+    fn fire(self: Arc<Self>, now: u64) {
+        if let Some(device) = self.device.upgrade() {
+            device.advance(now);
+        }
+    }
+}
+
+/// What is under way when nobody holds the device any more ends with an error.
+impl Drop for SimDevice {
+    fn drop(&mut self) {
+        let waiting = std::mem::take(&mut self.state.get_mut().waiting);
+        let mut lost: Vec<_> = waiting.into_iter().collect();
+        lost.sort_unstable_by_key(|(sequence, _)| *sequence);
+        for (_, pending) in lost {
+            let source = io::Error::other("the device went away with requests under way");
+            let error = self.error(&pending.request, source);
+            pending.request.complete(Err(error));
+        }
+    }
+}
+
+impl Traffic {
+    fn new(settings: &QueueSettings, drive: Box<dyn Drive>) -> Traffic {
+        Traffic {
+            queue: HostQueue::new(settings),
+            drive,
+            waiting: FxHashMap::default(),
+            sequence: 0,
+            arriving: BTreeSet::new(),
+            inside: FxHashMap::default(),
+            head: 0,
+            idle_until: None,
+            scheduled: None,
+            busy_since: 0,
+            statistics: Statistics::default(),
+            hash: 0,
+            records: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// A request will arrive.
+    fn add(&mut self, request: Request, queued: Queued, arrival: u64) {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        let queued = Queued { sequence, ..queued };
+        let pending = Pending {
+            request,
+            queued,
+            left: queued.bytes,
+            arrival,
+            depth: 0,
+        };
+        self.waiting.insert(sequence, pending);
+        self.arriving.insert((arrival, sequence));
+    }
+
+    /// Puts into the queue what has left its process.
+    fn let_arrive(&mut self, now: u64) {
+        while let Some((at, sequence)) = self.arriving.first().copied()
+            && at <= now
+        {
+            self.arriving.pop_first();
+            let depth = self.queue.waiting() + self.queue.under_way();
+            self.statistics.count_depth(depth);
+            if let Some(pending) = self.waiting.get_mut(&sequence) {
+                pending.depth = depth;
+                self.queue.add(pending.queued, now);
+            }
+        }
+    }
+
+    /// Sends to the drive what the queue gives and the drive has room for.
+    fn dispatch(&mut self, now: u64) {
+        self.idle_until = None;
+        while self.inside.len() < self.drive.info().queue_depth.max(1) as usize {
+            match self.queue.next(self.head, now) {
+                Next::Dispatch(command) => self.send(command, now),
+                Next::IdleUntil(until) => {
+                    self.idle_until = Some(until.max(now + 1));
+                    return;
+                }
+                Next::Empty => return,
+            }
+        }
+    }
+
+    fn send(&mut self, command: Command, now: u64) {
+        self.statistics.count_seek(&command, self.head);
+        if command.operation != Operation::Flush {
+            self.head = command.offset + command.bytes;
+        }
+        if self.inside.is_empty() {
+            self.busy_since = now;
+        }
+        let sent = drive::Command {
+            id: command.id,
+            operation: command.operation,
+            offset: command.offset,
+            bytes: command.bytes,
+            force_unit_access: false,
+        };
+        let dispatched = now;
+        self.inside.insert(command.id, Inside { command, dispatched });
+        self.drive.submit(sent, now);
+    }
+
+    /// Takes the answers of the drive; gives the requests that have ended, in order.
+    fn advance(&mut self, now: u64, trace: TraceKeeping) -> Vec<Pending> {
+        let mut done = std::mem::take(&mut self.done);
+        let mut ended = Vec::new();
+        self.drive.advance(now, &mut done);
+        for answer in done.drain(..) {
+            let Some(inside) = self.inside.remove(&answer.id) else {
+                debug_assert!(false, "the drive answered command {} twice, or uncalled", answer.id);
+                continue;
+            };
+            debug_assert_eq!(answer.parts.total(), answer.at - inside.dispatched, "{answer:?}");
+            self.queue.completed(answer.id, now);
+            if self.inside.is_empty() {
+                self.statistics.busy_ns += answer.at - self.busy_since;
+            }
+            self.record(&answer, &inside, trace);
+            self.end_parts(&inside.command, answer.at, &mut ended);
+        }
+        self.done = done;
+        ended
+    }
+
+    /// A command ended: so do the requests of which it was the last piece.
+    fn end_parts(&mut self, command: &Command, at: u64, ended: &mut Vec<Pending>) {
+        for part in &command.parts {
+            let Some(pending) = self.waiting.get_mut(&part.sequence) else {
+                debug_assert!(false, "request {} ended twice", part.sequence);
+                continue;
+            };
+            pending.left = pending.left.saturating_sub(part.bytes);
+            if pending.left == 0
+                && let Some(pending) = self.waiting.remove(&part.sequence)
+            {
+                let latency = at.saturating_sub(pending.arrival);
+                let request = &pending.request;
+                self.statistics
+                    .count_request(request.operation, request.bytes(), latency);
+                ended.push(pending);
+            }
+        }
+    }
+
+    fn record(&mut self, answer: &Done, inside: &Inside, trace: TraceKeeping) {
+        let Inside { command, dispatched } = inside;
+        self.statistics.count_command(answer, command.parts.len());
+        let operation = match command.operation {
+            Operation::Read => 1,
+            Operation::Write => 2,
+            Operation::Flush => 3,
+        };
+        for word in [*dispatched, operation, command.offset, command.bytes, answer.at] {
+            self.hash = stir(self.hash, word);
+        }
+        if trace == TraceKeeping::None {
+            return;
+        }
+        let first = command.parts.iter().filter_map(|part| self.waiting.get(&part.sequence));
+        let first = first.min_by_key(|pending| (pending.arrival, pending.queued.sequence));
+        self.records.push(TraceRecord {
+            arrival_ns: first.map_or(*dispatched, |pending| pending.arrival),
+            dispatch_ns: *dispatched,
+            completion_ns: answer.at,
+            operation: command.operation,
+            offset: command.offset,
+            bytes: command.bytes,
+            stream: command.stream,
+            parts: answer.parts,
+            hit: answer.hit,
+            queue_depth: first.map_or(0, |pending| u32::try_from(pending.depth).unwrap_or(u32::MAX)),
+        });
+    }
+}
+
+/// Adds a word to a hash: the finishing steps of splitmix64.
+fn stir(hash: u64, word: u64) -> u64 {
+    let mixed = (hash.rotate_left(5) ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
