@@ -20,14 +20,16 @@ use extant_block::{Clock, ShortLock, Task, Unparked, Waker, WallTime};
 use std::any::Any;
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, Thread};
 
 mod core;
+mod pin;
 mod report;
 
 use self::core::{Chosen, Core, Process, State, Step, Target};
+use self::pin::Pin;
 pub use self::report::{RunError, Waiting};
 
 /// What a virtual machine is like.
@@ -90,6 +92,8 @@ struct Shared {
     running: AtomicU32,
     /// CPU work of the running process that has not yet passed.
     unsettled: AtomicU64,
+    /// The processor of the host on which the threads run.
+    host_processor: AtomicUsize,
 }
 
 /// Where a thread waits for the baton.
@@ -132,6 +136,7 @@ impl VirtualClock {
             now: AtomicU64::new(0),
             running: AtomicU32::new(NOBODY),
             unsettled: AtomicU64::new(0),
+            host_processor: AtomicUsize::new(usize::MAX),
         };
         Arc::new(VirtualClock {
             shared: Arc::new(shared),
@@ -161,6 +166,9 @@ impl VirtualClock {
             }
             core.caller = Some(Arc::clone(&seat));
         }
+        let pin = Pin::take();
+        let host_processor = pin.as_ref().map_or(usize::MAX, Pin::processor);
+        shared.host_processor.store(host_processor, Ordering::Relaxed);
         let result = Arc::new(ShortLock::new(None));
         let slot = Arc::clone(&result);
         shared.start(name, Box::new(move || *slot.lock() = Some(body())));
@@ -403,6 +411,7 @@ impl Shared {
         let (shared, sits) = (Arc::clone(self), Arc::clone(&seat));
         let live = move || {
             let signal = sits.wait();
+            pin::stay_on(shared.host_processor.load(Ordering::Relaxed));
             shared.live(number, sits, signal, body);
         };
         // The host's names end at a zero byte, and the builder panics when there is one inside.
