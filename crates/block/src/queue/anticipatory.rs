@@ -162,18 +162,18 @@ impl Anticipatory {
         {
             return None;
         }
+        if self.streams.pending(stream) > u64::from(ended.is_none()) {
+            return None;
+        }
         let Some(ended) = ended else {
             // It is under way: its end, or the time of something else, is waited for.
             let until = batch_ends.min(expiry);
             return Some(if until == u64::MAX {
-                now.saturating_add(self.wait_ns)
+                now.saturating_add(self.wait_ns.max(1))
             } else {
                 until
             });
         };
-        if self.streams.pending(stream) > 0 {
-            return None;
-        }
         let until = ended.saturating_add(self.wait_ns);
         if now >= until {
             self.streams.waited_in_vain(stream);

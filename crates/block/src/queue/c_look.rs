@@ -15,14 +15,30 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
 #[derive(Default)]
 struct CircularLook {
     waiting: Waiting,
+    /// Where the command that was sent last ends.
+    head: u64,
+}
+
+impl CircularLook {
+    /// Whether a command that starts at `from` misses this sweep when it grows to start at `to`.
+    fn falls_back(&self, from: u64, to: u64) -> bool {
+        to < self.head && self.head <= from
+    }
 }
 
 impl Elevator for CircularLook {
     fn add(&mut self, command: Queued, now: u64) {
         self.waiting.insert(command, now);
     }
+    fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
+        !self.falls_back(waiting.offset, arriving.offset)
+    }
     fn grow(&mut self, _before: &Queued, after: &Queued) {
         self.waiting.grow(after);
+    }
+    fn may_join(&self, older: &Queued, younger: &Queued) -> bool {
+        let (low, high) = (older.offset.min(younger.offset), older.offset.max(younger.offset));
+        !self.falls_back(high, low)
     }
     fn join(&mut self, _older: &Queued, younger: &Queued, after: &Queued) {
         self.waiting.remove(younger.sequence);
@@ -33,6 +49,7 @@ impl Elevator for CircularLook {
             return Next::Empty;
         };
         self.waiting.remove(command.sequence);
+        self.head = command.end();
         Next::Dispatch(command)
     }
 }

@@ -15,7 +15,7 @@ const PARAMETERS: &[ElevatorParameter] = &[
     parameter("read_expire_ms", 500, 0, 1_000_000_000),
     parameter("write_expire_ms", 5000, 0, 1_000_000_000),
     parameter("batch_commands", 16, 1, 1 << 32),
-    parameter("writes_starved", 2, 0, 1 << 32),
+    parameter("writes_starved", 2, 1, 1 << 32),
 ];
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {

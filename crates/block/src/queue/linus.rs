@@ -57,34 +57,34 @@ fn sectors(bytes: u64) -> u64 {
     bytes.div_ceil(512)
 }
 
-/// Whether a command at `offset` is in order between `before` and what follows it, which may begin a new sweep.
-fn in_order(before: u64, offset: u64, behind: Option<u64>) -> bool {
-    match behind {
-        None => before <= offset,
-        Some(behind) if behind < before => before <= offset || offset < behind,
-        Some(behind) => before <= offset && offset < behind,
+/// Whether a command at `offset` is in order between `before` and what follows that, which may begin a new sweep.
+fn in_order(before: u64, offset: u64, behind: u64) -> bool {
+    let (goes_on, precedes) = (before <= offset, offset < behind);
+    if behind < before {
+        goes_on || precedes
+    } else {
+        goes_on && precedes
     }
 }
 
 impl Linus {
-    /// Where in the list a newcomer goes: as near to the tail as is in order and behind every barrier, else the tail.
+    /// Where in the list a newcomer goes: as near to the tail as it is in order between two, or between the head and the
+    /// first, unless a barrier is met before; else to the tail.
     fn place(&self, command: &Queued) -> usize {
         let sectors = sectors(command.bytes);
         let mut behind = None;
         for (index, entry) in self.list.iter().enumerate().rev() {
-            if in_order(entry.command.offset, command.offset, behind) {
+            let place = entry.command.offset;
+            if behind.is_some_and(|behind| in_order(place, command.offset, behind)) {
                 return index + 1;
             }
             if entry.budget < sectors {
                 return self.list.len();
             }
-            behind = Some(entry.command.offset);
+            behind = Some(place);
         }
-        if in_order(self.head, command.offset, behind) {
-            0
-        } else {
-            self.list.len()
-        }
+        let first = behind.is_some_and(|behind| in_order(self.head, command.offset, behind));
+        if first { 0 } else { self.list.len() }
     }
     /// So many sectors pass all that stand at `place` and behind it.
     fn charge(&mut self, place: usize, sectors: u64) {

@@ -1,0 +1,1123 @@
+//! The host's queue: each elevator's order step by step, what merges, what waits, and what is promised whatever arrives.
+use extant_block::queue::{ELEVATORS, Elevator};
+use extant_block::{
+    Clock, Command, ElevatorChoice, HostQueue, Next, Operation, QueueSettings, QueueStatistics, Queued, RealClock,
+    Urgency,
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+use Operation::{Flush, Read, Write};
+use Urgency::{Awaited, Background};
+
+fn elevator(text: &str) -> Box<dyn Elevator> {
+    choice(text).build()
+}
+fn choice(text: &str) -> ElevatorChoice {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+fn settings(elevator: &str) -> QueueSettings {
+    QueueSettings {
+        elevator: choice(elevator),
+        plug_ns: 0,
+        ..QueueSettings::default()
+    }
+}
+/// A request of 4 KiB at a place in MiB.
+fn request(sequence: u64, operation: Operation, place: u64, stream: u32) -> Queued {
+    let urgency = if operation == Write { Background } else { Awaited };
+    Queued {
+        sequence,
+        operation,
+        offset: place * MIB,
+        bytes: 4 * KIB,
+        urgency,
+        stream,
+    }
+}
+
+/// What is done to an elevator, and what it has to answer. Times in microseconds, places in MiB.
+enum Step {
+    /// At that time a read or write of 4 KiB at that place arrives, of that stream.
+    Add(u64, Operation, u64, u32),
+    /// Asked at that time, it sends what lies at that place.
+    Sends(u64, u64),
+    /// Asked at that time, it sends these, one after the other.
+    SendsAll(u64, &'static [u64]),
+    /// At that time what was sent last ends.
+    Ends(u64),
+    /// Asked at that time, it keeps the device idle until then.
+    Idles(u64, u64),
+    /// Asked at that time, nothing waits.
+    Empty(u64),
+}
+use Step::{Add, Empty, Ends, Idles, Sends, SendsAll};
+
+fn follow(case: &str, name: &str, steps: &[Step]) {
+    let mut elevator = elevator(name);
+    let (mut sequence, mut head, mut last) = (0, 0, None);
+    let mut send = |elevator: &mut dyn Elevator, at: u64, place: u64, step: usize| {
+        let Next::Dispatch(sent) = elevator.next(head, at * US) else {
+            panic!("{case}, step {step}: nothing is sent at {at}");
+        };
+        assert_eq!(sent.offset / MIB, place, "{case}, step {step}");
+        head = sent.end();
+        sent
+    };
+    for (step, what) in steps.iter().enumerate() {
+        match what {
+            Add(at, operation, place, stream) => {
+                elevator.add(request(sequence, *operation, *place, *stream), at * US);
+                sequence += 1;
+            }
+            Sends(at, place) => last = Some(send(&mut *elevator, *at, *place, step)),
+            SendsAll(at, places) => {
+                for place in *places {
+                    last = Some(send(&mut *elevator, *at, *place, step));
+                }
+            }
+            Ends(at) => elevator.completed(&last.take().expect("something was sent"), at * US),
+            Idles(at, until) => {
+                assert_eq!(
+                    elevator.next(0, at * US),
+                    Next::IdleUntil(until * US),
+                    "{case}, step {step}"
+                )
+            }
+            Empty(at) => assert_eq!(elevator.next(0, at * US), Next::Empty, "{case}, step {step}"),
+        }
+    }
+}
+
+/// Reads of one stream at these places, all at once.
+fn reads(places: &[u64]) -> Vec<Step> {
+    places.iter().map(|place| Add(0, Read, *place, 0)).collect()
+}
+fn steps(parts: impl IntoIterator<Item = Vec<Step>>) -> Vec<Step> {
+    parts.into_iter().flatten().collect()
+}
+
+#[test]
+fn noop_keeps_the_order_of_arrival() {
+    let all = steps([reads(&[90, 0, 50]), vec![SendsAll(0, &[90, 0, 50]), Empty(0)]]);
+    follow("in order of arrival", "noop", &all);
+}
+
+#[test]
+fn c_look_sweeps_one_way() {
+    let all = steps([
+        reads(&[50, 10, 30]),
+        vec![SendsAll(0, &[10, 30])],
+        // 20 lies behind the head and waits for the next sweep; 40 and 60 go with this one.
+        reads(&[20, 40, 60]),
+        vec![SendsAll(0, &[40, 50, 60, 20]), Empty(0)],
+    ]);
+    follow("sweeps", "c-look", &all);
+}
+
+#[test]
+fn linus_sorts_within_sweeps_and_budgets() {
+    let sweeps = steps([
+        reads(&[50, 10, 30]),
+        vec![SendsAll(0, &[10, 30])],
+        reads(&[20, 40, 60]),
+        vec![SendsAll(0, &[40, 50, 60, 20]), Empty(0)],
+    ]);
+    follow("sweeps", "linus", &sweeps);
+    // Eight sectors may pass a read: 40 passes 50, which then is a barrier for 30.
+    let barrier = steps([reads(&[50, 40, 30]), vec![SendsAll(0, &[40, 50, 30])]]);
+    follow("a barrier", "linus(8,8)", &barrier);
+    let none = steps([reads(&[50, 40, 60, 30]), vec![SendsAll(0, &[50, 40, 60, 30])]]);
+    follow("no budget: in order of arrival", "linus(7,7)", &none);
+    // Reads may be passed by nothing, writes by anything.
+    let writes = [
+        Add(0, Write, 50, 0),
+        Add(0, Read, 40, 0),
+        Add(0, Write, 30, 0),
+        SendsAll(0, &[40, 50, 30]),
+    ];
+    follow("each direction its budget", "linus(0,20000)", &writes);
+}
+
+#[test]
+fn deadline_sends_batches_and_what_expired() {
+    let reads_first = [
+        Add(0, Write, 5, 0),
+        Add(0, Write, 6, 0),
+        Add(0, Read, 30, 0),
+        Add(0, Read, 20, 0),
+        Add(0, Read, 10, 0),
+        // Batches of two: reads; reads again (writes are starved twice at most), from the oldest as nothing lies ahead.
+        SendsAll(0, &[10, 20, 30]),
+        Add(0, Read, 10, 0),
+        Add(0, Read, 40, 0),
+        Sends(0, 40),
+        SendsAll(0, &[5, 6]),
+        Sends(0, 10),
+        Empty(0),
+    ];
+    follow("batches", "deadline(500,5000,2,2)", &reads_first);
+    let expired = [
+        Add(0, Read, 90, 0),
+        Add(0, Read, 10, 0),
+        Add(0, Read, 20, 0),
+        SendsAll(0, &[10, 20]),
+        Add(1, Read, 30, 0),
+        Add(1, Read, 40, 0),
+        // The next batch begins with the oldest, which has expired, and goes on from there, then from the oldest again.
+        Sends(500_000, 90),
+        SendsAll(500_000, &[30, 40]),
+        Empty(500_000),
+    ];
+    follow("an expired read begins the batch", "deadline(500,5000,2,2)", &expired);
+    let fresh = [
+        Add(0, Read, 90, 0),
+        Add(0, Read, 10, 0),
+        Add(0, Read, 20, 0),
+        SendsAll(0, &[10, 20]),
+        Add(1, Read, 30, 0),
+        SendsAll(499_999, &[30, 90]),
+    ];
+    follow("one that has not expired does not", "deadline(500,5000,2,2)", &fresh);
+}
+
+#[test]
+fn anticipatory_waits_for_the_next_near_read() {
+    let waits = [
+        Add(0, Read, 100, 1),
+        Add(0, Read, 9000, 2),
+        Sends(0, 100),
+        Idles(10, 125_000),
+        Ends(5_000),
+        Idles(5_000, 11_700),
+        Add(6_000, Read, 101, 1),
+        Sends(6_000, 101),
+        Ends(7_000),
+        Idles(7_000, 13_700),
+        Sends(13_700, 9000),
+        Ends(14_000),
+        Empty(14_000),
+    ];
+    follow("a near read comes, then none", "anticipatory", &waits);
+    let write = [
+        Add(0, Read, 100, 1),
+        Add(0, Write, 9000, 2),
+        Sends(0, 100),
+        Ends(5_000),
+        Idles(5_000, 11_700),
+        Sends(11_700, 9000),
+    ];
+    follow("writes wait as well", "anticipatory", &write);
+    let near = [
+        Add(0, Read, 100, 1),
+        Add(0, Read, 102, 2),
+        Sends(0, 100),
+        Ends(5_000),
+        Sends(5_000, 102),
+    ];
+    follow("what lies near is not kept waiting", "anticipatory", &near);
+    let expired = [
+        Add(0, Read, 100, 1),
+        Add(0, Read, 9000, 2),
+        Sends(0, 100),
+        Ends(120_000),
+        Idles(120_000, 125_000),
+        Sends(125_000, 9000),
+    ];
+    follow("an old read ends the wait", "anticipatory", &expired);
+}
+
+#[test]
+fn anticipatory_learns_whom_not_to_wait_for() {
+    let mut slow = Vec::new();
+    for turn in 0..20 {
+        let at = turn * 100_000;
+        slow.extend([Add(at, Read, 100 + turn, 1), Sends(at, 100 + turn), Ends(at + 1_000)]);
+    }
+    slow.extend([Add(1_901_500, Read, 9000, 2), Sends(1_901_500, 9000)]);
+    follow("comes back after 99 ms", "anticipatory", &slow);
+    let mut far = Vec::new();
+    for turn in 0..20 {
+        let (at, place) = (turn * 2_000, (turn % 2) * 5000);
+        far.extend([Add(at, Read, place, 1), Sends(at, place), Ends(at + 1_000)]);
+    }
+    far.extend([Add(39_500, Read, 9000, 2), Sends(39_500, 9000)]);
+    follow("comes back soon, but far away", "anticipatory", &far);
+}
+
+#[test]
+fn anticipatory_batches_by_time_and_goes_back_a_little() {
+    let batches = [
+        Add(0, Read, 10, 1),
+        Add(0, Read, 20, 1),
+        Add(0, Read, 30, 1),
+        Add(0, Write, 15, 2),
+        Add(0, Write, 25, 2),
+        Sends(0, 10),
+        Ends(500),
+        Sends(1_000, 20),
+        // The time of the reads is over, then that of the writes.
+        Sends(500_000, 25),
+        Sends(625_000, 30),
+        Sends(625_000, 15),
+    ];
+    follow("batches", "anticipatory(0,10000,10000,500,125)", &batches);
+    let back = [
+        Add(0, Read, 10, 1),
+        Add(0, Read, 20, 1),
+        Sends(0, 10),
+        Add(0, Read, 9, 1),
+        SendsAll(0, &[20, 9]),
+    ];
+    follow("a MiB and 4 KiB are too far back", "anticipatory(0)", &back);
+    let little = [
+        Add(0, Read, 10, 1),
+        Add(0, Read, 20, 1),
+        Sends(0, 10),
+        Add(0, Read, 10, 1),
+        SendsAll(0, &[10, 20]),
+    ];
+    follow("back a little", "anticipatory(0)", &little);
+}
+
+#[test]
+fn cfq_gives_slices_and_idles_in_them() {
+    let slices = [
+        Add(0, Read, 100, 1),
+        Add(0, Read, 9000, 2),
+        Sends(0, 100),
+        Idles(1_000, 100_000),
+        Ends(5_000),
+        Idles(5_000, 13_000),
+        Add(6_000, Read, 101, 1),
+        Sends(6_000, 101),
+        Ends(99_000),
+        Idles(99_000, 100_000),
+        Add(99_500, Read, 102, 1),
+        // The slice is over.
+        Sends(100_000, 9000),
+        Ends(101_000),
+        Idles(101_000, 109_000),
+        Sends(109_000, 102),
+        Empty(109_000),
+    ];
+    follow("slices of two readers", "cfq-like", &slices);
+    let alone = [
+        Add(0, Read, 1, 1),
+        Add(0, Read, 2, 1),
+        Sends(0, 1),
+        Ends(300_000),
+        Sends(300_000, 2),
+    ];
+    follow("alone, a slice begins anew", "cfq-like", &alone);
+}
+
+#[test]
+fn cfq_background_gives_way() {
+    let preempted = [
+        Add(0, Write, 1, 9),
+        Add(0, Write, 2, 9),
+        Sends(0, 1),
+        Add(1_000, Read, 500, 1),
+        Sends(1_000, 500),
+        Ends(2_000),
+        Idles(2_000, 10_000),
+        Sends(10_000, 2),
+    ];
+    follow("a read ends the slice of the background", "cfq-like", &preempted);
+    let mut limited: Vec<Step> = (0..20).map(|place| Add(0, Write, place, 9)).collect();
+    limited.extend([Add(0, Read, 500, 1)]);
+    limited.extend((0..16).map(|place| Sends(0, place)));
+    limited.extend([
+        Sends(0, 500),
+        Ends(0),
+        Idles(0, 8_000),
+        SendsAll(8_000, &[16, 17, 18, 19]),
+    ]);
+    follow("so many while somebody waits", "cfq-like", &limited);
+    let old = [
+        Add(0, Read, 1, 1),
+        Add(0, Read, 900, 2),
+        Add(0, Read, 800, 2),
+        Sends(0, 1),
+        Sends(125_000, 900),
+    ];
+    follow("the oldest begins a slice when it has expired", "cfq-like", &old);
+}
+
+/// A request somewhere in units of 4 KiB.
+fn pages(sequence: u64, operation: Operation, offset: u64, count: u64) -> Queued {
+    Queued {
+        offset: offset * 4 * KIB,
+        bytes: count * 4 * KIB,
+        ..request(sequence, operation, 0, 0)
+    }
+}
+/// All that the queue sends, as (first page, pages, parts).
+fn drain(queue: &mut HostQueue) -> Vec<(u64, u64, Vec<u64>)> {
+    let mut sent = Vec::new();
+    let (mut head, mut now) = (0, 0);
+    loop {
+        match queue.next(head, now) {
+            Next::Dispatch(command) => {
+                head = command.offset + command.bytes;
+                let parts = command.parts.iter().map(|part| part.sequence).collect();
+                sent.push((command.offset / (4 * KIB), command.bytes / (4 * KIB), parts));
+                queue.completed(command.id, now);
+            }
+            Next::IdleUntil(until) => now = until,
+            Next::Empty => return sent,
+        }
+    }
+}
+
+#[test]
+fn adjacent_requests_merge_up_to_the_maximum() {
+    for entry in ELEVATORS {
+        let mut queue = HostQueue::new(&settings(entry.name));
+        let arriving = [
+            pages(0, Write, 100, 4),
+            pages(1, Write, 104, 4),
+            pages(2, Write, 96, 4),
+            // Fills the gap between what is there and what comes first: three become one.
+            pages(3, Write, 112, 4),
+            pages(4, Write, 108, 4),
+            // Another direction, and one page too far.
+            pages(5, Read, 116, 4),
+            pages(6, Write, 117, 4),
+        ];
+        arriving.iter().for_each(|request| queue.add(*request, 0));
+        let mut sent = drain(&mut queue);
+        sent.sort();
+        let expected = vec![(96, 20, vec![2, 0, 1, 4, 3]), (116, 4, vec![5]), (117, 4, vec![6])];
+        assert_eq!(sent, expected, "{}", entry.name);
+        let statistics = queue.statistics();
+        let merges = (statistics.merges_front, statistics.merges_back, statistics.joins);
+        assert_eq!(
+            (merges, statistics.dispatched, statistics.depth_max),
+            ((1, 2, 1), 3, 3),
+            "{}",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn nothing_grows_past_the_maximum_and_what_is_larger_is_cut() {
+    let mut queue = HostQueue::new(&settings("noop"));
+    queue.add(pages(0, Write, 0, 100), 0);
+    queue.add(pages(1, Write, 100, 28), 0);
+    queue.add(pages(2, Write, 128, 1), 0);
+    queue.add(pages(3, Read, 1000, 300), 0);
+    let sent = drain(&mut queue);
+    let expected = vec![
+        (0, 128, vec![0, 1]),
+        (128, 1, vec![2]),
+        (1000, 128, vec![3]),
+        (1128, 128, vec![3]),
+        (1256, 44, vec![3]),
+    ];
+    assert_eq!(sent, expected);
+    assert_eq!(queue.statistics().cuts, 2);
+}
+
+#[test]
+fn a_merge_with_somebody_who_waits_is_waited_for() {
+    let mut queue = HostQueue::new(&settings("deadline"));
+    let background = Queued {
+        urgency: Background,
+        stream: 7,
+        ..pages(0, Read, 0, 1)
+    };
+    queue.add(background, 0);
+    queue.add(
+        Queued {
+            stream: 8,
+            ..pages(1, Read, 1, 1)
+        },
+        0,
+    );
+    let Next::Dispatch(command) = queue.next(0, 0) else {
+        panic!("two wait")
+    };
+    assert_eq!((command.urgency, command.stream, command.parts.len()), (Awaited, 8, 2));
+}
+
+#[test]
+fn beyond_the_limit_requests_wait_in_order_of_arrival() {
+    let limited = QueueSettings {
+        requests_max: 2,
+        ..settings("c-look")
+    };
+    let mut queue = HostQueue::new(&limited);
+    for (sequence, page) in [90, 80, 70, 60, 50].into_iter().enumerate() {
+        queue.add(pages(sequence as u64, Read, page, 1), 0);
+    }
+    queue.add(pages(5, Write, 10, 1), 0);
+    assert_eq!(
+        (
+            queue.waiting(),
+            queue.statistics().depth_max,
+            queue.statistics().outside_max
+        ),
+        (6, 3, 3)
+    );
+    // 90 and 80 are in, and the write; each that is sent lets in the next.
+    let order: Vec<u64> = drain(&mut queue).iter().map(|sent| sent.0).collect();
+    assert_eq!(order, [10, 80, 90, 60, 70, 50].map(|page| page));
+}
+
+#[test]
+fn an_idle_device_is_plugged_until_somebody_waits_or_enough_came_or_time_passed() {
+    let plugged = QueueSettings {
+        plug_ns: 3 * MS,
+        plug_requests: 3,
+        ..settings("noop")
+    };
+    let write = |sequence: u64| pages(sequence, Write, sequence * 10, 1);
+    let sends = |queue: &mut HostQueue, now: u64| match queue.next(0, now) {
+        Next::Dispatch(command) => command.id,
+        other => panic!("{other:?}"),
+    };
+
+    let mut time = HostQueue::new(&plugged);
+    time.add(write(0), 10);
+    assert_eq!(time.next(0, 10), Next::IdleUntil(3 * MS + 10));
+    time.add(write(1), 2 * MS);
+    assert_eq!(time.next(0, 3 * MS + 9), Next::IdleUntil(3 * MS + 10));
+    let first = sends(&mut time, 3 * MS + 10);
+    // The plug stays out while something waits or is under way.
+    time.add(write(2), 4 * MS);
+    sends(&mut time, 4 * MS);
+    sends(&mut time, 4 * MS);
+    time.add(write(3), 4 * MS);
+    sends(&mut time, 4 * MS);
+    (first..first + 4).for_each(|id| time.completed(id, 5 * MS));
+    assert_eq!(time.next(0, 5 * MS), Next::Empty);
+    time.add(write(4), 6 * MS);
+    assert_eq!(time.next(0, 6 * MS), Next::IdleUntil(9 * MS));
+
+    let mut count = HostQueue::new(&plugged);
+    (0..2).for_each(|sequence| count.add(write(sequence), 0));
+    assert_eq!(count.next(0, 0), Next::IdleUntil(3 * MS));
+    count.add(write(2), 0);
+    sends(&mut count, 0);
+
+    let mut awaited = HostQueue::new(&plugged);
+    awaited.add(write(0), 0);
+    awaited.add(pages(1, Read, 7, 1), 0);
+    sends(&mut awaited, 0);
+
+    let mut asked = HostQueue::new(&plugged);
+    asked.add(write(0), 0);
+    asked.unplug();
+    sends(&mut asked, 0);
+}
+
+#[test]
+fn a_flush_goes_when_older_writes_are_sent_and_holds_up_nothing() {
+    let limited = QueueSettings {
+        requests_max: 1,
+        ..settings("noop")
+    };
+    let mut queue = HostQueue::new(&limited);
+    let flush = |sequence| Queued {
+        bytes: 0,
+        urgency: Awaited,
+        ..pages(sequence, Flush, 0, 0)
+    };
+    queue.add(pages(0, Write, 0, 1), 0);
+    queue.add(pages(1, Write, 10, 200), 0);
+    queue.add(flush(2), 0);
+    queue.add(pages(3, Write, 300, 1), 0);
+    queue.add(flush(4), 0);
+    queue.add(flush(5), 0);
+    queue.add(pages(6, Read, 400, 1), 0);
+    // One write is in the elevator, the others before it; the read was alone in its direction.
+    let order: Vec<Vec<u64>> = drain(&mut queue).into_iter().map(|sent| sent.2).collect();
+    assert_eq!(
+        order,
+        [vec![0], vec![6], vec![1], vec![1], vec![2], vec![3], vec![4], vec![5]]
+    );
+    assert!(queue.is_empty());
+    queue.add(flush(7), 0);
+    assert_eq!(drain(&mut queue).len(), 1);
+}
+
+#[test]
+fn odd_requests_end_too() {
+    for entry in ELEVATORS {
+        let mut queue = HostQueue::new(&QueueSettings {
+            merge_bytes_max: 0,
+            requests_max: 0,
+            ..settings(entry.name)
+        });
+        let odd = [
+            (u64::MAX, 1),
+            (u64::MAX - 4096, 8192),
+            (5, 0),
+            (5, 0),
+            (7, 4097),
+            (u64::MAX, u64::MAX >> 40),
+        ];
+        for (sequence, (offset, bytes)) in odd.into_iter().enumerate() {
+            let sequence = sequence as u64;
+            queue.add(
+                Queued {
+                    offset,
+                    bytes,
+                    ..pages(sequence, Write, 0, 0)
+                },
+                0,
+            );
+        }
+        let mut bytes = BTreeMap::new();
+        let mut now = 0;
+        loop {
+            match queue.next(0, now) {
+                Next::Dispatch(command) => {
+                    assert!(command.bytes <= 4096);
+                    for part in command.parts {
+                        *bytes.entry(part.sequence).or_insert(0) += part.bytes;
+                    }
+                }
+                Next::IdleUntil(until) => now = until,
+                Next::Empty => break,
+            }
+        }
+        assert!(bytes.into_values().eq(odd.map(|(_, bytes)| bytes)), "{}", entry.name);
+    }
+}
+
+/// Who submits in a simulated run: the next request some time after one was answered.
+#[derive(Clone, Debug)]
+struct Client {
+    operation: Operation,
+    urgency: Urgency,
+    think_ns: u64,
+    sequential: bool,
+    pages: u64,
+    /// How many requests at once.
+    outstanding: u64,
+    begins: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Arrival {
+    request: Queued,
+    at: u64,
+    /// How many commands had been sent.
+    sent_before: usize,
+}
+struct Sent {
+    command: Command,
+    at: u64,
+}
+struct Run {
+    arrivals: Vec<Arrival>,
+    sent: Vec<Sent>,
+    statistics: QueueStatistics,
+}
+
+const DEVICE_PAGES: u64 = 1 << 20;
+/// No command takes longer in a simulated run.
+const SERVICE_NS_MAX: u64 = 300 * US + 8 * MS + 512 * KIB * 20;
+
+/// A small generator (splitmix64).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrives(usize),
+    Ends(u64),
+}
+
+struct Simulation<'a> {
+    queue: HostQueue,
+    clients: &'a [Client],
+    places: Vec<u64>,
+    random: u64,
+    submit_until: u64,
+    events: BTreeSet<(u64, u64, Event)>,
+    events_made: u64,
+    /// What is left of each request, and whose it is.
+    left: BTreeMap<u64, (u64, usize)>,
+    under_way: BTreeMap<u64, Command>,
+    run: Run,
+}
+
+impl Simulation<'_> {
+    fn event(&mut self, at: u64, event: Event) {
+        self.events.insert((at, self.events_made, event));
+        self.events_made += 1;
+    }
+    fn arrives(&mut self, index: usize, now: u64) {
+        if now >= self.submit_until {
+            return;
+        }
+        let client = &self.clients[index];
+        if !client.sequential || self.places[index] + client.pages > DEVICE_PAGES {
+            self.places[index] = random(&mut self.random) % (DEVICE_PAGES - client.pages);
+        }
+        let bytes = if client.operation == Flush {
+            0
+        } else {
+            client.pages * 4 * KIB
+        };
+        let request = Queued {
+            sequence: self.run.arrivals.len() as u64,
+            operation: client.operation,
+            offset: self.places[index] * 4 * KIB,
+            bytes,
+            urgency: client.urgency,
+            stream: index as u32,
+        };
+        self.places[index] += client.pages;
+        self.left.insert(request.sequence, (bytes, index));
+        self.run.arrivals.push(Arrival {
+            request,
+            at: now,
+            sent_before: self.run.sent.len(),
+        });
+        self.queue.add(request, now);
+    }
+    fn ends(&mut self, id: u64, now: u64) {
+        let command = self.under_way.remove(&id).expect("it is under way");
+        self.queue.completed(id, now);
+        for part in command.parts {
+            let (left, client) = self
+                .left
+                .get_mut(&part.sequence)
+                .expect("parts are of requests that are not done");
+            *left = left.checked_sub(part.bytes).expect("no byte is sent twice");
+            if *left == 0 {
+                let (client, _) = (*client, self.left.remove(&part.sequence));
+                self.event(now + self.clients[client].think_ns, Event::Arrives(client));
+            }
+        }
+    }
+    /// Sends what can be sent; says when to ask again.
+    fn send(&mut self, head: &mut u64, depth: usize, now: u64) -> Option<u64> {
+        while self.under_way.len() < depth {
+            match self.queue.next(*head, now) {
+                Next::Dispatch(command) => {
+                    let seek_ns = head.abs_diff(command.offset) / (DEVICE_PAGES * 4 * KIB / (8 * MS));
+                    let ends = now + 300 * US + seek_ns.min(8 * MS) + command.bytes * 20;
+                    *head = command.offset + command.bytes;
+                    self.event(ends, Event::Ends(command.id));
+                    self.under_way.insert(command.id, command.clone());
+                    self.run.sent.push(Sent { command, at: now });
+                }
+                Next::IdleUntil(until) => {
+                    assert!(until > now, "idle until {until}, and it is {now}");
+                    return Some(until);
+                }
+                Next::Empty => {
+                    assert!(self.queue.is_empty());
+                    return None;
+                }
+            }
+        }
+        None
+    }
+}
+
+fn simulate(settings: &QueueSettings, clients: &[Client], seed: u64, depth: usize, submit_until: u64) -> Run {
+    let mut simulation = Simulation {
+        queue: HostQueue::new(settings),
+        clients,
+        places: vec![DEVICE_PAGES; clients.len()],
+        random: seed,
+        submit_until,
+        events: BTreeSet::new(),
+        events_made: 0,
+        left: BTreeMap::new(),
+        under_way: BTreeMap::new(),
+        run: Run {
+            arrivals: Vec::new(),
+            sent: Vec::new(),
+            statistics: QueueStatistics::default(),
+        },
+    };
+    for (index, client) in clients.iter().enumerate() {
+        (0..client.outstanding).for_each(|_| simulation.event(client.begins, Event::Arrives(index)));
+    }
+    let (mut head, mut wake) = (0, None);
+    loop {
+        let next = simulation.events.first().copied();
+        let now = match (next, wake) {
+            (None, None) => break,
+            (Some((at, _, event)), wake) if wake.is_none_or(|wake| at <= wake) => {
+                simulation.events.pop_first();
+                match event {
+                    Event::Arrives(client) => simulation.arrives(client, at),
+                    Event::Ends(id) => simulation.ends(id, at),
+                }
+                at
+            }
+            (_, Some(wake)) => wake,
+            (Some(_), None) => unreachable!("an event is earlier than never"),
+        };
+        wake = simulation.send(&mut head, depth, now);
+    }
+    assert!(
+        simulation.left.is_empty(),
+        "{} requests are never answered",
+        simulation.left.len()
+    );
+    assert_eq!(simulation.queue.waiting() + simulation.queue.under_way(), 0);
+    simulation.run.statistics = simulation.queue.statistics();
+    simulation.run
+}
+
+impl Run {
+    /// Every request is sent once with exactly its bytes; commands are of one kind, whole, and not too large; flushes go
+    /// behind all older writes.
+    fn check_conservation(&self, settings: &QueueSettings) {
+        let mut pieces: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut writes_unsent: BTreeMap<u64, u64> = BTreeMap::new();
+        for Arrival { request, .. } in &self.arrivals {
+            if request.operation == Write {
+                writes_unsent.insert(request.sequence, request.bytes);
+            }
+        }
+        for Sent { command, .. } in &self.sent {
+            assert!(command.bytes <= settings.merge_bytes_max);
+            let mut place = command.offset;
+            for part in &command.parts {
+                let request = &self.arrivals[part.sequence as usize].request;
+                assert_eq!(request.operation, command.operation);
+                assert_eq!(part.offset, place, "parts lie end to end");
+                place += part.bytes;
+                pieces.entry(part.sequence).or_default().push((part.offset, part.bytes));
+                if let Some(left) = writes_unsent.get_mut(&part.sequence) {
+                    *left -= part.bytes;
+                    if *left == 0 {
+                        writes_unsent.remove(&part.sequence);
+                    }
+                }
+            }
+            assert_eq!(place, command.offset + command.bytes);
+            if command.operation == Flush {
+                let older = writes_unsent.range(..command.parts[0].sequence).next();
+                assert_eq!(older, None, "a flush passed a write");
+            }
+        }
+        for Arrival { request, .. } in &self.arrivals {
+            let mut pieces = pieces.remove(&request.sequence).expect("it is sent");
+            pieces.sort();
+            let mut place = request.offset;
+            for (offset, bytes) in pieces {
+                assert_eq!(offset, place);
+                place += bytes;
+            }
+            assert_eq!(place, request.end());
+        }
+        let statistics = self.statistics;
+        assert_eq!(statistics.arrivals, self.arrivals.len() as u64);
+        let merged = statistics.merges_back + statistics.merges_front + statistics.joins;
+        assert_eq!(statistics.dispatched + merged, statistics.arrivals + statistics.cuts);
+        assert!(statistics.depth_max <= 2 * u64::from(settings.requests_max));
+    }
+    /// For each request the index of the command that holds the last of it.
+    fn sent_as(&self) -> BTreeMap<u64, usize> {
+        let parts = |(index, sent): (usize, &Sent)| {
+            let sequences: Vec<u64> = sent.command.parts.iter().map(|part| part.sequence).collect();
+            sequences.into_iter().map(move |sequence| (sequence, index))
+        };
+        self.sent.iter().enumerate().flat_map(parts).collect()
+    }
+    /// How many requests of that direction had arrived before this one and were not sent at that time.
+    fn older_waiting(&self, arrival: &Arrival, at: u64, sent_as: &BTreeMap<u64, usize>) -> u64 {
+        let older = self.arrivals.iter().take(arrival.request.sequence as usize);
+        let waits = |older: &&Arrival| {
+            older.request.operation == arrival.request.operation && self.sent[sent_as[&older.request.sequence]].at >= at
+        };
+        older.filter(waits).count() as u64
+    }
+}
+
+fn clients() -> impl Strategy<Value = Vec<Client>> {
+    let operation = prop_oneof![4 => Just(Read), 4 => Just(Write), 1 => Just(Flush)];
+    let urgency = prop_oneof![Just(Awaited), Just(Background)];
+    let think = prop_oneof![Just(0), 0..10 * MS, 0..200 * MS];
+    let client = (
+        operation,
+        urgency,
+        think,
+        any::<bool>(),
+        1_u64..40,
+        1_u64..20,
+        0..50 * MS,
+    );
+    let client = client.prop_map(
+        |(operation, urgency, think_ns, sequential, pages, outstanding, begins)| Client {
+            operation,
+            urgency,
+            think_ns,
+            sequential,
+            pages,
+            // Flushes that follow each other at once would leave time for nothing else.
+            outstanding: if operation == Flush { 1 } else { outstanding },
+            begins,
+        },
+    );
+    prop::collection::vec(client, 1..7)
+}
+
+/// Without flushes, requests of so many pages at most.
+fn without_flushes(clients: Vec<Client>, pages_max: u64) -> Vec<Client> {
+    let others = clients.into_iter().filter(|client| client.operation != Flush);
+    others
+        .map(|client| Client {
+            pages: client.pages.min(pages_max),
+            ..client
+        })
+        .collect()
+}
+
+/// No limit: what is promised is promised from the moment at which the elevator knows of a command.
+fn unlimited(elevator: &str) -> QueueSettings {
+    QueueSettings {
+        requests_max: 1 << 20,
+        ..settings(elevator)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_arrives_is_sent_once(
+        clients in clients(),
+        seed: u64,
+        depth in 1_usize..8,
+        requests_max in 1_u32..40,
+        merge_pages in 1_u64..40,
+        plug_ns in prop_oneof![Just(0), 0..5 * MS],
+    ) {
+        for entry in ELEVATORS {
+            let settings = QueueSettings {
+                merge_bytes_max: merge_pages * 4 * KIB,
+                requests_max,
+                plug_ns,
+                ..settings(entry.name)
+            };
+            let run = simulate(&settings, &clients, seed, depth, 500 * MS);
+            run.check_conservation(&settings);
+        }
+    }
+
+    #[test]
+    fn nobody_is_passed_by_more_than_the_budget(clients in clients(), seed: u64, read in 0_u64..2000, write in 0_u64..4000) {
+        let settings = unlimited(&format!("linus({read},{write})"));
+        let clients = without_flushes(clients, 64);
+        let run = simulate(&settings, &clients, seed, 1, 500 * MS);
+        let sent_as = run.sent_as();
+        for Arrival { request, .. } in &run.arrivals {
+            let index = sent_as[&request.sequence];
+            let earlier = run.sent[..index].iter().flat_map(|sent| &sent.command.parts);
+            let passed: u64 = earlier.filter(|part| part.sequence > request.sequence).map(|part| part.bytes / 512).sum();
+            let budget = if request.operation == Read { read } else { write };
+            prop_assert!(passed <= budget, "{request:?} is passed by {passed} sectors of {budget}");
+        }
+    }
+
+    #[test]
+    fn c_look_sends_in_this_sweep_or_the_next(clients in clients(), seed: u64) {
+        let clients = without_flushes(clients, 64);
+        let run = simulate(&unlimited("c-look"), &clients, seed, 1, 500 * MS);
+        let sent_as = run.sent_as();
+        let returns: Vec<u64> = run.sent.windows(2).map(|pair| {
+            u64::from(pair[1].command.offset < pair[0].command.offset + pair[0].command.bytes)
+        }).collect();
+        for Arrival { request, sent_before, .. } in &run.arrivals {
+            let last = sent_as[&request.sequence];
+            let first = sent_before.saturating_sub(1);
+            let sweeps: u64 = returns[first..last].iter().sum();
+            prop_assert!(sweeps <= 1, "{request:?} waits for {sweeps} returns");
+        }
+    }
+
+    #[test]
+    fn deadline_keeps_its_promise(clients in clients(), seed: u64, batch in 1_u64..20, starved in 1_u64..4, expire in 0_u64..200) {
+        let clients = without_flushes(clients, 64);
+        let settings = unlimited(&format!("deadline({expire},{},{batch},{starved})", expire * 3));
+        let run = simulate(&settings, &clients, seed, 1, 1000 * MS);
+        let sent_as = run.sent_as();
+        for arrival in &run.arrivals {
+            let reads = arrival.request.operation == Read;
+            let expires = arrival.at + if reads { expire } else { expire * 3 } * MS;
+            let index = sent_as[&arrival.request.sequence];
+            let after = run.sent[..index].iter().filter(|sent| sent.at >= expires).count() as u64;
+            let older = run.older_waiting(arrival, expires, &sent_as);
+            let batches = if reads { (older + 2) + (older / starved + 2) } else { (older + 2) * (1 + starved) };
+            prop_assert!(after <= batch * batches, "{after} were sent after {arrival:?} expired, {older} older ones waited",
+                arrival = arrival.request);
+        }
+    }
+
+    #[test]
+    fn anticipatory_waits_are_bounded(clients in clients(), seed: u64) {
+        let mut clients = without_flushes(clients, 64);
+        clients.iter_mut().for_each(|client| client.outstanding = 1);
+        let run = simulate(&unlimited("anticipatory"), &clients, seed, 1, 3000 * MS);
+        let sent_as = run.sent_as();
+        for arrival in &run.arrivals {
+            let waited = run.sent[sent_as[&arrival.request.sequence]].at - arrival.at;
+            let older = run.older_waiting(arrival, arrival.at, &sent_as);
+            let each = 2 * SERVICE_NS_MAX + 7 * MS + match arrival.request.operation {
+                Read => 125 * MS + 125 * MS,
+                _ => 250 * MS + 500 * MS + 125 * MS,
+            };
+            prop_assert!(waited <= each * (older + 1), "{:?} waited {waited}", arrival.request);
+        }
+    }
+
+    #[test]
+    fn cfq_queues_take_turns(clients in clients(), seed: u64) {
+        let clients = without_flushes(clients, 64);
+        let run = simulate(&unlimited("cfq-like"), &clients, seed, 1, 3000 * MS);
+        let sent_as = run.sent_as();
+        // From the time at which a queue begins to wait, or was last served, it is served again within a slice of each other.
+        let mine = |request: &Queued| match (request.operation, request.urgency) {
+            (Write, Background) => u32::MAX,
+            _ => request.stream,
+        };
+        let round = clients.len() as u64 * (100 * MS + SERVICE_NS_MAX);
+        let mut served: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for sent in &run.sent {
+            let owner = mine(&run.arrivals[sent.command.parts[0].sequence as usize].request);
+            served.entry(owner).or_default().push(sent.at);
+        }
+        for arrival in &run.arrivals {
+            let at = run.sent[sent_as[&arrival.request.sequence]].at;
+            let times = &served[&mine(&arrival.request)];
+            let mut since = arrival.at;
+            for time in times.iter().filter(|time| (arrival.at..=at).contains(time)) {
+                prop_assert!(time - since <= round, "{:?} waited {} for its queue's turn", arrival.request, time - since);
+                since = *time;
+            }
+        }
+    }
+}
+
+/// A far request while a near stream never ends: within its age and bounded service.
+#[test]
+fn a_stream_that_never_ends_starves_nobody() {
+    let stream = Client {
+        operation: Read,
+        urgency: Awaited,
+        think_ns: MS,
+        sequential: true,
+        pages: 16,
+        outstanding: 1,
+        begins: 0,
+    };
+    let bounds_ms = [
+        ("deadline", 500, 5000),
+        ("anticipatory", 125, 500),
+        ("cfq-like", 100, 100),
+    ];
+    for (elevator, read_ms, write_ms) in bounds_ms {
+        for (operation, bound_ms) in [(Read, read_ms), (Write, write_ms)] {
+            let far = Client {
+                operation,
+                urgency: if operation == Read { Awaited } else { Background },
+                think_ns: 20 * MS,
+                sequential: false,
+                pages: 1,
+                begins: 100 * MS,
+                ..stream
+            };
+            let run = simulate(&unlimited(elevator), &[stream.clone(), far], 1, 1, 8000 * MS);
+            let sent_as = run.sent_as();
+            let waits = |arrival: &Arrival| run.sent[sent_as[&arrival.request.sequence]].at - arrival.at;
+            let far = run.arrivals.iter().filter(|arrival| arrival.request.stream == 1);
+            let longest = far.map(waits).max().expect("it submits");
+            let bound = bound_ms * MS + 2 * SERVICE_NS_MAX;
+            assert!(longest <= bound, "{elevator}, {operation:?}: {longest} ns");
+        }
+    }
+}
+
+/// What anticipation is for: a reader that thinks between its reads is not torn apart by another.
+#[test]
+fn waiting_for_a_stream_saves_seeks() {
+    let reader = Client {
+        operation: Read,
+        urgency: Awaited,
+        think_ns: 200 * US,
+        sequential: true,
+        pages: 16,
+        outstanding: 1,
+        begins: 0,
+    };
+    let jumps_percent = |elevator: &str| {
+        let run = simulate(&unlimited(elevator), &[reader.clone(), reader.clone()], 3, 1, 4000 * MS);
+        let jump = |pair: &&[Sent]| pair[0].command.offset + pair[0].command.bytes != pair[1].command.offset;
+        run.sent.windows(2).filter(jump).count() * 100 / run.sent.len()
+    };
+    assert!(jumps_percent("deadline") > 90);
+    assert!(jumps_percent("anticipatory") < 10);
+    assert!(jumps_percent("cfq-like") < 10);
+}
+
+/// `cargo test --release -p extant-block --test queue -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn requests_in_a_second() {
+    const REQUESTS: u64 = 1_000_000;
+    for entry in ELEVATORS {
+        for (pattern, outside) in [("random", 0), ("random", 4000), ("sequential", 0), ("sequential", 4000)] {
+            let mut queue = HostQueue::new(&settings(entry.name));
+            let clock = RealClock::new();
+            let (mut state, mut arrived, mut now, mut head, mut sent) = (1, 0, 0, 0, 0);
+            while sent < REQUESTS {
+                while queue.waiting() < 128 + outside && arrived < REQUESTS {
+                    let random = random(&mut state);
+                    let place = if pattern == "random" {
+                        random % DEVICE_PAGES
+                    } else {
+                        arrived
+                    };
+                    let operation = if random >> 63 == 0 { Read } else { Write };
+                    let stream = (random >> 60) as u32 & 7;
+                    queue.add(
+                        Queued {
+                            stream,
+                            ..pages(arrived, operation, place, 1)
+                        },
+                        now,
+                    );
+                    arrived += 1;
+                }
+                match queue.next(head, now) {
+                    Next::Dispatch(command) => {
+                        head = command.offset + command.bytes;
+                        now += 100 * US;
+                        sent += command.parts.len() as u64;
+                        queue.completed(command.id, now);
+                    }
+                    Next::IdleUntil(until) => now = until,
+                    Next::Empty => unreachable!("requests wait"),
+                }
+            }
+            let each_ns = clock.now() / REQUESTS;
+            println!(
+                "{:12} {pattern:10} {outside:4} outside: {each_ns} ns a request",
+                entry.name
+            );
+        }
+    }
+}
