@@ -6,10 +6,13 @@ use std::collections::BinaryHeap;
 /// Nanoseconds of a second.
 pub const SECOND: u64 = 1_000_000_000;
 
-/// How long so many bytes take at so many a second, rounded up; `u64::MAX` at most.
+/// No transfer and no wait for tokens takes longer: a year. Keeps sums of times within 64 bits, whatever a drive file says.
+pub const LONGEST: u64 = 365 * 86_400 * SECOND;
+
+/// How long so many bytes take at so many a second, rounded up; [`LONGEST`] at most.
 pub fn transfer_time(bytes: u64, per_second: u64) -> u64 {
     let time = (u128::from(bytes) * u128::from(SECOND)).div_ceil(u128::from(per_second.max(1)));
-    u64::try_from(time).unwrap_or(u64::MAX)
+    u64::try_from(time).unwrap_or(LONGEST).min(LONGEST)
 }
 
 /// Things with a time, taken out in order of time, and of arrival where times are equal.
@@ -126,7 +129,7 @@ impl Bucket {
         self.at = now;
         let missing = (-self.level).max(0) as u128;
         let wait = missing.div_ceil(u128::from(self.rate));
-        now.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX))
+        now.saturating_add(u64::try_from(wait).unwrap_or(LONGEST).min(LONGEST))
     }
 }
 
@@ -154,13 +157,17 @@ mod tests {
         assert_eq!(bucket.take(1, 4_000_000), 4_000_000);
         assert_eq!(bucket.take(10, SECOND), SECOND, "full again, and no more than full");
         assert_eq!(bucket.take(1, SECOND), SECOND + 1_000_000);
-        assert_eq!(bucket.take(u64::MAX, SECOND), u64::MAX, "for ever, and no overflow");
+        assert_eq!(
+            bucket.take(u64::MAX, SECOND),
+            SECOND + LONGEST,
+            "for ever, and no overflow"
+        );
     }
 
     #[test]
     fn transfers_round_up() {
         assert_eq!(transfer_time(4096, 1_000_000_000), 4096);
         assert_eq!(transfer_time(1, 7_000_000_000), 1);
-        assert_eq!(transfer_time(u64::MAX, 1), u64::MAX);
+        assert_eq!(transfer_time(u64::MAX, 1), LONGEST);
     }
 }

@@ -129,9 +129,8 @@ pub struct NetworkVolume {
 impl NetworkVolume {
     /// The volume, idle, with full buckets. The seed decides what varies.
     pub fn new(name: &str, spec: &NetworkSpec, seed: u64) -> NetworkVolume {
-        let fastest = spec.bytes.burst_per_s.unwrap_or(spec.bytes.per_s);
         NetworkVolume {
-            info: spec.medium.info(name, fastest.min(spec.link_bytes_per_s)),
+            info: spec.medium.info(name, spec.bytes.per_s.min(spec.link_bytes_per_s)),
             spec: spec.clone(),
             read: spec.read.quantiles(0),
             write: spec.write.quantiles(0),

@@ -12,7 +12,7 @@
 //! while its request waits for that. Reads do not wait for writes under way: they get the object as it was. Every object is taken to exist, so that a
 //! partial write always reads first. The time to the first byte, and that of a PUT, vary log-normally.
 //!
-//! Requests are counted, and what they cost, in millionths of a dollar: [`ObjectStore::bill`].
+//! Requests are counted, and what they cost, in millionths of a dollar: [`Drive::bill`].
 //!
 //! *Invariants*: a connection carries one request at a time; a command that is inside is in `ends`, once; `written` holds no more
 //! than the objects of writes under way when the last write came.
@@ -147,7 +147,7 @@ impl ObjectStore {
     }
 
     /// What was asked so far, requests under way included.
-    pub fn bill(&self) -> Bill {
+    fn bill_so_far(&self) -> Bill {
         let part = |count: u64, price: u64, per: u64| u128::from(count) * u128::from(price) / u128::from(per);
         let prices = self.spec.prices;
         let sum = part(self.bill.gets, prices.get_per_thousand, 1000)
@@ -289,5 +289,9 @@ impl Drive for ObjectStore {
 
     fn head(&self) -> u64 {
         self.head
+    }
+
+    fn bill(&self) -> Option<Bill> {
+        Some(self.bill_so_far())
     }
 }
