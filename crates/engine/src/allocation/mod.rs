@@ -1,13 +1,19 @@
 //! Where blocks go: pure functions of facts. `group` finds out whether there is room there.
 mod ext2_goal;
+mod freebsd;
 mod multi_block;
 mod packed;
+mod reservation;
 
 pub use ext2_goal::Ext2Goal;
+pub use freebsd::{FreeBsd52, FreeBsd2010, FreeBsdFixed};
 pub use multi_block::MultiBlock;
 pub use packed::{Packed, packed_from};
+pub use reservation::Reservation;
+pub(crate) use reservation::next_window_blocks;
 
-use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
+use extant_format::inode::FileType;
+use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run};
 
 /// What blocks are wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -27,6 +33,8 @@ pub enum Purpose {
 pub struct AllocationFacts {
     /// For which inode.
     pub ino: Ino,
+    /// Of which type.
+    pub file_type: Option<FileType>,
     /// The group of the inode.
     pub group: GroupNo,
     /// First block of that group.
@@ -53,6 +61,19 @@ pub struct AllocationFacts {
     pub map_block: Option<BlockNo>,
     /// What the file remembers of its last allocation.
     pub stream: Stream,
+    /// The window that the file has, if any.
+    pub window: Option<WindowFacts>,
+}
+
+/// What a policy may know of a file's window: blocks that, in memory only, are kept from other windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowFacts {
+    /// Blocks that were wanted for it.
+    pub wanted: u32,
+    /// Blocks that it has: fewer at the end of a group.
+    pub length: u32,
+    /// Blocks that were taken out of it.
+    pub hits: u32,
 }
 
 /// What a file remembers in memory of its last allocation (ext2's next_alloc_block and next_alloc_goal).
@@ -77,6 +98,21 @@ pub enum Search {
     },
     /// The next free block from the goal on, as many in a row as there are: never backwards. Leaves no gap behind it.
     Sequential,
+    /// As FreeBSD's ext2fs of 2010 does it: the goal; the first free byte from that of the goal on, then from the start of the
+    /// group, of which only as many blocks are taken as are wanted; any bit in that order; other groups by quadratic rehash.
+    FreeByte,
+    /// The same, with a run of so many free bits, wherever it begins, in place of a byte.
+    FreeRun {
+        /// How many in a row.
+        blocks: u32,
+    },
+    /// As ext3 does: in the window of this inode, from the goal on; else in a new one; else as `GoalThenByte`.
+    Window {
+        /// Whose window.
+        owner: Ino,
+        /// How long a new one is.
+        blocks: u32,
+    },
 }
 
 /// What the policy wants.
@@ -95,8 +131,16 @@ pub trait Allocation: Send + Sync {
     /// The plan for the next run.
     fn plan(&self, facts: &AllocationFacts) -> Plan;
     /// Told what was given, so that a policy with a cursor can move it.
-    fn given(&self, facts: &AllocationFacts, run: extant_format::Run) {
+    fn given(&self, facts: &AllocationFacts, run: Run) {
         let _ = (facts, run);
+    }
+    /// What the file remembers once it was given this run (never empty) for its data or, as a directory, for itself.
+    fn remembered(&self, facts: &AllocationFacts, run: Run) -> Stream {
+        let last = run.length.saturating_sub(1);
+        Stream {
+            next_block: FileBlock(facts.file_block.0.saturating_add(last)),
+            next_goal: BlockNo(run.start.0.saturating_add(last.into())),
+        }
     }
     /// Whether file data is given blocks when it is written back (true) or when it is written.
     fn delayed(&self) -> Delay;

@@ -1,11 +1,11 @@
 //! Each policy against plans worked out by hand.
 use super::*;
-use extant_format::Run;
 
 /// Block 5 of a file of inode 9000, in group 4 of groups of 1000 blocks, of a volume of 16500 blocks; nothing known yet.
 fn facts() -> AllocationFacts {
     AllocationFacts {
         ino: Ino(9000),
+        file_type: Some(FileType::Regular),
         group: GroupNo(4),
         group_start: BlockNo(4001),
         groups_per_flex: 1,
@@ -19,6 +19,7 @@ fn facts() -> AllocationFacts {
         previous: None,
         map_block: None,
         stream: Stream::default(),
+        window: None,
     }
 }
 
@@ -82,6 +83,186 @@ fn ext2_gives_blocks_at_the_write_and_eight_of_them() {
     let plan = Ext2Goal.plan(&facts());
     assert_eq!((plan.length, plan.search), (3, Search::GoalThenByte));
     assert_eq!((Ext2Goal.delayed(), Ext2Goal.preallocate()), (Delay::AtWrite, 8));
+}
+
+/// A stream whose last block was this, at that place.
+fn stream(block: u32, goal: u64) -> Stream {
+    Stream {
+        next_block: FileBlock(block),
+        next_goal: BlockNo(goal),
+    }
+}
+
+#[test]
+fn freebsd_5_2_is_ext2_without_preallocation() {
+    for change in [
+        |facts: &mut AllocationFacts| facts.stream = stream(4, 700),
+        |facts: &mut AllocationFacts| facts.previous = Some((FileBlock(3), BlockNo(800))),
+        |facts: &mut AllocationFacts| facts.map_block = Some(BlockNo(900)),
+    ] {
+        let mut facts = facts();
+        change(&mut facts);
+        assert_eq!(FreeBsd52.plan(&facts), Ext2Goal.plan(&facts));
+        let fixed = FreeBsdFixed.plan(&facts);
+        assert_eq!(fixed.goal, Ext2Goal.plan(&facts).goal);
+        assert_eq!((fixed.length, fixed.search), (3, Search::FreeRun { blocks: 8 }));
+    }
+    for policy in [&FreeBsd52 as &dyn Allocation, &FreeBsd2010, &FreeBsdFixed] {
+        assert_eq!((policy.delayed(), policy.preallocate()), (Delay::AtWrite, 0));
+    }
+    let run = Run {
+        start: BlockNo(4100),
+        length: 3,
+    };
+    assert_eq!(
+        FreeBsdFixed.remembered(&facts(), run),
+        stream(7, 4102),
+        "block 5 and two more"
+    );
+    assert_eq!(Ext2Goal.remembered(&facts(), run), stream(7, 4102));
+}
+
+#[test]
+fn freebsd_2010_by_hand() {
+    // A file written from its start: its blocks, and what of its map is wanted on the way.
+    let table: &[(u32, Purpose, u64)] = &[
+        (0, Purpose::Data, 4001),
+        (1, Purpose::Data, 1),
+        (2, Purpose::Data, 2),
+        (11, Purpose::Data, 11),
+        (12, Purpose::Map, 12),
+        (12, Purpose::Data, 12),
+        (13, Purpose::Data, 13),
+        (1036, Purpose::Map, 1036),
+        (1036, Purpose::Map, 1036),
+        (1036, Purpose::Data, 1036),
+    ];
+    let mut memory = Stream::default();
+    let mut block = 0;
+    for (until, purpose, goal) in table {
+        // What lies between the rows of the table is written too.
+        for between in block..*until {
+            let facts = AllocationFacts {
+                file_block: FileBlock(between),
+                stream: memory,
+                ..facts()
+            };
+            memory = FreeBsd2010.remembered(&facts, run_at(9999));
+        }
+        block = *until;
+        let facts = AllocationFacts {
+            file_block: FileBlock(*until),
+            purpose: *purpose,
+            stream: memory,
+            previous: until.checked_sub(1).map(|before| (FileBlock(before), BlockNo(5000))),
+            ..facts()
+        };
+        let plan = FreeBsd2010.plan(&facts);
+        assert_eq!(
+            (plan.goal.0, plan.length, plan.search),
+            (*goal, 1, Search::FreeByte),
+            "block {until}"
+        );
+        if *purpose != Purpose::Map {
+            memory = FreeBsd2010.remembered(&facts, run_at(9999));
+            block = until + 1;
+        }
+    }
+    assert_eq!(memory, stream(1036, 1036), "where the blocks are is never remembered");
+}
+
+fn run_at(start: u64) -> Run {
+    Run {
+        start: BlockNo(start),
+        length: 1,
+    }
+}
+
+#[test]
+fn freebsd_2010_elsewhere_than_at_the_end_goes_near_what_is_there() {
+    let near = |facts: &mut AllocationFacts| {
+        facts.previous = Some((FileBlock(3), BlockNo(800)));
+        facts.map_block = Some(BlockNo(900));
+    };
+    assert_eq!(
+        goal(&FreeBsd2010, near),
+        800,
+        "nothing remembered: the file was just opened"
+    );
+    assert_eq!(goal(&FreeBsd2010, |facts| facts.map_block = Some(BlockNo(900))), 900);
+    assert_eq!(
+        goal(&FreeBsd2010, |facts| facts.stream = stream(2, 2)),
+        4001,
+        "a hole before it"
+    );
+    let again = |facts: &mut AllocationFacts| {
+        near(facts);
+        facts.stream = stream(5, 5);
+    };
+    assert_eq!(goal(&FreeBsd2010, again), 5, "the block remembered, once more");
+    let attribute = |facts: &mut AllocationFacts| {
+        facts.stream = stream(4, 4);
+        facts.purpose = Purpose::Attribute;
+    };
+    assert_eq!(goal(&FreeBsd2010, attribute), 4001);
+    let mut hole = facts();
+    hole.stream = stream(2, 2);
+    assert_eq!(
+        FreeBsd2010.remembered(&hole, run_at(9999)),
+        stream(2, 2),
+        "nor is it raised"
+    );
+}
+
+#[test]
+fn windows_grow_with_their_use() {
+    let next = |wanted, length, hits| next_window_blocks(Some(WindowFacts { wanted, length, hits }));
+    assert_eq!(next_window_blocks(None), 8);
+    assert_eq!((next(8, 8, 4), next(8, 8, 5)), (8, 16), "more than half");
+    assert_eq!((next(16, 3, 1), next(16, 3, 2)), (16, 32), "half of what it had");
+    assert_eq!(
+        (next(512, 512, 512), next(1024, 1024, 1024), next(1027, 1027, 1027)),
+        (1024, 1027, 1027)
+    );
+    assert_eq!(next(u32::MAX, 1, u32::MAX), 1027);
+}
+
+#[test]
+fn regular_files_reserve_and_nobody_else() {
+    let search = |file_type, purpose| {
+        let facts = AllocationFacts {
+            file_type: Some(file_type),
+            purpose,
+            stream: stream(4, 700),
+            ..facts()
+        };
+        let plan = Reservation.plan(&facts);
+        assert_eq!(plan.goal, Ext2Goal.plan(&facts).goal);
+        assert_eq!(plan.length, 3);
+        plan.search
+    };
+    let window = Search::Window {
+        owner: Ino(9000),
+        blocks: 8,
+    };
+    assert_eq!(search(FileType::Regular, Purpose::Data), window);
+    assert_eq!(search(FileType::Regular, Purpose::Map), window);
+    assert_eq!(search(FileType::Regular, Purpose::Attribute), Search::GoalThenByte);
+    assert_eq!(search(FileType::Directory, Purpose::Directory), Search::GoalThenByte);
+    assert_eq!(search(FileType::Directory, Purpose::Map), Search::GoalThenByte);
+    assert_eq!(search(FileType::Symlink, Purpose::Data), Search::GoalThenByte);
+    let mut grown = facts();
+    grown.window = Some(WindowFacts {
+        wanted: 8,
+        length: 8,
+        hits: 8,
+    });
+    let longer = Search::Window {
+        owner: Ino(9000),
+        blocks: 16,
+    };
+    assert_eq!(Reservation.plan(&grown).search, longer);
+    assert_eq!((Reservation.delayed(), Reservation.preallocate()), (Delay::AtWrite, 0));
 }
 
 #[test]

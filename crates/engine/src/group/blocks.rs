@@ -1,14 +1,24 @@
 //! Blocks are allocated and freed.
 use super::bitmaps::{Which, wrong};
 use super::search::{self, Found};
+use super::windows::Bits;
 use super::{Groups, Reservation};
 use crate::allocation::{Plan, Purpose, Search};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
 use crate::volume::Volume;
 use extant_format::bitmap::{clear_run, clear_runs, next_clear, set_run};
-use extant_format::{BlockNo, GroupNo, Run};
+use extant_format::{BlockNo, GroupNo, Ino, Run};
 use std::sync::atomic::Ordering;
+
+/// What a search keeps out of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heed {
+    /// Windows, where they bind all.
+    Windows,
+    /// Nothing.
+    Nothing,
+}
 
 /// How many groups a search for a long run looks into before it takes what the last one has.
 const ROUNDS_MAX: u32 = 16;
@@ -38,10 +48,19 @@ impl Groups {
             return Err(self.no_space(plan.length.into()));
         }
         let goal = self.goal(plan.goal);
+        let _lock = handle.volume().lock_superblock();
         let found = match plan.search {
             Search::GoalThenByte => self.goal_then_byte(handle, goal, length)?,
             Search::LongestRun { look_for } => self.longest_run(handle, goal, length, look_for)?,
+            Search::Sequential if self.windows_bind_all() => self.sequential(handle, goal, length, Heed::Windows)?,
             Search::Sequential => None,
+            Search::FreeByte => self.rehash(handle, goal, |bits, limit, from| {
+                search::goal_then_byte_start(bits, limit, from, length)
+            })?,
+            Search::FreeRun { blocks } => self.rehash(handle, goal, |bits, limit, from| {
+                search::goal_then_run(bits, limit, from, blocks, length)
+            })?,
+            Search::Window { owner, blocks } => self.in_window_or_not(handle, goal, length, (owner, blocks))?,
         };
         let run = match found {
             Some(run) => run,
@@ -56,7 +75,7 @@ impl Groups {
     /// take before it is missed by it.
     fn last_resort(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Run> {
         for _ in 0..ROUNDS_MAX {
-            if let Some(run) = self.sequential(handle, goal, length)? {
+            if let Some(run) = self.sequential(handle, goal, length, Heed::Nothing)? {
                 return Ok(run);
             }
         }
@@ -107,16 +126,101 @@ impl Groups {
         Ok(None)
     }
 
-    fn sequential(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Option<Run>> {
+    fn sequential(&self, handle: &Handle<'_>, goal: Goal, length: u32, heed: Heed) -> Result<Option<Run>> {
         let mut from = goal.bit;
         for group in self.cyclic(goal.group).chain([goal.group]) {
             let search = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
-            if let Some(run) = self.take(handle, group, search)? {
+            let found = match heed {
+                Heed::Windows => self.take(handle, group, search)?,
+                Heed::Nothing => self.take_any(handle, group, search)?,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+            from = 0;
+        }
+        Ok(None)
+    }
+
+    /// FreeBSD's order of groups: the goal's; those 1, 3, 7, ... behind it; then one by one from the second behind it.
+    fn rehash(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        search: impl Fn(&[u8], u32, u32) -> Option<Found>,
+    ) -> Result<Option<Run>> {
+        let count = u64::from(self.len());
+        let quadratic = (0..32u32)
+            .map(|power| (2u64 << power) - 1)
+            .take_while(|at| at / 2 + 1 < count);
+        let mut from = goal.bit;
+        for distance in [0].into_iter().chain(quadratic).chain(2..count) {
+            let at = (u64::from(goal.group.0) + distance) % count.max(1);
+            let group = GroupNo(u32::try_from(at).unwrap_or(0));
+            if let Some(run) = self.take(handle, group, |bits, limit| search(bits, limit, from))? {
                 return Ok(Some(run));
             }
             from = 0;
         }
         Ok(None)
+    }
+
+    /// In the window of an inode; where no group has room for one, as ext2 does.
+    fn in_window_or_not(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        wanted: (Ino, u32),
+    ) -> Result<Option<Run>> {
+        match self.in_window(handle, goal, length, wanted)? {
+            None => self.goal_then_byte(handle, goal, length),
+            run => Ok(run),
+        }
+    }
+
+    fn in_window(&self, handle: &Handle<'_>, goal: Goal, length: u32, wanted: (Ino, u32)) -> Result<Option<Run>> {
+        let (owner, blocks) = wanted;
+        if let Some(run) = self.in_own_window(handle, goal, length, owner)? {
+            return Ok(Some(run));
+        }
+        let mut from = goal.bit;
+        for group in self.cyclic(goal.group).chain([goal.group]) {
+            let start = self.superblock.group_start(group).0;
+            let is_roomy = self.state(group).lock().descriptor.free_blocks > blocks / 2;
+            let in_new_window = |bytes: &[u8], limit| {
+                let bits = Bits { start, bytes, limit };
+                let window = self.windows.lock().open(owner, bits, from, blocks)?;
+                search::goal_then_byte(bytes, window.end, window.start, length)
+            };
+            if is_roomy && let Some(run) = self.take_any(handle, group, in_new_window)? {
+                self.windows.lock().hit(owner, run.length);
+                return Ok(Some(run));
+            }
+            from = 0;
+        }
+        self.close_window(owner);
+        Ok(None)
+    }
+
+    /// From the goal to the end of the window, if the goal lies in it.
+    fn in_own_window(&self, handle: &Handle<'_>, goal: Goal, length: u32, owner: Ino) -> Result<Option<Run>> {
+        let start = self.superblock.group_start(goal.group).0;
+        let Some(window) = self.windows.lock().of(owner) else {
+            return Ok(None);
+        };
+        if !window.contains(&start.saturating_add(goal.bit.into())) {
+            return Ok(None);
+        }
+        let end = u32::try_from(window.end.saturating_sub(start)).unwrap_or(u32::MAX);
+        let inside = |bytes: &[u8], limit: u32| search::goal_then_byte(bytes, end.min(limit), goal.bit, length);
+        let run = self.take_any(handle, goal.group, inside)?;
+        self.windows.lock().hit(owner, run.map_or(0, |run| run.length));
+        Ok(run)
+    }
+
+    fn windows_bind_all(&self) -> bool {
+        self.windows_bind_all.load(Ordering::Relaxed) && !self.windows.lock().is_empty()
     }
 
     /// In the goal's group what is wanted, or half of it; else in the group that has most room by what is known, the first of
@@ -180,6 +284,7 @@ impl Groups {
         })?;
         if let Some(longest) = known
             && run.is_none()
+            && !self.windows_bind_all.load(Ordering::Relaxed)
         {
             let mut state = self.state(goal.group).lock();
             state.longest_free = state.longest_free.min(longest);
@@ -187,8 +292,25 @@ impl Groups {
         Ok(run)
     }
 
-    /// Searches one group and marks what was found.
+    /// Searches one group, outside all windows where these bind all, and marks what was found.
     fn take(
+        &self,
+        handle: &Handle<'_>,
+        group: GroupNo,
+        search: impl FnOnce(&[u8], u32) -> Option<Found>,
+    ) -> Result<Option<Run>> {
+        if !self.windows_bind_all() {
+            return self.take_any(handle, group, search);
+        }
+        let start = self.superblock.group_start(group).0;
+        self.take_any(handle, group, |bytes, limit| {
+            let marked = self.windows.lock().marked(Bits { start, bytes, limit });
+            search(marked.as_deref().unwrap_or(bytes), limit)
+        })
+    }
+
+    /// Searches one group and marks what was found.
+    fn take_any(
         &self,
         handle: &Handle<'_>,
         group: GroupNo,
@@ -230,6 +352,7 @@ impl Groups {
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
         }
+        let _lock = handle.volume().lock_superblock();
         let parts = self.parts(run)?;
         for part in &parts {
             self.check_in_use(handle.volume(), *part)?;

@@ -5,7 +5,7 @@
 //! the longest free run. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
 //!
 //! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it is taken. Group locks are
-//! never nested. Under a group's lock: a frame's, then `dirty` or `loaded`, which are last.
+//! never nested. Under a group's lock: a frame's, then `dirty`, `loaded` or `windows`, which are last.
 mod bitmaps;
 mod blocks;
 mod cut;
@@ -14,7 +14,9 @@ mod metadata;
 mod search;
 #[cfg(test)]
 mod tests;
+mod windows;
 
+use crate::allocation::WindowFacts;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, Place, Result};
 use crate::journal::Handle;
@@ -24,11 +26,12 @@ use bitmaps::Which;
 use extant_block::ShortLock;
 use extant_format::group::GroupDescriptor;
 use extant_format::superblock::Superblock;
-use extant_format::{BlockNo, GroupNo};
+use extant_format::{BlockNo, GroupNo, Ino};
 use metadata::Metadata;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use windows::Windows;
 
 /// Blocks promised to one operation out of the volume's free ones. What is not used goes back when it is dropped.
 pub(crate) struct Reservation<'a> {
@@ -114,6 +117,12 @@ pub(crate) struct Groups {
     dirty: ShortLock<Vec<GroupNo>>,
     /// Groups that hold a bitmap, each once, in the order of loading.
     loaded: ShortLock<VecDeque<GroupNo>>,
+    /// Blocks that inodes keep from each other's windows.
+    windows: ShortLock<Windows>,
+    /// Inodes that have blocks in hand: see `mapping::window`.
+    in_hand: AtomicU32,
+    /// Whether windows are kept from everybody: also from those who have none.
+    windows_bind_all: AtomicBool,
 }
 
 impl Groups {
@@ -140,6 +149,9 @@ impl Groups {
             directories: AtomicU64::new(directories),
             dirty: ShortLock::new(Vec::new()),
             loaded: ShortLock::new(VecDeque::new()),
+            windows: ShortLock::new(Windows::default()),
+            in_hand: AtomicU32::new(0),
+            windows_bind_all: AtomicBool::new(false),
         })
     }
 
@@ -210,6 +222,36 @@ impl Groups {
             free_inodes: narrow(&self.free_inodes),
             directories: narrow(&self.directories),
         }
+    }
+
+    /// From now on windows are kept also from those who have none, as long as there is room elsewhere. (In ext3 they are not:
+    /// only windows keep out of windows.)
+    pub(crate) fn bind_all_by_windows(&self) {
+        self.windows_bind_all.store(true, Ordering::Relaxed);
+    }
+
+    /// What an inode's window is like, if it has one.
+    pub(crate) fn window(&self, owner: Ino) -> Option<WindowFacts> {
+        self.windows.lock().facts(owner)
+    }
+
+    /// Drops an inode's window: its free blocks are anybody's again.
+    pub(crate) fn close_window(&self, owner: Ino) {
+        self.windows.lock().close(owner);
+    }
+
+    /// How many inodes have blocks in hand, which are in use and belong to nobody.
+    pub(crate) fn inodes_in_hand(&self) -> u32 {
+        self.in_hand.load(Ordering::Relaxed)
+    }
+
+    /// An inode had blocks in hand, or not, and has some now, or not.
+    pub(crate) fn count_in_hand(&self, before: bool, now: bool) {
+        match (before, now) {
+            (false, true) => self.in_hand.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.in_hand.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
     }
 
     /// The facts that policies ask for, of one group.

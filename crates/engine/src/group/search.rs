@@ -62,6 +62,47 @@ pub(super) fn sequential(bitmap: &[u8], limit: u32, from: u32, max: u32) -> Opti
     Some(run_at(bitmap, limit, first, max))
 }
 
+/// What FreeBSD's ext2fs of 2010 does in each group: the goal; the first free byte from that of the goal on, then from the
+/// start; the first free bit in that order. It does not step back: the bits before the byte stay free.
+pub(super) fn goal_then_byte_start(bitmap: &[u8], limit: u32, goal: u32, max: u32) -> Option<Found> {
+    let goal = if goal < limit { goal } else { 0 };
+    if !test(bitmap, goal) {
+        return Some(run_at(bitmap, limit, goal, max));
+    }
+    let byte = goal / 8 * 8;
+    let first = next_clear_byte(bitmap, byte, limit)
+        .or_else(|| next_clear_byte(bitmap, 0, byte))
+        .or_else(|| next_clear(bitmap, byte, limit))
+        .or_else(|| next_clear(bitmap, 0, byte))?;
+    Some(run_at(bitmap, limit, first, max))
+}
+
+/// The same, with a run of `wanted` free bits (at least 1), wherever it begins, in place of a byte.
+pub(super) fn goal_then_run(bitmap: &[u8], limit: u32, goal: u32, wanted: u32, max: u32) -> Option<Found> {
+    let goal = if goal < limit { goal } else { 0 };
+    if !test(bitmap, goal) {
+        return Some(run_at(bitmap, limit, goal, max));
+    }
+    let first = run_of(bitmap, limit, goal, wanted)
+        .or_else(|| run_of(bitmap, limit, 0, wanted))
+        .or_else(|| next_clear(bitmap, goal, limit))
+        .or_else(|| next_clear(bitmap, 0, limit))?;
+    Some(run_at(bitmap, limit, first, max))
+}
+
+/// The first run of `wanted` free bits from `from` on.
+fn run_of(bitmap: &[u8], limit: u32, from: u32, wanted: u32) -> Option<u32> {
+    let mut at = from;
+    while let Some(first) = next_clear(bitmap, at, limit) {
+        let found = run_at(bitmap, limit, first, wanted.max(1));
+        if found.length >= wanted {
+            return Some(first);
+        }
+        at = first + found.length;
+    }
+    None
+}
+
 /// The run that begins at `goal`, if it has `enough` bits; else the first run from there on, and then from the start of the
 /// group, that has `look_for`; else the longest run of the group (the first of equals in that order): then, and only then, the
 /// length that is given is below `look_for` and exact. A run that is long enough is cut at `look_for`.

@@ -71,6 +71,22 @@ fn naive_roomy(bits: &[bool], goal: usize, enough: u32, look_for: u32) -> Option
     runs.into_iter().find(|run| run.length >= look_for.min(longest))
 }
 
+fn naive_goal_then(bits: &[bool], goal: usize, wanted: usize, step: usize, max: u32) -> Option<Found> {
+    let goal = if goal < bits.len() { goal } else { 0 };
+    if !bits[goal] {
+        return Some(naive_run(bits, goal, max));
+    }
+    let from = goal / step * step;
+    let starts = |range: std::ops::Range<usize>| range.filter(|at| at.is_multiple_of(step));
+    let is_run = |at: &usize| at + wanted <= bits.len() && bits[*at..at + wanted].iter().all(|set| !set);
+    let in_turn = || (from..bits.len()).chain(0..from);
+    starts(from..bits.len())
+        .chain(starts(0..from))
+        .find(is_run)
+        .or_else(|| in_turn().find(|at| !bits[*at]))
+        .map(|first| naive_run(bits, first, max))
+}
+
 /// Bits in stretches, so that long runs and full bytes come up.
 fn bits() -> impl Strategy<Value = Vec<bool>> {
     prop::collection::vec((any::<bool>(), prop_oneof![1usize..4, 1usize..12, 1usize..90]), 1..30).prop_map(
@@ -95,6 +111,9 @@ proptest! {
         let at = goal as usize;
         prop_assert_eq!(goal_then_byte(&bytes, limit, goal, max), naive_goal_then_byte(&bits, at, max));
         prop_assert_eq!(byte_then_bit(&bytes, limit, max), naive_byte_then_bit(&bits, max));
+        prop_assert_eq!(goal_then_byte_start(&bytes, limit, goal, max), naive_goal_then(&bits, at, 8, 8, max));
+        let wanted = look_for as usize;
+        prop_assert_eq!(goal_then_run(&bytes, limit, goal, look_for, max), naive_goal_then(&bits, at, wanted, 1, max));
         let next = (at.min(bits.len())..bits.len()).find(|index| !bits[*index]);
         prop_assert_eq!(sequential(&bytes, limit, goal, max), next.map(|first| naive_run(&bits, first, max)));
         prop_assert_eq!(roomy(&bytes, limit, goal, max, look_for), naive_roomy(&bits, at, max, look_for));

@@ -10,7 +10,7 @@ pub(crate) mod window;
 
 pub(crate) use dense::Looseness;
 
-use crate::allocation::{AllocationFacts, Purpose, Stream};
+use crate::allocation::{AllocationFacts, Purpose};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::Reservation;
 use crate::inode::NodeState;
@@ -209,6 +209,7 @@ impl<'v> Grant<'_, 'v, '_> {
         }
         let facts = facts(volume, node, wish);
         let mut plan = volume.allocation.plan(&facts);
+        window::grow(volume, node, &facts, &mut plan);
         let run = match window::take(self.handle, node, &wish, &plan)? {
             Some(run) => run,
             None => {
@@ -221,7 +222,7 @@ impl<'v> Grant<'_, 'v, '_> {
                     ..given
                 };
                 if given.length > run.length {
-                    window::keep(node, given, run.length);
+                    window::keep(volume, node, given, run.length);
                 }
                 run
             }
@@ -229,11 +230,7 @@ impl<'v> Grant<'_, 'v, '_> {
         volume.allocation.given(&facts, run);
         node.inode.sectors += u64::from(run.length) * u64::from(volume.block_size() / 512);
         if wish.purpose != Purpose::Map {
-            let last = run.length - 1;
-            node.stream = Stream {
-                next_block: FileBlock(wish.file_block.0 + last),
-                next_goal: BlockNo(run.start.0 + u64::from(last)),
-            };
+            node.stream = volume.allocation.remembered(&facts, run);
         }
         Ok(run)
     }
@@ -246,6 +243,7 @@ fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
         .map_or(GroupNo(0), |(group, _)| group);
     AllocationFacts {
         ino: node.ino,
+        file_type: node.inode.file_type(),
         group,
         group_start: superblock.group_start(group),
         groups_per_flex: 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1),
@@ -259,6 +257,7 @@ fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
         previous: wish.previous,
         map_block: wish.map_block,
         stream: node.stream,
+        window: volume.groups.window(node.ino),
     }
 }
 

@@ -1,10 +1,12 @@
 //! Which group a new directory or inode goes to: pure functions of facts.
+mod dirpref;
 mod flex;
 mod near;
 mod orlov;
 mod packed;
 mod spread;
 
+pub use dirpref::Dirpref;
 pub use flex::Flex;
 pub use near::Parent;
 pub use orlov::Orlov;
@@ -38,6 +40,8 @@ pub struct PlacementFacts<'a> {
     pub inodes_per_group: u32,
     /// Blocks of each group.
     pub blocks_per_group: u32,
+    /// Bytes of a block.
+    pub block_size: u32,
     /// Groups of a flex group; 1 without.
     pub groups_per_flex: u32,
     /// Sums.

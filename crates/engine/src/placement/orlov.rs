@@ -38,7 +38,7 @@ impl Placement for Orlov {
 
 /// The group with fewest directories among those with at least the average of free inodes and blocks: the first of equals
 /// from `start` on.
-fn least_crowded(facts: &PlacementFacts<'_>, start: GroupNo) -> Option<GroupNo> {
+pub(super) fn least_crowded(facts: &PlacementFacts<'_>, start: GroupNo) -> Option<GroupNo> {
     let inodes = facts.average_inodes(facts.group_count);
     let blocks = facts.average_blocks(facts.group_count);
     let mut fewest = facts.inodes_per_group;

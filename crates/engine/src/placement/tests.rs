@@ -39,6 +39,7 @@ impl Volume {
             group_count: self.groups.len() as u32,
             inodes_per_group: 1000,
             blocks_per_group: 8000,
+            block_size: 4096,
             groups_per_flex: self.groups_per_flex,
             free_blocks: sum(|group| group.free_blocks),
             free_inodes: sum(|group| group.free_inodes),
@@ -96,7 +97,7 @@ fn spread_takes_most_free_blocks_among_those_with_enough_inodes() {
 
 #[test]
 fn files_go_to_the_parent_then_by_squares_then_one_by_one() {
-    for policy in [&Spread as &dyn Placement, &Parent, &Orlov] {
+    for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref] {
         assert_eq!(only(&[3, 4, 5]).inode(policy, 3), Some(3));
         // From 3: 4, 6, 10 = 0, 18 = 8; then from 5 on one by one: 5, 6, 7, ...
         assert_eq!(only(&[0, 5, 6, 8]).inode(policy, 3), Some(6));
@@ -124,7 +125,7 @@ fn every_group_is_tried_whatever_the_parent() {
                 groups,
                 groups_per_flex: 4,
             };
-            for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Flex, &Packed] {
+            for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref, &Flex, &Packed] {
                 assert_eq!(volume.inode(policy, parent), Some(open));
                 assert_eq!(volume.directory(policy, parent), Some(open));
                 assert_eq!(volume.top(policy, parent), Some(open));
@@ -136,7 +137,7 @@ fn every_group_is_tried_whatever_the_parent() {
 #[test]
 fn nothing_is_found_where_nothing_is() {
     let volume = Volume::new(&[]);
-    for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Flex, &Packed] {
+    for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref, &Flex, &Packed] {
         assert_eq!(
             (
                 volume.inode(policy, 0),
@@ -360,4 +361,87 @@ fn flex_has_limits_for_whole_flex_groups_and_no_debt() {
 fn packed_fills_from_the_front() {
     assert_eq!(only(&[4, 7]).inode(&Packed, 9), Some(4));
     assert_eq!(only(&[4, 7]).directory(&Packed, 5), Some(4));
+}
+
+#[test]
+fn limits_of_dirpref_by_hand() {
+    // 4 groups, 20000 free blocks, 30 directories: averages 500 inodes, 5000 blocks, 7 directories. Of a group 3000 blocks
+    // are used: 1755428 bytes a directory, more than 1 MiB; 20480000 free bytes hold 11 of them; 1000/64 = 15.
+    let groups = [
+        group(600, 5000, 10),
+        group(700, 5000, 10),
+        group(300, 5000, 5),
+        group(400, 5000, 5),
+    ];
+    let by_hand = dirpref::Limits {
+        directories: 30 / 4 + 62,
+        inodes: 375,
+        blocks: 3750,
+        contiguous: 11,
+    };
+    let volume = Volume::new(&groups);
+    assert_eq!(volume.ask(0, |_| {}, dirpref::Limits::new), by_hand);
+    // Hardly anything used: 1 MiB a directory; 31000 * 4096 / 1 MiB = 121; 16288/64 = 254.
+    let post = |facts: &mut PlacementFacts<'_>| {
+        (facts.blocks_per_group, facts.inodes_per_group) = (32768, 16288);
+        (facts.free_blocks, facts.directories) = (4 * 31_000, 3);
+    };
+    let limits = volume.ask(0, post, dirpref::Limits::new);
+    assert_eq!(
+        (limits.contiguous, limits.directories, limits.blocks),
+        (121, 1018, 23_250)
+    );
+    let small_blocks = |facts: &mut PlacementFacts<'_>| {
+        post(facts);
+        facts.block_size = 1024;
+    };
+    assert_eq!(volume.ask(0, small_blocks, dirpref::Limits::new).contiguous, 30);
+    let huge = |facts: &mut PlacementFacts<'_>| {
+        post(facts);
+        (facts.block_size, facts.inodes_per_group) = (65536, 65536);
+    };
+    assert_eq!(volume.ask(0, huge, dirpref::Limits::new).contiguous, 255);
+    let full = |facts: &mut PlacementFacts<'_>| {
+        (facts.free_blocks, facts.free_inodes, facts.directories) = (0, 0, 0);
+    };
+    let limits = volume.ask(0, full, dirpref::Limits::new);
+    assert_eq!(
+        (limits.inodes, limits.blocks, limits.contiguous),
+        (1, 1, 1),
+        "never none"
+    );
+}
+
+#[test]
+fn dirpref_stays_with_the_parent_within_its_limits() {
+    let roomy = group(500, 5000, 3);
+    let next_of = |here: GroupFacts| Volume::new(&[roomy, here, roomy, roomy]).directory(&Dirpref, 1);
+    assert_eq!(next_of(roomy), Some(1));
+    assert_eq!(
+        next_of(group(370, 5000, 3)),
+        Some(1),
+        "an average of 467: three quarters are 351"
+    );
+    assert_eq!(next_of(group(200, 5000, 3)), Some(2), "too few inodes");
+    assert_eq!(next_of(group(500, 2000, 3)), Some(2), "too few blocks");
+    assert_eq!(next_of(group(500, 5000, 100)), Some(2), "too many directories");
+    let indebted = |debt| GroupFacts { debt, ..roomy };
+    // 12288000 bytes used by 3 directories on the average: 4096000 each, and 20480000 free hold 5.
+    assert_eq!(next_of(indebted(4)), Some(1));
+    assert_eq!(next_of(indebted(5)), Some(2), "too many one after the other");
+    let debts = GroupFacts { debt: 9, ..roomy };
+    assert_eq!(
+        Volume::new(&[debts; 4]).directory(&Dirpref, 2),
+        Some(2),
+        "nobody fits: the parent's"
+    );
+}
+
+#[test]
+fn dirpref_spreads_the_top_from_a_start_by_chance() {
+    let volume = Volume::new(&[group(500, 5000, 2), group(500, 5000, 0), group(500, 5000, 0)]);
+    assert_eq!(
+        [0, 1, 2].map(|hash| volume.top(&Dirpref, hash)),
+        [Some(1), Some(1), Some(2)]
+    );
 }

@@ -1,0 +1,84 @@
+//! `dirpref`: the same idea as `orlov`, as BSD has it: FreeBSD's ufs since 2001, and its ext2fs, which the fifth post (2010)
+//! measures. Directories at the top begin in a group by chance, with fewest directories and at least the average of free
+//! inodes and blocks; all others stay in their parent's group, or go to the next behind it, while that has three quarters of
+//! the average, not too many directories, and not too many made one after the other.
+//!
+//! Nothing here draws the tree to the first groups: in the post, groups 1, 2 and 3 hold no directory at all.
+use super::near::near;
+use super::orlov::least_crowded;
+use super::{Placement, PlacementFacts};
+use extant_format::GroupNo;
+
+/// Bytes that a directory is reckoned to hold: 64 files of 16 KiB.
+const DIRECTORY_BYTES: u64 = FILES_PER_DIRECTORY * 16 * 1024;
+const FILES_PER_DIRECTORY: u64 = 64;
+/// What fits into a group's counter of directories made one after the other.
+const CONTIGUOUS_MAX: u64 = 255;
+
+/// The BSD rule; files go near their directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dirpref;
+
+impl Placement for Dirpref {
+    fn directory(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
+        if facts.group_count == 0 {
+            return None;
+        }
+        if facts.parent_is_top {
+            let start = GroupNo(facts.name_hash % facts.group_count);
+            return least_crowded(facts, start).or_else(|| facts.any_from(start));
+        }
+        let limits = Limits::new(facts);
+        let good = |group: &GroupNo| limits.allow(facts, *group);
+        facts
+            .cyclic(facts.parent)
+            .find(good)
+            .or_else(|| facts.any_from(facts.parent))
+    }
+    fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
+        near(facts)
+    }
+}
+
+/// What a group must keep to, to be given a directory that is not at the top.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Limits {
+    /// Fewer directories than this.
+    pub(super) directories: u64,
+    /// At least so many free inodes.
+    pub(super) inodes: u64,
+    /// At least so many free blocks.
+    pub(super) blocks: u64,
+    /// Fewer directories than this, one after the other, without files between them: the same counter as Orlov's debt.
+    pub(super) contiguous: u64,
+}
+
+impl Limits {
+    pub(super) fn new(facts: &PlacementFacts<'_>) -> Limits {
+        let inodes_per_group = u64::from(facts.inodes_per_group);
+        let inodes = facts.average_inodes(facts.group_count);
+        let blocks = facts.average_blocks(facts.group_count);
+        let directories = facts.directories / u64::from(facts.group_count.max(1));
+        let free_bytes = blocks.saturating_mul(facts.block_size.into());
+        let group_bytes = u64::from(facts.blocks_per_group).saturating_mul(facts.block_size.into());
+        let used_bytes = group_bytes.saturating_sub(free_bytes);
+        let directory_bytes = used_bytes.checked_div(directories).unwrap_or(0).max(DIRECTORY_BYTES);
+        let contiguous = (free_bytes / directory_bytes)
+            .min(CONTIGUOUS_MAX)
+            .min(inodes_per_group / FILES_PER_DIRECTORY);
+        Limits {
+            directories: (directories + inodes_per_group / 16).min(inodes_per_group),
+            inodes: (inodes - inodes / 4).max(1),
+            blocks: (blocks - blocks / 4).max(1),
+            contiguous: contiguous.max(1),
+        }
+    }
+
+    fn allow(&self, facts: &PlacementFacts<'_>, group: GroupNo) -> bool {
+        let here = facts.group(group);
+        u64::from(here.directories) < self.directories
+            && u64::from(here.free_inodes) >= self.inodes
+            && u64::from(here.free_blocks) >= self.blocks
+            && u64::from(here.debt) < self.contiguous
+    }
+}
