@@ -7,10 +7,11 @@
 //! flush   nothing: what is answered is durable
 //! ```
 //!
-//! Requests of a command go out side by side, each on the connection that is free first; the command ends with the last of them,
-//! and its parts are those of that one. Writes to one object follow each other, or one would undo the other; a connection is held
-//! while its request waits for that. Reads do not wait for writes under way: they get the object as it was. Every object is taken to exist, so that a
-//! partial write always reads first. The time to the first byte, and that of a PUT, vary log-normally.
+//! Requests of a command go out side by side, each on the connection that is free first; the command ends with the last of
+//! them, and its parts are those of that one. Writes to one object follow each other, or one would undo the other; a connection
+//! is held while its request waits for that. Reads do not wait for writes under way: they get the object as it was. Every object
+//! is taken to exist, so that a partial write always reads first. The time to the first byte, and that of a PUT, vary
+//! log-normally.
 //!
 //! Requests are counted, and what they cost, in millionths of a dollar: [`Drive::bill`].
 //!
