@@ -2,16 +2,20 @@
 //!
 //! *Invariants*: every operation leaves memory within its bounds (`balance`); after a failed write nothing more is written.
 //! *Locking*: `renaming` before any inode; the rest lies in the layers below.
+use crate::allocation::Delay;
+use crate::cache::Kind;
 use crate::error::{ErrorKind, Result};
 use crate::file;
+use crate::flusher::Flusher;
 use crate::inode::{Node, Nodes};
 use crate::journal::Handle;
+use crate::preset::{InodeWriteBack, Mount};
 use crate::volume::{Options, Volume};
 use crate::writeback::{settle_map, write_back};
 use extant_block::{BlockDevice, ShortLock, SleepLock};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,6 +32,15 @@ pub(crate) struct Core {
     /// has lost something.
     opened_to_change: bool,
     closed: AtomicBool,
+    /// Writes in the background, where the policy has one.
+    pub(crate) flusher: Flusher,
+}
+
+/// Since when a node is changed.
+fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
+    let data = node.pages.is_dirty().then(|| node.pages.dirty_since());
+    let inode = unstored.get(&node.ino).copied();
+    data.into_iter().chain(inode).min().unwrap_or(0)
 }
 
 /// `s_state`: everything was written when it was closed.
@@ -49,6 +62,7 @@ impl Core {
             state_found,
             opened_to_change: changes,
             closed: AtomicBool::new(false),
+            flusher: Flusher::new(&volume.clock),
             volume,
         };
         if core.is_writable() {
@@ -73,22 +87,83 @@ impl Core {
     pub(crate) fn sync(&self) -> Result<()> {
         self.settle()?;
         self.chain_orphans()?;
-        self.volume.sync_metadata()
+        self.volume.sync_metadata()?;
+        self.volume.touched_tables.lock().clear();
+        Ok(())
     }
 
-    /// Gives all dirty blocks their places, and takes back what files have in hand: then nothing is promised any more.
+    /// Gives all dirty blocks their places, and takes back what files have in hand: then nothing is promised any more. All
+    /// writes are under way when it returns.
     fn settle(&self) -> Result<()> {
-        let windows = self.volume.allocation.preallocate() > 0;
-        for node in self.nodes.all() {
-            if !node.pages.is_clean() {
-                write_back(&self.volume, &node)?;
-            }
-            if windows {
+        self.write_nodes(&mut self.changed_nodes(), u64::MAX)?;
+        if self.volume.groups.inodes_in_hand() > 0 {
+            for node in self.nodes.all() {
                 let mut state = node.state.write();
                 crate::mapping::window::discard(&Handle::begin(&self.volume, 2)?, &mut state)?;
             }
         }
         Ok(())
+    }
+
+    /// The nodes with something to write, in the order in which they are written: by number where blocks are given at
+    /// write-back (the layout follows it), else in the order in which they were changed, as their blocks were given.
+    pub(crate) fn changed_nodes(&self) -> VecDeque<Arc<Node>> {
+        let mut nodes = self.nodes.all();
+        let unstored = self.volume.unstored.lock().clone();
+        nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
+        if self.volume.allocation.delayed() == Delay::AtWrite {
+            nodes.sort_by_cached_key(|node| (changed_since(node, &unstored), node.ino));
+        }
+        nodes.into()
+    }
+
+    /// Writes nodes from the front until so many bytes are under way; stores inodes as the policy says.
+    pub(crate) fn write_nodes(&self, nodes: &mut VecDeque<Arc<Node>>, bytes: u64) -> Result<()> {
+        let volume = &self.volume;
+        let before = volume.dirty_bytes();
+        let mut done = Vec::new();
+        while volume.dirty_bytes().saturating_add(bytes) > before || bytes == u64::MAX {
+            let Some(node) = nodes.pop_front() else { break };
+            if node.pages.is_dirty() {
+                write_back(volume, &node)?;
+            }
+            match volume.policies.inode_write_back {
+                InodeWriteBack::Interleaved => self.store_late(&node)?,
+                InodeWriteBack::Clustered => done.push(node),
+            }
+        }
+        // Table blocks that are missing are read in rising order, many at a time.
+        let unstored = volume.unstored.lock().clone();
+        done.retain(|node| unstored.contains_key(&node.ino));
+        done.sort_unstable_by_key(|node| node.ino);
+        let mut tables: Vec<BlockNo> = done
+            .iter()
+            .filter_map(|node| crate::inode::place(volume, node.ino).ok())
+            .map(|(block, _)| block)
+            .collect();
+        tables.sort_unstable();
+        tables.dedup();
+        volume
+            .cache
+            .prefetch(tables.into_iter().map(|block| (block, Kind::Plain)));
+        done.iter().try_for_each(|node| self.store_late(node))
+    }
+
+    /// Whether a node was changed no later than this.
+    pub(crate) fn was_changed_by(&self, node: &Node, time: u64) -> bool {
+        changed_since(node, &self.volume.unstored.lock()) <= time
+    }
+
+    /// Stores an inode that was changed and is not in its table yet.
+    fn store_late(&self, node: &Node) -> Result<()> {
+        if !self.volume.unstored.lock().contains_key(&node.ino) {
+            return Ok(());
+        }
+        let state = node.state.read();
+        if state.gone {
+            return Ok(());
+        }
+        state.store_now(&Handle::begin(&self.volume, 2)?)
     }
 
     /// Does some work; when it finds no room, once more when what was promised on a guess to others has been settled.
@@ -97,7 +172,7 @@ impl Core {
         let is_full = outcome
             .as_ref()
             .is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. }));
-        let is_held = self.volume.groups.totals().reserved_blocks > 0 || self.volume.allocation.preallocate() > 0;
+        let is_held = self.volume.groups.totals().reserved_blocks > 0 || self.volume.groups.inodes_in_hand() > 0;
         if !is_full || !is_held {
             return outcome;
         }
@@ -110,6 +185,7 @@ impl Core {
         if !self.opened_to_change || self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
+        self.flusher.stop();
         self.settle()?;
         for node in self.nodes.all() {
             settle_map(&self.volume, &mut node.state.write())?;
@@ -138,24 +214,49 @@ impl Core {
         Ok(())
     }
 
-    /// Keeps memory within its bounds: called after operations, with no lock held.
+    /// Keeps memory within its bounds, and asks the policy what a writer owes: called after operations, with no lock held.
     pub(crate) fn balance(&self) -> Result<()> {
         if self.volume.is_crowded_with_pages() {
-            for node in self.nodes.all() {
-                if !node.pages.is_clean() {
-                    write_back(&self.volume, &node)?;
-                }
-                if node.pages.len() > 0 {
-                    let state = node.state.write();
-                    node.pages.drop_clean(|block| state.dirty.contains(block.into()));
-                }
-            }
+            self.make_room()?;
         }
         if self.volume.cache.is_crowded() && self.is_writable() {
-            self.volume.groups.store(&Handle::begin(&self.volume, 0)?)?;
-            self.volume.cache.write_back()?;
+            self.write_metadata()?;
+        }
+        if self.is_writable() && self.volume.dirty_bytes() > 0 {
+            self.throttle()?;
         }
         Ok(())
+    }
+
+    /// Writes what is dirty and lets go of all pages.
+    fn make_room(&self) -> Result<()> {
+        for node in self.nodes.all() {
+            if node.pages.is_dirty() {
+                write_back(&self.volume, &node)?;
+            }
+            if node.pages.len() > 0 {
+                let state = node.state.write();
+                node.pages.under_way.wait_for(&(0..u64::MAX));
+                node.pages.drop_clean(|block| state.dirty.contains(block.into()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write_metadata(&self) -> Result<()> {
+        self.volume.groups.store(&Handle::begin(&self.volume, 0)?)?;
+        self.volume.cache.write_back()
+    }
+
+    /// On a synchronous mount: writes the directory blocks and inode tables that a call changed, and waits for them.
+    pub(crate) fn write_through(&self) -> Result<()> {
+        if self.volume.policies.mount == Mount::Async || !self.is_writable() {
+            return Ok(());
+        }
+        let tables = std::mem::take(&mut *self.volume.touched_tables.lock());
+        self.volume
+            .cache
+            .write_back_some(|block, kind| matches!(kind, Kind::Directory { .. }) || tables.contains(&block))
     }
 
     /// Links the inodes without a name on the disk, so that whoever opens the volume after a crash can free them.
@@ -174,7 +275,7 @@ impl Core {
                 continue;
             }
             state.inode.deletion_time = next;
-            state.store(&handle)?;
+            state.store_now(&handle)?;
             next = ino.0;
         }
         self.volume.mutable.lock().last_orphan = next;
@@ -230,6 +331,7 @@ impl Core {
         if !last || !self.is_writable() {
             return Ok(());
         }
+        self.volume.groups.close_window(node.ino);
         if state.window.is_some() {
             crate::mapping::window::discard(&Handle::begin(&self.volume, 2)?, &mut state)?;
         }
@@ -256,6 +358,7 @@ impl Core {
         let kind = state.file_type()?;
         let handle = Handle::begin(volume, 16)?;
         file::forget_all(volume, &node.pages, state);
+        volume.groups.close_window(node.ino);
         crate::mapping::window::discard(&handle, state)?;
         let mapped = match kind {
             FileType::Symlink => !state.inode.is_fast_symlink(&volume.superblock),
@@ -274,7 +377,7 @@ impl Core {
         state.inode.size = 0;
         state.inode.links = 0;
         state.inode.deletion_time = (volume.now().seconds.max(1) as u64).min(u64::from(u32::MAX)) as u32;
-        state.store(&handle)?;
+        state.store_now(&handle)?;
         state.gone = true;
         // Before the number is free: from then on the table may hold another inode of that number.
         self.nodes.remove(node.ino);

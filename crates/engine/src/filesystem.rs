@@ -6,6 +6,7 @@ use crate::core::Core;
 use crate::directory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::file::{self, Size};
+use crate::flusher::Flusher;
 use crate::inode::Node;
 use crate::journal::Handle;
 use crate::namespace::{Follow, NewInode};
@@ -153,9 +154,11 @@ impl Filesystem {
     /// # Errors
     /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the place; device errors.
     pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
-        Ok(Filesystem {
-            core: Arc::new(Core::open(device, options)?),
-        })
+        let core = Arc::new(Core::open(device, options)?);
+        if core.is_writable() && options.policies.throttle.has_flusher() {
+            Flusher::start(&core);
+        }
+        Ok(Filesystem { core })
     }
 
     /// The superblock as it was when the file system was opened.
@@ -188,6 +191,8 @@ impl Filesystem {
     }
 
     fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let volume = &self.core.volume;
+        volume.clock.charge(volume.policies.costs.call_ns);
         let result = self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path));
         self.core.balance()?;
         result
@@ -196,7 +201,9 @@ impl Filesystem {
     /// The same for work that changes something: what goes wrong half-way stops all further writing.
     fn change_at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
         let before = self.core.volume.cache.changes();
-        self.at(path, |core| core.volume.guard(before, work(core)))
+        let result = self.at(path, |core| core.volume.guard(before, work(core)))?;
+        self.core.write_through()?;
+        Ok(result)
     }
 
     /// What `stat` tells; symlinks are followed.
@@ -235,6 +242,10 @@ impl Filesystem {
                     });
                 }
             })?;
+            let volume = &core.volume;
+            volume
+                .clock
+                .charge(volume.policies.costs.name_ns * entries.len() as u64);
             Ok(entries)
         })
     }
@@ -492,6 +503,13 @@ impl File {
         volume.guard(before, self.core.with_room(|| work(volume)))
     }
 
+    /// The processor's work of a call that copies so many bytes.
+    fn charge(&self, bytes: usize) {
+        let volume = &self.core.volume;
+        let costs = &volume.policies.costs;
+        volume.clock.charge(costs.call_ns + costs.kib_ns * bytes as u64 / 1024);
+    }
+
     /// What `fstat` tells.
     pub fn metadata(&self) -> Result<Metadata> {
         Metadata::new(self.node.ino, &self.node.state.read().inode)
@@ -500,6 +518,7 @@ impl File {
     /// Reads at an offset; gives how many bytes, fewer than asked only at the end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let length = file::read(&self.core.volume, &self.node, offset, buffer)?;
+        self.charge(length);
         self.core.balance()?;
         Ok(length)
     }
@@ -507,6 +526,7 @@ impl File {
     /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
         let length = self.changing(|volume| file::write(volume, &self.node, offset, content))?;
+        self.charge(length);
         self.core.balance()?;
         Ok(length)
     }

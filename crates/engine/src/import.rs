@@ -359,6 +359,6 @@ impl Import {
     }
 
     fn store(&self, state: &NodeState) -> Result<()> {
-        state.store(&Handle::begin(&self.core.volume, 2)?)
+        state.store_now(&Handle::begin(&self.core.volume, 2)?)
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
 use crate::mapping::Looseness;
 use crate::pages::Pages;
+use crate::preset::Mount;
 use crate::runs::RunSet;
 use crate::volume::Volume;
 use extant_block::{ShortLock, SleepLock, SleepRwLock};
@@ -18,7 +19,7 @@ use extant_format::{BlockNo, Ino, Run};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 /// One inode in memory.
 pub(crate) struct Node {
@@ -42,7 +43,7 @@ pub(crate) struct NodeState {
     pub(crate) stream: Stream,
     /// What its map went through since it was settled.
     pub(crate) looseness: Looseness,
-    /// Blocks in hand for the growth of a regular file: see `mapping::window`.
+    /// Blocks in hand for its growth: see `mapping::window`.
     pub(crate) window: Option<Run>,
     /// File blocks that were written and are not on the disk yet.
     pub(crate) dirty: RunSet,
@@ -103,7 +104,8 @@ impl NodeState {
         }
     }
 
-    /// Writes the inode into its table block.
+    /// Writes the inode into its table block; or, where table blocks are read late and this one is not in memory, notes that
+    /// it has to be.
     ///
     /// # Errors
     /// `NotFound` when it was freed meanwhile: the table may hold another inode of that number.
@@ -112,7 +114,28 @@ impl NodeState {
             return Err(ErrorKind::NotFound.into());
         }
         let volume = handle.volume();
+        let (block, _) = place(volume, self.ino)?;
+        if volume.stores_inodes_late() && !volume.cache.holds_filled(block) {
+            volume.unstored.lock().entry(self.ino).or_insert(volume.clock.now());
+            return Ok(());
+        }
+        self.store_now(handle)
+    }
+
+    /// Writes the inode into its table block, which is read if need be.
+    ///
+    /// # Errors
+    /// As for [`NodeState::store`].
+    pub(crate) fn store_now(&self, handle: &Handle<'_>) -> Result<()> {
+        if self.gone {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let volume = handle.volume();
         let (frame, offset) = table_frame(volume, self.ino)?;
+        if volume.policies.mount == Mount::Sync {
+            volume.touched_tables.lock().push(frame.block());
+        }
+        volume.unstored.lock().remove(&self.ino);
         let size = usize::from(volume.superblock.inode_size);
         handle.modify(&frame, |bytes| {
             if let Some(bytes) = bytes.get_mut(offset..offset + size) {
@@ -199,7 +222,7 @@ impl Nodes {
     pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
         let node = Arc::new(Node {
             ino,
-            pages: Pages::default(),
+            pages: Pages::new(&volume.clock),
             state: SleepRwLock::new(Arc::clone(&volume.clock), NodeState::new(volume, ino, inode)),
             opens: AtomicU32::new(0),
         });
@@ -208,7 +231,7 @@ impl Nodes {
             return Arc::clone(there);
         }
         if shard.by_ino.len() >= NODES_MAX / SHARDS {
-            shard.evict();
+            shard.evict(volume);
         }
         if shard.queue.len() > 2 * NODES_MAX / SHARDS {
             shard.forget_freed();
@@ -243,15 +266,23 @@ impl Shard {
     }
 
     /// Lets go of a few nodes that nobody uses and that have nothing to write.
-    fn evict(&mut self) {
+    fn evict(&mut self, volume: &Volume) {
+        let unstored = volume.unstored.lock();
         let mut turns = 16.min(self.queue.len());
         while turns > 0 {
             turns -= 1;
             let Some(ino) = self.queue.pop_front() else { return };
-            let Some(node) = self.by_ino.get(&ino) else { continue };
-            let idle = Arc::strong_count(node) == 1 && node.opens.load(Ordering::Acquire) == 0;
-            if idle && node.pages.is_clean() {
+            let Some(node) = self.by_ino.get_mut(&ino) else {
+                continue;
+            };
+            // Where nobody else has the node, nobody can come by it: the table is locked.
+            let idle = Arc::get_mut(node).is_some_and(|node| {
+                let in_hand = node.state.get_mut().window.is_some();
+                *node.opens.get_mut() == 0 && node.pages.is_clean() && !in_hand
+            });
+            if idle && !unstored.contains_key(&ino) {
                 self.by_ino.remove(&ino);
+                volume.groups.close_window(ino);
             } else {
                 self.queue.push_back(ino);
             }

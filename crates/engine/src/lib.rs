@@ -61,6 +61,7 @@ mod directory;
 pub mod error;
 mod file;
 mod filesystem;
+mod flusher;
 mod group;
 pub mod import;
 mod inode;

@@ -238,9 +238,7 @@ impl Core {
         let volume = &self.volume;
         let (group, kind) = self.place(parent, name, new.file_type)?;
         let ino = volume.groups.allocate_inode(handle, group, 0, kind)?;
-        let generation = crate::inode::load(volume, ino)
-            .map_or(0, |old| old.generation)
-            .wrapping_add(1);
+        let generation = volume.next_generation(ino)?;
         let mut state = NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
         state.seed = volume.inode_seed(ino, generation);
         match new.file_type {
@@ -267,6 +265,7 @@ impl Core {
             group_count: volume.groups.len(),
             inodes_per_group: superblock.inodes_per_group,
             blocks_per_group: superblock.blocks_per_group,
+            block_size: superblock.block_size(),
             groups_per_flex: 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1),
             free_blocks: totals.free_blocks,
             free_inodes: totals.free_inodes.into(),

@@ -1,8 +1,10 @@
 //! A file's blocks in memory, keyed by their place in the file, so that they exist before they have a place on the disk.
 //!
-//! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set and is never dropped.
+//! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set and is never dropped; nor is
+//! one whose write is under way, for the device may still have the bytes of before.
 //! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and counted here.
-use extant_block::ShortLock;
+use crate::runs::RunSet;
+use extant_block::{Clock, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,22 +19,90 @@ pub(crate) enum Payload {
     Phantom,
 }
 
+/// File blocks whose writes are under way: they are neither written again nor freed before these have ended.
+pub(crate) struct UnderWay {
+    runs: ShortLock<RunSet>,
+    changed: WaitQueue,
+}
+
+impl UnderWay {
+    fn new(clock: &Arc<dyn Clock>) -> Arc<UnderWay> {
+        Arc::new(UnderWay {
+            runs: ShortLock::default(),
+            changed: WaitQueue::new(Arc::clone(clock)),
+        })
+    }
+
+    /// The write of a range begins.
+    pub(crate) fn begin(&self, range: Range<u64>) {
+        self.runs.lock().insert(range);
+    }
+
+    /// The write of a range has ended.
+    pub(crate) fn end(&self, range: Range<u64>) {
+        self.runs.lock().remove(range);
+        self.changed.wake_all();
+    }
+
+    /// Waits until no write of this range is under way.
+    pub(crate) fn wait_for(&self, range: &Range<u64>) {
+        self.changed.wait_until(&self.runs, |runs| {
+            let next = runs.next(range.start);
+            next.is_none_or(|next| next.start >= range.end).then_some(())
+        });
+    }
+
+    fn contains(&self, block: u32) -> bool {
+        self.runs.lock().contains(block.into())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.runs.lock().is_empty()
+    }
+}
+
 /// The blocks of one file that are in memory.
-#[derive(Default)]
 pub(crate) struct Pages {
     pages: ShortLock<BTreeMap<u32, Payload>>,
     dirty: AtomicU64,
+    /// By the clock: since when something is dirty here.
+    dirty_since: AtomicU64,
+    pub(crate) under_way: Arc<UnderWay>,
 }
 
 impl Pages {
-    /// Whether nothing here has to be written.
-    pub(crate) fn is_clean(&self) -> bool {
-        self.dirty.load(Ordering::Acquire) == 0
+    /// None yet.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Pages {
+        Pages {
+            pages: ShortLock::default(),
+            dirty: AtomicU64::new(0),
+            dirty_since: AtomicU64::new(0),
+            under_way: UnderWay::new(clock),
+        }
     }
 
-    /// Says how many blocks are dirty now.
-    pub(crate) fn count_dirty(&self, blocks: u64) {
-        self.dirty.store(blocks, Ordering::Release);
+    /// Whether nothing here has to be written, or is being written.
+    pub(crate) fn is_clean(&self) -> bool {
+        !self.is_dirty() && self.under_way.is_empty()
+    }
+
+    /// Whether something here has to be written.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire) > 0
+    }
+
+    /// Since when something is dirty.
+    pub(crate) fn dirty_since(&self) -> u64 {
+        self.dirty_since.load(Ordering::Acquire)
+    }
+
+    /// Says how many blocks are dirty now; gives how many were before.
+    pub(crate) fn count_dirty(&self, blocks: u64, now: u64) -> u64 {
+        let before = self.dirty.swap(blocks, Ordering::AcqRel);
+        if before == 0 {
+            self.dirty_since.store(now, Ordering::Release);
+        }
+        before
     }
 
     /// How many blocks are in memory.
@@ -88,8 +158,10 @@ impl Pages {
         pages.append(&mut behind);
     }
 
-    /// Drops the pages for which `clean` says so.
+    /// Drops the pages that are not dirty and whose writes have ended.
     pub(crate) fn drop_clean(&self, is_dirty: impl Fn(u32) -> bool) {
-        self.pages.lock().retain(|block, _| is_dirty(*block));
+        self.pages
+            .lock()
+            .retain(|block, _| is_dirty(*block) || self.under_way.contains(*block));
     }
 }

@@ -7,15 +7,20 @@ use crate::allocation::Allocation;
 use crate::cache::{Cache, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::Groups;
+use crate::inode::{self, NodeState};
 use crate::journal::Handle;
+use crate::pages::Pages;
 use crate::placement::Placement;
-use crate::preset::Policies;
-use extant_block::{BlockDevice, Clock, ShortLock};
+use crate::preset::{BitmapLoad, Growth, InodeCreation, Mount, Policies};
+use crate::writeback::Writes;
+use extant_block::lock::SleepGuard;
+use extant_block::{BlockDevice, Clock, ShortLock, SleepLock};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -30,6 +35,18 @@ pub(crate) struct Volume {
     pub(crate) groups: Groups,
     pub(crate) placement: Arc<dyn Placement>,
     pub(crate) allocation: Arc<dyn Allocation>,
+    /// All of them, by column.
+    pub(crate) policies: Policies,
+    /// Held while bitmaps are loaded and searched, where the policy says so: the lock that the posts mean.
+    pub(crate) superblock_lock: SleepLock<()>,
+    /// Writes of files' blocks under way.
+    pub(crate) writes: Writes,
+    /// Inodes that were changed in memory and not yet in their table, and since when: where table blocks are read late.
+    pub(crate) unstored: ShortLock<BTreeMap<Ino, u64>>,
+    /// Table blocks of inodes that were changed: what a call on a synchronous mount has to write.
+    pub(crate) touched_tables: ShortLock<Vec<BlockNo>>,
+    /// Dirty blocks of files.
+    dirty_blocks: AtomicU64,
     pub(crate) mutable: ShortLock<Mutable>,
     /// Opened for writing, and no write has failed.
     pub(crate) writable: AtomicBool,
@@ -113,8 +130,17 @@ impl Volume {
             typed: superblock.has(Feature::FILETYPE),
             checksummed: superblock.has(Feature::METADATA_CSUM),
         };
-        let cache = Cache::new(Arc::clone(&device), &superblock, style, options.cache_bytes);
+        let cache = Cache::new(
+            Arc::clone(&device),
+            &superblock,
+            style,
+            options.cache_bytes,
+            options.policies.requests,
+        );
         let groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
+        if options.policies.growth == Growth::Reservation {
+            groups.bind_all_by_windows();
+        }
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         let block_size = superblock.block_size() as usize;
         Ok(Volume {
@@ -125,6 +151,12 @@ impl Volume {
             groups,
             placement: Arc::clone(&options.policies.placement),
             allocation: Arc::clone(&options.policies.allocation),
+            superblock_lock: SleepLock::new(Arc::clone(device.clock()), ()),
+            writes: Writes::new(device.clock(), options.policies.requests),
+            policies: options.policies.clone(),
+            unstored: ShortLock::default(),
+            touched_tables: ShortLock::default(),
+            dirty_blocks: AtomicU64::new(0),
             mutable: ShortLock::new(Mutable {
                 last_orphan: superblock.last_orphan,
                 large_file: false,
@@ -154,6 +186,54 @@ impl Volume {
         crowded
     }
 
+    /// Says how many blocks of a file are dirty now.
+    pub(crate) fn note_dirty(&self, pages: &Pages, state: &NodeState) {
+        let now = state.dirty.len();
+        let before = pages.count_dirty(now, self.clock.now());
+        if now >= before {
+            self.dirty_blocks.fetch_add(now - before, Ordering::Relaxed);
+        } else {
+            self.dirty_blocks.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of files and metadata that are dirty.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        let blocks = self.dirty_blocks.load(Ordering::Relaxed) + self.cache.dirty_frames();
+        blocks * u64::from(self.block_size())
+    }
+
+    /// Bytes of memory that may hold them.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.pages_max as u64 * u64::from(self.block_size())
+    }
+
+    /// The lock under which bitmaps are loaded, where the policy says so.
+    pub(crate) fn lock_superblock(&self) -> Option<SleepGuard<'_, ()>> {
+        match self.policies.bitmap_load {
+            BitmapLoad::UnderLock => Some(self.superblock_lock.lock()),
+            BitmapLoad::Outside => None,
+        }
+    }
+
+    /// Whether inodes reach their table blocks only when they are written back.
+    pub(crate) fn stores_inodes_late(&self) -> bool {
+        self.policies.inode_creation != InodeCreation::ZeroFill && self.policies.mount == Mount::Async
+    }
+
+    /// What tells a new inode from earlier ones of its number: one more than the last had. Where its table block is read late,
+    /// the time has to do.
+    pub(crate) fn next_generation(&self, ino: Ino) -> Result<u32> {
+        let (block, _) = inode::place(self, ino)?;
+        if self.stores_inodes_late() && !self.cache.holds_filled(block) {
+            if self.policies.inode_creation == InodeCreation::PreRead {
+                self.cache.prefetch(std::iter::once((block, Kind::Plain)));
+            }
+            return Ok(self.clock.wall().seconds as u32);
+        }
+        Ok(inode::load(self, ino).map_or(0, |old| old.generation).wrapping_add(1))
+    }
+
     /// A write failed: what the disk holds is no longer known, and nothing more is written.
     pub(crate) fn latch_failure(&self) {
         self.writable.store(false, Ordering::Release);
@@ -170,7 +250,12 @@ impl Volume {
     pub(crate) fn sync_metadata(&self) -> Result<()> {
         self.check_writable()?;
         self.groups.store(&Handle::begin(self, 0)?)?;
-        self.cache.write_back()?;
+        let metadata = self.cache.write_back();
+        let data = self.writes.wait();
+        if data.is_err() {
+            self.latch_failure();
+        }
+        metadata.and(data)?;
         let now = self.clock.wall().seconds.max(0) as u64;
         self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
         self.flush()
@@ -234,7 +319,7 @@ impl Volume {
 
     /// Fails unless the volume may be changed.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        if self.writable.load(Ordering::Acquire) && !self.cache.has_failed() {
+        if self.writable.load(Ordering::Acquire) && !self.cache.has_failed() && !self.writes.has_failed() {
             return Ok(());
         }
         Err(ErrorKind::ReadOnly.into())

@@ -1,81 +1,108 @@
 //! Writing files' dirty blocks: one inode, one run at a time, many requests under way.
 //!
 //! *Invariants*: blocks are allocated in rising order of the file; an inode's blocks are submitted before its table block
-//! is; the first write error latches.
-//! *Locking*: the inode is held exclusively while its runs are allocated and submitted.
+//! is; a block is not written again before its last write has ended; the first write error latches.
+//! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while they are written.
 use crate::allocation::Purpose;
 use crate::error::Result;
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::mapping::{self, Piece};
-use crate::pages::{Pages, Payload};
+use crate::pages::{Pages, Payload, UnderWay};
 use crate::volume::Volume;
 use extant_block::device::Urgency;
-use extant_block::{BlockDevice, Completed, Operation, Request, Segment, ShortLock, WaitQueue};
+use extant_block::{BlockDevice, Clock, Completed, Operation, Request, Segment, ShortLock, WaitQueue};
 use extant_format::extent::State;
 use extant_format::{FileBlock, Run};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Blocks of one write request, in bytes, at most.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
-/// Requests under way, at most.
-const UNDER_WAY_MAX: usize = 16;
+/// Bytes under way, at most.
+const UNDER_WAY_BYTES_MAX: usize = 16 << 20;
 
 #[derive(Default)]
 struct Progress {
-    under_way: usize,
+    requests: u32,
+    bytes: usize,
     error: Option<io::Error>,
+    failed: bool,
 }
 
-/// Write requests under way, and the first error among them.
-pub(crate) struct Batch {
+/// The writes of a volume that are under way, and the first error among them.
+pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
+    requests_max: u32,
 }
 
-impl Batch {
-    pub(crate) fn new(volume: &Volume) -> Batch {
-        let queue = WaitQueue::new(Arc::clone(&volume.clock));
-        Batch {
-            shared: Arc::new((ShortLock::new(Progress::default()), queue)),
+impl Writes {
+    /// None under way; at most so many requests at a time.
+    pub(crate) fn new(clock: &Arc<dyn Clock>, requests_max: u32) -> Writes {
+        let queue = WaitQueue::new(Arc::clone(clock));
+        Writes {
+            shared: Arc::new((ShortLock::default(), queue)),
+            requests_max,
         }
     }
 
-    /// Starts a write; waits only when very many are under way.
-    fn write(&self, device: &dyn BlockDevice, offset: u64, segments: Vec<Segment>) {
+    /// Starts a write, and calls `ended` when it has ended, however it did. Waits only when very much is under way.
+    pub(crate) fn write(
+        &self,
+        device: &dyn BlockDevice,
+        offset: u64,
+        segments: Vec<Segment>,
+        ended: impl FnOnce(&io::Result<()>) + Send + 'static,
+    ) {
+        let bytes = segments.iter().map(Segment::bytes).sum::<usize>();
         let (progress, queue) = &*self.shared;
         queue.wait_until(progress, |progress| {
-            (progress.under_way < UNDER_WAY_MAX).then(|| progress.under_way += 1)
+            let room = progress.requests < self.requests_max && progress.bytes + bytes <= UNDER_WAY_BYTES_MAX;
+            (room || progress.requests == 0).then(|| {
+                progress.requests += 1;
+                progress.bytes += bytes;
+            })
         });
         let shared = Arc::clone(&self.shared);
         let completion = Box::new(move |completed: Completed| {
             drop(completed.segments);
+            ended(&completed.result);
             let mut progress = shared.0.lock();
-            progress.under_way -= 1;
+            progress.requests -= 1;
+            progress.bytes -= bytes;
             if let Err(error) = completed.result {
                 progress.error.get_or_insert(error);
+                progress.failed = true;
             }
             drop(progress);
             shared.1.wake_all();
         });
-        let request = Request {
+        device.submit(Request {
             operation: Operation::Write,
             offset,
             segments,
             urgency: Urgency::Background,
             completion,
-        };
-        device.submit(request);
+        });
     }
 
-    /// Waits for all of them.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Waits until none is under way.
+    ///
+    /// # Errors
+    /// The first that any of them met since this was last asked.
+    pub(crate) fn wait(&self) -> Result<()> {
         let (progress, queue) = &*self.shared;
         let error = queue.wait_until(progress, |progress| {
-            (progress.under_way == 0).then(|| progress.error.take())
+            (progress.requests == 0).then(|| progress.error.take())
         });
         error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Whether any of them ever failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.shared.0.lock().failed
     }
 }
 
@@ -101,25 +128,22 @@ pub(crate) fn settle_map(volume: &Volume, state: &mut NodeState) -> Result<()> {
     state.store(&handle)
 }
 
-/// The same, for a caller who holds the inode.
+/// The same, for a caller who holds the inode. Returns when the writes are under way.
 pub(crate) fn write_back_locked(volume: &Volume, pages: &Pages, state: &mut NodeState) -> Result<()> {
     if state.dirty.is_empty() {
         return Ok(());
     }
     let handle = Handle::begin(volume, 8)?;
-    let batch = Batch::new(volume);
-    let submitted = submit_all(&handle, &batch, pages, state);
-    let written = batch.finish();
-    if submitted.is_err() || written.is_err() {
+    if let Err(error) = submit_all(&handle, pages, state) {
         volume.latch_failure();
+        return Err(error);
     }
-    submitted.and(written)?;
     state.dirty = Default::default();
-    pages.count_dirty(0);
+    volume.note_dirty(pages, state);
     state.store(&handle)
 }
 
-fn submit_all(handle: &Handle<'_>, batch: &Batch, pages: &Pages, state: &mut NodeState) -> Result<()> {
+fn submit_all(handle: &Handle<'_>, pages: &Pages, state: &mut NodeState) -> Result<()> {
     let volume = handle.volume();
     let promised = state.delayed.len() + state.promised_map;
     let mut reservation = volume.groups.adopt(volume, promised);
@@ -144,7 +168,7 @@ fn submit_all(handle: &Handle<'_>, batch: &Batch, pages: &Pages, state: &mut Nod
                     mapping::allocate(handle, &mut reservation, state, block, length, purpose, State::Written)?
                 }
             };
-            submit_run(volume, batch, pages, block, placed);
+            submit_run(volume, pages, block, placed);
             at += u64::from(placed.length);
         }
     }
@@ -152,21 +176,43 @@ fn submit_all(handle: &Handle<'_>, batch: &Batch, pages: &Pages, state: &mut Nod
     Ok(())
 }
 
-fn submit_run(volume: &Volume, batch: &Batch, pages: &Pages, block: FileBlock, run: Run) {
+fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
     let block_size = volume.block_size() as usize;
     let per_request = (REQUEST_BYTES_MAX / block_size).max(1) as u32;
     let mut at = 0;
     while at < run.length {
         let count = per_request.min(run.length - at);
-        let segments = (at..at + count)
-            .map(|at| match pages.get(block.0 + at) {
-                Some(Payload::Bytes(bytes)) => Segment::Shared(bytes),
-                Some(Payload::Phantom) => Segment::Phantom(block_size),
-                None => Segment::Owned(vec![0; block_size]),
-            })
-            .collect();
+        let first = block.0 + at;
+        let range = u64::from(first)..u64::from(first) + u64::from(count);
+        pages.under_way.wait_for(&range);
         let offset = (run.start.0 + u64::from(at)) * block_size as u64;
-        batch.write(&*volume.device, offset, segments);
+        let segments = segments(pages, first, count, block_size);
+        pages.under_way.begin(range.clone());
+        let ended = end_of(&pages.under_way, range);
+        volume.writes.write(&*volume.device, offset, segments, ended);
         at += count;
     }
+}
+
+/// What ends the write of a range.
+fn end_of(under_way: &Arc<UnderWay>, range: Range<u64>) -> impl FnOnce(&io::Result<()>) + Send + 'static {
+    let under_way = Arc::clone(under_way);
+    move |_| under_way.end(range)
+}
+
+/// The memory of some pages; what carries no bytes in one piece.
+fn segments(pages: &Pages, first: u32, count: u32, block_size: usize) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for block in first..first + count {
+        let segment = match pages.get(block) {
+            Some(Payload::Bytes(bytes)) => Segment::Shared(bytes),
+            Some(Payload::Phantom) => Segment::Phantom(block_size),
+            None => Segment::Owned(vec![0; block_size]),
+        };
+        match (segments.last_mut(), segment) {
+            (Some(Segment::Phantom(bytes)), Segment::Phantom(more)) => *bytes += more,
+            (_, segment) => segments.push(segment),
+        }
+    }
+    segments
 }

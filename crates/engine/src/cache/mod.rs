@@ -20,6 +20,7 @@ mod fill;
 mod sweep;
 
 use crate::error::{Error, Place, Result};
+use crate::writeback::Writes;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
 use extant_format::superblock::Superblock;
@@ -168,17 +169,25 @@ impl Frames {
 
 const SHARDS: usize = 16;
 
+/// Which shard a block belongs to: neighbours to the same.
+fn shard_of(block: BlockNo) -> usize {
+    (block.0 >> 5) as usize % SHARDS
+}
+
+
 /// All metadata frames of a volume.
 pub(crate) struct Cache {
     device: Arc<dyn BlockDevice>,
     block_size: usize,
-    checksums: Checksums,
-    shards: Vec<Shard>,
+    checksums: Arc<Checksums>,
+    shards: Arc<Vec<Shard>>,
     /// Held by whoever writes dirty frames: an older state of a frame is never written behind a newer one.
     sweep: SleepLock<()>,
     /// Frames that became dirty, in that order; sorted by whoever writes them.
     dirty: ShortLock<Vec<Arc<Frame>>>,
     dirty_count: AtomicUsize,
+    /// Sweeps' writes under way.
+    writes: Writes,
     /// How often a frame was changed.
     changes: AtomicU64,
     frames_max: usize,
@@ -189,7 +198,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// An empty cache of about `bytes_max` bytes.
-    pub(crate) fn new(device: Arc<dyn BlockDevice>, superblock: &Superblock, style: Style, bytes_max: usize) -> Cache {
+    pub(crate) fn new(device: Arc<dyn BlockDevice>, superblock: &Superblock, style: Style, bytes_max: usize, requests_max: u32) -> Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
         let shard = || Shard {
@@ -198,12 +207,13 @@ impl Cache {
         };
         Cache {
             block_size,
-            checksums: Checksums {
+            checksums: Arc::new(Checksums {
                 superblock: superblock.clone(),
                 style,
                 active,
-            },
-            shards: (0..SHARDS).map(|_| shard()).collect(),
+            }),
+            shards: Arc::new((0..SHARDS).map(|_| shard()).collect()),
+            writes: Writes::new(device.clock(), requests_max),
             sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
             dirty_count: AtomicUsize::new(0),
@@ -216,7 +226,7 @@ impl Cache {
     }
 
     fn shard(&self, block: BlockNo) -> &Shard {
-        &self.shards[(block.0 >> 5) as usize % SHARDS]
+        &self.shards[shard_of(block)]
     }
 
     /// The frame of a block; reads and verifies it if it is not there.
@@ -284,6 +294,12 @@ impl Cache {
     /// Whether a block is in memory.
     pub(crate) fn holds(&self, block: BlockNo) -> bool {
         self.shard(block).frames.lock().by_block.contains_key(&block)
+    }
+
+    /// Whether a block's bytes are in memory.
+    pub(crate) fn holds_filled(&self, block: BlockNo) -> bool {
+        let frame = self.shard(block).frames.lock().by_block.get(&block).cloned();
+        frame.is_some_and(|frame| !matches!(frame.state.lock().status, Status::Filling | Status::Forgotten))
     }
 
     fn find_or_insert(&self, shard: &Shard, block: BlockNo, kind: Kind, status: Status) -> (Arc<Frame>, bool) {
@@ -373,6 +389,11 @@ impl Cache {
                 settled.then(|| state.status = Status::Forgotten)
             });
         }
+    }
+
+    /// How many frames are dirty.
+    pub(crate) fn dirty_frames(&self) -> u64 {
+        self.dirty_count.load(Ordering::Relaxed) as u64
     }
 
     /// Whether the dirty frames are more than half of what the cache may hold.

@@ -1,36 +1,55 @@
-//! Write-back of metadata: dirty frames in rising order.
-use super::{Cache, Frame, Status};
+//! Write-back of metadata: dirty frames in rising order, many requests under way.
+use super::{Cache, Frame, Kind, Shard, Status, shard_of};
 use crate::error::{ErrorKind, Result};
+use extant_block::Segment;
+use extant_format::BlockNo;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Bytes of one write of adjacent frames, at most.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
+/// A frame with the bytes that are to be written.
+type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
+
 impl Cache {
-    /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together.
+    /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together, and waits for them.
     ///
     /// # Errors
     /// The first write error; it latches, and later calls fail too: what the disk holds is no longer known.
     pub(crate) fn write_back(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) {
+        self.write_back_some(|_, _| true)
+    }
+
+    /// The same for the frames for which `wanted` says so.
+    pub(crate) fn write_back_some(&self, wanted: impl Fn(BlockNo, Kind) -> bool) -> Result<()> {
+        if self.has_failed() {
             return Err(ErrorKind::ReadOnly.into());
         }
         let _sweep = self.sweep.lock();
         let mut frames = std::mem::take(&mut *self.dirty.lock());
+        let later = frames.extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind));
+        let later: Vec<Arc<Frame>> = later.collect();
+        self.dirty.lock().extend(later);
         self.dirty_count.fetch_sub(frames.len(), Ordering::Relaxed);
         frames.sort_unstable_by_key(|frame| frame.block);
-        let mut run: Vec<(Arc<Frame>, Arc<Vec<u8>>)> = Vec::new();
+        let mut run: Vec<Sealed> = Vec::new();
         for frame in frames {
             let follows = run.last().is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
             if !follows || run.len() * self.block_size >= WRITE_BYTES_MAX {
-                self.write_run(&mut run)?;
+                self.write_run(std::mem::take(&mut run));
             }
             if let Some(bytes) = self.prepare(&frame) {
                 run.push((frame, bytes));
             }
         }
-        self.write_run(&mut run)
+        self.write_run(run);
+        let outcome = self.writes.wait();
+        if outcome.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        outcome
     }
 
     /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten or written meanwhile.
@@ -50,32 +69,29 @@ impl Cache {
         Some(Arc::clone(&state.bytes))
     }
 
-    fn write_run(&self, run: &mut Vec<(Arc<Frame>, Arc<Vec<u8>>)>) -> Result<()> {
-        let Some((first, _)) = run.first() else { return Ok(()) };
+    fn write_run(&self, run: Vec<Sealed>) {
+        let Some((first, _)) = run.first() else { return };
         let offset = first.block.0 * self.block_size as u64;
-        let pieces: Vec<std::io::IoSlice<'_>> = run.iter().map(|(_, bytes)| std::io::IoSlice::new(bytes)).collect();
-        let outcome = self.device.write_vectored(offset, &pieces);
-        drop(pieces);
-        if let Err(error) = outcome {
-            self.failed.store(true, Ordering::Release);
-            for (frame, _) in run.drain(..) {
-                let mut state = frame.state.lock();
-                (state.status, state.under_way) = (Status::Dirty, false);
-                drop(state);
-                self.shard(frame.block).changed.wake_all();
-            }
-            return Err(error.into());
+        let (frames, bytes): (Vec<_>, Vec<_>) = run.into_iter().unzip();
+        let segments = bytes.into_iter().map(Segment::Shared).collect();
+        let shards = Arc::clone(&self.shards);
+        self.writes.write(&*self.device, offset, segments, move |result| {
+            settle(&shards, &frames, result);
+        });
+    }
+}
+
+/// A write of adjacent frames has ended. One that failed leaves them dirty; nothing is written after it.
+fn settle(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
+    for frame in frames {
+        let mut state = frame.state.lock();
+        state.under_way = false;
+        if result.is_err() {
+            state.status = Status::Dirty;
+        } else if state.status == Status::Writing {
+            state.status = Status::Clean;
         }
-        for (frame, bytes) in run.drain(..) {
-            drop(bytes);
-            let mut state = frame.state.lock();
-            state.under_way = false;
-            if state.status == Status::Writing {
-                state.status = Status::Clean;
-            }
-            drop(state);
-            self.shard(frame.block).changed.wake_all();
-        }
-        Ok(())
+        drop(state);
+        shards[shard_of(frame.block)].changed.wake_all();
     }
 }

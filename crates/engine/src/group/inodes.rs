@@ -21,6 +21,7 @@ impl Groups {
         from: u32,
         kind: InodeKind,
     ) -> Result<Ino> {
+        let _lock = handle.volume().lock_superblock();
         let first = if group.0 < self.len() { group } else { GroupNo(0) };
         let mut from = from;
         for group in self.cyclic(first).chain([first]) {
@@ -95,6 +96,9 @@ impl Groups {
             }
             return;
         }
+        if handle.volume().stores_inodes_late() {
+            return;
+        }
         let alone = next_set(bits, block * per_block, (block * per_block).saturating_add(per_block)).is_none();
         if alone && !handle.volume().cache.holds(place(block)) {
             handle.create(place(block), Kind::Plain, |_| {});
@@ -114,6 +118,7 @@ impl Groups {
         if !self.inode_in_use(handle.volume(), ino)? {
             return Err(wrong("free already"));
         }
+        let _lock = handle.volume().lock_superblock();
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
         if !test(&frame.bytes(), index) {
             return Err(wrong("free already"));

@@ -91,7 +91,7 @@ fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
         )?;
         root.inode.links += 1;
     }
-    root.store(&handle)
+    root.store_now(&handle)
 }
 
 fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
@@ -127,7 +127,7 @@ fn make_lost_and_found(handle: &Handle<'_>, blocks: u32, owner: (u32, u32)) -> R
         handle.create(BlockNo(place), kind, |bytes| volume.style.initialize(bytes));
     }
     node.inode.size = u64::from(blocks) * u64::from(volume.block_size());
-    node.store(handle)?;
+    node.store_now(handle)?;
     Ok(ino)
 }
 
@@ -199,7 +199,7 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     });
     indirect::set_pointer(&mut inode.block, DOUBLE_INDIRECT, low_word(tree));
     inode.sectors = (reserved.len() as u64 + 1) * u64::from(volume.block_size() / 512);
-    NodeState::new(volume, Ino::RESIZE, inode).store(&handle)
+    NodeState::new(volume, Ino::RESIZE, inode).store_now(&handle)
 }
 
 /// A block number of a volume with a resize inode, which has at most 2^32 blocks: the layout sees to it.
@@ -231,7 +231,7 @@ fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32
     if let Some(run) = runs.first() {
         volume.device.write(byte(&volume.superblock, run.start), &first)?;
     }
-    node.store(&handle)?;
+    node.store_now(&handle)?;
     Ok(journal_backup(&node.inode))
 }
 
@@ -291,7 +291,7 @@ fn make_orphan_file(volume: &Volume) -> Result<Ino> {
         let block = orphan_block(volume, node.seed, BlockNo(place)).ok_or_else(|| too_small(volume))?;
         volume.device.write(byte(&volume.superblock, BlockNo(place)), &block)?;
     }
-    node.store(&handle)?;
+    node.store_now(&handle)?;
     Ok(ino)
 }
 

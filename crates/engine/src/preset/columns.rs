@@ -181,6 +181,11 @@ const PLACEMENTS: &[Choice] = &[
         set: |policies| policies.placement = Arc::new(placement::Orlov),
     },
     Choice {
+        name: "dirpref",
+        line: "the same as BSD has it, by three quarters of the average (FreeBSD since 2001; post of 2010)",
+        set: |policies| policies.placement = Arc::new(placement::Dirpref),
+    },
+    Choice {
         name: "flex",
         line: "orlov with flex groups as the unit, inodes packed in front (ext4, Linux 2.6.28 and later)",
         set: |policies| policies.placement = Arc::new(placement::Flex),
@@ -197,6 +202,26 @@ const ALLOCATIONS: &[Choice] = &[
         name: "ext2-goal",
         line: "next to the last block, by goal and free byte, 8 preallocated (ext2 of Linux 2.4; post of 2001)",
         set: |policies| policies.allocation = Arc::new(allocation::Ext2Goal),
+    },
+    Choice {
+        name: "reservation",
+        line: "the same goals, out of windows that open files keep from each other in memory (ext3; posts of 2007)",
+        set: |policies| policies.allocation = Arc::new(allocation::Reservation),
+    },
+    Choice {
+        name: "freebsd-5.2",
+        line: "ext2-goal without preallocation (FreeBSD of 2004; post of 2010: the fast one)",
+        set: |policies| policies.allocation = Arc::new(allocation::FreeBsd52),
+    },
+    Choice {
+        name: "freebsd-2010",
+        line: "one block in eight, from the start of the volume on (the bug of the post of 2010, exactly)",
+        set: |policies| policies.allocation = Arc::new(allocation::FreeBsd2010),
+    },
+    Choice {
+        name: "freebsd-fixed",
+        line: "the last block is remembered again, and eight free in a row are looked for (after the post of 2010)",
+        set: |policies| policies.allocation = Arc::new(allocation::FreeBsdFixed),
     },
     Choice {
         name: "multi-block",
@@ -272,11 +297,38 @@ const BITMAP_LOADS: &[Choice] = &[
     },
 ];
 
-const READ_AHEADS: &[Choice] = &[Choice {
-    name: "none",
-    line: "what is asked for",
-    set: |policies| policies.file_read_ahead = Arc::new(readahead::None),
-}];
+const READ_AHEADS: &[Choice] = &[
+    Choice {
+        name: "none",
+        line: "what is asked for",
+        set: |policies| policies.file_read_ahead = Arc::new(readahead::None),
+    },
+    Choice {
+        name: "2.4",
+        line: "a window of 3 to 31 pages, doubled while reads go on in it (Linux 2.4; post of 2001)",
+        set: |policies| policies.file_read_ahead = Arc::new(readahead::Linux24),
+    },
+    Choice {
+        name: "2.6",
+        line: "two windows of up to 128 KiB, one read and one on its way (Linux 2.6 up to 2.6.22)",
+        set: |policies| policies.file_read_ahead = Arc::new(readahead::Linux26),
+    },
+    Choice {
+        name: "clustered",
+        line: "as far as it lies in one piece, up to 128 KiB, further the longer it goes on (FreeBSD)",
+        set: |policies| policies.file_read_ahead = Arc::new(readahead::Clustered),
+    },
+    Choice {
+        name: "on-demand",
+        line: "one window with a mark that asks for the next, of up to 2 MiB, for seeks are dear",
+        set: |policies| policies.file_read_ahead = Arc::new(readahead::OnDemand::FAR),
+    },
+    Choice {
+        name: "on-demand-128k",
+        line: "the same with windows of up to 128 KiB (Linux 2.6.23 and later)",
+        set: |policies| policies.file_read_ahead = Arc::new(readahead::OnDemand::LINUX),
+    },
+];
 
 const DIRECTORY_READ_AHEADS: &[Choice] = &[
     Choice {

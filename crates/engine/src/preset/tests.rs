@@ -51,7 +51,8 @@ fn every_choice_can_be_named_alone_and_named_again() {
 
 #[test]
 fn numbers_in_brackets_are_one_word() {
-    let policies: Policies = "modern,requests=512".parse().unwrap();
+    let policies: Policies = "modern,elevator=linus(20000,20000),requests=512".parse().unwrap();
+    assert_eq!(policies.names.get("elevator"), "linus(20000,20000)");
     assert_eq!(policies.requests, 512);
     assert!(told("modern,elevator=lift").starts_with("elevator: "));
     assert!(told("modern,requests=3").starts_with("requests: \"3\" is not a number"));

@@ -1,0 +1,205 @@
+//! The flusher of a volume: a thread of the clock that writes in the background what the throttle says, and what writers owe.
+//!
+//! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. What it meets is latched: whoever writes
+//! next is told.
+//! *Locking*: `shared` is a short lock, never held while anything is written.
+use crate::core::Core;
+use crate::error::Result;
+use crate::inode::Node;
+use crate::throttle::{FlusherAdvice, FlusherFacts, WriterAdvice, WriterFacts};
+use extant_block::{Clock, ShortLock, Task, WaitQueue};
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+#[derive(Default)]
+struct Shared {
+    /// A writer found that there is work.
+    called: bool,
+    ended: bool,
+    task: Option<Task>,
+}
+
+/// What wakes and ends the flusher.
+pub(crate) struct Flusher {
+    shared: Arc<(ShortLock<Shared>, WaitQueue)>,
+}
+
+impl Flusher {
+    /// Not started yet.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Flusher {
+        let queue = WaitQueue::new(Arc::clone(clock));
+        Flusher {
+            shared: Arc::new((ShortLock::default(), queue)),
+        }
+    }
+
+    /// Starts it.
+    pub(crate) fn start(core: &Arc<Core>) {
+        let shared = Arc::clone(&core.flusher.shared);
+        let weak = Arc::downgrade(core);
+        let task = core
+            .volume
+            .clock
+            .spawn("flusher", Box::new(move || run(&weak, &shared)));
+        core.flusher.shared.0.lock().task = Some(task);
+    }
+
+    /// There is work.
+    fn call(&self) {
+        self.shared.0.lock().called = true;
+        self.shared.1.wake_all();
+    }
+
+    /// Ends it, and waits until it has ended.
+    pub(crate) fn stop(&self) {
+        self.end();
+        let task = self.shared.0.lock().task.take();
+        if let Some(task) = task {
+            task.join();
+        }
+    }
+
+    fn end(&self) {
+        self.shared.0.lock().ended = true;
+        self.shared.1.wake_all();
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Until it is told to end, or the file system is gone.
+fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
+    let (state, queue) = shared;
+    let mut round = Round::default();
+    loop {
+        if state.lock().ended {
+            return;
+        }
+        let Some(core) = core.upgrade() else { return };
+        // An error has latched by now.
+        let next = if core.is_writable() {
+            round.work(&core).ok().flatten()
+        } else {
+            None
+        };
+        drop(core);
+        match next {
+            Some(Sleep::No) => {}
+            Some(Sleep::Until(deadline)) => {
+                queue.wait_until_deadline(state, deadline, |shared| {
+                    (std::mem::take(&mut shared.called) || shared.ended).then_some(())
+                });
+            }
+            None => {
+                queue.wait_until(state, |shared| shared.ended.then_some(()));
+            }
+        }
+    }
+}
+
+enum Sleep {
+    No,
+    Until(u64),
+}
+
+/// What the flusher remembers between two looks.
+#[derive(Default)]
+struct Round {
+    nodes: VecDeque<Arc<Node>>,
+    last_look: u64,
+    metadata_written: u64,
+}
+
+impl Round {
+    /// Does what the policy says, once; `None` when there will never be anything to do.
+    fn work(&mut self, core: &Core) -> Result<Option<Sleep>> {
+        let volume = &core.volume;
+        let now = volume.clock.now();
+        let facts = FlusherFacts {
+            now,
+            dirty_bytes: volume.dirty_bytes(),
+            memory_bytes: volume.memory_bytes(),
+            last_look: self.last_look,
+        };
+        match volume.policies.throttle.flusher(&facts) {
+            FlusherAdvice::SleepUntil(deadline) => {
+                self.nodes.clear();
+                Ok(Some(Sleep::Until(deadline.max(now + 1))))
+            }
+            FlusherAdvice::Write(bytes) => {
+                self.write(core, bytes)?;
+                Ok(Some(Sleep::No))
+            }
+            FlusherAdvice::WriteOlderThan(since) => {
+                self.last_look = now;
+                self.write_old(core, since)?;
+                Ok(Some(Sleep::No))
+            }
+        }
+    }
+
+    fn write(&mut self, core: &Core, bytes: u64) -> Result<()> {
+        if self.nodes.is_empty() {
+            self.nodes = core.changed_nodes();
+        }
+        if self.nodes.is_empty() {
+            core.write_metadata()?;
+        } else {
+            core.write_nodes(&mut self.nodes, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write_old(&mut self, core: &Core, since: u64) -> Result<()> {
+        self.nodes.clear();
+        let mut old = core.changed_nodes();
+        old.retain(|node| core.was_changed_by(node, since));
+        let mut later = core.write_nodes(&mut old, u64::MAX);
+        if self.metadata_written <= since {
+            self.metadata_written = core.volume.clock.now();
+            later = later.and(core.write_metadata());
+        }
+        later
+    }
+}
+
+impl Core {
+    /// What somebody owes who has made blocks dirty.
+    pub(crate) fn throttle(&self) -> Result<()> {
+        loop {
+            let volume = &self.volume;
+            let facts = WriterFacts {
+                dirty_bytes: volume.dirty_bytes(),
+                memory_bytes: volume.memory_bytes(),
+            };
+            match volume.policies.throttle.writer(&facts) {
+                WriterAdvice::Proceed => return Ok(()),
+                WriterAdvice::WakeFlusher => {
+                    self.flusher.call();
+                    return Ok(());
+                }
+                WriterAdvice::WriteBack(bytes) => return self.write_some(bytes),
+                WriterAdvice::Pause(nanoseconds) => {
+                    let deadline = volume.clock.now().saturating_add(nanoseconds);
+                    while volume.clock.now() < deadline {
+                        volume.clock.park(Some(deadline));
+                    }
+                }
+            }
+        }
+    }
+
+    fn write_some(&self, bytes: u64) -> Result<()> {
+        let mut nodes = self.changed_nodes();
+        if nodes.is_empty() {
+            self.write_metadata()?;
+        } else {
+            self.write_nodes(&mut nodes, bytes)?;
+        }
+        self.volume.writes.wait()
+    }
+}
