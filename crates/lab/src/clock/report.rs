@@ -49,31 +49,38 @@ impl fmt::Display for RunError {
 
 impl Error for RunError {}
 
-/// The function that waits on this thread: the innermost one that belongs neither to a clock nor to a lock. Slow: for a thread
-/// that will unwind.
+/// Where waiting itself is written: of this clock first, of locks and blocking devices, of the language.
+const WAITING: &[&str] = &[
+    "/src/clock.rs:",
+    "/src/clock/",
+    "block/src/lock.rs:",
+    "block/src/device.rs:",
+    "/library/",
+];
+
+/// The function that waits on this thread: the innermost one of a file that is neither the clock's, nor of the locks, nor the
+/// language's. Slow: for a thread that will unwind. Nothing when the program carries no lines.
 pub(super) fn waiting_function() -> Option<String> {
     let trace = Backtrace::force_capture().to_string();
-    let frames = trace.lines().filter_map(|line| line.trim_start().split_once(": "));
-    let functions = frames.filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
-    let function = functions
-        .map(|(_, function)| function)
-        .skip_while(|function| !is_of_the_clock(function))
-        .find(|function| !is_of_the_clock(function) && !is_waiting_itself(function))?;
-    let name = function.split("::{{closure}}").next().unwrap_or(function);
-    Some(format!("a wake in {name}"))
-}
-
-fn is_of_the_clock(function: &str) -> bool {
-    function.contains("extant_lab::clock::")
-}
-
-fn is_waiting_itself(function: &str) -> bool {
-    let places = [
-        "extant_block::lock::",
-        "extant_block::clock::",
-        "extant_block::device::",
-        "core::ops::",
-        "std::",
-    ];
-    places.iter().any(|place| function.contains(place))
+    let mut frames = Vec::new();
+    let mut function = "";
+    for line in trace.lines().map(str::trim_start) {
+        if let Some(place) = line.strip_prefix("at ") {
+            frames.push((function, place));
+        } else if let Some((number, name)) = line.split_once(": ")
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            function = name;
+        }
+    }
+    let is_waiting = |place: &str| WAITING.iter().any(|file| place.contains(file));
+    let waiting = frames.iter().skip_while(|(_, place)| !place.contains(WAITING[0]));
+    let (function, place) = waiting.into_iter().find(|(_, place)| !is_waiting(place))?;
+    let file = place.rsplit_once(':').map_or(*place, |(file, _column)| file);
+    let file = file.rfind("crates/").map_or(file, |start| &file[start..]);
+    let name = function
+        .rsplit("::")
+        .find(|name| !name.starts_with('{'))
+        .unwrap_or(function);
+    Some(format!("a wake in {name} at {file}"))
 }
