@@ -1077,47 +1077,50 @@ fn waiting_for_a_stream_saves_seeks() {
 #[test]
 #[ignore = "a measurement"]
 fn requests_in_a_second() {
-    const REQUESTS: u64 = 1_000_000;
     for entry in ELEVATORS {
         for (pattern, outside) in [("random", 0), ("random", 4000), ("sequential", 0), ("sequential", 4000)] {
-            let mut queue = HostQueue::new(&settings(entry.name));
-            let clock = RealClock::new();
-            let (mut state, mut arrived, mut now, mut head, mut sent) = (1, 0, 0, 0, 0);
-            while sent < REQUESTS {
-                while queue.waiting() < 128 + outside && arrived < REQUESTS {
-                    let random = random(&mut state);
-                    let place = if pattern == "random" {
-                        random % DEVICE_PAGES
-                    } else {
-                        arrived
-                    };
-                    let operation = if random >> 63 == 0 { Read } else { Write };
-                    let stream = (random >> 60) as u32 & 7;
-                    queue.add(
-                        Queued {
-                            stream,
-                            ..pages(arrived, operation, place, 1)
-                        },
-                        now,
-                    );
-                    arrived += 1;
-                }
-                match queue.next(head, now) {
-                    Next::Dispatch(command) => {
-                        head = command.offset + command.bytes;
-                        now += 100 * US;
-                        sent += command.parts.len() as u64;
-                        queue.completed(command.id, now);
-                    }
-                    Next::IdleUntil(until) => now = until,
-                    Next::Empty => unreachable!("requests wait"),
-                }
-            }
-            let each_ns = clock.now() / REQUESTS;
+            let measured = (0..8)
+                .map(|_| nanoseconds_a_request(entry.name, pattern, outside))
+                .min();
             println!(
-                "{:12} {pattern:10} {outside:4} outside: {each_ns} ns a request",
-                entry.name
+                "{:12} {pattern:10} {outside:4} outside: {} ns a request",
+                entry.name,
+                measured.unwrap_or(0)
             );
         }
     }
+}
+
+/// What a request costs, added, sent and completed, with some 128 waiting in the elevator and so many before it.
+fn nanoseconds_a_request(elevator: &str, pattern: &str, outside: u64) -> u64 {
+    const REQUESTS: u64 = 100_000;
+    let mut queue = HostQueue::new(&settings(elevator));
+    let clock = RealClock::new();
+    let (mut state, mut arrived, mut now, mut head, mut sent) = (1, 0, 0, 0, 0);
+    while sent < REQUESTS {
+        while queue.waiting() < 128 + outside && arrived < REQUESTS {
+            let random = random(&mut state);
+            let place = if pattern == "random" {
+                random % DEVICE_PAGES
+            } else {
+                arrived
+            };
+            let operation = if random >> 63 == 0 { Read } else { Write };
+            let stream = (random >> 60) as u32 & 7;
+            let request = pages(arrived, operation, place, 1);
+            queue.add(Queued { stream, ..request }, now);
+            arrived += 1;
+        }
+        match queue.next(head, now) {
+            Next::Dispatch(command) => {
+                head = command.offset + command.bytes;
+                now += 100 * US;
+                sent += command.parts.len() as u64;
+                queue.completed(command.id, now);
+            }
+            Next::IdleUntil(until) => now = until,
+            Next::Empty => unreachable!("requests wait"),
+        }
+    }
+    clock.now() / REQUESTS
 }

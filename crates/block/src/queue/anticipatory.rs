@@ -145,8 +145,7 @@ impl Anticipatory {
         let last = self.last.as_ref()?;
         let stream = last.command.stream;
         let (ended, place) = (last.ended, last.command.end());
-        let batch_over = self.batch_ends.filter(|_| !self.writes.is_empty());
-        let batch_ends = batch_over.unwrap_or(u64::MAX);
+        let batch_ends = self.batch_ends.filter(|_| !self.writes.is_empty()).unwrap_or(u64::MAX);
         let expiry = self.reads.expiry().map_or(u64::MAX, |(expiry, _)| expiry);
         if now >= batch_ends.min(expiry)
             || !self.streams.comes_soon(stream)
@@ -154,25 +153,12 @@ impl Anticipatory {
         {
             return None;
         }
-        if self
-            .reads
-            .waiting
-            .nearest(place)
-            .is_some_and(|near| near.offset.abs_diff(place) <= NEAR_BYTES)
-        {
-            return None;
-        }
-        if self.streams.pending(stream) > u64::from(ended.is_none()) {
+        if self.reads.waiting.has_near(place, NEAR_BYTES) || self.streams.pending(stream) > u64::from(ended.is_none()) {
             return None;
         }
         let Some(ended) = ended else {
-            // It is under way: its end, or the time of something else, is waited for.
-            let until = batch_ends.min(expiry);
-            return Some(if until == u64::MAX {
-                now.saturating_add(self.wait_ns.max(1))
-            } else {
-                until
-            });
+            // It is under way: its end is waited for, or the time of something else.
+            return Some(batch_ends.min(expiry));
         };
         let until = ended.saturating_add(self.wait_ns);
         if now >= until {

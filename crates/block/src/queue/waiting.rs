@@ -1,41 +1,64 @@
 //! Waiting commands by place on the device and by age: what the sorting elevators are made of.
 //!
-//! *Invariants*: both maps hold the same commands.
+//! *Invariants*: `by_place` and `commands` hold the same. `by_age` has the numbers of all of them, rising; its first is one of
+//! them, and it has not many more than they are.
 use super::Queued;
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Numbers of commands that no longer wait are dropped from the middle of `by_age` when it has twice as many, and so many more.
+const GONE_MAX: usize = 64;
 
 /// Commands that wait in one line of an elevator (a direction, a stream).
 #[derive(Default)]
 pub(super) struct Waiting {
+    /// By number, with the time of arrival.
+    commands: FxHashMap<u64, (Queued, u64)>,
     /// (offset, number).
     by_place: BTreeSet<(u64, u64)>,
-    /// By number, with the time of arrival.
-    by_age: BTreeMap<u64, (Queued, u64)>,
+    by_age: VecDeque<u64>,
 }
 
 impl Waiting {
     pub fn is_empty(&self) -> bool {
-        self.by_age.is_empty()
+        self.commands.is_empty()
     }
+    /// The number is higher than any before.
     pub fn insert(&mut self, command: Queued, arrived: u64) {
+        self.commands.insert(command.sequence, (command, arrived));
         self.by_place.insert((command.offset, command.sequence));
-        self.by_age.insert(command.sequence, (command, arrived));
+        self.by_age.push_back(command.sequence);
     }
-    /// Takes one out, and says when it arrived.
-    pub fn remove(&mut self, sequence: u64) -> Option<(Queued, u64)> {
-        let (command, arrived) = self.by_age.remove(&sequence)?;
+    pub fn remove(&mut self, sequence: u64) {
+        let Some((command, _)) = self.commands.remove(&sequence) else {
+            return;
+        };
         self.by_place.remove(&(command.offset, sequence));
-        Some((command, arrived))
+        let waiting = &self.commands;
+        while self.by_age.front().is_some_and(|oldest| !waiting.contains_key(oldest)) {
+            self.by_age.pop_front();
+        }
+        if self.by_age.len() > 2 * waiting.len() + GONE_MAX {
+            self.by_age.retain(|sequence| waiting.contains_key(sequence));
+        }
     }
     /// A command became larger. It keeps its age.
     pub fn grow(&mut self, after: &Queued) {
-        if let Some((_, arrived)) = self.remove(after.sequence) {
-            self.insert(*after, arrived);
+        let Some((command, _)) = self.commands.get_mut(&after.sequence) else {
+            return;
+        };
+        if command.offset != after.offset {
+            self.by_place.remove(&(command.offset, after.sequence));
+            self.by_place.insert((after.offset, after.sequence));
         }
+        *command = *after;
     }
     /// The oldest, and when it arrived.
     pub fn oldest(&self) -> Option<(Queued, u64)> {
-        self.by_age.first_key_value().map(|(_, waiting)| *waiting)
+        self.by_age
+            .front()
+            .and_then(|oldest| self.commands.get(oldest))
+            .copied()
     }
     /// The first at or behind this byte.
     pub fn at_or_behind(&self, offset: u64) -> Option<Queued> {
@@ -49,17 +72,49 @@ impl Waiting {
     pub fn lowest(&self) -> Option<Queued> {
         self.command(self.by_place.first())
     }
-    /// The one that starts least far from this byte.
-    pub fn nearest(&self, offset: u64) -> Option<Queued> {
-        let (behind, before) = (self.at_or_behind(offset), self.before(offset));
-        [behind, before]
-            .into_iter()
-            .flatten()
-            .min_by_key(|command| command.offset.abs_diff(offset))
+    /// Whether one starts within so many bytes of this one, before or behind it.
+    pub fn has_near(&self, offset: u64, near_bytes: u64) -> bool {
+        let range = (offset.saturating_sub(near_bytes), 0)..=(offset.saturating_add(near_bytes), u64::MAX);
+        self.by_place.range(range).next().is_some()
     }
     fn command(&self, place: Option<&(u64, u64)>) -> Option<Queued> {
-        place
-            .and_then(|(_, sequence)| self.by_age.get(sequence))
-            .map(|(command, _)| *command)
+        let (command, _) = self.commands.get(&place?.1)?;
+        Some(*command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Operation, Urgency};
+
+    #[test]
+    fn ages_of_what_is_gone_do_not_pile_up() {
+        let mut waiting = Waiting::default();
+        let command = |sequence| Queued {
+            sequence,
+            operation: Operation::Read,
+            offset: sequence,
+            bytes: 1,
+            urgency: Urgency::Awaited,
+            stream: 0,
+        };
+        for sequence in 0..10_000 {
+            waiting.insert(command(sequence), 7 * sequence);
+            // The first one and every hundredth stay.
+            if sequence % 100 != 0 {
+                waiting.remove(sequence);
+            }
+            assert_eq!(
+                waiting.oldest().map(|(oldest, arrived)| (oldest.sequence, arrived)),
+                Some((0, 0))
+            );
+            assert!(waiting.by_age.len() <= 2 * waiting.commands.len() + GONE_MAX + 1);
+        }
+        for stays in (0..10_000).step_by(100) {
+            assert_eq!(waiting.oldest(), Some((command(stays), 7 * stays)));
+            waiting.remove(stays);
+        }
+        assert!(waiting.is_empty() && waiting.by_age.is_empty() && waiting.by_place.is_empty());
     }
 }
