@@ -14,4 +14,5 @@ pub mod clock;
 pub mod device;
 pub mod drive;
 pub mod random;
+pub mod replay;
 pub mod trace;

@@ -3,6 +3,15 @@
 //! A drive is told what arrives and when ([`Drive::submit`]); it says when it will next have something to say
 //! ([`Drive::next_event`]) and is then asked ([`Drive::advance`]). The times of a command's parts add up to the time between
 //! its arrival and its end.
+pub mod booking;
+pub mod file;
+pub mod medium;
+pub mod network;
+pub mod object;
+pub mod presets;
+pub mod rotating;
+pub mod ssd;
+
 use extant_block::Operation;
 use serde::{Deserialize, Serialize};
 
@@ -91,4 +100,8 @@ pub trait Drive: Send {
     fn advance(&mut self, now: u64, done: &mut Vec<Done>);
     /// The byte behind the last one transferred: where elevators take the head to be.
     fn head(&self) -> u64;
+    /// What was asked of it so far and what that costs, where requests cost money.
+    fn bill(&self) -> Option<object::Bill> {
+        None
+    }
 }

@@ -1,0 +1,166 @@
+//! Writes that were answered before they are on the medium: what may be lost when the power fails.
+//!
+//! *Invariants*: `runs` do not touch or overlap; `used` is the sectors in `runs`, in `in_flight` and those that [`WriteBuffer::reserve`] set
+//! aside; every entry of `log` belongs to one run or to `in_flight`, and what is left of it lies within.
+use std::collections::BTreeMap;
+
+/// How many runs the choice of the next one looks at on each side of the arm.
+const NEIGHBOURS: usize = 16;
+
+struct Run {
+    end: u64,
+    /// Numbers of the writes in it.
+    entries: Vec<u64>,
+}
+
+/// A run, or a piece of one, on its way to the medium.
+#[derive(Debug)]
+pub struct Piece {
+    pub first: u64,
+    pub end: u64,
+    entries: Vec<u64>,
+}
+
+#[derive(Default)]
+pub struct WriteBuffer {
+    capacity: u64,
+    used: u64,
+    runs: BTreeMap<u64, Run>,
+    log: BTreeMap<u64, (u64, u64)>,
+    next_entry: u64,
+    in_flight: Option<(u64, u64)>,
+}
+
+impl WriteBuffer {
+    pub fn new(capacity: u64) -> WriteBuffer {
+        WriteBuffer {
+            capacity,
+            ..WriteBuffer::default()
+        }
+    }
+
+    pub fn room(&self) -> u64 {
+        self.capacity.saturating_sub(self.used)
+    }
+
+    /// Whether there is something to bring to the medium.
+    pub fn is_dirty(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// Sets room aside for sectors that are on the bus.
+    pub fn reserve(&mut self, sectors: u64) {
+        self.used += sectors;
+    }
+
+    /// The sectors of a reservation have come. Answers the write's number: numbers rise in the order of arrival.
+    pub fn add(&mut self, first: u64, end: u64) -> u64 {
+        self.used -= (end - first).min(self.used);
+        let entry = self.next_entry;
+        self.next_entry += 1;
+        self.log.insert(entry, (first, end));
+        let (mut start, mut stop, mut entries) = (first, end, Vec::new());
+        while let Some((at, _)) = self.runs.range(..=stop).next_back().filter(|(_, run)| run.end >= start) {
+            let at = *at;
+            let Some(run) = self.runs.remove(&at) else { break };
+            self.used -= run.end - at;
+            (start, stop) = (start.min(at), stop.max(run.end));
+            let (mut longer, shorter) = match run.entries.len() > entries.len() {
+                true => (run.entries, entries),
+                false => (entries, run.entries),
+            };
+            longer.extend(shorter);
+            entries = longer;
+        }
+        entries.push(entry);
+        self.used += stop - start;
+        self.runs.insert(start, Run { end: stop, entries });
+        entry
+    }
+
+    /// Whether one run, or the piece on its way, holds all of these.
+    pub fn holds(&self, first: u64, end: u64) -> bool {
+        let run = self.runs.range(..=first).next_back();
+        run.is_some_and(|(_, run)| run.end >= end)
+            || self.in_flight.is_some_and(|(from, to)| from <= first && end <= to)
+    }
+
+    /// The lowest number that is not on the medium yet.
+    pub fn oldest(&self) -> Option<u64> {
+        self.log.keys().next().copied()
+    }
+
+    /// The number that the next write gets.
+    pub fn next_entry(&self) -> u64 {
+        self.next_entry
+    }
+
+    /// The first sectors of the runs that are worth a look: around `near`, and that of the oldest write.
+    pub fn candidates(&self, near: u64, found: &mut Vec<u64>) {
+        found.clear();
+        found.extend(self.runs.range(near..).take(NEIGHBOURS).map(|(first, _)| *first));
+        found.extend(self.runs.range(..near).rev().take(NEIGHBOURS).map(|(first, _)| *first));
+        found.extend(self.run_of_oldest());
+    }
+
+    /// The first sector of the run with the oldest write.
+    pub fn run_of_oldest(&self) -> Option<u64> {
+        self.log.values().find_map(|(first, _)| {
+            let (start, run) = self.runs.range(..=*first).next_back()?;
+            (*first < run.end).then_some(*start)
+        })
+    }
+
+    /// Takes the start of a run, at most so many sectors, to bring it to the medium.
+    pub fn take(&mut self, start: u64, most: u64) -> Option<Piece> {
+        let run = self.runs.remove(&start)?;
+        let end = run.end.min(start + most.max(1));
+        let touches = |entry: &u64, from: u64, to: u64| {
+            self.log
+                .get(entry)
+                .is_some_and(|(first, stop)| *first < to && from < *stop)
+        };
+        let inside = run
+            .entries
+            .iter()
+            .filter(|entry| touches(entry, start, end))
+            .copied()
+            .collect();
+        if end < run.end {
+            let entries = run
+                .entries
+                .iter()
+                .filter(|entry| touches(entry, end, run.end))
+                .copied()
+                .collect();
+            self.runs.insert(end, Run { end: run.end, entries });
+        }
+        self.in_flight = Some((start, end));
+        Some(Piece {
+            first: start,
+            end,
+            entries: inside,
+        })
+    }
+
+    /// The piece is on the medium.
+    pub fn written(&mut self, piece: &Piece) {
+        self.in_flight = None;
+        self.used -= (piece.end - piece.first).min(self.used);
+        for entry in &piece.entries {
+            let Some((first, end)) = self.log.get_mut(entry) else {
+                continue;
+            };
+            // Pieces are taken from the start of a run: what is left of a write is its end.
+            match *end <= piece.end {
+                true => drop(self.log.remove(entry)),
+                false => *first = (*first).max(piece.end),
+            }
+        }
+    }
+
+    /// What is not on the medium, in the order of its acknowledgement: first sector and sectors.
+    pub fn unflushed(&self) -> Vec<(u64, u64)> {
+        self.log.values().map(|(first, end)| (*first, end - first)).collect()
+    }
+}

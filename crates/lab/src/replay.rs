@@ -1,0 +1,153 @@
+//! A measured trace against a drive: the same requests, each as long after the simulated end of the one before as it came
+//! after the measured one (a closed loop).
+use crate::drive::{Command, Drive};
+use extant_block::Operation;
+
+/// A line of the DiskSim validation set: a request, how long the drive took, and how long until the next one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceLine {
+    /// Read or write.
+    pub operation: Operation,
+    /// First sector, of 512 bytes.
+    pub sector: u64,
+    /// How many.
+    pub sectors: u64,
+    /// What the drive took, in nanoseconds.
+    pub measured_ns: u64,
+    /// From its end until the next request is issued, in nanoseconds.
+    pub pause_ns: u64,
+}
+
+/// What is wrong with a trace: the line, counted from 1, and the reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceError {
+    /// Counted from 1.
+    pub line: usize,
+    /// Which column, and what is the matter with it.
+    pub reason: String,
+}
+
+impl std::fmt::Display for TraceError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "line {}: {}", self.line, self.reason)
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// The unit of the trace's sectors.
+const SECTOR_BYTES: u64 = 512;
+/// No request takes longer, and nobody pauses for longer: 10^15 ns are eleven days.
+const MOST_NS: u64 = 1_000_000_000_000_000;
+
+/// Parses lines such as `R Hit 3962268 12 6657.0 64047.0`: read or write, a word to ignore, first sector, sectors, microseconds that the drive
+/// took, microseconds until the next request. Empty lines are skipped.
+///
+/// # Errors
+/// The first line that is none, with the column that is wrong.
+pub fn parse_validation_trace(text: &str) -> Result<Vec<TraceLine>, TraceError> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(index, line)| {
+            parse_line(line).map_err(|reason| TraceError {
+                line: index + 1,
+                reason,
+            })
+        })
+        .collect()
+}
+
+fn parse_line(line: &str) -> Result<TraceLine, String> {
+    let mut words = line.split_whitespace();
+    let mut next = |column: &str| words.next().ok_or_else(|| format!("{column}: is missing"));
+    let operation = match next("operation")? {
+        "R" | "r" => Operation::Read,
+        "W" | "w" => Operation::Write,
+        other => return Err(format!("operation: has to be R or W, not {other:?}")),
+    };
+    next("word")?;
+    let sector = parse_number("first sector", next("first sector")?)?;
+    let sectors = parse_number("sectors", next("sectors")?)?;
+    let measured_ns = parse_microseconds("time", next("time")?)?;
+    let pause_ns = parse_microseconds("pause", next("pause")?)?;
+    if sectors == 0 || sectors > 1 << 24 {
+        return Err(format!("sectors: has to lie within 1 and {}, not {sectors}", 1 << 24));
+    }
+    match words.next() {
+        None => Ok(TraceLine {
+            operation,
+            sector,
+            sectors,
+            measured_ns,
+            pause_ns,
+        }),
+        Some(word) => Err(format!("has a word too many: {word:?}")),
+    }
+}
+
+fn parse_number(column: &str, word: &str) -> Result<u64, String> {
+    let number: u64 = word
+        .parse()
+        .map_err(|_| format!("{column}: has to be a whole number, not {word:?}"))?;
+    match number < 1 << 50 {
+        true => Ok(number),
+        false => Err(format!("{column}: {number} is too large")),
+    }
+}
+
+/// Microseconds with a point, exact to the nanosecond; further digits are cut off.
+fn parse_microseconds(column: &str, word: &str) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "{column}: has to be microseconds from 0 to {}, not {word:?}",
+            MOST_NS / 1000
+        )
+    };
+    let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
+    if !(whole.bytes().chain(fraction.bytes())).all(|digit| digit.is_ascii_digit()) || whole.is_empty() {
+        return Err(wrong());
+    }
+    let micros: u64 = whole.parse().map_err(|_| wrong())?;
+    let thousandths = fraction.bytes().chain(std::iter::repeat(b'0')).take(3);
+    let nanos = thousandths.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let time = micros.checked_mul(1000).map(|time| time + nanos);
+    time.filter(|time| *time <= MOST_NS).ok_or_else(wrong)
+}
+
+/// Replays the lines on a drive that is at rest. Answers the time that each took, in nanoseconds. Requests past the
+/// drive's last sector are moved to end there; a longer one than the drive is cut to its length.
+pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine]) -> Vec<u64> {
+    let info = drive.info().clone();
+    let (mut now, mut done) = (0, Vec::new());
+    let mut times = Vec::with_capacity(lines.len());
+    for (id, line) in lines.iter().enumerate() {
+        let align = |bytes: u64| bytes.next_multiple_of(u64::from(info.sector_bytes).max(1));
+        let bytes = align(line.sectors * SECTOR_BYTES).min(info.bytes);
+        let offset = (line.sector * SECTOR_BYTES).min(info.bytes - bytes);
+        let command = Command {
+            id: id as u64,
+            operation: line.operation,
+            offset: offset - offset % u64::from(info.sector_bytes).max(1),
+            bytes,
+            force_unit_access: false,
+        };
+        drive.submit(command, now);
+        let ended = loop {
+            let Some(event) = drive.next_event() else { break now };
+            done.clear();
+            drive.advance(event, &mut done);
+            if let Some(answer) = done.iter().find(|answer| answer.id == command.id) {
+                break answer.at;
+            }
+        };
+        times.push(ended - now);
+        now = ended + line.pause_ns;
+    }
+    times
+}
+
+/// The times as `score.py` reads them: milliseconds with six digits behind the point, one a line.
+pub fn in_milliseconds(times: &[u64]) -> String {
+    let line = |time: &u64| format!("{}.{:06}\n", time / 1_000_000, time % 1_000_000);
+    times.iter().map(line).collect()
+}
