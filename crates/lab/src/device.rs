@@ -198,6 +198,11 @@ impl SimDevice {
         self.state.lock().hash
     }
 
+    /// What was asked of the drive so far and what that costs, where requests cost money.
+    pub fn bill(&self) -> Option<drive::object::Bill> {
+        self.state.lock().drive.bill()
+    }
+
     /// Refuses what cannot be done, before anything is done.
     fn check(&self, request: &Request) -> io::Result<()> {
         self.contents

@@ -129,7 +129,8 @@ pub struct Statistics {
     pub busy_ns: u64,
     /// How long it had none, since time 0.
     pub idle_ns: u64,
-    /// Requests that were in the queue and the drive when another arrived, added up over the arrivals.
+    /// Commands that waited or were in the drive when a request arrived (requests that wait before the elevator count as
+    /// commands), added up over the arrivals.
     pub depth_sum: u64,
     /// The most of them.
     pub depth_max: u64,
