@@ -1,0 +1,449 @@
+//! The scenario file as a whole: what it says of drives, file systems and processes, checked.
+use super::fields::{self, Result};
+use super::step::{Surroundings, parse_steps, parse_tree};
+use super::tree::TreeSpec;
+use super::{BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, Start, Workplace};
+use crate::drive::file::{self as drive_file, FileError, Section, Source};
+use crate::random::Random;
+use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
+use extant_engine::preset::{Policies, preset};
+use extant_format::layout::{Inodes, Wishes};
+use extant_format::superblock::{Feature, Features, HashVersion};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::de::DeTable;
+
+/// No scenario file is longer.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// No scenario has more drives, file systems, or processes.
+const ENTRIES_MAX: usize = 1024;
+/// Memory of a machine when the file says nothing.
+const MEMORY_DEFAULT: u64 = 256 << 20;
+/// All file systems together have no more memory than this.
+pub(super) const MEMORY_MAX: u64 = 1 << 40;
+const MEMORY_MIN: u64 = 1 << 20;
+/// When volumes are made, unless the file says otherwise: the first second of 2001.
+const CREATED_SECONDS: u64 = 978_307_200;
+
+/// The scenario of that name: a built-in one, or else a file.
+///
+/// # Errors
+/// One line; of a name that is no file, the built-in ones.
+pub fn find(name: &str) -> Result<Scenario> {
+    match BUILTINS.iter().find(|builtin| builtin.name == name) {
+        Some(builtin) => parse(builtin.name, builtin.text, Path::new("")),
+        None if name.contains(['/', '.']) || Path::new(name).exists() => load(Path::new(name)),
+        None => {
+            let known: Vec<&str> = BUILTINS.iter().map(|builtin| builtin.name).collect();
+            Err(whole(name, format!("no such scenario; there are {}", known.join(", "))))
+        }
+    }
+}
+
+fn whole(file: &str, reason: String) -> FileError {
+    FileError {
+        file: file.to_owned(),
+        line: 0,
+        key: String::new(),
+        reason,
+    }
+}
+
+/// The scenario of a file.
+///
+/// # Errors
+/// One line: file, line, key, reason.
+pub fn load(path: &Path) -> Result<Scenario> {
+    let name = path.display().to_string();
+    let failed = |error: std::io::Error| whole(&name, error.to_string());
+    let length = std::fs::metadata(path).map_err(failed)?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(whole(
+            &name,
+            format!("has {length} bytes; a scenario has at most {FILE_BYTES_MAX}"),
+        ));
+    }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    parse(&name, &text, path.parent().unwrap_or(Path::new("")))
+}
+
+/// The scenario of a text; `file` is what errors call it, and relative paths in it begin at `folder`.
+///
+/// # Errors
+/// One line: file, line, key, reason.
+pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Scenario> {
+    let source = Source { file, text };
+    let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
+    let mut section = Section::root(&source, table.get_ref());
+    let seed = section.whole_within("seed", 0..=i64::MAX as u64, Some(1))?;
+    let memory = fields::size(&mut section, "memory", MEMORY_MIN..=MEMORY_MAX)?.unwrap_or(MEMORY_DEFAULT);
+    let trees = parse_trees(&mut section, folder)?;
+    let drives = parse_drives(&mut section, folder)?;
+    let machine = Machine { seed, memory, folder };
+    let filesystems = parse_filesystems(&mut section, &drives, &machine)?;
+    let processes = parse_processes(&mut section, &drives, &filesystems, &trees, folder)?;
+    let scenario = Scenario {
+        file: file.to_owned(),
+        name: fields::text(&mut section, "name")?,
+        line: section.optional_text("line")?.unwrap_or_default().to_owned(),
+        seed,
+        processors: section.whole_within("processors", 1..=1024, Some(1))? as u32,
+        drives,
+        filesystems,
+        processes,
+    };
+    section.finish()?;
+    Ok(scenario)
+}
+
+/// What the whole file says.
+struct Machine<'a> {
+    seed: u64,
+    memory: u64,
+    folder: &'a Path,
+}
+
+/// The name of an entry, which no other of its kind has.
+fn own_name(section: &mut Section<'_>, taken: &[String]) -> Result<String> {
+    let name = fields::text(section, "name")?;
+    match taken.contains(&name) {
+        true => Err(section.error("name", format!("{name:?} is already the name of another"))),
+        false => Ok(name),
+    }
+}
+
+fn tables<'a>(section: &mut Section<'a>, key: &str) -> Result<Vec<Section<'a>>> {
+    let tables = section.sections(key)?;
+    match tables.len() > ENTRIES_MAX {
+        true => Err(section.error(key, format!("there can be at most {ENTRIES_MAX}"))),
+        false => Ok(tables),
+    }
+}
+
+/// What a name stands for.
+fn by_name(section: &Section<'_>, key: &str, name: &str, known: &[String]) -> Result<usize> {
+    known.iter().position(|other| other == name).ok_or_else(|| {
+        let reason = format!("unknown {key} {name:?}: known are {}", known.join(", "));
+        section.error(key, reason)
+    })
+}
+
+fn parse_trees(section: &mut Section<'_>, folder: &Path) -> Result<BTreeMap<String, TreeSpec>> {
+    let mut trees = BTreeMap::new();
+    for mut table in tables(section, "tree")? {
+        let taken: Vec<String> = trees.keys().cloned().collect();
+        let name = own_name(&mut table, &taken)?;
+        trees.insert(name, parse_tree(&mut table, folder)?);
+        table.finish()?;
+    }
+    Ok(trees)
+}
+
+fn parse_drives(section: &mut Section<'_>, folder: &Path) -> Result<Vec<DriveEntry>> {
+    let mut drives: Vec<DriveEntry> = Vec::new();
+    for mut table in tables(section, "drive")? {
+        let taken: Vec<String> = drives.iter().map(|drive| drive.name.clone()).collect();
+        drives.push(parse_drive(&mut table, &taken, folder)?);
+        table.finish()?;
+    }
+    match drives.is_empty() {
+        true => Err(section.error("drive", "is missing: a scenario needs at least one [[drive]]")),
+        false => Ok(drives),
+    }
+}
+
+fn parse_drive(table: &mut Section<'_>, taken: &[String], folder: &Path) -> Result<DriveEntry> {
+    let line = table.line();
+    let name = own_name(table, taken)?;
+    let model = fields::text(table, "model")?;
+    let is_file = model.contains('/') || model.ends_with(".toml");
+    let spec = match is_file {
+        true => drive_file::load(&folder.join(&model)).map_err(|error| table.error("model", error.to_string()))?,
+        false => {
+            drive_file::by_name(&model).map_err(|error| table.error("model", format!("{model:?}: {}", error.reason)))?
+        }
+    };
+    let elevator = match table.optional_text("elevator")? {
+        None => None,
+        Some(words) => Some(
+            words
+                .parse()
+                .map_err(|error| table.error("elevator", format!("{error}")))?,
+        ),
+    };
+    Ok(DriveEntry {
+        name,
+        line,
+        spec,
+        elevator,
+        requests: fields::count(table, "requests", 1..=65536)?.map(|requests| requests as u32),
+        merge_bytes: fields::size(table, "merge", 4096..=64 << 20)?,
+        plug_ns: fields::time(table, "plug")?,
+        fitted: fields::words(table, "fitted")?,
+    })
+}
+
+fn parse_filesystems(
+    section: &mut Section<'_>,
+    drives: &[DriveEntry],
+    machine: &Machine<'_>,
+) -> Result<Vec<FilesystemEntry>> {
+    let mut filesystems: Vec<FilesystemEntry> = Vec::new();
+    for mut table in tables(section, "filesystem")? {
+        let taken: Vec<String> = filesystems.iter().map(|entry| entry.name.clone()).collect();
+        filesystems.push(parse_filesystem(&mut table, &taken, drives, machine)?);
+        table.finish()?;
+    }
+    Ok(filesystems)
+}
+
+fn parse_filesystem(
+    table: &mut Section<'_>,
+    taken: &[String],
+    drives: &[DriveEntry],
+    machine: &Machine<'_>,
+) -> Result<FilesystemEntry> {
+    let line = table.line();
+    let name = own_name(table, taken)?;
+    let known: Vec<String> = drives.iter().map(|drive| drive.name.clone()).collect();
+    let drive = match table.optional_text("drive")? {
+        Some(drive) => by_name(table, "drive", drive, &known)?,
+        None if known.len() == 1 => 0,
+        None => return Err(table.error("drive", "is missing")),
+    };
+    let offset = fields::size(table, "offset", 0..=super::quantity::SIZE_MAX)?.unwrap_or(0);
+    if !offset.is_multiple_of(4096) {
+        return Err(table.error("offset", "has to be a multiple of 4096"));
+    }
+    let policies = parse_policies(table)?;
+    let memory_bytes = fields::size(table, "memory", MEMORY_MIN..=MEMORY_MAX)?.unwrap_or(machine.memory);
+    let origin = match table.optional_text("image")? {
+        Some(image) => Origin::Image(machine.folder.join(image)),
+        None => Origin::Format(Box::new(parse_format(
+            table,
+            &name,
+            drives[drive].spec.build(0).info().bytes,
+            offset,
+            machine,
+        )?)),
+    };
+    // The content of images is read; that of new file systems is what the scenario writes, and need not be kept.
+    let default = if matches!(origin, Origin::Image(_)) {
+        Data::Bytes
+    } else {
+        Data::Phantom
+    };
+    let data = table.choice("data", &[("phantom", Data::Phantom), ("bytes", Data::Bytes)], default)?;
+    Ok(FilesystemEntry {
+        name,
+        line,
+        drive,
+        offset,
+        origin,
+        policies,
+        memory_bytes,
+        data,
+    })
+}
+
+/// `preset`, with the columns of `policies` in place of its own.
+fn parse_policies(table: &mut Section<'_>) -> Result<Policies> {
+    let words = table
+        .optional_text("preset")?
+        .unwrap_or(extant_engine::preset::DEFAULT_PRESET);
+    let policies: Policies = words
+        .parse()
+        .map_err(|error| table.error("preset", format!("{error}")))?;
+    let chosen = fields::pairs(table, "policies")?;
+    if chosen.is_empty() {
+        return Ok(policies);
+    }
+    let row = preset(policies.names.preset).map_err(|error| table.error("preset", error.to_string()))?;
+    let is_chosen = |column: &str| chosen.iter().any(|(name, _)| name == column);
+    let kept = policies.names.columns().filter(|(column, _)| !is_chosen(column));
+    let mut choices: Vec<(&str, &str)> = kept.collect();
+    choices.extend(chosen.iter().map(|(column, choice)| (column.as_str(), choice.as_str())));
+    Policies::with(row, choices).map_err(|error| table.error("policies", error.to_string()))
+}
+
+fn parse_format(
+    table: &mut Section<'_>,
+    name: &str,
+    drive_bytes: u64,
+    offset: u64,
+    machine: &Machine<'_>,
+) -> Result<FormatOptions> {
+    let profiles = [
+        ("ext2", Profile::Ext2),
+        ("ext3", Profile::Ext3),
+        ("ext4", Profile::Ext4),
+    ];
+    let profile = table.choice("profile", &profiles, Profile::Ext4)?;
+    let room = drive_bytes.saturating_sub(offset);
+    let bytes = fields::size(table, "size", 1..=super::quantity::SIZE_MAX)?.unwrap_or(room);
+    if bytes > room {
+        return Err(table.error(
+            "size",
+            format!("{bytes} bytes from byte {offset} on do not fit on a drive of {drive_bytes}"),
+        ));
+    }
+    let block_size = fields::size(table, "block_size", 1024..=65536)?.map(|size| size as u32);
+    let mut wishes = default_wishes(profile, bytes, block_size);
+    wishes.created_seconds = CREATED_SECONDS;
+    let mut random = Random::for_part(machine.seed, name);
+    for piece in wishes.uuid.chunks_mut(8) {
+        piece.copy_from_slice(&random.next_u64().to_be_bytes());
+    }
+    // A random UUID of RFC 4122.
+    wishes.uuid[6] = wishes.uuid[6] & 0x0f | 0x40;
+    wishes.uuid[8] = wishes.uuid[8] & 0x3f | 0x80;
+    wishes.hash_seed = std::array::from_fn(|_| random.next_u64() as u32);
+    parse_wishes(table, &mut wishes)?;
+    let mut options = FormatOptions::new(wishes);
+    options.journal = parse_journal(table)?;
+    mkfs::plan(&options).map_err(|error| table.error("size", error.to_string()))?;
+    Ok(options)
+}
+
+fn parse_wishes(table: &mut Section<'_>, wishes: &mut Wishes) -> Result<()> {
+    parse_features(table, &mut wishes.features)?;
+    if let Some(size) = fields::size(table, "inode_size", 128..=65536)? {
+        wishes.inode_size = size as u16;
+    }
+    if let Some(blocks) = fields::count(table, "blocks", 1..=1 << 48)? {
+        wishes.blocks = wishes.blocks.min(blocks);
+    }
+    wishes.blocks_per_group = fields::count(table, "blocks_per_group", 256..=65528)?.map(|blocks| blocks as u32);
+    let per_group = fields::count(table, "inodes_per_group", 8..=1 << 24)?;
+    let ratio = fields::size(table, "bytes_per_inode", 1024..=64 << 20)?;
+    let inodes = fields::count(table, "inodes", 16..=u32::MAX.into())?;
+    let blocks_per_group = wishes.blocks_per_group.unwrap_or((8 * wishes.block_size).min(65528));
+    let groups = wishes.blocks.div_ceil(blocks_per_group.into());
+    wishes.inodes = match (per_group, ratio, inodes) {
+        (None, None, None) => wishes.inodes,
+        (Some(inodes), None, None) => Inodes::AtLeast(inodes.saturating_mul(groups)),
+        (None, Some(bytes), None) => Inodes::BytesPerInode(bytes),
+        (None, None, Some(inodes)) => Inodes::AtLeast(inodes),
+        _ => {
+            return Err(table.error(
+                "inodes",
+                "only one of inodes, inodes_per_group and bytes_per_inode can be given",
+            ));
+        }
+    };
+    if let Some(reserved) = table
+        .has("reserved_percent")
+        .then(|| table.decimal_within("reserved_percent", 3, 0..=50_000, None))
+    {
+        wishes.reserved_ratio = reserved? as f64 / 100_000.0;
+    }
+    let flexible = table.whole_within("flex_groups", 1..=1 << 16, Some(wishes.flex_groups.into()))?;
+    wishes.flex_groups = flexible as u32;
+    let hashes = [
+        ("legacy", HashVersion::Legacy),
+        ("half_md4", HashVersion::HalfMd4),
+        ("tea", HashVersion::Tea),
+    ];
+    wishes.hash_version = table.choice("hash", &hashes, wishes.hash_version)?;
+    Ok(())
+}
+
+/// `features = ["^resize_inode", "dir_index"]`, as `mke2fs -O`; `none` first takes all away.
+fn parse_features(table: &mut Section<'_>, features: &mut Features) -> Result<()> {
+    for word in fields::words(table, "features")? {
+        if word == "none" {
+            *features = Features::default();
+            continue;
+        }
+        let name = word.strip_prefix('^').unwrap_or(&word);
+        let feature = Feature::from_name(name).filter(|feature| feature.is_supported());
+        let feature =
+            feature.ok_or_else(|| table.error("features", format!("unknown or unsupported feature {name:?}")))?;
+        match word.starts_with('^') {
+            true => features.clear(feature),
+            false => features.set(feature),
+        }
+    }
+    Ok(())
+}
+
+fn parse_journal(table: &mut Section<'_>) -> Result<JournalWish> {
+    match table.optional_text("journal")? {
+        None | Some("default") => Ok(JournalWish::Default),
+        Some("none") => Ok(JournalWish::None),
+        Some(blocks) => match blocks.parse() {
+            Ok(blocks) => Ok(JournalWish::Blocks(blocks)),
+            Err(_) => Err(table.error(
+                "journal",
+                "has to be \"default\", \"none\", or a number of blocks as a string",
+            )),
+        },
+    }
+}
+
+fn parse_processes(
+    section: &mut Section<'_>,
+    drives: &[DriveEntry],
+    filesystems: &[FilesystemEntry],
+    trees: &BTreeMap<String, TreeSpec>,
+    folder: &Path,
+) -> Result<Vec<ProcessEntry>> {
+    let mut tables = tables(section, "process")?;
+    if tables.is_empty() {
+        return Err(section.error("process", "is missing: a scenario needs at least one [[process]]"));
+    }
+    // Names first: processes speak of one another.
+    let mut names = Vec::new();
+    for table in &mut tables {
+        names.push(own_name(table, &names)?);
+    }
+    let mut processes = Vec::new();
+    for (number, mut table) in tables.into_iter().enumerate() {
+        let place = parse_place(&mut table, drives, filesystems)?;
+        let surroundings = Surroundings {
+            processes: &names,
+            trees,
+            folder,
+            has_filesystem: matches!(place, Workplace::Filesystem(_)),
+            depth: 0,
+        };
+        processes.push(ProcessEntry {
+            name: names[number].clone(),
+            line: table.line(),
+            place,
+            start: parse_start(&mut table, number, &names)?,
+            copies: table.whole_within("copies", 1..=4096, Some(1))? as u32,
+            steps: parse_steps(&mut table, &surroundings)?,
+        });
+        table.finish()?;
+    }
+    Ok(processes)
+}
+
+fn parse_place(table: &mut Section<'_>, drives: &[DriveEntry], filesystems: &[FilesystemEntry]) -> Result<Workplace> {
+    let known_filesystems: Vec<String> = filesystems.iter().map(|entry| entry.name.clone()).collect();
+    let known_drives: Vec<String> = drives.iter().map(|entry| entry.name.clone()).collect();
+    match (table.optional_text("filesystem")?, table.optional_text("drive")?) {
+        (Some(name), None) => by_name(table, "filesystem", name, &known_filesystems).map(Workplace::Filesystem),
+        (None, Some(name)) => by_name(table, "drive", name, &known_drives).map(Workplace::Drive),
+        (None, None) if filesystems.len() == 1 => Ok(Workplace::Filesystem(0)),
+        (None, None) => Err(table.error("filesystem", "is missing")),
+        (Some(_), Some(_)) => Err(table.error("drive", "cannot be with filesystem")),
+    }
+}
+
+fn parse_start(table: &mut Section<'_>, number: usize, names: &[String]) -> Result<Start> {
+    let time = fields::time(table, "start")?;
+    match (time, table.optional_text("after")?) {
+        (time, None) => Ok(Start::At(time.unwrap_or(0))),
+        (None, Some(name)) => match by_name(table, "after", name, names)? {
+            // Those before it in the file, so that no two wait for each other.
+            process if process < number => Ok(Start::After(process)),
+            _ => Err(table.error(
+                "after",
+                format!("{name:?} has to stand before this process in the file"),
+            )),
+        },
+        (Some(_), Some(_)) => Err(table.error("after", "cannot be with start")),
+    }
+}

@@ -1,0 +1,171 @@
+//! Scenarios: TOML files that name drives, file systems with their policies, and processes with steps.
+//!
+//! ```toml
+//! name = "untar"
+//! line = "a source tree is unpacked, and read back by tar, cold"
+//! seed = 1
+//! memory = "768M"
+//!
+//! [[drive]]
+//! name = "disk"
+//! model = "ide-2001-7200"
+//!
+//! [[filesystem]]
+//! name = "home"
+//! drive = "disk"
+//! size = "2G"
+//! profile = "ext2"
+//! preset = "linux-2.4"
+//! policies = { placement = "parent" }
+//!
+//! [[process]]
+//! name = "tar"
+//! filesystem = "home"
+//! steps = [
+//!     { step = "untar", at = "/linux", tree = { rule = "source", files = 10100, directories = 600, bytes = "133M" }, measure = "untar, sync" },
+//!     { step = "sync", measure = "untar, sync" },
+//!     { step = "remount" },
+//!     { step = "tar", at = "/linux", to = "zero" },
+//! ]
+//! ```
+//!
+//! `docs/LAB.md` lists every key. [`parse`] checks all that can be checked without running; `run` runs it.
+//!
+//! ```text
+//! file      the file as a whole: drives, file systems, processes     tree      trees by rule, from listings, from tar files
+//! step      steps and what they take                                 run       runs a scenario, gives a report
+//! quantity  sizes and times                                          process   what a process does, step by step
+//! ```
+mod builtin;
+mod error;
+mod fields;
+mod file;
+pub mod quantity;
+pub mod step;
+pub mod tree;
+
+pub use builtin::{BUILTINS, Builtin};
+pub use error::ScenarioError;
+pub use file::{find, load, parse};
+
+use crate::drive::file::DriveSpec;
+use extant_block::ElevatorChoice;
+use extant_engine::mkfs::FormatOptions;
+use extant_engine::preset::Policies;
+use std::path::PathBuf;
+
+/// A scenario, checked: every name in it is known.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The file, as errors name it.
+    pub file: String,
+    /// What it is called.
+    pub name: String,
+    /// One line about it.
+    pub line: String,
+    /// Everything random comes from this.
+    pub seed: u64,
+    /// How many processors compute at a time.
+    pub processors: u32,
+    /// Drives; at least one.
+    pub drives: Vec<DriveEntry>,
+    /// File systems.
+    pub filesystems: Vec<FilesystemEntry>,
+    /// Processes; at least one.
+    pub processes: Vec<ProcessEntry>,
+}
+
+/// A drive of a scenario.
+#[derive(Clone, Debug)]
+pub struct DriveEntry {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Where it stands in the file.
+    pub line: usize,
+    /// What it is.
+    pub spec: DriveSpec,
+    /// The order of the host's queue; by default that of the first file system's preset.
+    pub elevator: Option<ElevatorChoice>,
+    /// How many requests of each direction the host's queue takes; by default as the first file system's preset says.
+    pub requests: Option<u32>,
+    /// The largest command; by default 512 KiB.
+    pub merge_bytes: Option<u64>,
+    /// How long an idle device waits for more; by default 3 ms.
+    pub plug_ns: Option<u64>,
+    /// Which of its values were fitted to a measurement rather than known: for the report.
+    pub fitted: Vec<String>,
+}
+
+/// A file system of a scenario.
+#[derive(Clone, Debug)]
+pub struct FilesystemEntry {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Where it stands in the file.
+    pub line: usize,
+    /// Number of its drive.
+    pub drive: usize,
+    /// First byte on the drive.
+    pub offset: u64,
+    /// Where its content comes from.
+    pub origin: Origin,
+    /// Its policies.
+    pub policies: Policies,
+    /// Memory for its cache, in bytes.
+    pub memory_bytes: u64,
+    /// Whether file data is kept.
+    pub data: Data,
+}
+
+/// Where a file system's content comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// It is made anew.
+    Format(Box<FormatOptions>),
+    /// It is a copy of an image; the file is never changed.
+    Image(PathBuf),
+}
+
+/// Whether file data is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// Only its places: data reads as zeros.
+    Phantom,
+    /// All of it.
+    Bytes,
+}
+
+/// A process of a scenario, or several that do the same.
+#[derive(Clone, Debug)]
+pub struct ProcessEntry {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Where it stands in the file.
+    pub line: usize,
+    /// What it works on.
+    pub place: Workplace,
+    /// When it starts.
+    pub start: Start,
+    /// How many there are; `{n}` in paths is the number of each, from 0.
+    pub copies: u32,
+    /// What it does.
+    pub steps: Vec<step::Step>,
+}
+
+/// What a process works on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Workplace {
+    /// The file system of that number.
+    Filesystem(usize),
+    /// The bare drive of that number.
+    Drive(usize),
+}
+
+/// When a process starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// At this time, in nanoseconds from the start of the scenario.
+    At(u64),
+    /// When the process of that number (and all its copies) ended.
+    After(usize),
+}
