@@ -15,4 +15,5 @@ pub mod device;
 pub mod drive;
 pub mod random;
 pub mod replay;
+pub mod scenario;
 pub mod trace;
