@@ -233,7 +233,11 @@ fn a_run_is_the_same_on_a_loaded_machine() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..3 {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         for _ in 0..3 {
             assert!(busy_run(11, 2) == first);
