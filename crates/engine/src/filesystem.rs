@@ -10,9 +10,10 @@ use crate::flusher::Flusher;
 use crate::inode::Node;
 use crate::journal::Handle;
 use crate::namespace::{Follow, NewInode};
+use crate::readahead::Stream;
 use crate::rename::Rename;
 use crate::volume::{DataKeeping, Options, Volume};
-use extant_block::BlockDevice;
+use extant_block::{BlockDevice, ShortLock};
 use extant_format::Ino;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Inode, Time};
@@ -190,7 +191,7 @@ impl Filesystem {
         self.core.close()
     }
 
-    fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+    pub(crate) fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
         let volume = &self.core.volume;
         volume.clock.charge(volume.policies.costs.call_ns);
         let result = self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path));
@@ -384,6 +385,7 @@ impl Filesystem {
             core: Arc::clone(&self.core),
             node,
             position: 0,
+            stream: ShortLock::default(),
         })
     }
 
@@ -493,6 +495,8 @@ pub struct File {
     core: Arc<Core>,
     node: Arc<Node>,
     position: u64,
+    /// How it was read so far: how far ahead it is read next.
+    stream: ShortLock<Stream>,
 }
 
 impl File {
@@ -517,7 +521,7 @@ impl File {
 
     /// Reads at an offset; gives how many bytes, fewer than asked only at the end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let length = file::read(&self.core.volume, &self.node, offset, buffer)?;
+        let length = file::read(&self.core.volume, &self.node, &self.stream, offset, buffer)?;
         self.charge(length);
         self.core.balance()?;
         Ok(length)

@@ -4,6 +4,8 @@
 //! changes a node's inode stores it before he lets go of the lock.
 //! *Locking*: a node's state is under a sleeping lock (parent before child, then rising number); the table of nodes is
 //! under short locks that are never held while a node is loaded.
+mod table;
+
 use crate::allocation::Stream;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -157,6 +159,9 @@ pub(crate) fn place(volume: &Volume, ino: Ino) -> Result<(BlockNo, usize)> {
 
 fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usize)> {
     let (block, offset) = place(volume, ino)?;
+    if let Some((group, _)) = volume.superblock.group_of_inode(ino) {
+        table::read_around(volume, group, block);
+    }
     Ok((volume.cache.read(block, Kind::Plain)?, offset))
 }
 

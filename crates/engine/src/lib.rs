@@ -58,6 +58,7 @@ pub mod attribute;
 mod cache;
 mod core;
 mod directory;
+mod directory_stream;
 pub mod error;
 mod file;
 mod filesystem;
@@ -83,6 +84,7 @@ mod writeback;
 
 pub use attribute::SetAttribute;
 pub use directory::Packing;
+pub use directory_stream::{DirectoryStream, record_bytes};
 pub use error::{Error, ErrorKind, Result};
 pub use file::Size;
 pub use filesystem::{Change, DirectoryEntry, File, Filesystem, Metadata, Statfs};

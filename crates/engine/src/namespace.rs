@@ -193,7 +193,7 @@ impl Core {
         }
         drop(state);
         let mut target = vec![0; size.min(u64::from(self.volume.block_size())) as usize];
-        crate::file::read(&self.volume, node, 0, &mut target)?;
+        crate::file::read(&self.volume, node, &node.pages.arrivals.stream, 0, &mut target)?;
         Ok(target)
     }
 

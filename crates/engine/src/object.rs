@@ -114,7 +114,8 @@ impl Object {
     /// # Errors
     /// `IsDirectory`, `InvalidArgument` for what has no bytes; `Corrupt`; what the device answers.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let length = crate::file::read(&self.core.volume, &self.node, offset, buffer)?;
+        let stream = &self.node.pages.arrivals.stream;
+        let length = crate::file::read(&self.core.volume, &self.node, stream, offset, buffer)?;
         self.core.balance()?;
         Ok(length)
     }

@@ -3,6 +3,7 @@
 //! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set and is never dropped; nor is
 //! one whose write is under way, for the device may still have the bytes of before.
 //! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and counted here.
+use crate::file::Arrivals;
 use crate::runs::RunSet;
 use extant_block::{Clock, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
@@ -61,9 +62,14 @@ impl UnderWay {
     }
 }
 
+/// Blocks by their place in the file; shared with the reads that bring them.
+pub(crate) type PageMap = ShortLock<BTreeMap<u32, Payload>>;
+
 /// The blocks of one file that are in memory.
 pub(crate) struct Pages {
-    pages: ShortLock<BTreeMap<u32, Payload>>,
+    pages: Arc<PageMap>,
+    /// What is on its way into them.
+    pub(crate) arrivals: Arc<Arrivals>,
     dirty: AtomicU64,
     /// By the clock: since when something is dirty here.
     dirty_since: AtomicU64,
@@ -74,7 +80,8 @@ impl Pages {
     /// None yet.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Pages {
         Pages {
-            pages: ShortLock::default(),
+            pages: Arc::default(),
+            arrivals: Arrivals::new(clock),
             dirty: AtomicU64::new(0),
             dirty_since: AtomicU64::new(0),
             under_way: UnderWay::new(clock),
@@ -114,7 +121,13 @@ impl Pages {
         self.pages.lock().get(&block).cloned()
     }
 
+    /// The map itself, for the reads that bring blocks into it.
+    pub(crate) fn map(&self) -> &Arc<PageMap> {
+        &self.pages
+    }
+
     pub(crate) fn insert(&self, block: u32, payload: Payload) {
+        self.arrivals.cancel(block.into()..u64::from(block) + 1);
         self.pages.lock().insert(block, payload);
     }
 
@@ -125,6 +138,7 @@ impl Pages {
 
     /// Copies bytes into a page that is there, or that begins as zeros; a page shared with a write is copied first.
     pub(crate) fn write(&self, block: u32, block_size: usize, at: usize, bytes: &[u8]) {
+        self.arrivals.cancel(block.into()..u64::from(block) + 1);
         let mut pages = self.pages.lock();
         let page = pages
             .entry(block)
@@ -142,6 +156,7 @@ impl Pages {
     /// Drops the pages of a range.
     pub(crate) fn drop_range(&self, range: Range<u64>) {
         let Ok(start) = u32::try_from(range.start) else { return };
+        self.arrivals.cancel(range.clone());
         let mut pages = self.pages.lock();
         let mut behind = match u32::try_from(range.end) {
             Ok(end) => {

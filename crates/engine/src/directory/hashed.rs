@@ -138,10 +138,14 @@ impl Path {
         self.node.as_ref().unwrap_or(&self.root)
     }
 
+    /// Which block the leaf is.
+    pub(super) fn leaf_block(&self, directory: Directory<'_>) -> Result<FileBlock> {
+        Ok(self.parent().taken(directory)?.1)
+    }
+
     /// Reads the leaf.
     pub(super) fn leaf(&self, directory: Directory<'_>) -> Result<Arc<Frame>> {
-        let (_, block) = self.parent().taken(directory)?;
-        directory.read(block)
+        directory.read(self.leaf_block(directory)?)
     }
 
     /// The lowest hash that leads to this leaf, as the index has it.

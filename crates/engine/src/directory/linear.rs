@@ -6,7 +6,9 @@ use extant_format::FileBlock;
 use std::sync::Arc;
 
 pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
-    for block in 0..directory.blocks()? {
+    let blocks = directory.blocks()?;
+    for block in 0..blocks {
+        directory.read_for_lookup(block, blocks);
         let frame = directory.read(FileBlock(block))?;
         if let Some(located) = directory.find_in(&frame, name)? {
             return Ok(Some(located));
@@ -17,7 +19,9 @@ pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Ar
 
 /// The first block that takes a name of this length.
 pub(super) fn with_room(directory: Directory<'_>, name_length: usize) -> Result<Option<Arc<Frame>>> {
-    for block in 0..directory.blocks()? {
+    let blocks = directory.blocks()?;
+    for block in 0..blocks {
+        directory.read_for_lookup(block, blocks);
         let frame = directory.read(FileBlock(block))?;
         let room = directory.volume.style.has_room(&frame.bytes(), name_length);
         if room.map_err(|fault| directory.corrupt(&frame, fault))? {
@@ -29,7 +33,9 @@ pub(super) fn with_room(directory: Directory<'_>, name_length: usize) -> Result<
 
 /// Serves indexed directories too: roots and nodes show no names but "." and "..".
 pub(super) fn is_empty(directory: Directory<'_>) -> Result<bool> {
-    for block in 0..directory.blocks()? {
+    let blocks = directory.blocks()?;
+    for block in 0..blocks {
+        directory.read_for_lookup(block, blocks);
         let frame = directory.read(FileBlock(block))?;
         for entry in directory.volume.style.entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;

@@ -4,6 +4,7 @@
 //! leaves that a chain of equal hashes links are sorted together.
 //!
 //! *Invariants*: positions rise from entry to entry, whatever the disk says, so that whoever resumes comes to an end.
+use super::ahead::Ahead;
 use super::hashed::{CONTINUED, Path};
 use super::{Directory, Found, is_dot};
 use crate::cache::Frame;
@@ -35,10 +36,6 @@ pub(crate) struct Listed<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) ino: Ino,
     pub(crate) file_type: Option<FileType>,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for readers that stop and go on: a mount's getdents")
-    )]
     pub(crate) next: Position,
 }
 
@@ -47,29 +44,114 @@ pub(crate) type Each<'a> = dyn FnMut(Listed<'_>) -> ControlFlow<()> + 'a;
 
 /// Calls `each` for every entry from `position` on, until it breaks. A position of the other order starts again.
 pub(crate) fn list_from(volume: &Volume, node: &NodeState, position: Position, each: &mut Each<'_>) -> Result<()> {
-    let directory = Directory { volume, node };
-    let blocks = directory.blocks()?;
     // What is broken off has been listed as far as it was wanted.
-    let _broken_off = if volume.superblock.has(Feature::DIR_INDEX) && (directory.is_indexed() || blocks == 1) {
-        by_hash(directory, position, each)?
-    } else {
-        as_they_stand(directory, blocks, position, each)?
-    };
+    let _broken_off = Listing::at(position).list(Directory { volume, node }, each)?;
     Ok(())
+}
+
+/// A listing that stops and goes on.
+pub(crate) struct Listing {
+    /// The next entry to give.
+    position: Position,
+    ahead: Ahead,
+    /// In a listing by hash: the names behind `position`, sorted, and how often the volume had been changed when they were
+    /// read. While that is the same they need not be read again.
+    kept: Option<(Batch, u64)>,
+}
+
+impl Listing {
+    /// From its beginning.
+    pub(crate) fn new() -> Listing {
+        Listing::at(Position::Start)
+    }
+
+    fn at(position: Position) -> Listing {
+        Listing {
+            position,
+            ahead: Ahead::default(),
+            kept: None,
+        }
+    }
+
+    /// Calls `each` for the entries that come next. The one at which it breaks is not taken: it comes first the next time.
+    pub(crate) fn go_on(&mut self, volume: &Volume, node: &NodeState, each: &mut Each<'_>) -> Result<()> {
+        let mut position = self.position;
+        let outcome = self.list(Directory { volume, node }, &mut |entry| {
+            let next = entry.next;
+            each(entry)?;
+            position = next;
+            ControlFlow::Continue(())
+        });
+        self.position = position;
+        outcome.map(|_| ())
+    }
+
+    fn list(&mut self, directory: Directory<'_>, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
+        let blocks = directory.blocks()?;
+        if directory.volume.superblock.has(Feature::DIR_INDEX) && (directory.is_indexed() || blocks == 1) {
+            let changes = directory.volume.cache.changes();
+            let kept = self.kept.take().filter(|(_, then)| *then == changes);
+            let (batch, flow) = self.by_hash(directory, kept.map(|(batch, _)| batch), each)?;
+            self.kept = batch.map(|batch| (batch, changes));
+            return Ok(flow);
+        }
+        as_they_stand(directory, blocks, self.position, &mut self.ahead, each)
+    }
+
+    /// Gives what is kept, then what comes behind it.
+    fn by_hash(
+        &mut self,
+        directory: Directory<'_>,
+        kept: Option<Batch>,
+        each: &mut Each<'_>,
+    ) -> Result<(Option<Batch>, ControlFlow<()>)> {
+        let mut batch = match (kept, self.position) {
+            (Some(mut batch), _) => {
+                if batch.give(each).is_break() {
+                    return Ok((Some(batch), ControlFlow::Break(())));
+                }
+                let Some(after) = batch.after else {
+                    return Ok((Some(batch), ControlFlow::Continue(())));
+                };
+                let hash = NameHash { major: after, minor: 0 };
+                Batch::behind(hash, 0)
+            }
+            (None, Position::Hash { hash, skip }) => Batch::behind(hash, skip),
+            (None, position) => {
+                self.ahead.by_hash(directory, 0, directory.blocks()?);
+                if dots(directory, position, each)?.is_break() {
+                    return Ok((None, ControlFlow::Break(())));
+                }
+                Batch::behind(NameHash::default(), 0)
+            }
+        };
+        let flow = if directory.is_indexed() {
+            leaf_by_leaf(directory, &mut self.ahead, &mut batch, each)?
+        } else {
+            let whole = HashRange { low: 0, high: u32::MAX };
+            let frame = directory.read(FileBlock(0))?;
+            batch.add(directory, &frame, &directory.volume.hasher, whole)?;
+            batch.sort(None);
+            batch.give(each)
+        };
+        Ok((Some(batch), flow))
+    }
 }
 
 fn as_they_stand(
     directory: Directory<'_>,
     blocks: u32,
     position: Position,
+    ahead: &mut Ahead,
     each: &mut Each<'_>,
 ) -> Result<ControlFlow<()>> {
     let Position::Offset(from) = position else {
-        return as_they_stand(directory, blocks, Position::Offset(0), each);
+        return as_they_stand(directory, blocks, Position::Offset(0), ahead, each);
     };
     let block_size = u64::from(directory.volume.block_size());
     let first = u32::try_from(from / block_size).unwrap_or(u32::MAX);
     for block in first..blocks {
+        ahead.in_order(directory, block, blocks);
         let frame = directory.read(FileBlock(block))?;
         for entry in directory.volume.style.entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
@@ -97,31 +179,6 @@ const FIRST: Position = Position::Hash {
     skip: 0,
 };
 
-fn by_hash(directory: Directory<'_>, position: Position, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
-    let (hash, skip) = match position {
-        Position::Hash { hash, skip } => (hash, skip),
-        _ => {
-            if dots(directory, position, each)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-            (NameHash::default(), 0)
-        }
-    };
-    let mut batch = Batch {
-        from: hash,
-        skip,
-        names: Vec::new(),
-        items: Vec::new(),
-    };
-    if directory.is_indexed() {
-        return leaf_by_leaf(directory, &mut batch, each);
-    }
-    let whole = HashRange { low: 0, high: u32::MAX };
-    let frame = directory.read(FileBlock(0))?;
-    batch.add(directory, &frame, &directory.volume.hasher, whole)?;
-    Ok(batch.give(each))
-}
-
 /// "." and "..", which stand in the first block in either form.
 fn dots(directory: Directory<'_>, position: Position, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
     let frame = directory.read(FileBlock(0))?;
@@ -143,7 +200,13 @@ fn dots(directory: Directory<'_>, position: Position, each: &mut Each<'_>) -> Re
     Ok(ControlFlow::Continue(()))
 }
 
-fn leaf_by_leaf(directory: Directory<'_>, batch: &mut Batch, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
+fn leaf_by_leaf(
+    directory: Directory<'_>,
+    ahead: &mut Ahead,
+    batch: &mut Batch,
+    each: &mut Each<'_>,
+) -> Result<ControlFlow<()>> {
+    let blocks = directory.blocks()?;
     let mut path = Path::to_hash(directory, batch.from.major)?;
     let hasher = path.hasher;
     let mut low = path.leaf_hash(directory)?;
@@ -156,10 +219,14 @@ fn leaf_by_leaf(directory: Directory<'_>, batch: &mut Batch, each: &mut Each<'_>
             let root = &path.root.frame;
             return Err(directory.field(root, "directory index", "hash", next, "not above the one before it"));
         }
+        ahead.by_hash(directory, path.leaf_block(directory)?.0, blocks);
         let leaf = path.leaf(directory)?;
         batch.add(directory, &leaf, &hasher, HashRange::between(low, next))?;
-        if !continued && batch.give(each).is_break() {
-            return Ok(ControlFlow::Break(()));
+        if !continued {
+            batch.sort(next);
+            if batch.give(each).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         let Some(next) = next else {
             return Ok(ControlFlow::Continue(()));
@@ -195,6 +262,8 @@ impl HashRange {
 /// A name that was read.
 struct Item {
     hash: NameHash,
+    /// How many names with the same hash come before it.
+    equal: u32,
     /// Of its bytes in `names`: rises in the order in which names stand, which decides between equal hashes.
     start: usize,
     length: u8,
@@ -208,12 +277,28 @@ struct Batch {
     skip: u32,
     names: Vec<u8>,
     items: Vec<Item>,
+    /// Once they are sorted: the next one to give.
+    at: usize,
+    /// The lowest hash of what comes behind them; `None` behind the last.
+    after: Option<u32>,
 }
 
 /// A chain of equal hashes that takes more memory than this is refused: it is no accident.
 const BATCH_BYTES_MAX: usize = 64 << 20;
 
 impl Batch {
+    /// None yet, of those from a position on.
+    fn behind(from: NameHash, skip: u32) -> Batch {
+        Batch {
+            from,
+            skip,
+            names: Vec::new(),
+            items: Vec::new(),
+            at: 0,
+            after: None,
+        }
+    }
+
     /// Adds a block's names. One whose hash lies outside the leaf's range, where no look-up finds it, is listed at the
     /// range's end: nothing that is there is hidden, and positions keep rising.
     fn add(&mut self, directory: Directory<'_>, frame: &Frame, hasher: &Hasher, range: HashRange) -> Result<()> {
@@ -232,6 +317,7 @@ impl Batch {
             self.names.extend_from_slice(entry.name);
             self.items.push(Item {
                 hash,
+                equal: 0,
                 start,
                 length,
                 ino,
@@ -245,28 +331,37 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives the names in order, from the wanted position on, and forgets them.
-    fn give(&mut self, each: &mut Each<'_>) -> ControlFlow<()> {
+    /// All names are there: puts them in order, and begins at the wanted position.
+    fn sort(&mut self, after: Option<u32>) {
         self.items.sort_unstable_by_key(|item| (item.hash, item.start));
-        let (mut last, mut equal) = (None, 0);
-        for item in &self.items {
-            equal = if last == Some(item.hash) { equal + 1 } else { 0 };
-            last = Some(item.hash);
-            if (item.hash, equal) < (self.from, self.skip) {
-                continue;
-            }
-            let name = &self.names[item.start..item.start + usize::from(item.length)];
-            let next = Position::Hash {
-                hash: item.hash,
-                skip: equal + 1,
+        let mut before = None;
+        for item in &mut self.items {
+            item.equal = match before {
+                Some((hash, equal)) if hash == item.hash => equal + 1,
+                _ => 0,
             };
+            before = Some((item.hash, item.equal));
+        }
+        let from = (self.from, self.skip);
+        self.at = self.items.partition_point(|item| (item.hash, item.equal) < from);
+        self.after = after;
+    }
+
+    /// Gives the names that were not given yet, and forgets them when all are. The one at which `each` breaks is not given.
+    fn give(&mut self, each: &mut Each<'_>) -> ControlFlow<()> {
+        while let Some(item) = self.items.get(self.at) {
             each(Listed {
-                name,
+                name: &self.names[item.start..item.start + usize::from(item.length)],
                 ino: item.ino,
                 file_type: item.file_type,
-                next,
+                next: Position::Hash {
+                    hash: item.hash,
+                    skip: item.equal + 1,
+                },
             })?;
+            self.at += 1;
         }
+        self.at = 0;
         self.names.clear();
         self.items.clear();
         ControlFlow::Continue(())

@@ -1,11 +1,12 @@
 //! Directories over their blocks and the hash index: look-up, insertion, removal, listing, and the packing of a whole
 //! directory at once.
 //!
-//! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` gives the order of readdir, and `pack`
-//! makes a directory that never has to grow.
+//! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` gives the order of readdir, `ahead` reads what
+//! will be wanted, and `pack` makes a directory that never has to grow.
 //!
 //! *Invariants*: every name stands once; in an indexed directory every name is in the leaf that its hash leads to.
 //! *Locking*: the caller holds the directory's inode (shared to look, exclusively to change).
+mod ahead;
 mod hashed;
 mod linear;
 mod list;
@@ -14,7 +15,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{Position, list_from};
+pub(crate) use list::{Listing, Position, list_from};
 pub(crate) use pack::pack;
 pub use pack::{NewEntry, Packing};
 

@@ -3,6 +3,12 @@
 //! *Invariants*: room for every dirty block is promised before its bytes are taken, so that write-back never meets a full
 //! disk; bytes behind the end of a file, in its last block, are zero on the disk.
 //! *Locking*: the inode is held shared to read and exclusively to change.
+mod arrivals;
+mod read;
+
+pub(crate) use arrivals::Arrivals;
+pub(crate) use read::read;
+
 use crate::allocation::{Delay, Purpose};
 use crate::error::{ErrorKind, Result};
 use crate::group::Reservation;
@@ -15,90 +21,9 @@ use crate::writeback::{write_back, write_back_locked};
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
 use extant_format::superblock::MappingKind;
-use extant_format::{BlockNo, FileBlock};
+use extant_format::FileBlock;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Bytes that one read from the device asks for, at least, where the file goes on: its neighbours come at no price.
-const READ_BYTES_MIN: usize = 64 << 10;
-/// Bytes of one read from the device, at most.
-const READ_BYTES_MAX: usize = 1 << 20;
-/// Reads of whole blocks from this size on go straight into the caller's buffer.
-const DIRECT_BYTES_MIN: usize = 256 << 10;
-
-/// Reads at `offset`; gives how many bytes, 0 at the end.
-pub(crate) fn read(volume: &Volume, node: &Node, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-    let state = node.state.read();
-    check_mapped(&state)?;
-    let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
-    let mut done = 0;
-    while done < length {
-        done += read_piece(
-            volume,
-            &node.pages,
-            &state,
-            offset + done as u64,
-            &mut buffer[done..length],
-        )?;
-    }
-    Ok(length)
-}
-
-/// Reads the first part of `buffer`: up to the end of a page, a hole or a run.
-fn read_piece(volume: &Volume, pages: &Pages, state: &NodeState, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-    let block_size = u64::from(volume.block_size());
-    let Ok(block) = u32::try_from(offset / block_size) else {
-        buffer.fill(0);
-        return Ok(buffer.len());
-    };
-    let within = (offset % block_size) as usize;
-    if let Some(page) = pages.get(block) {
-        let length = buffer.len().min(block_size as usize - within);
-        match page {
-            Payload::Bytes(bytes) => buffer[..length].copy_from_slice(&bytes[within..within + length]),
-            Payload::Phantom => buffer[..length].fill(0),
-        }
-        return Ok(length);
-    }
-    let wanted = (within + buffer.len()).div_ceil(block_size as usize) as u32;
-    let ahead = (READ_BYTES_MIN / block_size as usize).max(1) as u32;
-    let most = (READ_BYTES_MAX / block_size as usize).max(1) as u32;
-    let max = wanted.max(ahead).min(most);
-    let max = pages
-        .next(block..block.saturating_add(max))
-        .map_or(max, |next| next - block);
-    if max == 0 {
-        return Ok(0); // Somebody else brought the page in just now: it is found there next time.
-    }
-    let piece = mapping::find(volume, state, FileBlock(block), max)?;
-    let covered = piece.length() as usize * block_size as usize - within;
-    let length = buffer.len().min(covered);
-    let Piece::Run(run, State::Written) = piece else {
-        buffer[..length].fill(0);
-        return Ok(length);
-    };
-    let whole = buffer.len().min(run.length as usize * block_size as usize) / block_size as usize * block_size as usize;
-    if within == 0 && whole >= DIRECT_BYTES_MIN {
-        volume.device.read(run.start.0 * block_size, &mut buffer[..whole])?;
-        return Ok(whole);
-    }
-    load_run(volume, pages, block, run.start, run.length, state)?;
-    Ok(0)
-}
-
-/// Reads a run into pages.
-fn load_run(volume: &Volume, pages: &Pages, block: u32, start: BlockNo, length: u32, state: &NodeState) -> Result<()> {
-    let block_size = volume.block_size() as usize;
-    let end = state.inode.size.div_ceil(block_size as u64);
-    let length = u64::from(length).min(end.saturating_sub(block.into()).max(1)) as usize;
-    let mut bytes = vec![0; length * block_size];
-    volume.device.read(start.0 * block_size as u64, &mut bytes)?;
-    for (page, block) in bytes.chunks_exact(block_size).zip(block..) {
-        pages.insert(block, Payload::Bytes(Arc::new(page.to_vec())));
-    }
-    volume.count_pages(length);
-    Ok(())
-}
 
 /// The largest size that this file may have.
 pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
@@ -190,7 +115,7 @@ fn write_locked(volume: &Volume, pages: &Pages, state: &mut NodeState, offset: u
     }
     volume.count_pages((range.end - range.start) as usize);
     state.dirty.insert(range);
-    pages.count_dirty(state.dirty.len());
+    volume.note_dirty(pages, state);
     Ok(())
 }
 
@@ -199,15 +124,13 @@ fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64
     let Ok(block) = u32::try_from(block) else {
         return Err(ErrorKind::FileTooLarge.into());
     };
-    if pages.get(block).is_some() || volume.data == DataKeeping::Phantom {
-        return Ok(());
+    if read::page(volume, pages, state, block)?.is_none() {
+        let zeros = match volume.data {
+            DataKeeping::Bytes => Payload::Bytes(Arc::new(vec![0; volume.block_size() as usize])),
+            DataKeeping::Phantom => Payload::Phantom,
+        };
+        pages.insert(block, zeros);
     }
-    let block_size = volume.block_size() as usize;
-    let mut bytes = vec![0; block_size];
-    if let Piece::Run(run, State::Written) = mapping::find(volume, state, FileBlock(block), 1)? {
-        volume.device.read(run.start.0 * block_size as u64, &mut bytes)?;
-    }
-    pages.insert(block, Payload::Bytes(Arc::new(bytes)));
     Ok(())
 }
 
@@ -321,8 +244,9 @@ fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Ra
     if state.dirty.is_empty() {
         volume.groups.release(std::mem::take(&mut state.promised_map));
     }
+    pages.under_way.wait_for(&range);
     pages.drop_range(range);
-    pages.count_dirty(state.dirty.len());
+    volume.note_dirty(pages, state);
 }
 
 /// Gives back everything that is promised to a file that goes away.
@@ -357,6 +281,7 @@ fn shrink(volume: &Volume, pages: &Pages, state: &mut NodeState, size: u64) -> R
     let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
     forget_range(volume, pages, state, range.clone());
     let handle = Handle::begin(volume, 8)?;
+    volume.groups.close_window(state.ino);
     mapping::window::discard(&handle, state)?;
     mapping::remove(&handle, state, range, Purpose::Data)?;
     Ok(())
@@ -504,5 +429,10 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
 /// Writes a file's blocks and its inode, and waits until the device has them.
 pub(crate) fn sync(volume: &Volume, node: &Node) -> Result<()> {
     write_back(volume, node)?;
+    let state = node.state.read();
+    if volume.unstored.lock().contains_key(&node.ino) {
+        state.store_now(&Handle::begin(volume, 2)?)?;
+    }
+    drop(state);
     volume.sync_metadata()
 }

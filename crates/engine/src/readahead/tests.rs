@@ -1,0 +1,298 @@
+//! What each policy asks for, read by read.
+use super::*;
+
+/// A stream of reads of a file, and what they made the policy ask for.
+struct Reader<'a> {
+    policy: &'a dyn ReadAhead,
+    stream: Stream,
+    file_blocks: u32,
+    block_size: u32,
+}
+
+impl Reader<'_> {
+    fn of(policy: &dyn ReadAhead) -> Reader<'_> {
+        Reader {
+            policy,
+            stream: Stream::default(),
+            file_blocks: 100_000,
+            block_size: 4096,
+        }
+    }
+
+    fn read(&mut self, block: u32, count: u32) -> Option<Range<u32>> {
+        let cached = block > 0 && block < self.stream.ahead;
+        self.read_found(block, count, cached)
+    }
+
+    fn read_found(&mut self, block: u32, count: u32, cached: bool) -> Option<Range<u32>> {
+        let access = Access {
+            block,
+            count,
+            file_blocks: self.file_blocks,
+            cached,
+            block_size: self.block_size,
+        };
+        let window = self.policy.window(&mut self.stream, &access);
+        if let Some(window) = &window {
+            assert!(
+                window.start >= access.end() && window.start < window.end && window.end <= self.file_blocks,
+                "{window:?} for {access:?}"
+            );
+        }
+        window
+    }
+
+    /// Reads in sequence, so many blocks at a time: at which block which window was asked for.
+    fn sequence(&mut self, count: u32, end: u32) -> Vec<(u32, Range<u32>)> {
+        let blocks = (0..end).step_by(count as usize);
+        blocks
+            .filter_map(|block| Some((block, self.read(block, count)?)))
+            .collect()
+    }
+}
+
+#[test]
+fn reads_in_sequence_ask_for_more_and_more() {
+    let rows: [(&str, &dyn ReadAhead, &[(u32, Range<u32>)]); 5] = [
+        (
+            "2.4",
+            &Linux24,
+            &[
+                (0, 1..4),
+                (1, 4..10),
+                (4, 10..22),
+                (10, 22..46),
+                (22, 46..77),
+                (46, 77..108),
+                (77, 108..139),
+            ],
+        ),
+        (
+            "2.6",
+            &Linux26,
+            &[
+                (0, 1..4),
+                (1, 4..12),
+                (4, 12..28),
+                (12, 28..60),
+                (28, 60..92),
+                (60, 92..124),
+                (92, 124..156),
+            ],
+        ),
+        (
+            "clustered",
+            &Clustered,
+            &[
+                (0, 1..2),
+                (1, 2..4),
+                (2, 4..6),
+                (4, 6..10),
+                (6, 10..14),
+                (10, 14..22),
+                (14, 22..30),
+                (22, 30..46),
+                (30, 46..62),
+                (46, 62..94),
+                (62, 94..126),
+                (94, 126..158),
+            ],
+        ),
+        (
+            "on-demand-128k",
+            &OnDemand::LINUX,
+            &[
+                (0, 1..4),
+                (1, 4..12),
+                (4, 12..28),
+                (12, 28..60),
+                (28, 60..92),
+                (60, 92..124),
+                (92, 124..156),
+            ],
+        ),
+        (
+            "on-demand",
+            &OnDemand::FAR,
+            &[(0, 1..16), (1, 16..80), (16, 80..208), (80, 208..464)],
+        ),
+    ];
+    for (name, policy, expected) in rows {
+        assert_eq!(Reader::of(policy).sequence(1, 100), expected, "{name}");
+    }
+    assert!(Reader::of(&None).sequence(1, 100).is_empty());
+}
+
+#[test]
+fn windows_in_the_end_are_as_long_as_the_policy_allows_and_leave_nothing_out() {
+    let rows: [(&dyn ReadAhead, u32); 5] = [
+        (&Linux24, 31),
+        (&Linux26, 32),
+        (&Clustered, 32),
+        (&OnDemand::LINUX, 32),
+        (&OnDemand::FAR, 512),
+    ];
+    for (policy, longest) in rows {
+        for count in [1, 2, 3, 16, 64] {
+            let mut reader = Reader::of(policy);
+            let windows = reader.sequence(count, 20_000);
+            let (_, last) = windows.last().unwrap();
+            assert_eq!(last.end - last.start, longest);
+            assert!(windows.iter().all(|(_, window)| window.end - window.start <= longest));
+            for pair in windows.windows(2) {
+                let ((_, one), (block, other)) = (&pair[0], &pair[1]);
+                assert!(
+                    other.start == one.end || other.start == block + count,
+                    "{one:?} {other:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn all_count_bytes_where_they_count_pages() {
+    let large = |policy: &dyn ReadAhead| Reader::of(policy).sequence(1, 300);
+    for policy in [&Linux24 as &dyn ReadAhead, &Linux26, &OnDemand::LINUX, &OnDemand::FAR] {
+        let mut reader = Reader::of(policy);
+        (reader.block_size, reader.file_blocks) = (1024, 400_000);
+        let small: Vec<(u32, Range<u32>)> = reader
+            .sequence(4, 1200)
+            .into_iter()
+            .map(|(block, window)| (block / 4, window.start / 4..window.end / 4))
+            .collect();
+        assert_eq!(small, large(policy));
+    }
+    for policy in [&Linux24 as &dyn ReadAhead, &Linux26, &Clustered, &OnDemand::LINUX] {
+        let mut reader = Reader::of(policy);
+        reader.block_size = 64 << 10;
+        let windows = reader.sequence(1, 100);
+        assert!(
+            windows.iter().all(|(_, window)| window.end - window.start <= 2),
+            "{windows:?}"
+        );
+        assert!(windows.len() > 40);
+    }
+}
+
+#[test]
+fn what_is_read_here_and_there_asks_for_nothing() {
+    for policy in [
+        &Linux24 as &dyn ReadAhead,
+        &Linux26,
+        &Clustered,
+        &OnDemand::LINUX,
+        &OnDemand::FAR,
+    ] {
+        let mut reader = Reader::of(policy);
+        for at in 1..500u32 {
+            let block = at.wrapping_mul(7919) % 90_000 + 5000;
+            assert_eq!(reader.read_found(block, 1, false), Option::None, "block {block}");
+        }
+    }
+}
+
+#[test]
+fn a_jump_ends_a_window_and_a_sequence_behind_it_begins_anew() {
+    let rows: [(&dyn ReadAhead, Range<u32>); 5] = [
+        (&Linux24, 5002..5005),
+        (&Linux26, 5002..5005),
+        (&Clustered, 5002..5003),
+        (&OnDemand::LINUX, 5002..5005),
+        (&OnDemand::FAR, 5002..5017),
+    ];
+    for (policy, expected) in rows {
+        let mut reader = Reader::of(policy);
+        reader.sequence(1, 100);
+        assert_eq!(reader.read(5000, 1), Option::None);
+        assert_eq!(reader.read(5001, 1), Some(expected));
+    }
+}
+
+#[test]
+fn unaligned_reads_are_sequential_too() {
+    // 10 KiB at a time, as tar does: the block in which one ends is where the next begins.
+    for policy in [&Linux24 as &dyn ReadAhead, &Linux26, &Clustered, &OnDemand::LINUX] {
+        let mut reader = Reader::of(policy);
+        let (mut asked, mut windows) = (0, Vec::new());
+        for at in 0..200u32 {
+            let (first, end) = (at * 10 / 4, (at * 10 + 10).div_ceil(4));
+            if let Some(window) = reader.read(first, end - first) {
+                assert_eq!(
+                    window.start,
+                    end.max(asked),
+                    "nothing twice and nothing left out: {windows:?}"
+                );
+                asked = window.end;
+                windows.push(window);
+            }
+        }
+        let last = windows.last().unwrap();
+        assert!(last.end - last.start >= 31 && last.end > 500, "{windows:?}");
+    }
+}
+
+#[test]
+fn nothing_behind_the_end_of_a_file_is_asked_for() {
+    for policy in [
+        &Linux24 as &dyn ReadAhead,
+        &Linux26,
+        &Clustered,
+        &OnDemand::LINUX,
+        &OnDemand::FAR,
+    ] {
+        for file_blocks in [1, 2, 3, 5, 17, 100] {
+            let mut reader = Reader::of(policy);
+            reader.file_blocks = file_blocks;
+            let windows = reader.sequence(1, file_blocks);
+            assert_eq!(windows.last().map_or(1, |(_, window)| window.end), file_blocks);
+        }
+    }
+}
+
+#[test]
+fn pages_that_were_lost_make_the_window_shorter() {
+    let mut reader = Reader::of(&Linux26);
+    reader.sequence(1, 60);
+    assert_eq!(reader.read_found(60, 1, false), Some(92..122));
+    assert_eq!(reader.read_found(92, 1, false), Option::None, "a jump");
+}
+
+#[test]
+fn the_cluster_that_was_cut_goes_on_where_it_ended() {
+    let mut reader = Reader::of(&Clustered);
+    reader.sequence(1, 46);
+    assert_eq!(reader.read(46, 1), Some(62..94));
+    reader.stream.cut(70);
+    assert_eq!((47..62).find_map(|block| reader.read(block, 1)), Option::None);
+    assert_eq!(reader.read(62, 1), Some(70..102));
+}
+
+#[test]
+fn the_largest_numbers_overflow_nothing() {
+    for policy in [
+        &Linux24 as &dyn ReadAhead,
+        &Linux26,
+        &Clustered,
+        &OnDemand::LINUX,
+        &OnDemand::FAR,
+        &None,
+    ] {
+        let mut reader = Reader::of(policy);
+        reader.file_blocks = u32::MAX;
+        for (block, count) in [
+            (0, u32::MAX),
+            (u32::MAX, 1),
+            (u32::MAX, u32::MAX),
+            (u32::MAX - 1, 1),
+            (0, 0),
+            (u32::MAX, 0),
+        ] {
+            for block_size in [1, 1024, 65536, u32::MAX] {
+                reader.block_size = block_size;
+                let _ = reader.read_found(block, count, false);
+                let _ = reader.read_found(block, count, true);
+            }
+        }
+    }
+}
