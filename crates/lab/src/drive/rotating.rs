@@ -225,10 +225,7 @@ impl Rotating {
             return;
         }
         if let Some(arm) = self.segments.run(&self.layout, self.now) {
-            self.arm = Arm {
-                at: arm.at.max(self.arm.at),
-                ..arm
-            };
+            self.rest(arm);
         }
         if self.segments.stream.is_some() {
             let wanted = !self.waiting.is_empty() || pressed;
@@ -319,13 +316,16 @@ impl Rotating {
         best.map(|(first, way)| (first, i128::from(way) - i128::from(age)))
     }
 
+    /// The stream has left the arm there.
+    fn rest(&mut self, arm: Arm) {
+        let at = arm.at.max(self.arm.at);
+        self.arm = Arm { at, ..arm };
+    }
+
     /// Takes the arm away from the stream.
     fn take_arm(&mut self) {
         if let Some(arm) = self.segments.stop(&self.layout, self.now) {
-            self.arm = Arm {
-                at: arm.at.max(self.arm.at),
-                ..arm
-            };
+            self.rest(arm);
         }
         self.arm.at = self.arm.at.max(self.now);
     }
@@ -403,10 +403,7 @@ impl Rotating {
             return true;
         }
         if let Some(arm) = self.segments.run(&self.layout, self.now) {
-            self.arm = Arm {
-                at: arm.at.max(self.arm.at),
-                ..arm
-            };
+            self.rest(arm);
         }
         let Some(segment) = self.segments.find(waiting.first) else {
             return false;
@@ -438,7 +435,7 @@ impl Rotating {
     fn limit_from(&self, waiting: &Waiting) -> u64 {
         match self.spec.cache.look_ahead {
             LookAhead::Off => waiting.end,
-            _ => (waiting.first.saturating_add(self.spec.cache.segment_sectors)).min(self.layout.sectors),
+            _ => (waiting.end.saturating_add(self.spec.cache.segment_sectors)).min(self.layout.sectors),
         }
     }
 
@@ -448,7 +445,7 @@ impl Rotating {
         match self.segments.stream {
             Some(stream) if stream.segment == segment => self.segments.advance_stream(stream.next, stream.arm, limit),
             Some(_) => {}
-            None => self.read_on(segment, waiting.first),
+            None => self.read_on(segment, waiting.end),
         }
     }
 
@@ -481,10 +478,29 @@ impl Rotating {
             if self.spec.cache.look_ahead != LookAhead::Off {
                 let grace_end = self.arm.at + self.spec.cache.grace_ns;
                 self.segments
-                    .read_on(segment, waiting.first, self.arm, grace_end, self.layout.sectors);
+                    .read_on(segment, waiting.end, self.arm, grace_end, self.layout.sectors);
             }
         }
-        self.to_host(&waiting, self.arm.at, parts, false);
+        self.behind_medium(&waiting, parts);
+    }
+
+    /// The transfer to the host of what the head has just read. An interface that is slower than the medium begins with the first
+    /// sector, for it never has to wait for the next one; a faster one begins when all is there.
+    fn behind_medium(&mut self, waiting: &Waiting, mut parts: Parts) {
+        let sectors = waiting.end - waiting.first;
+        let (bus, read) = (self.bus_ns(sectors), self.arm.at);
+        let hidden = if bus > parts.media {
+            parts.media - parts.media / sectors
+        } else {
+            0
+        };
+        let start = (read - hidden).max(self.bus_free_at);
+        let end = start + bus;
+        self.bus_free_at = end;
+        self.head = waiting.end;
+        parts.bus = (end - read).min(bus);
+        parts.queued += end - read - parts.bus;
+        self.finish(waiting, end, parts, false);
     }
 
     // ---- writes
@@ -525,7 +541,7 @@ impl Rotating {
     }
 
     fn arrived(&mut self, arriving: Arriving) {
-        self.segments.forget(arriving.first, arriving.end);
+        self.forget(arriving.first, arriving.end);
         self.buffer.add(arriving.first, arriving.end);
         let Some((waiting, parts)) = arriving.last_of else {
             return;
@@ -541,6 +557,12 @@ impl Rotating {
             });
         } else {
             self.finish(&waiting, arriving.at, parts, true);
+        }
+    }
+
+    fn forget(&mut self, first: u64, end: u64) {
+        if let Some(arm) = self.segments.forget(&self.layout, first, end, self.now) {
+            self.rest(arm);
         }
     }
 
@@ -672,7 +694,7 @@ impl Rotating {
             });
             self.fill_buffer();
         } else {
-            self.segments.forget(waiting.first, waiting.end);
+            self.forget(waiting.first, waiting.end);
             self.waiting.push(waiting);
         }
     }

@@ -166,15 +166,33 @@ impl Segments {
         })
     }
 
-    /// What was written is no longer held.
-    pub fn forget(&mut self, first: u64, end: u64) {
+    /// A write: a segment that holds any of it, or was about to, is dropped whole. All six drives of `../shared/drives` read what lay
+    /// beside a write anew. Where the arm is left is answered when the stream ends with it.
+    pub fn forget(&mut self, layout: &Layout, first: u64, end: u64, now: u64) -> Option<Arm> {
+        let filled = self.run(layout, now);
+        let stream = self.stream;
+        let limit_of = |segment: usize| {
+            stream
+                .filter(|stream| stream.segment == segment)
+                .map_or(0, |stream| stream.limit)
+        };
+        let mut left = filled;
         for (segment, held) in self.list.iter_mut().enumerate() {
-            if held.start < end && first < held.end {
-                held.end = held.end.min(first).max(held.start);
-                if self.stream.is_some_and(|stream| stream.segment == segment) {
+            if held.start < end && first < held.end.max(limit_of(segment)) {
+                *held = Segment {
+                    start: first,
+                    end: first,
+                    used: 0,
+                };
+                if let Some(stream) = stream.filter(|stream| stream.segment == segment) {
                     self.stream = None;
+                    left = Some(Arm {
+                        at: stream.arm.at.max(now),
+                        ..stream.arm
+                    });
                 }
             }
         }
+        left
     }
 }
