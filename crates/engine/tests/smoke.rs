@@ -62,7 +62,7 @@ fn check(volume: &Filesystem) -> extant_engine::Result<()> {
 fn every_kind_of_volume_takes_a_tree_and_gives_it_back() {
     for profile in [Profile::Ext2, Profile::Ext3, Profile::Ext4] {
         for block_size in [1024, 4096, 65536] {
-            for policies in ["modern", "linux-2.4", "linux-2.6", "packed"] {
+            for policies in ["modern", "linux-2.4", "linux-2.6", "freebsd-2010", "packed"] {
                 let specification = Specification {
                     policies,
                     ..Specification::new(profile, block_size, 160 * MIB)

@@ -191,6 +191,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Search::GoalThenByte),
         Just(Search::Sequential),
         (1u32..700).prop_map(|look_for| Search::LongestRun { look_for }),
+        Just(Search::FreeByte),
+        (1u32..20).prop_map(|blocks| Search::FreeRun { blocks }),
+        (11u32..15, 1u32..300).prop_map(|(owner, blocks)| Search::Window {
+            owner: Ino(owner),
+            blocks
+        }),
     ];
     let length = prop_oneof![1u32..10, 1u32..700];
     let allocate = (0u64..5200, length.clone(), search)
@@ -322,6 +328,12 @@ fn every_block_can_be_had_by_every_search() {
         Search::GoalThenByte,
         Search::Sequential,
         Search::LongestRun { look_for: 60 },
+        Search::FreeByte,
+        Search::FreeRun { blocks: 8 },
+        Search::Window {
+            owner: Ino(11),
+            blocks: 16,
+        },
     ] {
         let volume = fresh(EXT4);
         let mut free = free_blocks(&volume);
@@ -341,6 +353,71 @@ fn every_block_can_be_had_by_every_search() {
         ));
         assert_eq!(reopen(&volume).groups.totals().free_blocks, 0);
     }
+}
+
+/// The blocks that a search gives one by one, in groups of 512 whose first goal is always this.
+fn given(volume: &Volume, goal: u64, search: Search, count: usize) -> Vec<u64> {
+    (0..count)
+        .map(|_| allocate(volume, &plan(goal, 1, search)).unwrap().start.0)
+        .collect()
+}
+
+#[test]
+fn one_block_in_eight_then_groups_by_the_quadratic_rehash() {
+    let volume = fresh(EXT2);
+    // Bits of the group as whole bytes: from the first that is all free, with block 1 as bit 0.
+    let free: Vec<u64> = free_blocks(&volume).into_iter().collect();
+    let first = free.iter().find(|block| (**block - 1) % 8 == 0).copied().unwrap();
+    let blocks = given(&volume, 1, Search::FreeByte, 4);
+    assert_eq!(blocks, [first, first + 8, first + 16, first + 24]);
+    let group_of = |block: u64| (block - 1) / 512;
+    let in_group = |group| free.iter().filter(|block| group_of(**block) == group).count();
+    let rest = given(&volume, 1, Search::FreeByte, in_group(0) - 4);
+    assert!(rest.iter().all(|block| group_of(*block) == 0));
+    assert_eq!(volume.groups.len(), 10);
+    for group in [1, 3, 7, 5] {
+        let next = given(&volume, 1, Search::FreeByte, in_group(group));
+        assert!(next.iter().all(|block| group_of(*block) == group), "{group}: {next:?}");
+    }
+    assert_eq!(
+        group_of(given(&volume, 1, Search::FreeByte, 1)[0]),
+        2,
+        "then from the second on"
+    );
+}
+
+#[test]
+fn windows_keep_others_out_while_there_is_room() {
+    let volume = fresh(EXT2);
+    let window = |owner| Search::Window {
+        owner: Ino(owner),
+        blocks: 8,
+    };
+    let goal = *free_blocks(&volume).iter().nth(100).unwrap();
+    let mine = given(&volume, goal, window(11), 1)[0];
+    let others = given(&volume, mine + 1, window(12), 1)[0];
+    assert_eq!((mine, others), (goal, goal + 8));
+    assert_eq!(given(&volume, mine + 1, window(11), 1), [goal + 1], "one's own goes on");
+    assert_eq!(
+        given(&volume, goal, Search::GoalThenByte, 1),
+        [goal + 2],
+        "who has none is not kept out, as in ext3"
+    );
+    volume.groups.bind_all_by_windows();
+    for search in [
+        Search::GoalThenByte,
+        Search::Sequential,
+        Search::FreeByte,
+        Search::LongestRun { look_for: 1 },
+    ] {
+        let block = given(&volume, goal, search, 1)[0];
+        assert!(!(goal..goal + 16).contains(&block), "{search:?}: {block}");
+    }
+    volume.groups.close_window(Ino(11));
+    assert_eq!(given(&volume, goal, Search::Sequential, 1), [goal + 3], "it is gone");
+    // What is in a window is had by everybody before the volume is full.
+    let left = free_blocks(&volume).len();
+    assert_eq!(given(&volume, goal, Search::GoalThenByte, left).len(), left);
 }
 
 #[test]

@@ -126,6 +126,8 @@ fn make_lost_and_found(handle: &Handle<'_>, blocks: u32, owner: (u32, u32)) -> R
         };
         handle.create(BlockNo(place), kind, |bytes| volume.style.initialize(bytes));
     }
+    // It will not grow here, whatever the policy gave it in hand.
+    mapping::window::discard(handle, &mut node)?;
     node.inode.size = u64::from(blocks) * u64::from(volume.block_size());
     node.store_now(handle)?;
     Ok(ino)

@@ -40,7 +40,18 @@ const ROWS: &[Row] = &[
     (Profile::Ext2, 2048, 1024, "^resize_inode,^sparse_super,^large_file"),
 ];
 
-const POLICIES: &[&str] = &["modern", "linux-2.4", "linux-2.6", "packed", "modern,allocation=packed"];
+const POLICIES: &[&str] = &[
+    "modern",
+    "linux-2.4",
+    "linux-2.6",
+    "packed",
+    "modern,allocation=packed",
+    "freebsd-5.2",
+    "freebsd-2010,growth=contiguous-8",
+    "linux-2.6,growth=reservation",
+    "freebsd-5.2,allocation=freebsd-fixed,mount=async",
+    "modern,growth=reservation",
+];
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name)
