@@ -229,6 +229,22 @@ fn anticipatory_waits_for_the_next_near_read() {
         Sends(125_000, 9000),
     ];
     follow("an old read ends the wait", "anticipatory", &expired);
+    let first = [
+        Add(0, Read, 100, 1),
+        Add(0, Read, 9000, 2),
+        Sends(0, 100),
+        Ends(120_000),
+        Add(124_000, Read, 101, 1),
+        Add(124_000, Read, 8000, 3),
+        Add(124_000, Read, 103, 1),
+        Sends(124_000, 101),
+        Sends(125_000, 9000),
+        // The next old one has to wait until that time has passed again; the order goes on, from the lowest.
+        Ends(249_000),
+        Sends(249_500, 103),
+        Sends(250_000, 8000),
+    ];
+    follow("an old read goes first, but not each of them", "anticipatory", &first);
 }
 
 #[test]
@@ -403,6 +419,80 @@ fn adjacent_requests_merge_up_to_the_maximum() {
             "{}",
             entry.name
         );
+    }
+}
+
+#[test]
+fn two_commands_join_only_within_the_maximum_and_give_a_place_free() {
+    let mut large = HostQueue::new(&settings("noop"));
+    let arriving = [pages(0, Read, 0, 60), pages(1, Read, 61, 80), pages(2, Read, 60, 1)];
+    arriving.iter().for_each(|request| large.add(*request, 0));
+    assert_eq!(drain(&mut large), [(0, 61, vec![0, 2]), (61, 80, vec![1])]);
+
+    let mut limited = HostQueue::new(&QueueSettings {
+        requests_max: 2,
+        ..settings("noop")
+    });
+    let arriving = [(0, 0), (1, 2), (2, 1), (3, 50), (4, 60)];
+    arriving
+        .iter()
+        .for_each(|(sequence, page)| limited.add(pages(*sequence, Read, *page, 1), 0));
+    assert_eq!(
+        limited.statistics().outside_max,
+        1,
+        "three became one command, so that one more has room"
+    );
+    assert_eq!(
+        drain(&mut limited),
+        [(0, 3, vec![0, 2, 1]), (50, 1, vec![3]), (60, 1, vec![4])]
+    );
+}
+
+#[test]
+fn what_lies_at_one_place_twice_can_still_grow() {
+    let mut queue = HostQueue::new(&settings("noop"));
+    queue.add(pages(0, Write, 10, 1), 0);
+    queue.add(pages(1, Write, 10, 1), 0);
+    assert!(matches!(queue.next(0, 0), Next::Dispatch(_)));
+    queue.add(pages(2, Write, 11, 1), 0);
+    assert_eq!(drain(&mut queue), [(10, 2, vec![1, 2])]);
+}
+
+#[test]
+fn linus_joins_neighbours_which_keep_the_smaller_budget() {
+    let pages_of = |elevator: &str, arriving: &[u64]| {
+        let mut queue = HostQueue::new(&settings(elevator));
+        let arriving = arriving.iter().enumerate();
+        arriving.for_each(|(sequence, page)| queue.add(pages(sequence as u64, Read, *page, 1), 0));
+        let sent = drain(&mut queue).into_iter();
+        sent.map(|(page, count, _)| (page, count)).collect::<Vec<_>>()
+    };
+    // Nothing may be passed: page 1 becomes part of the last, and that does not become part of the first.
+    assert_eq!(pages_of("linus(0)", &[0, 1000, 2, 1]), [(0, 1), (1000, 1), (1, 2)]);
+    // 50 and 40 pass 100; 101 makes it one with 102, which was passed less; 45 then finds a barrier.
+    let joined = pages_of("linus(16)", &[100, 50, 40, 102, 101, 45]);
+    assert_eq!(joined, [(40, 1), (50, 1), (100, 3), (45, 1)]);
+}
+
+#[test]
+fn a_stream_whose_commands_joined_is_still_known_to_have_been_answered() {
+    for (elevator, until) in [("anticipatory", 6700 * US), ("cfq-like", 8 * MS)] {
+        let mut queue = HostQueue::new(&settings(elevator));
+        [0, 2, 1]
+            .iter()
+            .enumerate()
+            .for_each(|(sequence, page)| queue.add(pages(sequence as u64, Read, *page, 1), 0));
+        let Next::Dispatch(command) = queue.next(0, 0) else {
+            panic!("one waits")
+        };
+        assert_eq!(command.parts.len(), 3);
+        queue.completed(command.id, 0);
+        let other = Queued {
+            stream: 1,
+            ..pages(3, Read, 100_000, 1)
+        };
+        queue.add(other, 0);
+        assert_eq!(queue.next(0, 0), Next::IdleUntil(until), "{elevator}");
     }
 }
 
