@@ -15,5 +15,6 @@ pub mod device;
 pub mod drive;
 pub mod random;
 pub mod replay;
+pub mod report;
 pub mod scenario;
 pub mod trace;

@@ -1,0 +1,270 @@
+//! A report as tables for people.
+use super::{Alignment, FilesystemReport, Report, StepReport, Table, TimeKind, seconds};
+use Alignment::{Left, Right};
+
+/// The whole report.
+pub(super) fn render(report: &Report) -> String {
+    let mut text = head(report);
+    let tables = [
+        drives(report),
+        measures(report),
+        steps(report),
+        listings(report),
+        calls(report),
+        layouts(report),
+    ];
+    for table in tables.iter().filter(|table| !table.is_empty()) {
+        text.push_str(&table.render());
+    }
+    text
+}
+
+fn head(report: &Report) -> String {
+    let mut text = format!("{}: {}\n", report.scenario, report.line);
+    let time = match report.time {
+        TimeKind::Virtual => "virtual time",
+        TimeKind::Real => "real time",
+    };
+    let scale = if report.scale == 1 {
+        String::new()
+    } else {
+        format!(", counts divided by {}", report.scale)
+    };
+    text.push_str(&format!(
+        "{time} {} s, seed {}, model {}, trace {}{scale}\n",
+        seconds(report.elapsed_ns),
+        report.seed,
+        report.model_version,
+        report.trace_hash,
+    ));
+    report
+        .filesystems
+        .iter()
+        .for_each(|entry| text.push_str(&filesystem(entry)));
+    text
+}
+
+fn filesystem(entry: &FilesystemReport) -> String {
+    let columns: Vec<String> = entry
+        .columns
+        .iter()
+        .map(|column| format!("{}={}", column.column, column.choice))
+        .collect();
+    let origin = entry
+        .image
+        .as_ref()
+        .map_or_else(String::new, |image| format!(", a copy of {image}"));
+    format!(
+        "{} on {}: {} MiB in {} groups, blocks of {}, {} MiB of memory, {}{origin}\n  {} ({})\n",
+        entry.name,
+        entry.drive,
+        entry.bytes >> 20,
+        entry.groups,
+        entry.block_size,
+        entry.memory_bytes >> 20,
+        entry.policies,
+        columns.join(" "),
+        entry.features.join(" "),
+    )
+}
+
+fn drives(report: &Report) -> Table {
+    let columns = [
+        ("drive", Left),
+        ("model", Left),
+        ("elevator", Left),
+        ("requests", Right),
+        ("busy s", Right),
+        ("seek s", Right),
+        ("rotation s", Right),
+        ("media s", Right),
+        ("other s", Right),
+        ("depth", Right),
+        ("fitted", Left),
+    ];
+    let mut table = Table::new("drives", &columns);
+    for drive in &report.drives {
+        let (traffic, parts) = (&drive.traffic, &drive.traffic.parts);
+        let other = parts.queued + parts.overhead + parts.settle + parts.bus;
+        let depth = drive.queue_depth_mean_permille;
+        let model = drive.spec.as_ref().map_or("the host's", |spec| spec.name.as_str());
+        let fitted = if drive.fitted.is_empty() {
+            "nothing".to_owned()
+        } else {
+            drive.fitted.join(", ")
+        };
+        table.row([
+            drive.name.clone(),
+            model.to_owned(),
+            drive.elevator.clone(),
+            drive.requests.to_string(),
+            seconds(traffic.busy_ns),
+            seconds(parts.seek),
+            seconds(parts.rotation),
+            seconds(parts.media),
+            seconds(other),
+            format!("{}.{}", depth / 1000, depth % 1000 / 100),
+            fitted,
+        ]);
+    }
+    table
+}
+
+const TRAFFIC: [(&str, Alignment); 7] = [
+    ("s", Right),
+    ("reads", Right),
+    ("MB", Right),
+    ("writes", Right),
+    ("MB", Right),
+    ("commands", Right),
+    ("seeks", Right),
+];
+
+fn traffic(elapsed_ns: u64, traffic: &super::Traffic) -> [String; 7] {
+    [
+        seconds(elapsed_ns),
+        traffic.reads.to_string(),
+        megabytes(traffic.bytes_read),
+        traffic.writes.to_string(),
+        megabytes(traffic.bytes_written),
+        traffic.commands.to_string(),
+        traffic.seeks.to_string(),
+    ]
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{}.{}", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
+}
+
+fn process(name: &str, copy: u32) -> String {
+    if copy == 0 {
+        name.to_owned()
+    } else {
+        format!("{name} {copy}")
+    }
+}
+
+fn measures(report: &Report) -> Table {
+    let mut columns = vec![("measure", Left), ("process", Left)];
+    columns.extend(TRAFFIC);
+    let mut table = Table::new("measures", &columns);
+    for row in &report.measures {
+        let first = [row.measure.clone(), process(&row.process, row.copy)];
+        table.row(first.into_iter().chain(traffic(row.elapsed_ns, &row.traffic)));
+    }
+    table
+}
+
+fn steps(report: &Report) -> Table {
+    let mut columns = vec![("process", Left), ("", Left), ("step", Left), ("runs", Right)];
+    columns.extend(TRAFFIC);
+    columns.extend([("directories", Right), ("files", Right)]);
+    let mut table = Table::new("steps", &columns);
+    for step in &report.steps {
+        let first = [
+            process(&step.process, step.copy),
+            step.number.clone(),
+            name(step),
+            step.runs.to_string(),
+        ];
+        let last = [step.work.directories.to_string(), step.work.files.to_string()];
+        table.row(
+            first
+                .into_iter()
+                .chain(traffic(step.elapsed_ns, &step.traffic))
+                .chain(last),
+        );
+    }
+    table
+}
+
+fn name(step: &StepReport) -> String {
+    if step.label == step.step {
+        step.step.clone()
+    } else {
+        format!("{} ({})", step.label, step.step)
+    }
+}
+
+fn listings(report: &Report) -> Table {
+    let columns = [
+        ("step", Left),
+        ("call", Right),
+        ("entries", Right),
+        ("bytes", Right),
+        ("us", Right),
+    ];
+    let mut table = Table::new("getdents, call by call", &columns);
+    for step in &report.steps {
+        for (number, call) in step.calls.iter().enumerate() {
+            let microseconds = call.elapsed_ns / 1000;
+            let numbers = [number as u64 + 1, call.entries, call.bytes, microseconds];
+            table.row([name(step)].into_iter().chain(numbers.map(|number| number.to_string())));
+        }
+    }
+    table
+}
+
+fn calls(report: &Report) -> Table {
+    let columns = [
+        ("process", Left),
+        ("call", Left),
+        ("count", Right),
+        ("mean ms", Right),
+        ("median", Right),
+        ("99 %", Right),
+        ("max", Right),
+    ];
+    let mut table = Table::new("calls", &columns);
+    let milliseconds = |nanoseconds: u64| format!("{}.{:03}", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000);
+    for entry in &report.processes {
+        for call in &entry.calls {
+            let latency = &call.latency;
+            let times = [latency.mean_ns, latency.median_ns, latency.p99_ns, latency.max_ns].map(milliseconds);
+            let first = [
+                process(&entry.name, entry.copy),
+                call.call.clone(),
+                latency.count.to_string(),
+            ];
+            table.row(first.into_iter().chain(times));
+        }
+    }
+    table
+}
+
+fn layouts(report: &Report) -> Table {
+    let columns = [
+        ("file system", Left),
+        ("when", Left),
+        ("files", Right),
+        ("directories", Right),
+        ("blocks", Right),
+        ("fragments", Right),
+        ("score", Right),
+        ("same group", Right),
+        ("free runs", Right),
+    ];
+    let mut table = Table::new("layouts", &columns);
+    let share = |permille: Option<u64>| {
+        permille.map_or("-".to_owned(), |permille| {
+            format!("{}.{:03}", permille / 1000, permille % 1000)
+        })
+    };
+    for entry in &report.filesystems {
+        for record in &entry.layouts {
+            let layout = &record.layout;
+            table.row([
+                entry.name.clone(),
+                record.when.clone(),
+                layout.files.to_string(),
+                layout.directories.to_string(),
+                (layout.data_blocks + layout.directory_blocks + layout.map_blocks).to_string(),
+                layout.fragments.to_string(),
+                share(layout.layout_score_permille),
+                share(layout.names_in_same_group_permille),
+                layout.free_runs.to_string(),
+            ]);
+        }
+    }
+    table
+}
