@@ -325,3 +325,48 @@ fn the_directory_of_the_fourth_post_grows_as_the_policy_says() {
         }
     }
 }
+
+/// More directories than may have blocks in hand, and more than are kept in memory: nothing is lost.
+#[test]
+fn what_directories_have_in_hand_is_bounded_and_comes_back() {
+    for policies in ["linux-2.4,growth=contiguous-8", "linux-2.6,growth=reservation"] {
+        let specification = Specification {
+            policies,
+            inodes: 18_000,
+            ..Specification::new(Profile::Ext2, 1024, 160 * MIB)
+        };
+        let device = specification.make(RealClock::new());
+        let volume = specification.open(&device).unwrap();
+        for file in 0..4 {
+            volume.write(format!("/{file}"), b"").unwrap();
+        }
+        let before = volume.statfs().free_blocks;
+        for directory in 0..17_000 {
+            let path = format!("/d{}/{directory}", directory % 100);
+            if directory < 100 {
+                volume.create_dir(format!("/d{directory}"), 0o755).unwrap();
+            }
+            volume.create_dir(&path, 0o755).unwrap();
+            // Five names of 200 bytes: two blocks.
+            for name in 0..5 {
+                volume
+                    .hard_link(format!("/{}", directory % 4), format!("{path}/{name:0200}"))
+                    .unwrap();
+            }
+        }
+        let held = before - volume.statfs().free_blocks;
+        volume.sync().unwrap();
+        let used = before - volume.statfs().free_blocks;
+        assert!(held - used <= 4096 * 7, "{specification}: {held} and {used}");
+        assert_eq!(held > used, policies.contains("contiguous"), "{specification}");
+        if xtask::oracle::require("e2fsck") {
+            judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
+        }
+        let runs = volume.object("/d7/7").unwrap().runs().unwrap();
+        assert_eq!(
+            runs.iter().map(|run| run.run.length).sum::<u32>(),
+            3,
+            "an index and two leaves"
+        );
+    }
+}

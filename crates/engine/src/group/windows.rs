@@ -129,6 +129,7 @@ impl Windows {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)] // lists of ranges, some of one
 mod tests {
     use super::*;
 
