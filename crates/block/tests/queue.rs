@@ -239,9 +239,9 @@ fn anticipatory_waits_for_the_next_near_read() {
         Add(124_000, Read, 103, 1),
         Sends(124_000, 101),
         Sends(125_000, 9000),
-        // The next old one has to wait until that time has passed again; the order goes on, from the lowest.
+        // The next old one, 8000, has to wait until that time has passed again.
         Ends(249_000),
-        Sends(249_500, 103),
+        Idles(249_500, 250_000),
         Sends(250_000, 8000),
     ];
     follow("an old read goes first, but not each of them", "anticipatory", &first);
