@@ -276,8 +276,14 @@ fn a_deadlock_is_reported_by_name_and_leaves_nobody() {
     let names: Vec<_> = processes.iter().map(|waiting| waiting.process.as_str()).collect();
     assert_eq!(names, ["builder", "flusher", "reader", "sleeper"]);
     assert_eq!(processes[0].waits_for, "the end of sleeper");
-    let place = "a wake in wait_for_the_lock at crates/lab/tests/clock.rs:";
+    let place = "a wake in wait_for_the_lock at tests/clock.rs:";
     assert!(processes[1].waits_for.starts_with(place), "{processes:?}");
+    assert!(
+        processes[3]
+            .waits_for
+            .starts_with("a wake in a closure at tests/clock.rs:"),
+        "{processes:?}"
+    );
     let line = outcome.unwrap_err().to_string();
     assert!(
         line.starts_with("deadlock: builder waits for the end of sleeper, flusher waits for a wake in "),

@@ -76,11 +76,13 @@ pub(super) fn waiting_function() -> Option<String> {
     let is_waiting = |place: &str| WAITING.iter().any(|file| place.contains(file));
     let waiting = frames.iter().skip_while(|(_, place)| !place.contains(WAITING[0]));
     let (function, place) = waiting.into_iter().find(|(_, place)| !is_waiting(place))?;
+    // The folder and the file: what stands before them depends on where the program was built, and runs.
     let file = place.rsplit_once(':').map_or(*place, |(file, _column)| file);
-    let file = file.rfind("crates/").map_or(file, |start| &file[start..]);
+    let start = file.rmatch_indices('/').nth(1).map_or(0, |(slash, _)| slash + 1);
+    let file = &file[start..];
     let name = function
         .rsplit("::")
         .find(|name| !name.starts_with('{'))
-        .unwrap_or(function);
+        .unwrap_or("a closure");
     Some(format!("a wake in {name} at {file}"))
 }
