@@ -199,7 +199,14 @@ impl HostQueue {
             request,
             flushes_before,
         };
-        if let Some(left) = self.admit(arrived, now) {
+        // Whoever waits outside came first: nobody slips past him into a waiting command.
+        let is_first = self.direction(request.operation).outside.is_empty();
+        let left = if is_first {
+            self.admit(arrived, now)
+        } else {
+            Some(arrived)
+        };
+        if let Some(left) = left {
             let outside = &mut self.direction(request.operation).outside;
             outside.push_back(left);
             let outside = outside.len() as u64;
