@@ -266,6 +266,10 @@ impl Bench {
             file.store(&handle).expect("stored");
         }
         root.store(&handle).expect("stored");
+        // As `Core` does before it syncs.
+        for node in [&mut root, &mut self.node] {
+            crate::mapping::window::discard(&handle, node).expect("given back");
+        }
         volume.sync_metadata().expect("written");
         let path = scratch.join("image");
         self.device.save(&path).expect("saved");
