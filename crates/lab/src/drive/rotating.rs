@@ -23,7 +23,7 @@ pub use seek::Seek;
 pub use spec::{Cache, LookAhead, Overhead, RotatingSpec, Zone};
 
 /// A waiting command's claim grows by a nanosecond for so many that it has waited: after a second it outweighs the longest way.
-const AGEING: u64 = 32;
+const AGEING: u64 = 16;
 
 /// A rotating disk in virtual time.
 pub struct Rotating {
@@ -428,7 +428,7 @@ impl Rotating {
         parts.media = there - from;
         // Nobody else gets the arm before that.
         self.arm.at = self.arm.at.max(arm.at);
-        self.to_host(waiting, there, parts, false);
+        self.behind_medium(waiting, there, parts);
         true
     }
 
@@ -481,21 +481,20 @@ impl Rotating {
                     .read_on(segment, waiting.end, self.arm, grace_end, self.layout.sectors);
             }
         }
-        self.behind_medium(&waiting, parts);
+        self.behind_medium(&waiting, self.arm.at, parts);
     }
 
-    /// The transfer to the host of what the head has just read. An interface that is slower than the medium begins with the first
-    /// sector, for it never has to wait for the next one; a faster one begins when all is there.
-    fn behind_medium(&mut self, waiting: &Waiting, mut parts: Parts) {
+    /// The transfer to the host of what the head has read by `read`. An interface that is slower than the medium begins with the
+    /// first sector, for it never has to wait for the next one; a faster one begins when all is there, or a segment is full.
+    fn behind_medium(&mut self, waiting: &Waiting, read: u64, mut parts: Parts) {
         let sectors = waiting.end - waiting.first;
-        let (bus, read) = (self.bus_ns(sectors), self.arm.at);
-        let hidden = if bus > parts.media {
-            parts.media - parts.media / sectors
-        } else {
-            0
+        let (bus, all_but_first) = (self.bus_ns(sectors), parts.media - parts.media / sectors);
+        let hidden = match bus > parts.media {
+            true => all_but_first,
+            false => all_but_first.min(bus - self.bus_ns(sectors.min(self.spec.cache.segment_sectors))),
         };
         let start = (read - hidden).max(self.bus_free_at);
-        let end = start + bus;
+        let end = (start + bus).max(read);
         self.bus_free_at = end;
         self.head = waiting.end;
         parts.bus = (end - read).min(bus);

@@ -58,7 +58,13 @@ impl Seek {
             }
             None => return Err(section.error("kind", "is missing")),
         };
-        let bad = (1..cylinders).find(|distance| {
+        // Lee's curve rises from min to max.
+        let unknown = if matches!(seek, Seek::Lee { .. }) {
+            1..1
+        } else {
+            1..cylinders
+        };
+        let bad = unknown.into_iter().find(|distance| {
             let time = seek.picoseconds(*distance, cylinders);
             time < 0 || time > i128::from(LONGEST_MS) * 1_000_000_000
         });
@@ -102,10 +108,11 @@ impl Seek {
 }
 
 /// What [`root`] answers for 1.
-const ROOT_UNIT: i128 = 1 << 24;
+const ROOT_UNIT: i128 = 1 << 20;
 
+/// The root in units of 2^-20. Distances have 22 bits at most.
 fn root(of: u32) -> i128 {
-    i128::try_from((u128::from(of) << 48).isqrt()).unwrap_or(0)
+    i128::from((u64::from(of) << 40).isqrt())
 }
 
 fn between(points: &[(u32, u64)], distance: u32) -> i128 {
