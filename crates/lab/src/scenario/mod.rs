@@ -29,7 +29,7 @@
 //! ]
 //! ```
 //!
-//! `docs/LAB.md` lists every key. [`parse`] checks all that can be checked without running; `run` runs it.
+//! `docs/LAB.md` lists every key. [`parse`] checks all that can be checked without running; [`run`](fn@run) runs it.
 //!
 //! ```text
 //! file      the file as a whole: drives, file systems, processes     tree      trees by rule, from listings, from tar files
@@ -40,13 +40,27 @@ mod builtin;
 mod error;
 mod fields;
 mod file;
+mod image;
+mod machine;
+mod making;
+mod mount;
+mod partition;
+mod prepare;
+mod process;
 pub mod quantity;
+mod run;
 pub mod step;
+mod stream;
+mod summary;
+mod time;
 pub mod tree;
+mod walk;
+mod world;
 
 pub use builtin::{BUILTINS, Builtin};
 pub use error::ScenarioError;
 pub use file::{find, load, parse};
+pub use run::{Existing, Left, Outcome, RunOptions, Target, run};
 
 use crate::drive::file::DriveSpec;
 use extant_block::ElevatorChoice;

@@ -1,0 +1,151 @@
+//! A file system of a run: opened, used by processes step by step, closed and opened again.
+//!
+//! *Invariants*: `users` counts the steps that hold a clone of the file system; it is closed only when there is no other than
+//! the one that closes it.
+//! *Locking*: `state` is short; nothing is called with it held.
+use super::Data;
+use crate::report::{LayoutFigures, LayoutRecord};
+use extant_block::{BlockDevice, ShortLock};
+use extant_engine::preset::Policies;
+use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_inspect::SuperblockPlace;
+use std::sync::Arc;
+
+/// A file system of a run.
+pub(super) struct Mount {
+    /// Number of its drive.
+    pub(super) drive: usize,
+    /// Its part of the drive.
+    pub(super) device: Arc<dyn BlockDevice>,
+    /// The same, without waiting for the drive.
+    pub(super) contents: Arc<dyn BlockDevice>,
+    access: Access,
+    memory_bytes: u64,
+    data: Data,
+    state: ShortLock<State>,
+}
+
+struct State {
+    filesystem: Option<Filesystem>,
+    policies: Policies,
+    users: u32,
+    layouts: Vec<LayoutRecord>,
+}
+
+/// A file system in use by a step.
+pub(super) struct InUse<'a> {
+    mount: &'a Mount,
+    pub(super) filesystem: Filesystem,
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.mount.state.lock().users -= 1;
+    }
+}
+
+/// What a file system of a run is made of.
+pub(super) struct Parts {
+    pub(super) drive: usize,
+    pub(super) device: Arc<dyn BlockDevice>,
+    pub(super) contents: Arc<dyn BlockDevice>,
+    pub(super) access: Access,
+    pub(super) memory_bytes: u64,
+    pub(super) data: Data,
+    pub(super) policies: Policies,
+}
+
+impl Mount {
+    /// A file system that is not open yet.
+    pub(super) fn new(parts: Parts) -> Mount {
+        let state = State {
+            filesystem: None,
+            policies: parts.policies,
+            users: 0,
+            layouts: Vec::new(),
+        };
+        Mount {
+            drive: parts.drive,
+            device: parts.device,
+            contents: parts.contents,
+            access: parts.access,
+            memory_bytes: parts.memory_bytes,
+            data: parts.data,
+            state: ShortLock::new(state),
+        }
+    }
+
+    /// Opens it.
+    pub(super) fn open(&self) -> Result<(), String> {
+        let policies = self.state.lock().policies.clone();
+        let options = Options {
+            access: self.access,
+            policies,
+            cache_bytes: usize::try_from(self.memory_bytes).unwrap_or(usize::MAX),
+            data: match self.data {
+                Data::Phantom => DataKeeping::Phantom,
+                Data::Bytes => DataKeeping::Bytes,
+            },
+        };
+        let filesystem = Filesystem::open(Arc::clone(&self.device), &options).map_err(|error| error.to_string())?;
+        self.state.lock().filesystem = Some(filesystem);
+        Ok(())
+    }
+
+    /// For a step.
+    pub(super) fn enter(&self) -> Result<InUse<'_>, String> {
+        let mut state = self.state.lock();
+        let filesystem = state.filesystem.clone().ok_or("the file system is not open")?;
+        state.users += 1;
+        Ok(InUse {
+            mount: self,
+            filesystem,
+        })
+    }
+
+    /// Writes everything and closes it.
+    pub(super) fn close(&self) -> Result<(), String> {
+        let mut state = self.state.lock();
+        if state.users > 0 {
+            let users = state.users;
+            return Err(format!(
+                "the file system is in use by {users} other processes and cannot be closed"
+            ));
+        }
+        let filesystem = state.filesystem.take();
+        drop(state);
+        match filesystem {
+            Some(filesystem) => filesystem.close().map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes and opens it, with other policies if there are any.
+    pub(super) fn reopen(&self, policies: Option<&Policies>) -> Result<(), String> {
+        self.close()?;
+        if let Some(policies) = policies {
+            self.state.lock().policies = policies.clone();
+        }
+        self.open()
+    }
+
+    /// Records where everything lies on the device. What is only in memory is not seen.
+    pub(super) fn survey(&self, when: &str, at_ns: u64) -> Result<(), String> {
+        let failed = |error: extant_inspect::Error| error.to_string();
+        let volume =
+            extant_inspect::Volume::open(Arc::clone(&self.contents), SuperblockPlace::Primary).map_err(failed)?;
+        let layout = extant_inspect::survey(&volume).map_err(failed)?;
+        let record = LayoutRecord {
+            when: when.to_owned(),
+            at_ns,
+            layout: LayoutFigures::from(&layout),
+        };
+        self.state.lock().layouts.push(record);
+        Ok(())
+    }
+
+    /// What was recorded.
+    pub(super) fn layouts(&self) -> Vec<LayoutRecord> {
+        self.state.lock().layouts.clone()
+    }
+}

@@ -1,0 +1,92 @@
+//! Ways to look at a device: a part of it, and what is on a simulated one without waiting for its drive.
+use crate::device::SimDevice;
+use extant_block::{BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment};
+use std::io;
+use std::sync::Arc;
+
+/// The bytes of a device from one on.
+pub(super) struct Partition {
+    device: Arc<dyn BlockDevice>,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Partition {
+    /// So many bytes from `offset` on; the device has them.
+    pub(super) fn new(device: Arc<dyn BlockDevice>, offset: u64, bytes: u64) -> Partition {
+        Partition { device, offset, bytes }
+    }
+
+    fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
+        if operation == Operation::Flush || offset.checked_add(bytes).is_some_and(|end| end <= self.bytes) {
+            return Ok(());
+        }
+        let kind = match operation {
+            Operation::Write => io::ErrorKind::InvalidInput,
+            Operation::Read | Operation::Flush => io::ErrorKind::UnexpectedEof,
+        };
+        let message = format!(
+            "{bytes} bytes at {offset} reach past the end of the partition at byte {}",
+            self.bytes
+        );
+        Err(io::Error::new(kind, message))
+    }
+}
+
+impl BlockDevice for Partition {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo {
+            bytes: self.bytes,
+            ..self.device.info()
+        }
+    }
+
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+
+    fn submit(&self, mut request: Request) {
+        match self.check(request.operation, request.offset, request.bytes()) {
+            Err(error) => request.complete(Err(error)),
+            Ok(()) => {
+                request.offset += self.offset;
+                self.device.submit(request);
+            }
+        }
+    }
+
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        let bytes = extant_block::device::segments_bytes(&segments);
+        match self.check(operation, offset, bytes) {
+            Err(error) => Completed {
+                segments,
+                result: Err(error),
+            },
+            Ok(()) => self.device.transfer(operation, self.offset + offset, segments),
+        }
+    }
+}
+
+/// What is on a simulated device, at once: for making and judging file systems outside of what is measured.
+pub(super) struct Contents(pub(super) Arc<SimDevice>);
+
+impl Contents {
+    fn memory(&self) -> &MemoryDevice {
+        self.0.contents()
+    }
+}
+
+impl BlockDevice for Contents {
+    fn info(&self) -> DeviceInfo {
+        self.memory().info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.memory().clock()
+    }
+    fn submit(&self, request: Request) {
+        self.memory().submit(request);
+    }
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        self.memory().transfer(operation, offset, segments)
+    }
+}

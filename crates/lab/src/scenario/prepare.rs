@@ -1,0 +1,223 @@
+//! What is decided before a run: the options, the trees, and whether it can fit.
+use super::run::RunOptions;
+use super::step::{Action, Direction, Step};
+use super::tree::{Tree, TreeSpec};
+use super::world::{Trees, tree_key};
+use super::{Data, Origin, Scenario, ScenarioError, Workplace};
+use crate::drive::file::FileError;
+use extant_engine::preset::{Policies, preset};
+use extant_format::layout::Inodes;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// What a run may take of the host's memory for file data that is kept, and for trees.
+const HOST_MEMORY: u64 = 4 << 30;
+/// What a tree takes of it for each entry.
+const ENTRY_BYTES: u64 = 24;
+
+/// The run cannot be.
+pub(super) fn refused(file: &str, reason: impl Display) -> ScenarioError {
+    ScenarioError::Run {
+        file: file.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+/// The scenario as the options want it.
+pub(super) fn with_options(scenario: &Scenario, options: &RunOptions) -> Result<Scenario, ScenarioError> {
+    let mut scenario = scenario.clone();
+    let file = scenario.file.clone();
+    scenario.seed = options.seed.unwrap_or(scenario.seed);
+    if let Some(spec) = &options.drive {
+        for drive in &mut scenario.drives {
+            drive.spec = spec.clone();
+            drive.fitted.clear();
+        }
+    }
+    if let Some(words) = &options.policies {
+        for entry in &mut scenario.filesystems {
+            entry.policies = changed(&entry.policies, words).map_err(|error| refused(&file, error))?;
+        }
+    }
+    if let Some(image) = &options.image {
+        let Some(first) = scenario.filesystems.first_mut() else {
+            return Err(refused(
+                &file,
+                "an image needs a file system, and this scenario has none",
+            ));
+        };
+        first.origin = Origin::Image(image.clone());
+    }
+    leave_out(&mut scenario)?;
+    Ok(scenario)
+}
+
+/// A preset with columns as they stand; columns alone in place of those that there are.
+fn changed(policies: &Policies, words: &str) -> Result<Policies, extant_engine::preset::PresetError> {
+    let names_preset = words
+        .split(',')
+        .any(|word| !word.contains(['=', ')']) || word.starts_with("preset="));
+    if names_preset {
+        return words.parse();
+    }
+    // What they are is named by its own words; what is to change is parsed alone, for its errors and its spelling.
+    let base = preset(extant_engine::preset::DEFAULT_PRESET)?;
+    let alone: Policies = words.parse()?;
+    let mentioned = |column: &str| {
+        words
+            .split(',')
+            .any(|word| word.split_once('=').is_some_and(|(name, _)| name == column))
+    };
+    debug_assert_eq!(alone.names.preset, base.name);
+    let kept = policies.names.columns().zip(alone.names.columns());
+    let choices = kept.map(|((column, own), (_, new))| (column, if mentioned(column) { new } else { own }));
+    Policies::with(preset(policies.names.preset)?, choices.collect::<Vec<_>>())
+}
+
+/// Takes away the steps that make what an image already has.
+fn leave_out(scenario: &mut Scenario) -> Result<(), ScenarioError> {
+    for process in &mut scenario.processes {
+        let is_image = match process.place {
+            Workplace::Filesystem(number) => matches!(scenario.filesystems[number].origin, Origin::Image(_)),
+            Workplace::Drive(_) => false,
+        };
+        if is_image {
+            process.steps.retain(|step| !step.skip_on_image);
+        }
+        if process.steps.is_empty() {
+            let reason = format!("process {} has no step left on an image", process.name);
+            return Err(refused(&scenario.file, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Calls `visit` for each step of a process, those within others too.
+pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) {
+    for step in steps {
+        visit(step);
+        if let Action::Repeat { steps, .. } | Action::Until { steps, .. } = &step.action {
+            each_step(steps, visit);
+        }
+    }
+}
+
+/// Whether a step changes the file system.
+pub(super) fn writes(step: &Step) -> bool {
+    match &step.action {
+        Action::Make { .. } | Action::Remove { .. } => true,
+        Action::Stream(stream) => stream.path.is_some() && stream.direction == Direction::Write,
+        _ => false,
+    }
+}
+
+fn step_error(scenario: &Scenario, step: &Step, reason: String) -> ScenarioError {
+    ScenarioError::File(FileError {
+        file: scenario.file.clone(),
+        line: step.line,
+        key: step.label.clone(),
+        reason,
+    })
+}
+
+/// Every tree of every step.
+pub(super) fn trees(scenario: &Scenario, scale: u64) -> Result<Trees, ScenarioError> {
+    let mut trees = Trees::new();
+    let mut memory = 0u64;
+    for process in &scenario.processes {
+        let mut steps = Vec::new();
+        each_step(&process.steps, &mut |step| steps.push(step));
+        for step in steps {
+            let Action::Make { tree: spec, .. } = &step.action else {
+                continue;
+            };
+            let Some(key) = tree_key(spec) else { continue };
+            if trees.contains_key(&key) {
+                continue;
+            }
+            let totals = spec.totals(scale);
+            memory = memory.saturating_add(
+                totals
+                    .files
+                    .saturating_add(totals.directories)
+                    .saturating_mul(ENTRY_BYTES),
+            );
+            if memory > HOST_MEMORY {
+                let reason = format!("the trees of this scenario take more than {HOST_MEMORY} bytes of memory");
+                return Err(step_error(scenario, step, reason));
+            }
+            let tree = spec
+                .build(scenario.seed, scale)
+                .map_err(|reason| step_error(scenario, step, reason))?;
+            trees.insert(key, tree);
+        }
+    }
+    Ok(trees)
+}
+
+/// Refuses steps that make more than their file system can hold by itself, and data that the host's memory cannot keep.
+pub(super) fn check_room(scenario: &Scenario, trees: &Trees, scale: u64) -> Result<(), ScenarioError> {
+    let mut kept = 0u64;
+    for process in &scenario.processes {
+        let Workplace::Filesystem(number) = process.place else {
+            continue;
+        };
+        let entry = &scenario.filesystems[number];
+        let Origin::Format(format) = &entry.origin else {
+            continue;
+        };
+        let room = format.wishes.blocks.saturating_mul(format.wishes.block_size.into());
+        let inodes = match format.wishes.inodes {
+            Inodes::BytesPerInode(bytes) => room / bytes.max(1) + 65536,
+            Inodes::AtLeast(inodes) => inodes.saturating_add(65536),
+        };
+        let mut steps = Vec::new();
+        each_step(&process.steps, &mut |step| steps.push(step));
+        for step in steps {
+            let Some((bytes, objects)) = made(step, trees, scale) else {
+                continue;
+            };
+            if bytes > room || objects > inodes {
+                let reason = format!(
+                    "{bytes} bytes in {objects} files and directories do not fit in file system {} of {room} bytes",
+                    entry.name
+                );
+                return Err(step_error(scenario, step, reason));
+            }
+            if entry.data == Data::Bytes {
+                kept = kept.saturating_add(bytes.saturating_mul(process.copies.into()));
+            }
+            if kept > HOST_MEMORY {
+                let reason = format!(
+                    "keeping {kept} bytes of file data takes more than {HOST_MEMORY} bytes of memory; data = \"phantom\" keeps none"
+                );
+                return Err(step_error(scenario, step, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes and objects that a step makes, as far as the file says.
+fn made(step: &Step, trees: &Trees, scale: u64) -> Option<(u64, u64)> {
+    match &step.action {
+        Action::Make { tree, .. } => {
+            let totals = built(tree, trees)?.totals();
+            Some((totals.bytes, totals.files.saturating_add(totals.directories)))
+        }
+        Action::Stream(stream) if writes(step) => {
+            let bytes = stream.count.map_or(stream.chunk, |count| {
+                (count / scale).max(1).saturating_mul(stream.chunk)
+            });
+            Some((stream.span.map_or(bytes, |span| span.min(bytes)), 1))
+        }
+        _ => None,
+    }
+}
+
+fn built(spec: &TreeSpec, trees: &Trees) -> Option<Arc<Tree>> {
+    match (spec, tree_key(spec)) {
+        (TreeSpec::Listing(tree), _) => Some(Arc::clone(tree)),
+        (_, key) => trees.get(&key?).cloned(),
+    }
+}

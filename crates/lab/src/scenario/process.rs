@@ -1,0 +1,379 @@
+//! A process: its steps one after the other, each timed.
+//!
+//! *Invariants*: every call of the engine goes through [`Worker::call`], which times it, and ends the process when another has
+//! failed.
+use super::mount::InUse;
+use super::step::{Action, End, Step};
+use super::tree::{Tree, TreeSpec};
+use super::world::{World, tree_key};
+use super::{ProcessEntry, ScenarioError, Start, Workplace};
+use crate::device::Histogram;
+use crate::random::Random;
+use crate::report::{CallLatency, Distribution, ListingCall, Measure, ProcessReport, StepReport, Traffic, Work};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// Why a step did not come to its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Stop {
+    /// It failed, for this reason.
+    Failed(String),
+    /// Another process failed.
+    Halted,
+}
+
+impl<E: Display> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop::Failed(error.to_string())
+    }
+}
+
+pub(super) type Outcome<T = ()> = Result<T, Stop>;
+
+/// A kind of call, in the order of reports.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Call {
+    Open,
+    Create,
+    Make,
+    List,
+    Stat,
+    Read,
+    Write,
+    Change,
+    Remove,
+    Sync,
+}
+
+impl Call {
+    fn name(self) -> &'static str {
+        match self {
+            Call::Open => "open",
+            Call::Create => "create",
+            Call::Make => "make",
+            Call::List => "list",
+            Call::Stat => "stat",
+            Call::Read => "read",
+            Call::Write => "write",
+            Call::Change => "change",
+            Call::Remove => "remove",
+            Call::Sync => "sync",
+        }
+    }
+}
+
+/// One copy of a process at work.
+pub(super) struct Worker {
+    pub(super) world: Arc<World>,
+    pub(super) process: usize,
+    pub(super) copy: u32,
+    pub(super) random: Random,
+    /// What the step at hand did.
+    pub(super) work: Work,
+    /// Calls of getdents of the step at hand.
+    pub(super) listings: Vec<ListingCall>,
+    latencies: BTreeMap<Call, Histogram>,
+    steps: BTreeMap<Vec<u32>, StepReport>,
+    measures: Vec<Measure>,
+}
+
+/// What a process gave.
+pub(super) struct Finished {
+    pub(super) report: ProcessReport,
+    pub(super) steps: Vec<StepReport>,
+    pub(super) measures: Vec<Measure>,
+    /// `None`: it came to its end, or stopped for another's error.
+    pub(super) error: Option<ScenarioError>,
+}
+
+/// An iteration that takes no time at all is given this much: an experiment has to go on.
+const LEAST_NS: u64 = 10_000;
+
+impl Worker {
+    pub(super) fn new(world: Arc<World>, process: usize, copy: u32) -> Worker {
+        let name = format!("process {} {copy}", world.process(process).name);
+        Worker {
+            random: Random::for_part(world.scenario.seed, &name),
+            world,
+            process,
+            copy,
+            work: Work::default(),
+            listings: Vec::new(),
+            latencies: BTreeMap::new(),
+            steps: BTreeMap::new(),
+            measures: Vec::new(),
+        }
+    }
+
+    /// Waits for its start, does everything, and tells how it went.
+    pub(super) fn run(mut self, origin_ns: u64) -> Finished {
+        let world = Arc::clone(&self.world);
+        let entry = world.process(self.process);
+        match entry.start {
+            Start::At(after) => world.time.sleep_until(origin_ns.saturating_add(after)),
+            Start::After(process) => world.join(process),
+        }
+        let started_ns = world.time.now();
+        let error = self.run_all(entry).err();
+        let ended_ns = world.time.settled();
+        if error.is_some() {
+            world.stop();
+        }
+        world.end(self.process);
+        let calls = self.latencies.iter().map(|(call, histogram)| CallLatency {
+            call: call.name().to_owned(),
+            latency: Distribution::from(histogram),
+        });
+        Finished {
+            report: ProcessReport {
+                name: entry.name.clone(),
+                copy: self.copy,
+                started_ns,
+                ended_ns,
+                calls: calls.collect(),
+            },
+            steps: self.steps.into_values().collect(),
+            measures: self.measures,
+            error: error.flatten(),
+        }
+    }
+
+    /// The error of a step that failed; `None` when another process did.
+    fn run_all(&mut self, entry: &ProcessEntry) -> Result<(), Option<ScenarioError>> {
+        let mut last: Option<&str> = None;
+        for (number, step) in entry.steps.iter().enumerate() {
+            let before = self.steps.len();
+            let path = vec![number as u32 + 1];
+            let at = self.world.time.settled();
+            self.step(step, &path)?;
+            if let (Some(name), Some(report)) = (&step.measure, self.steps.get(&path))
+                && self.steps.len() > before
+            {
+                let row = measure(name, report, at);
+                match self.measures.last_mut().filter(|_| last == Some(name)) {
+                    Some(open) => extend(open, &row),
+                    None => self.measures.push(row),
+                }
+            }
+            last = step.measure.as_deref();
+        }
+        Ok(())
+    }
+
+    /// Does a step, and records it.
+    fn step(&mut self, step: &Step, path: &[u32]) -> Result<(), Option<ScenarioError>> {
+        let world = Arc::clone(&self.world);
+        let drive = self.drive();
+        let (started_ns, before) = (world.time.settled(), world.drives[drive].traffic());
+        let (work, listings) = (std::mem::take(&mut self.work), std::mem::take(&mut self.listings));
+        let result = match &step.action {
+            Action::Repeat { count, steps } => self.repeat(world.scaled(*count), steps, path),
+            Action::Until { end, steps } => self.until(*end, steps, path),
+            action => self.act(action, &step.label).map_err(|stop| self.explain(step, stop)),
+        };
+        let elapsed_ns = world.time.settled() - started_ns;
+        let traffic = world.drives[drive].traffic().since(&before);
+        self.record(step, path, started_ns, elapsed_ns, traffic);
+        self.work = work.and(&self.work);
+        self.listings = listings;
+        result
+    }
+
+    fn explain(&self, step: &Step, stop: Stop) -> Option<ScenarioError> {
+        match stop {
+            Stop::Halted => None,
+            Stop::Failed(reason) => Some(ScenarioError::Step {
+                file: self.world.scenario.file.clone(),
+                line: step.line,
+                process: self.entry().name.clone(),
+                step: step.label.clone(),
+                reason,
+            }),
+        }
+    }
+
+    fn record(&mut self, step: &Step, path: &[u32], started_ns: u64, elapsed_ns: u64, traffic: Traffic) {
+        let listings = std::mem::take(&mut self.listings);
+        let (process, copy) = (self.entry().name.clone(), self.copy);
+        let number: Vec<String> = path.iter().map(u32::to_string).collect();
+        let report = self.steps.entry(path.to_vec()).or_insert_with(|| StepReport {
+            process,
+            copy,
+            number: number.join("."),
+            step: step.kind.to_owned(),
+            label: step.label.clone(),
+            measure: step.measure.clone(),
+            runs: 0,
+            started_ns,
+            elapsed_ns: 0,
+            traffic: Traffic::default(),
+            work: Work::default(),
+            calls: Vec::new(),
+        });
+        report.runs += 1;
+        report.elapsed_ns += elapsed_ns;
+        report.traffic = report.traffic.and(&traffic);
+        report.work = report.work.and(&self.work);
+        report.calls.extend(listings);
+    }
+
+    fn all(&mut self, steps: &[Step], path: &[u32]) -> Result<(), Option<ScenarioError>> {
+        for (number, step) in steps.iter().enumerate() {
+            let mut inner = path.to_vec();
+            inner.push(number as u32 + 1);
+            self.step(step, &inner)?;
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, count: u64, steps: &[Step], path: &[u32]) -> Result<(), Option<ScenarioError>> {
+        for _ in 0..count {
+            if self.world.is_stopped() {
+                return Err(None);
+            }
+            self.all(steps, path)?;
+        }
+        Ok(())
+    }
+
+    fn until(&mut self, end: End, steps: &[Step], path: &[u32]) -> Result<(), Option<ScenarioError>> {
+        let started = self.world.time.settled();
+        while !self.is_over(end, started) {
+            if self.world.is_stopped() {
+                return Err(None);
+            }
+            let before = self.world.time.settled();
+            self.all(steps, path)?;
+            self.go_on_from(before);
+        }
+        Ok(())
+    }
+
+    /// Whether what ends a step has happened, when the step began at `started`.
+    pub(super) fn is_over(&self, end: End, started: u64) -> bool {
+        match end {
+            End::Process(process) => self.world.has_ended(process),
+            End::After(nanoseconds) => self.world.time.now() >= started.saturating_add(nanoseconds),
+        }
+    }
+
+    /// Lets a little time pass if none has since `before`, so that what is waited for can happen.
+    pub(super) fn go_on_from(&self, before: u64) {
+        if self.world.time.settled() <= before {
+            self.world.time.sleep_until(before + LEAST_NS);
+        }
+    }
+
+    fn act(&mut self, action: &Action, label: &str) -> Outcome {
+        match action {
+            Action::Make { at, tree, style } => self.make(&self.path(at), tree, *style),
+            Action::Walk { at, task, order, chunk } => self.walk(&self.path(at), *task, *order, *chunk),
+            Action::Diff { at, with, chunk } => self.diff(&self.path(at), &self.path(with), *chunk),
+            Action::Remove { at } => self.remove(&self.path(at)),
+            Action::Sync => self.sync(),
+            Action::Remount { policies } => {
+                let world = Arc::clone(&self.world);
+                Ok(world.mounts[self.mount()?].reopen(policies.as_ref())?)
+            }
+            Action::Stream(stream) => self.stream(stream),
+            Action::List { at, detail } => self.list(&self.path(at), *detail),
+            Action::Getdents { at, buffer_bytes } => self.getdents(&self.path(at), *buffer_bytes),
+            Action::Program { at, reads, bytes } => self.program(&self.path(at), *reads, *bytes),
+            Action::Wait(nanoseconds) => {
+                let now = self.world.time.settled();
+                self.world.time.sleep_until(now.saturating_add(*nanoseconds));
+                Ok(())
+            }
+            Action::Join(process) => {
+                self.world.join(*process);
+                Ok(())
+            }
+            Action::Survey => self.survey(label),
+            // Their steps are done one by one.
+            Action::Repeat { .. } | Action::Until { .. } => Ok(()),
+        }
+    }
+
+    fn entry(&self) -> &ProcessEntry {
+        self.world.process(self.process)
+    }
+
+    fn mount(&self) -> Outcome<usize> {
+        match self.entry().place {
+            Workplace::Filesystem(number) => Ok(number),
+            Workplace::Drive(_) => Err(Stop::from("this process has no file system")),
+        }
+    }
+
+    /// Number of the drive below.
+    pub(super) fn drive(&self) -> usize {
+        match self.entry().place {
+            Workplace::Filesystem(number) => self.world.mounts[number].drive,
+            Workplace::Drive(number) => number,
+        }
+    }
+
+    /// A path of the file, with the number of this copy in it.
+    pub(super) fn path(&self, at: &str) -> String {
+        at.replace("{n}", &self.copy.to_string())
+    }
+
+    /// The file system, for the time of a step.
+    pub(super) fn enter<'a>(&self, world: &'a World) -> Outcome<InUse<'a>> {
+        Ok(world.mounts[self.mount()?].enter()?)
+    }
+
+    /// One call, timed.
+    pub(super) fn call<T, E: Display>(&mut self, call: Call, work: impl FnOnce() -> Result<T, E>) -> Outcome<T> {
+        if self.world.is_stopped() {
+            return Err(Stop::Halted);
+        }
+        let before = self.world.time.now();
+        let result = work();
+        let elapsed = self.world.time.now().saturating_sub(before);
+        self.latencies.entry(call).or_default().add(elapsed);
+        result.map_err(Stop::from)
+    }
+
+    /// The tree of a rule; those of all steps were made before the run.
+    pub(super) fn tree(&self, spec: &TreeSpec) -> Outcome<Arc<Tree>> {
+        match (spec, tree_key(spec)) {
+            (TreeSpec::Listing(tree), _) => Ok(Arc::clone(tree)),
+            (_, key) => {
+                let found = key.and_then(|key| self.world.trees.get(&key));
+                found.cloned().ok_or_else(|| Stop::from("the tree was not made"))
+            }
+        }
+    }
+
+    fn sync(&mut self) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        self.call(Call::Sync, || in_use.filesystem.sync())
+    }
+
+    fn survey(&mut self, label: &str) -> Outcome {
+        self.sync()?;
+        let world = Arc::clone(&self.world);
+        Ok(world.mounts[self.mount()?].survey(label, world.time.now())?)
+    }
+}
+
+fn measure(name: &str, step: &StepReport, started_ns: u64) -> Measure {
+    Measure {
+        process: step.process.clone(),
+        copy: step.copy,
+        measure: name.to_owned(),
+        started_ns,
+        elapsed_ns: step.elapsed_ns,
+        traffic: step.traffic,
+        work: step.work,
+    }
+}
+
+fn extend(row: &mut Measure, by: &Measure) {
+    row.elapsed_ns += by.elapsed_ns;
+    row.traffic = row.traffic.and(&by.traffic);
+    row.work = row.work.and(&by.work);
+}

@@ -1,0 +1,220 @@
+//! Runs a scenario: on simulated drives in virtual time, or on a file or device of the host in real time.
+use super::mount::Mount;
+use super::prepare::{self, refused};
+use super::process::{Finished, Worker};
+use super::time::Time;
+use super::world::{Medium, World};
+use super::{Scenario, ScenarioError, machine, summary};
+use crate::clock::{Settings, VirtualClock};
+use crate::device::TraceKeeping;
+use crate::drive::file::DriveSpec;
+use crate::report::Report;
+use extant_block::{BlockDevice, RealClock, ShortLock};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// What is different from what the file says.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Where it runs.
+    pub target: Target,
+    /// The first file system is a copy of this image, and is not made anew. Steps with `skip_on_image` are left out.
+    pub image: Option<PathBuf>,
+    /// In place of every drive.
+    pub drive: Option<DriveSpec>,
+    /// Policies of every file system: a preset with columns, or columns alone to be changed in those of the file.
+    pub policies: Option<String>,
+    /// In place of the file's.
+    pub seed: Option<u64>,
+    /// All counts of steps and trees are divided by this; 0 counts as 1.
+    pub scale: u64,
+    /// Whether the report holds every command.
+    pub trace: TraceKeeping,
+}
+
+/// Where a scenario runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Target {
+    /// On its drives, in virtual time.
+    #[default]
+    Virtual,
+    /// On a file or device of the host, in real time. The scenario has one file system or one bare drive.
+    Real {
+        /// Which; a file that does not exist is made.
+        path: PathBuf,
+        /// What happens to what it holds.
+        existing: Existing,
+    },
+}
+
+/// What happens to what a file or device of the host holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Existing {
+    /// It is refused, unless it is empty.
+    Keep,
+    /// It is lost.
+    Overwrite,
+}
+
+/// What a run gave.
+pub struct Outcome {
+    /// All that was measured.
+    pub report: Report,
+    /// File systems as they are in the end, closed, in the order of the file.
+    pub filesystems: Vec<Left>,
+}
+
+/// A file system after a run.
+pub struct Left {
+    /// Its name in the scenario.
+    pub name: String,
+    /// What is on it, without waiting for a drive.
+    pub contents: Arc<dyn BlockDevice>,
+}
+
+impl Left {
+    /// Writes it to a file, sparse. One that exists is replaced.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::File::create(path)?;
+        let bytes = self.contents.info().bytes;
+        file.set_len(bytes)?;
+        let mut piece = vec![0; 1 << 20];
+        let mut at = 0;
+        while at < bytes {
+            let length = (bytes - at).min(piece.len() as u64) as usize;
+            self.contents.read(at, &mut piece[..length])?;
+            for (number, block) in piece[..length].chunks(4096).enumerate() {
+                if block.iter().any(|byte| *byte != 0) {
+                    file.write_all_at(block, at + number as u64 * 4096)?;
+                }
+            }
+            at += length as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes it to a file and has `e2fsck -fn` judge it; gives what e2fsck finds, empty when nothing. (Of a file system with
+    /// phantom data the metadata is judged all the same.)
+    ///
+    /// # Errors
+    /// The file cannot be written, or e2fsck not be run.
+    pub fn check(&self, scratch: &Path) -> io::Result<String> {
+        self.save(scratch)?;
+        let judged = Command::new("e2fsck").arg("-fn").arg(scratch).output();
+        std::fs::remove_file(scratch)?;
+        let judged = judged?;
+        match judged.status.success() {
+            true => Ok(String::new()),
+            false => {
+                Ok(String::from_utf8_lossy(&judged.stdout).into_owned() + &String::from_utf8_lossy(&judged.stderr))
+            }
+        }
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// One line: what cannot run (an unknown policy, a tree that does not fit), or the step that failed first.
+pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, ScenarioError> {
+    let scenario = prepare::with_options(scenario, options)?;
+    let scale = options.scale.max(1);
+    let trees = prepare::trees(&scenario, scale)?;
+    prepare::check_room(&scenario, &trees, scale)?;
+    let time = match &options.target {
+        Target::Virtual => Time::Virtual(VirtualClock::new(Settings {
+            processors: scenario.processors,
+            ..Settings::default()
+        })),
+        Target::Real { .. } => Time::Real(RealClock::new()),
+    };
+    let drives = match &options.target {
+        Target::Virtual => machine::drives(&scenario, &time, options.trace)?,
+        Target::Real { path, existing } => machine::host(&scenario, &time, path, *existing)?,
+    };
+    let file = scenario.file.clone();
+    let mounts = machine::mounts(&scenario, &drives)?;
+    let world = Arc::new(World::new(scenario, scale, time.clone(), drives, mounts, trees));
+    let shared = Arc::clone(&world);
+    let (finished, elapsed_ns) = match &time {
+        Time::Real(_) => all(&shared),
+        Time::Virtual(clock) => {
+            let ran = clock.run("scenario", move || all(&shared));
+            ran.unwrap_or_else(|error| (Err(refused(&file, error)), 0))
+        }
+    };
+    Ok(Outcome {
+        report: summary::report(&world, finished?, elapsed_ns, options.trace),
+        filesystems: left(&world),
+    })
+}
+
+fn left(world: &World) -> Vec<Left> {
+    let entries = world.scenario.filesystems.iter().zip(&world.mounts);
+    let left = |(entry, mount): (&super::FilesystemEntry, &Mount)| Left {
+        name: entry.name.clone(),
+        contents: Arc::clone(&mount.contents),
+    };
+    entries.map(left).collect()
+}
+
+type All = Result<Vec<Finished>, ScenarioError>;
+
+/// Everything that is done on the clock: making, opening, the processes, closing. The time is that of the last end.
+fn all(world: &Arc<World>) -> (All, u64) {
+    let finished = machine::prepare(world).and_then(|()| processes(world));
+    let closed = close(world);
+    let elapsed_ns = world.time.settled();
+    let finished = finished.and_then(|finished| closed.map(|()| finished));
+    let finished = finished.and_then(|finished| {
+        machine::survey(world, "after")?;
+        Ok(finished)
+    });
+    (finished, elapsed_ns)
+}
+
+fn close(world: &World) -> Result<(), ScenarioError> {
+    let mut result = Ok(());
+    for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {
+        if let Err(reason) = mount.close() {
+            result = result.and(Err(refused(&world.scenario.file, format!("{}: {reason}", entry.name))));
+        }
+    }
+    result
+}
+
+fn processes(world: &Arc<World>) -> All {
+    let origin_ns = world.time.settled();
+    let mut tasks = Vec::new();
+    for (process, entry) in world.scenario.processes.iter().enumerate() {
+        for copy in 0..entry.copies {
+            let name = if entry.copies == 1 {
+                entry.name.clone()
+            } else {
+                format!("{} {copy}", entry.name)
+            };
+            let slot = Arc::new(ShortLock::new(None));
+            let (worker, filled) = (Worker::new(Arc::clone(world), process, copy), Arc::clone(&slot));
+            let body = Box::new(move || *filled.lock() = Some(worker.run(origin_ns)));
+            tasks.push((world.time.clock().spawn(&name, body), slot));
+        }
+    }
+    let mut finished = Vec::new();
+    for (task, slot) in tasks {
+        task.join();
+        finished.extend(slot.lock().take());
+    }
+    let failed = finished.iter_mut().find_map(|one: &mut Finished| one.error.take());
+    failed.map_or(Ok(finished), Err)
+}
+
+/// The drives of a run, for the report.
+pub(super) fn simulated(medium: &Medium) -> Option<&crate::device::SimDevice> {
+    match medium {
+        Medium::Simulated(device) => Some(device),
+        Medium::Host(_) => None,
+    }
+}

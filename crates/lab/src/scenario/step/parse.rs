@@ -1,0 +1,563 @@
+//! The table of steps, and how each is read from a scenario file.
+use super::{Action, Detail, Direction, Durability, End, MakeStyle, Order, Pattern, Step, Stream, Task};
+use crate::drive::file::Section;
+use crate::scenario::fields::{self, Result};
+use crate::scenario::quantity::SIZE_MAX;
+use crate::scenario::tree::{BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing};
+use extant_engine::preset::Policies;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A kind of step.
+pub struct Kind {
+    /// What `step` says.
+    pub name: &'static str,
+    /// One line about it, with its keys.
+    pub line: &'static str,
+    parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
+    on: On,
+}
+
+/// What a step works on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum On {
+    Filesystem,
+    Anything,
+}
+
+/// What steps refer to.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Names of all processes.
+    pub processes: &'a [String],
+    /// Trees by name.
+    pub trees: &'a BTreeMap<String, TreeSpec>,
+    /// Where relative paths begin.
+    pub folder: &'a Path,
+    /// Whether the process has a file system.
+    pub has_filesystem: bool,
+    /// How many steps lie around.
+    pub depth: usize,
+}
+
+const fn kind(
+    name: &'static str,
+    on: On,
+    line: &'static str,
+    parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
+) -> Kind {
+    Kind { name, line, parse, on }
+}
+
+/// All kinds of steps.
+pub static KINDS: &[Kind] = &[
+    kind(
+        "make-tree",
+        On::Filesystem,
+        "make directories and files: at, tree",
+        |s, x| make(s, x, MakeStyle::Plain),
+    ),
+    kind(
+        "untar",
+        On::Filesystem,
+        "the same as tar does it, with owners and times: at, tree",
+        |s, x| make(s, x, MakeStyle::Archive),
+    ),
+    kind(
+        "make-directories",
+        On::Filesystem,
+        "count directories side by side: at, count, names",
+        make_directories,
+    ),
+    kind(
+        "create-files",
+        On::Filesystem,
+        "count files of some size over directories: at, count, directories, size, names, directory_names, order",
+        create_files,
+    ),
+    kind("find", On::Filesystem, "list all names of a tree: at, order", |s, _| {
+        walk(s, Task::Find)
+    }),
+    kind(
+        "stat-all",
+        On::Filesystem,
+        "stat everything in a tree: at, order",
+        |s, _| walk(s, Task::Stat),
+    ),
+    kind(
+        "read-all",
+        On::Filesystem,
+        "read every file of a tree: at, order, chunk",
+        |s, _| walk(s, Task::Read),
+    ),
+    kind(
+        "tar",
+        On::Filesystem,
+        "tar a tree to null (which only stats) or to zero: at, to, chunk",
+        tar,
+    ),
+    kind(
+        "diff",
+        On::Filesystem,
+        "compare two trees file by file: at, with, chunk",
+        diff,
+    ),
+    kind("remove", On::Filesystem, "remove a tree: at", |s, _| {
+        Ok(Action::Remove {
+            at: fields::path(s, "at")?,
+        })
+    }),
+    kind(
+        "sync",
+        On::Filesystem,
+        "write everything that changed, and wait",
+        |_, _| Ok(Action::Sync),
+    ),
+    kind(
+        "remount",
+        On::Filesystem,
+        "close and open: everything is cold; preset: with other policies",
+        remount,
+    ),
+    kind(
+        "sequential",
+        On::Anything,
+        "read or write in a row: direction, path, chunk, bytes, offset, span, streams, rate, synced",
+        |s, x| stream(s, x, Walkway::Sequential),
+    ),
+    kind(
+        "random",
+        On::Anything,
+        "read or write at random: direction, path, chunk, count, offset, span, near",
+        |s, x| stream(s, x, Walkway::Random),
+    ),
+    kind(
+        "stride",
+        On::Anything,
+        "read or write every so many bytes: direction, path, chunk, count, stride",
+        |s, x| stream(s, x, Walkway::Stride),
+    ),
+    kind(
+        "writer",
+        On::Anything,
+        "write until something ends it: path, chunk, span, rate, and an end",
+        |s, x| stream(s, x, Walkway::Writer),
+    ),
+    kind("ls", On::Filesystem, "list a directory: at, long", list),
+    kind(
+        "getdents",
+        On::Filesystem,
+        "list a directory call by call: at, buffer",
+        getdents,
+    ),
+    kind(
+        "open-program",
+        On::Filesystem,
+        "a chain of dependent reads in a tree: at, reads, bytes",
+        program,
+    ),
+    kind(
+        "wait",
+        On::Anything,
+        "let time pass: for; or until a process ended: process",
+        wait,
+    ),
+    kind(
+        "survey",
+        On::Filesystem,
+        "write everything, and record where it lies",
+        |_, _| Ok(Action::Survey),
+    ),
+    kind(
+        "repeat",
+        On::Anything,
+        "do steps several times: count, steps",
+        |s, x| {
+            Ok(Action::Repeat {
+                count: required_count(s, "count", 1..=1_000_000_000)?,
+                steps: parse_steps(s, x)?,
+            })
+        },
+    ),
+    kind(
+        "until",
+        On::Anything,
+        "do steps until a process ended or for some time: process or for, steps",
+        |s, x| {
+            Ok(Action::Until {
+                end: required_end(s, x)?,
+                steps: parse_steps(s, x)?,
+            })
+        },
+    ),
+];
+
+/// Counts of pieces, files and calls.
+const COUNT_MAX: u64 = 1 << 40;
+/// The largest read or write.
+const CHUNK_MAX: u64 = 64 << 20;
+/// What `cp`, `diff` and `tar` of the time read at once.
+const CHUNK_DEFAULT: u64 = 64 << 10;
+/// Steps within steps.
+const DEPTH_MAX: usize = 8;
+
+/// The steps of a process, or of a step.
+pub fn parse_steps(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Vec<Step>> {
+    if surroundings.depth > DEPTH_MAX {
+        return Err(section.error("steps", format!("steps lie at most {DEPTH_MAX} deep in one another")));
+    }
+    let tables = section.sections("steps")?;
+    let inner = Surroundings {
+        depth: surroundings.depth + 1,
+        ..*surroundings
+    };
+    if tables.is_empty() {
+        return Err(section.error("steps", "is missing, or has no step"));
+    }
+    tables.into_iter().map(|table| parse_step(table, &inner)).collect()
+}
+
+fn parse_step(mut section: Section<'_>, surroundings: &Surroundings<'_>) -> Result<Step> {
+    let name = fields::text(&mut section, "step")?;
+    let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+        let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        section.error("step", format!("unknown step {name:?}: known are {}", known.join(", ")))
+    })?;
+    if kind.on == On::Filesystem && !surroundings.has_filesystem {
+        return Err(section.error(
+            "step",
+            format!("{name} needs a file system, and this process works on a bare drive"),
+        ));
+    }
+    let label = section.optional_text("label")?.unwrap_or(kind.name).to_owned();
+    let measure = section.optional_text("measure")?.map(str::to_owned);
+    let skip_on_image = section.flag("skip_on_image", false)?;
+    let line = section.line();
+    let action = (kind.parse)(&mut section, surroundings)?;
+    section.finish()?;
+    Ok(Step {
+        line,
+        kind: kind.name,
+        label,
+        measure,
+        skip_on_image,
+        action,
+    })
+}
+
+fn required_count(section: &mut Section<'_>, key: &str, bounds: std::ops::RangeInclusive<u64>) -> Result<u64> {
+    section.whole_within(key, bounds, None)
+}
+
+fn chunk(section: &mut Section<'_>, default: u64) -> Result<u64> {
+    Ok(fields::size(section, "chunk", 1..=CHUNK_MAX)?.unwrap_or(default))
+}
+
+fn order(section: &mut Section<'_>) -> Result<Order> {
+    let words = [
+        ("directory", Order::Directory),
+        ("name", Order::Name),
+        ("inode", Order::Inode),
+    ];
+    section.choice("order", &words, Order::Directory)
+}
+
+fn make(section: &mut Section<'_>, surroundings: &Surroundings<'_>, style: MakeStyle) -> Result<Action> {
+    let at = fields::path(section, "at")?;
+    let is_name = section.find("tree").is_some_and(|value| value.get_ref().is_str());
+    let tree = if is_name {
+        let name = fields::text(section, "tree")?;
+        let known = || surroundings.trees.keys().cloned().collect::<Vec<_>>().join(", ");
+        let found = surroundings.trees.get(&name).cloned();
+        found.ok_or_else(|| section.error("tree", format!("unknown tree {name:?}: known are {}", known())))?
+    } else {
+        let mut tree = section.section("tree")?;
+        let spec = parse_tree(&mut tree, surroundings.folder)?;
+        tree.finish()?;
+        spec
+    };
+    Ok(Action::Make { at, tree, style })
+}
+
+/// A tree: its `rule`, and the keys of that rule.
+pub fn parse_tree(section: &mut Section<'_>, folder: &Path) -> Result<TreeSpec> {
+    #[derive(Clone, Copy)]
+    enum Rule {
+        Source,
+        Flat,
+        Listing,
+    }
+    let rules = [
+        ("source", Rule::Source),
+        ("flat", Rule::Flat),
+        ("listing", Rule::Listing),
+    ];
+    if !section.has("rule") {
+        return Err(section.error("rule", "is missing; there are source, flat, listing"));
+    }
+    match section.choice("rule", &rules, Rule::Source)? {
+        Rule::Source => source_rule(section).map(TreeSpec::Source),
+        Rule::Flat => flat_rule(section, "files", "directories").map(TreeSpec::Flat),
+        Rule::Listing => {
+            let file = fields::text(section, "file")?;
+            let tree = read_listing(&folder.join(file));
+            tree.map(|tree| TreeSpec::Listing(Arc::new(tree)))
+                .map_err(|error| section.error("file", error.to_string()))
+        }
+    }
+}
+
+fn source_rule(section: &mut Section<'_>) -> Result<SourceRule> {
+    let files = required_count(section, "files", 0..=ENTRIES_MAX)?;
+    let directories = section.whole_within("directories", 0..=ENTRIES_MAX, Some(files / 17))?;
+    // A kernel tree of 2001 has 13.2 KB a file.
+    let bytes = fields::size(section, "bytes", 0..=SIZE_MAX)?.unwrap_or(files * 13_200);
+    let blocks = fields::count(section, "blocks", 1..=1 << 40)?;
+    let block_size = fields::size(section, "block_size", 1024..=65536)?;
+    let blocks = match (blocks, block_size) {
+        (Some(blocks), Some(size)) => Some(BlockTotal {
+            blocks,
+            block_size: size as u32,
+        }),
+        (None, None) => None,
+        _ => return Err(section.error("blocks", "goes with block_size, and block_size with blocks")),
+    };
+    Ok(SourceRule {
+        files,
+        directories,
+        bytes,
+        blocks,
+    })
+}
+
+/// Whether a pattern makes names that a directory can hold.
+fn name_pattern(section: &mut Section<'_>, key: &str, default: &str) -> Result<String> {
+    let pattern = section.optional_text(key)?.unwrap_or(default);
+    match pattern.is_empty() || pattern.contains(['/', '\0']) || pattern.len() > 200 {
+        true => Err(section.error(
+            key,
+            "has to be a file's name of at most 200 letters, with %d for its number",
+        )),
+        false => Ok(pattern.to_owned()),
+    }
+}
+
+fn flat_rule(section: &mut Section<'_>, files_key: &str, directories_key: &str) -> Result<FlatRule> {
+    let most = ENTRIES_MAX;
+    let files = required_count(section, files_key, 0..=most)?;
+    let directories = section.whole_within(directories_key, 0..=most, Some(0))?;
+    let size = fields::size(section, "size", 0..=SIZE_MAX)?.unwrap_or(0);
+    let size_max = fields::size(section, "size_max", size..=SIZE_MAX)?.unwrap_or(size);
+    let orders = [
+        ("by-directory", FlatOrder::ByDirectory),
+        ("round-robin", FlatOrder::RoundRobin),
+    ];
+    Ok(FlatRule {
+        files,
+        directories,
+        bytes: (size, size_max),
+        directory_name: name_pattern(section, "directory_names", "dir-%d")?,
+        file_name: name_pattern(section, "names", "file-%d")?,
+        order: section.choice("order", &orders, FlatOrder::ByDirectory)?,
+    })
+}
+
+fn make_directories(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let rule = FlatRule {
+        files: 0,
+        directories: required_count(section, "count", 1..=ENTRIES_MAX)?,
+        bytes: (0, 0),
+        directory_name: name_pattern(section, "names", "dir-%d")?,
+        file_name: String::new(),
+        order: FlatOrder::ByDirectory,
+    };
+    Ok(Action::Make {
+        at: fields::path(section, "at")?,
+        tree: TreeSpec::Flat(rule),
+        style: MakeStyle::Plain,
+    })
+}
+
+fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    Ok(Action::Make {
+        at: fields::path(section, "at")?,
+        tree: TreeSpec::Flat(flat_rule(section, "count", "directories")?),
+        style: MakeStyle::Plain,
+    })
+}
+
+fn walk(section: &mut Section<'_>, task: Task) -> Result<Action> {
+    Ok(Action::Walk {
+        at: fields::path(section, "at")?,
+        task,
+        order: order(section)?,
+        chunk: if task == Task::Read {
+            chunk(section, CHUNK_DEFAULT)?
+        } else {
+            CHUNK_DEFAULT
+        },
+    })
+}
+
+fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let at = fields::path(section, "at")?;
+    // GNU tar notices /dev/null, and then reads no file.
+    let targets = [("null", Task::Stat), ("zero", Task::Archive)];
+    if !section.has("to") {
+        return Err(section.error("to", "is missing; there are null, which reads no file, and zero"));
+    }
+    Ok(Action::Walk {
+        at,
+        task: section.choice("to", &targets, Task::Stat)?,
+        order: order(section)?,
+        chunk: chunk(section, 10 << 10)?,
+    })
+}
+
+fn diff(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    Ok(Action::Diff {
+        at: fields::path(section, "at")?,
+        with: fields::path(section, "with")?,
+        chunk: chunk(section, CHUNK_DEFAULT)?,
+    })
+}
+
+fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let policies = match section.optional_text("preset")? {
+        None => None,
+        Some(words) => Some(
+            words
+                .parse::<Policies>()
+                .map_err(|error| section.error("preset", error.to_string()))?,
+        ),
+    };
+    Ok(Action::Remount { policies })
+}
+
+fn list(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let detail = if section.flag("long", false)? {
+        Detail::Long
+    } else {
+        Detail::Names
+    };
+    Ok(Action::List {
+        at: fields::path(section, "at")?,
+        detail,
+    })
+}
+
+fn getdents(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    Ok(Action::Getdents {
+        at: fields::path(section, "at")?,
+        // A buffer has to hold the longest name.
+        buffer_bytes: fields::size(section, "buffer", 280..=16 << 20)?.unwrap_or(4096) as u32,
+    })
+}
+
+fn program(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    Ok(Action::Program {
+        at: fields::path(section, "at")?,
+        reads: required_count(section, "reads", 1..=COUNT_MAX)?,
+        bytes: fields::size(section, "bytes", 1..=CHUNK_MAX)?.unwrap_or(4096),
+    })
+}
+
+fn wait(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+    Ok(match required_end(section, surroundings)? {
+        End::After(nanoseconds) => Action::Wait(nanoseconds),
+        End::Process(process) => Action::Join(process),
+    })
+}
+
+fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Option<End>> {
+    let process = section.optional_text("process")?;
+    let time = fields::time(section, "for")?;
+    match (process, time) {
+        (Some(name), None) => {
+            let found = surroundings.processes.iter().position(|known| known == name);
+            let known = || surroundings.processes.join(", ");
+            let found = found
+                .ok_or_else(|| section.error("process", format!("unknown process {name:?}: known are {}", known())));
+            found.map(|process| Some(End::Process(process)))
+        }
+        (None, time) => Ok(time.map(End::After)),
+        (Some(_), Some(_)) => Err(section.error("for", "cannot be with process")),
+    }
+}
+
+fn required_end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<End> {
+    let found = end(section, surroundings)?;
+    found.ok_or_else(|| section.error("for", "is missing, and so is process"))
+}
+
+/// The kinds of streams that the file tells apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Walkway {
+    Sequential,
+    Random,
+    Stride,
+    Writer,
+}
+
+fn pattern(section: &mut Section<'_>, walkway: Walkway) -> Result<Pattern> {
+    let size = |section: &mut Section<'_>, key| fields::size(section, key, 1..=SIZE_MAX);
+    Ok(match walkway {
+        Walkway::Sequential | Walkway::Writer => Pattern::Sequential,
+        Walkway::Random => size(section, "near")?.map_or(Pattern::Random, Pattern::Near),
+        Walkway::Stride => {
+            let stride = size(section, "stride")?;
+            Pattern::Stride(fields::required(section, "stride", stride)?)
+        }
+    })
+}
+
+fn direction(section: &mut Section<'_>, walkway: Walkway) -> Result<Direction> {
+    let directions = [("read", Direction::Read), ("write", Direction::Write)];
+    match walkway {
+        Walkway::Writer => Ok(Direction::Write),
+        _ if !section.has("direction") => Err(section.error("direction", "is missing; there are read, write")),
+        _ => section.choice("direction", &directions, Direction::Read),
+    }
+}
+
+fn stream(section: &mut Section<'_>, surroundings: &Surroundings<'_>, walkway: Walkway) -> Result<Action> {
+    let path = match surroundings.has_filesystem {
+        true => Some(fields::path(section, "path")?),
+        false => None,
+    };
+    let default = if walkway == Walkway::Writer { 1 << 20 } else { 4096 };
+    let chunk = chunk(section, default)?;
+    let size = |section: &mut Section<'_>, key, least| fields::size(section, key, least..=SIZE_MAX);
+    let bytes = size(section, "bytes", 1)?;
+    let count = match fields::count(section, "count", 1..=COUNT_MAX)? {
+        Some(_) if bytes.is_some() => return Err(section.error("count", "cannot be with bytes")),
+        count => count.or(bytes.map(|bytes| bytes.div_ceil(chunk))),
+    };
+    let end = end(section, surroundings)?;
+    if count.is_none() && end.is_none() {
+        return Err(section.error(
+            "bytes",
+            "is missing; so are count, for and process, and something has to end the step",
+        ));
+    }
+    let direction = direction(section, walkway)?;
+    let durability = if section.flag("synced", false)? {
+        Durability::Synced
+    } else {
+        Durability::Cached
+    };
+    Ok(Action::Stream(Stream {
+        path,
+        direction,
+        pattern: pattern(section, walkway)?,
+        chunk,
+        count,
+        offset: size(section, "offset", 0)?.unwrap_or(0),
+        span: size(section, "span", chunk)?,
+        streams: section.whole_within("streams", 1..=64, Some(1))? as u32,
+        rate: size(section, "rate", 1)?,
+        durability,
+        end,
+    }))
+}

@@ -1,0 +1,134 @@
+//! The report of a run, from what its processes and drives gave.
+use super::machine::queue;
+use super::process::Finished;
+use super::run::simulated;
+use super::time::Time;
+use super::world::{Medium, World};
+use super::{Data, DriveEntry, FilesystemEntry, Origin};
+use crate::device::TraceKeeping;
+use crate::random;
+use crate::report::{Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Report, SCHEMA, TimeKind};
+use extant_engine::read_superblock;
+
+pub(super) fn report(world: &World, finished: Vec<Finished>, elapsed_ns: u64, trace: TraceKeeping) -> Report {
+    let scenario = &world.scenario;
+    let drives = scenario.drives.iter().enumerate();
+    let filesystems = scenario.filesystems.iter().enumerate();
+    let hashes = world
+        .drives
+        .iter()
+        .filter_map(simulated)
+        .map(|device| device.trace_hash());
+    let mut report = Report {
+        schema: SCHEMA,
+        model_version: MODEL_VERSION,
+        scenario: scenario.name.clone(),
+        line: scenario.line.clone(),
+        seed: scenario.seed,
+        scale: world.scale,
+        time: match world.time {
+            Time::Virtual(_) => TimeKind::Virtual,
+            Time::Real(_) => TimeKind::Real,
+        },
+        elapsed_ns,
+        drives: drives
+            .map(|(number, entry)| drive(world, number, entry, trace))
+            .collect(),
+        filesystems: filesystems
+            .map(|(number, entry)| filesystem(world, number, entry))
+            .collect(),
+        processes: Vec::new(),
+        measures: Vec::new(),
+        steps: Vec::new(),
+        trace_hash: format!("{:016x}", hashes.fold(0, |all, hash| random::mix(all ^ hash))),
+    };
+    for one in finished {
+        report.processes.push(one.report);
+        report.measures.extend(one.measures);
+        report.steps.extend(one.steps);
+    }
+    report
+}
+
+fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) -> DriveReport {
+    let settings = queue(&world.scenario, number);
+    let medium = &world.drives[number];
+    let mut report = DriveReport {
+        name: entry.name.clone(),
+        spec: None,
+        fitted: Vec::new(),
+        bytes: medium.device().info().bytes,
+        media_bytes_per_second: 0,
+        least_seek_ns: 0,
+        elevator: String::new(),
+        requests: 0,
+        merge_bytes: 0,
+        plug_ns: 0,
+        traffic: medium.traffic(),
+        queue_depth_mean_permille: 0,
+        queue_depth_max: 0,
+        read_latency: Distribution::default(),
+        write_latency: Distribution::default(),
+        trace_hash: String::new(),
+        trace: None,
+    };
+    if let Medium::Simulated(device) = medium {
+        let statistics = device.statistics();
+        let depth = u128::from(statistics.depth_sum) * 1000 / u128::from(statistics.requests.max(1));
+        report.spec = Some(entry.spec.clone());
+        report.fitted.clone_from(&entry.fitted);
+        report.media_bytes_per_second = device.drive().media_bytes_per_second;
+        report.least_seek_ns = device.drive().least_seek_ns;
+        report.elevator = settings.elevator.to_string();
+        report.requests = settings.requests_max;
+        report.merge_bytes = settings.merge_bytes_max;
+        report.plug_ns = settings.plug_ns;
+        report.queue_depth_mean_permille = u64::try_from(depth).unwrap_or(u64::MAX);
+        report.queue_depth_max = statistics.depth_max;
+        report.read_latency = Distribution::from(&statistics.read_latency);
+        report.write_latency = Distribution::from(&statistics.write_latency);
+        report.trace_hash = format!("{:016x}", device.trace_hash());
+        report.trace = (trace == TraceKeeping::All).then(|| device.take_trace());
+    }
+    report
+}
+
+fn filesystem(world: &World, number: usize, entry: &FilesystemEntry) -> FilesystemReport {
+    let mount = &world.mounts[number];
+    let superblock = read_superblock(&*mount.contents).ok();
+    let superblock = superblock.as_ref();
+    let features = superblock.map(|superblock| superblock.features.iter().map(|feature| feature.name()).collect());
+    let names = &entry.policies.names;
+    let columns = names.columns().map(|(column, choice)| Column {
+        column: column.to_owned(),
+        choice: choice.to_owned(),
+    });
+    FilesystemReport {
+        name: entry.name.clone(),
+        drive: world.scenario.drives[entry.drive].name.clone(),
+        offset: entry.offset,
+        image: match &entry.origin {
+            Origin::Image(path) => Some(path.display().to_string()),
+            Origin::Format(_) => None,
+        },
+        bytes: superblock.map_or(0, |superblock| {
+            superblock.blocks_count.saturating_mul(superblock.block_size().into())
+        }),
+        block_size: superblock.map_or(0, |superblock| superblock.block_size()),
+        groups: superblock.map_or(0, |superblock| superblock.group_count()),
+        inodes: superblock.map_or(0, |superblock| superblock.inodes_count),
+        features: features.unwrap_or_default(),
+        policies: names.to_string(),
+        preset: names.preset.to_owned(),
+        columns: columns.collect(),
+        memory_bytes: entry.memory_bytes,
+        data: match entry.data {
+            Data::Phantom => "phantom",
+            Data::Bytes => "bytes",
+        }
+        .to_owned(),
+        free_blocks: superblock.map_or(0, |superblock| superblock.free_blocks),
+        free_inodes: superblock.map_or(0, |superblock| superblock.free_inodes),
+        layouts: mount.layouts(),
+    }
+}

@@ -1,0 +1,328 @@
+//! Walks over trees that are on the volume: find, stat, read, tar, diff, remove, ls, getdents.
+use super::process::{Call, Outcome, Stop, Worker};
+use super::step::{Detail, Order, Task};
+use crate::report::ListingCall;
+use extant_engine::{DirectoryEntry, File, Filesystem};
+use extant_format::inode::FileType;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What glibc's readdir asks for at once.
+const LISTING_BYTES: usize = 32 << 10;
+/// Directories lie at most so deep: a volume whose directories contain each other is damaged.
+const DEPTH_MAX: usize = 4096;
+
+/// Something that was found: where, and what its directory says of it.
+struct Found {
+    path: PathBuf,
+    entry: DirectoryEntry,
+}
+
+fn name(entry: &DirectoryEntry) -> &OsStr {
+    OsStr::from_bytes(&entry.name)
+}
+
+impl Worker {
+    /// The names of a directory but "." and "..", in the order of readdir or sorted.
+    fn names(&mut self, filesystem: &Filesystem, directory: &Path, order: Order) -> Outcome<Vec<DirectoryEntry>> {
+        let mut stream = self.call(Call::Open, || filesystem.open_dir(directory))?;
+        let mut names = Vec::new();
+        loop {
+            let entries = self.call(Call::List, || {
+                stream.next_entries(LISTING_BYTES).map_err(|error| error.at(directory))
+            })?;
+            if entries.is_empty() {
+                break;
+            }
+            names.extend(
+                entries
+                    .into_iter()
+                    .filter(|entry| !matches!(&entry.name[..], b"." | b"..")),
+            );
+        }
+        if order == Order::Name {
+            names.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+        self.work.directories += 1;
+        Ok(names)
+    }
+
+    /// What an entry is; looked up where the directory does not say.
+    fn file_type(&mut self, filesystem: &Filesystem, path: &Path, entry: &DirectoryEntry) -> Outcome<FileType> {
+        match entry.file_type {
+            Some(file_type) => Ok(file_type),
+            None => Ok(self.call(Call::Stat, || filesystem.symlink_metadata(path))?.file_type),
+        }
+    }
+
+    pub(super) fn walk(&mut self, at: &str, task: Task, order: Order, chunk: u64) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let filesystem = &in_use.filesystem;
+        let mut buffer = vec![0; chunk as usize];
+        if order == Order::Inode {
+            let mut found = Vec::new();
+            self.each(filesystem, Path::new(at), order, &mut |worker, one| {
+                worker.file_type(filesystem, &one.path, &one.entry)?;
+                found.push((one.entry.ino, one.path, one.entry.file_type));
+                Ok(())
+            })?;
+            found.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+            for (ino, path, file_type) in found {
+                let name = Vec::new();
+                let entry = DirectoryEntry { name, ino, file_type };
+                self.visit(filesystem, task, &Found { path, entry }, &mut buffer)?;
+            }
+            return Ok(());
+        }
+        self.each(filesystem, Path::new(at), order, &mut |worker, one| {
+            worker.visit(filesystem, task, &one, &mut buffer)
+        })
+    }
+
+    /// Calls `visit` for everything below a directory: each directory's names were listed before the first of them is visited, and
+    /// a directory is visited before what is in it.
+    fn each(
+        &mut self,
+        filesystem: &Filesystem,
+        top: &Path,
+        order: Order,
+        visit: &mut dyn FnMut(&mut Worker, Found) -> Outcome,
+    ) -> Outcome {
+        let names = self.names(filesystem, top, order)?;
+        let mut stack = vec![(top.to_owned(), names.into_iter())];
+        while let Some((directory, names)) = stack.last_mut() {
+            let Some(entry) = names.next() else {
+                stack.pop();
+                continue;
+            };
+            let path = directory.join(name(&entry));
+            let file_type = self.file_type(filesystem, &path, &entry)?;
+            visit(
+                self,
+                Found {
+                    path: path.clone(),
+                    entry,
+                },
+            )?;
+            if file_type == FileType::Directory {
+                if stack.len() >= DEPTH_MAX {
+                    return Err(Stop::Failed(format!("{}: directories lie too deep", path.display())));
+                }
+                let names = self.names(filesystem, &path, order)?;
+                stack.push((path, names.into_iter()));
+            }
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, filesystem: &Filesystem, task: Task, found: &Found, buffer: &mut [u8]) -> Outcome {
+        let path = &found.path;
+        let mut file_type = found.entry.file_type;
+        if matches!(task, Task::Stat | Task::Archive) || file_type.is_none() {
+            file_type = Some(self.call(Call::Stat, || filesystem.symlink_metadata(path))?.file_type);
+        }
+        if file_type != Some(FileType::Directory) {
+            self.work.files += 1;
+        }
+        match (task, file_type) {
+            (Task::Read | Task::Archive, Some(FileType::Regular)) => self.read_file(filesystem, path, buffer),
+            (Task::Archive, Some(FileType::Symlink)) => self.call(Call::Read, || filesystem.read_link(path)).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_file(&mut self, filesystem: &Filesystem, path: &Path, buffer: &mut [u8]) -> Outcome {
+        let file = self.call(Call::Open, || filesystem.open_file(path))?;
+        let mut offset = 0;
+        loop {
+            let length = self.read_at(&file, path, offset, buffer)?;
+            offset += length as u64;
+            if length < buffer.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads once; fewer bytes than asked for only at the end.
+    pub(super) fn read_at(&mut self, file: &File, path: &Path, offset: u64, buffer: &mut [u8]) -> Outcome<usize> {
+        let length = self.call(Call::Read, || {
+            file.read_at(offset, buffer).map_err(|error| error.at(path))
+        })?;
+        self.work.bytes_read += length as u64;
+        Ok(length)
+    }
+
+    pub(super) fn diff(&mut self, at: &str, with: &str, chunk: u64) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let filesystem = &in_use.filesystem;
+        let mut buffers = (vec![0; chunk as usize], vec![0; chunk as usize]);
+        let mut pairs = vec![(PathBuf::from(at), PathBuf::from(with))];
+        while let Some((one, other)) = pairs.pop() {
+            if pairs.len() > DEPTH_MAX * DEPTH_MAX {
+                return Err(Stop::Failed(format!("{}: too many directories", one.display())));
+            }
+            let names = self.names(filesystem, &one, Order::Name)?;
+            let others = self.names(filesystem, &other, Order::Name)?;
+            let others: BTreeSet<Vec<u8>> = others.into_iter().map(|entry| entry.name).collect();
+            let common = names.iter().filter(|entry| others.contains(&entry.name)).count();
+            self.work.differences += (names.len() - common + others.len() - common) as u64;
+            let mut directories = Vec::new();
+            for entry in names.iter().filter(|entry| others.contains(&entry.name)) {
+                let (one, other) = (one.join(name(entry)), other.join(name(entry)));
+                let types = [&one, &other].map(|path| {
+                    let stat = self.call(Call::Stat, || filesystem.symlink_metadata(path));
+                    stat.map(|metadata| metadata.file_type)
+                });
+                let [first, second] = types;
+                match (first?, second?) {
+                    (FileType::Directory, FileType::Directory) => directories.push((one, other)),
+                    (FileType::Regular, FileType::Regular) => self.compare(filesystem, (&one, &other), &mut buffers)?,
+                    (one, other) => self.work.differences += u64::from(one != other),
+                }
+            }
+            pairs.extend(directories.into_iter().rev());
+        }
+        Ok(())
+    }
+
+    /// Reads two files piece by piece in turn, as far as they agree.
+    fn compare(
+        &mut self,
+        filesystem: &Filesystem,
+        (one, other): (&Path, &Path),
+        (first, second): &mut (Vec<u8>, Vec<u8>),
+    ) -> Outcome {
+        let file = self.call(Call::Open, || filesystem.open_file(one))?;
+        let twin = self.call(Call::Open, || filesystem.open_file(other))?;
+        self.work.files += 2;
+        let mut offset = 0;
+        loop {
+            let length = self.read_at(&file, one, offset, first)?;
+            let also = self.read_at(&twin, other, offset, second)?;
+            if first[..length] != second[..also] {
+                self.work.differences += 1;
+                return Ok(());
+            }
+            offset += length as u64;
+            if length < first.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, at: &str) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let filesystem = &in_use.filesystem;
+        let top = PathBuf::from(at);
+        let names = self.names(filesystem, &top, Order::Directory)?;
+        let mut stack = vec![(top, names.into_iter())];
+        while let Some((directory, names)) = stack.last_mut() {
+            let Some(entry) = names.next() else {
+                let directory = directory.clone();
+                stack.pop();
+                // The root stays.
+                if directory != Path::new("/") {
+                    self.call(Call::Remove, || filesystem.remove_dir(&directory))?;
+                }
+                continue;
+            };
+            let path = directory.join(name(&entry));
+            if directory == Path::new("/") && entry.name == b"lost+found" {
+                continue;
+            }
+            if self.file_type(filesystem, &path, &entry)? != FileType::Directory {
+                self.call(Call::Remove, || filesystem.remove_file(&path))?;
+                self.work.files += 1;
+            } else if stack.len() >= DEPTH_MAX {
+                return Err(Stop::Failed(format!("{}: directories lie too deep", path.display())));
+            } else {
+                let names = self.names(filesystem, &path, Order::Directory)?;
+                stack.push((path, names.into_iter()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn list(&mut self, at: &str, detail: Detail) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let names = self.names(&in_use.filesystem, Path::new(at), Order::Directory)?;
+        for entry in &names {
+            if detail == Detail::Long {
+                let path = Path::new(at).join(name(entry));
+                self.call(Call::Stat, || in_use.filesystem.symlink_metadata(&path))?;
+            }
+            self.work.files += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn getdents(&mut self, at: &str, buffer_bytes: u32) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let mut stream = self.call(Call::Open, || in_use.filesystem.open_dir(at))?;
+        self.work.directories += 1;
+        loop {
+            let before = self.world.time.settled();
+            let entries = self.call(Call::List, || {
+                stream.next_entries(buffer_bytes as usize).map_err(|error| error.at(at))
+            })?;
+            let elapsed_ns = self.world.time.settled() - before;
+            let bytes = entries
+                .iter()
+                .map(|entry| extant_engine::record_bytes(entry.name.len()) as u64)
+                .sum();
+            self.work.files += entries.len() as u64;
+            self.listings.push(ListingCall {
+                entries: entries.len() as u64,
+                bytes,
+                elapsed_ns,
+            });
+            if entries.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// From the top down by chance until a file is met, which is read somewhere; each step waits for the one before.
+    pub(super) fn program(&mut self, at: &str, reads: u64, bytes: u64) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let filesystem = &in_use.filesystem;
+        let mut buffer = vec![0; bytes as usize];
+        for _ in 0..world.scaled(reads) {
+            let mut path = PathBuf::from(at);
+            for _ in 0..DEPTH_MAX {
+                let mut names = self.names(filesystem, &path, Order::Directory)?;
+                names.retain(|entry| entry.name != b"lost+found");
+                if names.is_empty() {
+                    break;
+                }
+                let entry = names.swap_remove(self.random.below(names.len() as u64) as usize);
+                path.push(name(&entry));
+                match self.file_type(filesystem, &path, &entry)? {
+                    FileType::Directory => continue,
+                    FileType::Regular => self.read_somewhere(filesystem, &path, &mut buffer)?,
+                    _ => {}
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_somewhere(&mut self, filesystem: &Filesystem, path: &Path, buffer: &mut [u8]) -> Outcome {
+        let file = self.call(Call::Open, || filesystem.open_file(path))?;
+        let size = self.call(Call::Stat, || file.metadata())?.size;
+        let pieces = size.div_ceil(buffer.len() as u64);
+        let offset = self.random.below(pieces) * buffer.len() as u64;
+        self.work.files += 1;
+        self.read_at(&file, path, offset, buffer).map(drop)
+    }
+}

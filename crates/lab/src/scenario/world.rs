@@ -1,0 +1,124 @@
+//! What the processes of a run share.
+//!
+//! *Locking*: `alive` is short, and waited for with `ended`.
+use super::mount::Mount;
+use super::time::Time;
+use super::tree::{Tree, TreeSpec};
+use super::{ProcessEntry, Scenario};
+use crate::device::SimDevice;
+use crate::report::Traffic;
+use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A drive of a run.
+#[derive(Clone)]
+pub(super) enum Medium {
+    /// A model.
+    Simulated(Arc<SimDevice>),
+    /// A file or device of the host.
+    Host(Arc<FileDevice>),
+}
+
+impl Medium {
+    pub(super) fn device(&self) -> Arc<dyn BlockDevice> {
+        match self {
+            Medium::Simulated(device) => Arc::clone(device) as Arc<dyn BlockDevice>,
+            Medium::Host(device) => Arc::clone(device) as Arc<dyn BlockDevice>,
+        }
+    }
+
+    /// What it has done so far; of the host's own, nothing is known.
+    pub(super) fn traffic(&self) -> Traffic {
+        match self {
+            Medium::Simulated(device) => Traffic::from(&device.statistics()),
+            Medium::Host(_) => Traffic::default(),
+        }
+    }
+}
+
+/// Trees of a run, by what [`tree_key`] says of their rules: steps with the same rule share one.
+pub(super) type Trees = BTreeMap<String, Arc<Tree>>;
+
+/// Names a rule; `None` for a tree that is there already.
+pub(super) fn tree_key(spec: &TreeSpec) -> Option<String> {
+    match spec {
+        TreeSpec::Source(rule) => Some(format!("{rule:?}")),
+        TreeSpec::Flat(rule) => Some(format!("{rule:?}")),
+        TreeSpec::Listing(_) => None,
+    }
+}
+
+/// What the processes of a run share.
+pub(super) struct World {
+    pub(super) scenario: Scenario,
+    pub(super) scale: u64,
+    pub(super) time: Time,
+    pub(super) drives: Vec<Medium>,
+    pub(super) mounts: Vec<Mount>,
+    pub(super) trees: Trees,
+    /// Copies of each process that have not ended.
+    alive: ShortLock<Vec<u32>>,
+    ended: WaitQueue,
+    stopped: AtomicBool,
+}
+
+impl World {
+    pub(super) fn new(
+        scenario: Scenario,
+        scale: u64,
+        time: Time,
+        drives: Vec<Medium>,
+        mounts: Vec<Mount>,
+        trees: Trees,
+    ) -> World {
+        let alive = scenario.processes.iter().map(|process| process.copies).collect();
+        World {
+            ended: WaitQueue::new(time.clock()),
+            alive: ShortLock::new(alive),
+            stopped: AtomicBool::new(false),
+            scenario,
+            scale,
+            time,
+            drives,
+            mounts,
+            trees,
+        }
+    }
+
+    pub(super) fn process(&self, number: usize) -> &ProcessEntry {
+        &self.scenario.processes[number]
+    }
+
+    /// A count of the scenario, scaled; at least 1.
+    pub(super) fn scaled(&self, count: u64) -> u64 {
+        (count / self.scale).max(1)
+    }
+
+    /// Waits until all copies of a process ended.
+    pub(super) fn join(&self, process: usize) {
+        self.ended
+            .wait_until(&self.alive, |alive| (alive[process] == 0).then_some(()));
+    }
+
+    /// Whether all copies of a process ended.
+    pub(super) fn has_ended(&self, process: usize) -> bool {
+        self.alive.lock()[process] == 0
+    }
+
+    /// One copy of a process ended.
+    pub(super) fn end(&self, process: usize) {
+        self.alive.lock()[process] -= 1;
+        self.ended.wake_all();
+    }
+
+    /// A process failed: the others end at their next call.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
