@@ -3,7 +3,7 @@
 //! *Invariants*: every operation leaves memory within its bounds (`balance`); after a failed write nothing more is written.
 //! *Locking*: `renaming` before any inode; the rest lies in the layers below.
 use crate::allocation::Delay;
-use crate::cache::Kind;
+use crate::cache::{Frame, Kind};
 use crate::error::{ErrorKind, Result};
 use crate::file;
 use crate::flusher::Flusher;
@@ -34,6 +34,31 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// Writes in the background, where the policy has one.
     pub(crate) flusher: Flusher,
+}
+
+/// Something to write, and since when.
+pub(crate) enum Changed {
+    /// A file's blocks, or its inode that is not in its table yet.
+    Node(u64, Arc<Node>),
+    /// A block of metadata.
+    Frame(u64, Arc<Frame>),
+}
+
+impl Changed {
+    /// Since when.
+    pub(crate) fn since(&self) -> u64 {
+        match self {
+            Changed::Node(since, _) | Changed::Frame(since, _) => *since,
+        }
+    }
+
+    /// By time, then blocks before inodes, each by number.
+    fn order(&self) -> (u64, bool, u64) {
+        match self {
+            Changed::Frame(since, frame) => (*since, false, frame.block().0),
+            Changed::Node(since, node) => (*since, true, node.ino.0.into()),
+        }
+    }
 }
 
 /// Since when a node is changed.
@@ -95,7 +120,7 @@ impl Core {
     /// Gives all dirty blocks their places, and takes back what files have in hand: then nothing is promised any more. All
     /// writes are under way when it returns.
     fn settle(&self) -> Result<()> {
-        self.write_nodes(&mut self.changed_nodes(), u64::MAX)?;
+        self.write_changes(&mut self.changes(), u64::MAX)?;
         if self.volume.groups.inodes_in_hand() > 0 {
             for node in self.nodes.all() {
                 let mut state = node.state.write();
@@ -105,38 +130,58 @@ impl Core {
         Ok(())
     }
 
-    /// The nodes with something to write, in the order in which they are written: by number where blocks are given at
-    /// write-back (the layout follows it), else in the order in which they were changed, as their blocks were given.
-    pub(crate) fn changed_nodes(&self) -> VecDeque<Arc<Node>> {
+    /// What there is to write, in the order in which it is written: by number where blocks are given at write-back (the
+    /// layout follows it), metadata in a sweep at the end; else in the order in which it was changed, as its blocks were given.
+    pub(crate) fn changes(&self) -> VecDeque<Changed> {
         let mut nodes = self.nodes.all();
         let unstored = self.volume.unstored.lock().clone();
         nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
-        if self.volume.allocation.delayed() == Delay::AtWrite {
-            nodes.sort_by_cached_key(|node| (changed_since(node, &unstored), node.ino));
+        if self.volume.allocation.delayed() == Delay::AtWriteBack {
+            return nodes.into_iter().map(|node| Changed::Node(0, node)).collect();
         }
-        nodes.into()
+        let nodes = nodes
+            .into_iter()
+            .map(|node| Changed::Node(changed_since(&node, &unstored), node));
+        let frames = self.volume.cache.changed().into_iter();
+        let mut changes: Vec<Changed> = nodes
+            .chain(frames.map(|(since, frame)| Changed::Frame(since, frame)))
+            .collect();
+        changes.sort_by_key(Changed::order);
+        changes.into()
     }
 
-    /// Writes nodes from the front until so many bytes are under way; stores inodes as the policy says.
-    pub(crate) fn write_nodes(&self, nodes: &mut VecDeque<Arc<Node>>, bytes: u64) -> Result<()> {
+    /// Starts to write from the front until so many bytes are under way; stores inodes as the policy says.
+    pub(crate) fn write_changes(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<()> {
         let volume = &self.volume;
         let before = volume.dirty_bytes();
-        let mut done = Vec::new();
-        while volume.dirty_bytes().saturating_add(bytes) > before || bytes == u64::MAX {
-            let Some(node) = nodes.pop_front() else { break };
+        let mut late = Vec::new();
+        while volume.dirty_bytes().saturating_add(bytes) > before {
+            let node = match changes.pop_front() {
+                None => break,
+                Some(Changed::Frame(_, frame)) => {
+                    volume.cache.start_writing(vec![frame]);
+                    continue;
+                }
+                Some(Changed::Node(_, node)) => node,
+            };
             if node.pages.is_dirty() {
                 write_back(volume, &node)?;
             }
             match volume.policies.inode_write_back {
                 InodeWriteBack::Interleaved => self.store_late(&node)?,
-                InodeWriteBack::Clustered => done.push(node),
+                InodeWriteBack::Clustered => late.push(node),
             }
         }
-        // Table blocks that are missing are read in rising order, many at a time.
+        self.store_clustered(late)
+    }
+
+    /// Stores inodes that are not in their table yet: table blocks that are missing are read in rising order, many at a time.
+    fn store_clustered(&self, mut nodes: Vec<Arc<Node>>) -> Result<()> {
+        let volume = &self.volume;
         let unstored = volume.unstored.lock().clone();
-        done.retain(|node| unstored.contains_key(&node.ino));
-        done.sort_unstable_by_key(|node| node.ino);
-        let mut tables: Vec<BlockNo> = done
+        nodes.retain(|node| unstored.contains_key(&node.ino));
+        nodes.sort_unstable_by_key(|node| node.ino);
+        let mut tables: Vec<BlockNo> = nodes
             .iter()
             .filter_map(|node| crate::inode::place(volume, node.ino).ok())
             .map(|(block, _)| block)
@@ -146,12 +191,7 @@ impl Core {
         volume
             .cache
             .prefetch(tables.into_iter().map(|block| (block, Kind::Plain)));
-        done.iter().try_for_each(|node| self.store_late(node))
-    }
-
-    /// Whether a node was changed no later than this.
-    pub(crate) fn was_changed_by(&self, node: &Node, time: u64) -> bool {
-        changed_since(node, &self.volume.unstored.lock()) <= time
+        nodes.iter().try_for_each(|node| self.store_late(node))
     }
 
     /// Stores an inode that was changed and is not in its table yet.

@@ -3,9 +3,9 @@
 //! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. What it meets is latched: whoever writes
 //! next is told.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
-use crate::core::Core;
+use crate::allocation::Delay;
+use crate::core::{Changed, Core};
 use crate::error::Result;
-use crate::inode::Node;
 use crate::throttle::{FlusherAdvice, FlusherFacts, WriterAdvice, WriterFacts};
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
@@ -109,7 +109,7 @@ enum Sleep {
 /// What the flusher remembers between two looks.
 #[derive(Default)]
 struct Round {
-    nodes: VecDeque<Arc<Node>>,
+    changes: VecDeque<Changed>,
     last_look: u64,
     metadata_written: u64,
 }
@@ -127,7 +127,7 @@ impl Round {
         };
         match volume.policies.throttle.flusher(&facts) {
             FlusherAdvice::SleepUntil(deadline) => {
-                self.nodes.clear();
+                self.changes.clear();
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))
             }
             FlusherAdvice::Write(bytes) => {
@@ -143,27 +143,27 @@ impl Round {
     }
 
     fn write(&mut self, core: &Core, bytes: u64) -> Result<()> {
-        if self.nodes.is_empty() {
-            self.nodes = core.changed_nodes();
+        if self.changes.is_empty() {
+            self.changes = core.changes();
         }
-        if self.nodes.is_empty() {
-            core.write_metadata()?;
+        if self.changes.is_empty() {
+            core.write_metadata()
         } else {
-            core.write_nodes(&mut self.nodes, bytes)?;
+            core.write_changes(&mut self.changes, bytes)
         }
-        Ok(())
     }
 
     fn write_old(&mut self, core: &Core, since: u64) -> Result<()> {
-        self.nodes.clear();
-        let mut old = core.changed_nodes();
-        old.retain(|node| core.was_changed_by(node, since));
-        let mut later = core.write_nodes(&mut old, u64::MAX);
-        if self.metadata_written <= since {
+        self.changes.clear();
+        let mut old = core.changes();
+        old.retain(|change| change.since() <= since);
+        core.write_changes(&mut old, u64::MAX)?;
+        // Where blocks are given at the write, metadata has its turn among the changes.
+        if core.volume.allocation.delayed() == Delay::AtWriteBack && self.metadata_written <= since {
             self.metadata_written = core.volume.clock.now();
-            later = later.and(core.write_metadata());
+            core.write_metadata()?;
         }
-        later
+        Ok(())
     }
 }
 
@@ -194,11 +194,11 @@ impl Core {
     }
 
     fn write_some(&self, bytes: u64) -> Result<()> {
-        let mut nodes = self.changed_nodes();
-        if nodes.is_empty() {
+        let mut changes = self.changes();
+        if changes.is_empty() {
             self.write_metadata()?;
         } else {
-            self.write_nodes(&mut nodes, bytes)?;
+            self.write_changes(&mut changes, bytes)?;
         }
         self.volume.writes.wait()
     }

@@ -238,7 +238,7 @@ impl Nodes {
         if shard.by_ino.len() >= NODES_MAX / SHARDS {
             shard.evict(volume);
         }
-        if shard.queue.len() > 2 * NODES_MAX / SHARDS {
+        if shard.queue.len() > 2 * shard.by_ino.len() + 64 {
             shard.forget_freed();
         }
         shard.by_ino.insert(ino, Arc::clone(&node));

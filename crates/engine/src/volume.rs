@@ -130,13 +130,7 @@ impl Volume {
             typed: superblock.has(Feature::FILETYPE),
             checksummed: superblock.has(Feature::METADATA_CSUM),
         };
-        let cache = Cache::new(
-            Arc::clone(&device),
-            &superblock,
-            style,
-            options.cache_bytes,
-            options.policies.requests,
-        );
+        let cache = Cache::new(Arc::clone(&device), &superblock, style, options.cache_bytes);
         let groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
         if options.policies.growth == Growth::Reservation {
             groups.bind_all_by_windows();
@@ -152,7 +146,7 @@ impl Volume {
             placement: Arc::clone(&options.policies.placement),
             allocation: Arc::clone(&options.policies.allocation),
             superblock_lock: SleepLock::new(Arc::clone(device.clock()), ()),
-            writes: Writes::new(device.clock(), options.policies.requests),
+            writes: Writes::new(device.clock()),
             policies: options.policies.clone(),
             unstored: ShortLock::default(),
             touched_tables: ShortLock::default(),

@@ -21,8 +21,10 @@ use std::sync::atomic::Ordering;
 
 /// Blocks of one write request, in bytes, at most.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
-/// Bytes under way, at most.
-const UNDER_WAY_BYTES_MAX: usize = 16 << 20;
+/// Bytes under way, at most: the device's queue merges and orders them.
+const UNDER_WAY_BYTES_MAX: usize = 64 << 20;
+/// Requests under way, at most.
+const UNDER_WAY_MAX: u32 = 16 << 10;
 
 #[derive(Default)]
 struct Progress {
@@ -35,16 +37,14 @@ struct Progress {
 /// The writes of a volume that are under way, and the first error among them.
 pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
-    requests_max: u32,
 }
 
 impl Writes {
-    /// None under way; at most so many requests at a time.
-    pub(crate) fn new(clock: &Arc<dyn Clock>, requests_max: u32) -> Writes {
+    /// None under way.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Writes {
         let queue = WaitQueue::new(Arc::clone(clock));
         Writes {
             shared: Arc::new((ShortLock::default(), queue)),
-            requests_max,
         }
     }
 
@@ -59,7 +59,7 @@ impl Writes {
         let bytes = segments.iter().map(Segment::bytes).sum::<usize>();
         let (progress, queue) = &*self.shared;
         queue.wait_until(progress, |progress| {
-            let room = progress.requests < self.requests_max && progress.bytes + bytes <= UNDER_WAY_BYTES_MAX;
+            let room = progress.requests < UNDER_WAY_MAX && progress.bytes + bytes <= UNDER_WAY_BYTES_MAX;
             (room || progress.requests == 0).then(|| {
                 progress.requests += 1;
                 progress.bytes += bytes;

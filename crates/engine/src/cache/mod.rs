@@ -125,6 +125,8 @@ struct State {
     touched: bool,
     /// A sweep is writing it, or bytes that it had before.
     under_way: bool,
+    /// By the clock: when it became dirty.
+    dirty_since: u64,
 }
 
 /// One block in memory.
@@ -174,7 +176,6 @@ fn shard_of(block: BlockNo) -> usize {
     (block.0 >> 5) as usize % SHARDS
 }
 
-
 /// All metadata frames of a volume.
 pub(crate) struct Cache {
     device: Arc<dyn BlockDevice>,
@@ -198,7 +199,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// An empty cache of about `bytes_max` bytes.
-    pub(crate) fn new(device: Arc<dyn BlockDevice>, superblock: &Superblock, style: Style, bytes_max: usize, requests_max: u32) -> Cache {
+    pub(crate) fn new(device: Arc<dyn BlockDevice>, superblock: &Superblock, style: Style, bytes_max: usize) -> Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
         let shard = || Shard {
@@ -213,7 +214,7 @@ impl Cache {
                 active,
             }),
             shards: Arc::new((0..SHARDS).map(|_| shard()).collect()),
-            writes: Writes::new(device.clock(), requests_max),
+            writes: Writes::new(device.clock()),
             sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
             dirty_count: AtomicUsize::new(0),
@@ -316,6 +317,7 @@ impl Cache {
             bytes: Arc::new(self.buffer()),
             touched: true,
             under_way: false,
+            dirty_since: 0,
         };
         let frame = Arc::new(Frame {
             block,
@@ -372,6 +374,7 @@ impl Cache {
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         if matches!(state.status, Status::Clean | Status::Writing) {
             state.status = Status::Dirty;
+            state.dirty_since = self.device.clock().now();
             drop(state);
             self.dirty.lock().push(Arc::clone(frame));
             self.dirty_count.fetch_add(1, Ordering::Relaxed);
@@ -386,7 +389,12 @@ impl Cache {
         if let Some(frame) = removed {
             shard.changed.wait_until(&frame.state, |state| {
                 let settled = !state.under_way && state.status != Status::Filling;
-                settled.then(|| state.status = Status::Forgotten)
+                settled.then(|| {
+                    if state.status == Status::Dirty {
+                        self.dirty_count.fetch_sub(1, Ordering::Relaxed);
+                    }
+                    state.status = Status::Forgotten;
+                })
             });
         }
     }
@@ -409,6 +417,6 @@ impl Cache {
 
     /// Whether a write has failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+        self.failed.load(Ordering::Acquire) || self.writes.has_failed()
     }
 }

@@ -32,19 +32,7 @@ impl Cache {
         let later = frames.extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind));
         let later: Vec<Arc<Frame>> = later.collect();
         self.dirty.lock().extend(later);
-        self.dirty_count.fetch_sub(frames.len(), Ordering::Relaxed);
-        frames.sort_unstable_by_key(|frame| frame.block);
-        let mut run: Vec<Sealed> = Vec::new();
-        for frame in frames {
-            let follows = run.last().is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
-            if !follows || run.len() * self.block_size >= WRITE_BYTES_MAX {
-                self.write_run(std::mem::take(&mut run));
-            }
-            if let Some(bytes) = self.prepare(&frame) {
-                run.push((frame, bytes));
-            }
-        }
-        self.write_run(run);
+        self.start_writing(frames);
         let outcome = self.writes.wait();
         if outcome.is_err() {
             self.failed.store(true, Ordering::Release);
@@ -52,12 +40,50 @@ impl Cache {
         outcome
     }
 
-    /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten or written meanwhile.
-    fn prepare(&self, frame: &Frame) -> Option<Arc<Vec<u8>>> {
+    /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and does not wait for them.
+    pub(crate) fn start_writing(&self, mut frames: Vec<Arc<Frame>>) {
+        frames.sort_unstable_by_key(|frame| frame.block);
+        let mut run: Vec<Sealed> = Vec::new();
+        for frame in frames {
+            let follows = run.last().is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
+            if !follows || run.len() * self.block_size >= WRITE_BYTES_MAX {
+                self.write_run(std::mem::take(&mut run));
+            }
+            if let Some(bytes) = self.prepare(&frame, &mut run) {
+                run.push((frame, bytes));
+            }
+        }
+        self.write_run(run);
+    }
+
+    /// The dirty frames, with the time at which each became so. They stay in the list of those to be written.
+    pub(crate) fn changed(&self) -> Vec<(u64, Arc<Frame>)> {
+        let mut changed = Vec::new();
+        self.dirty.lock().retain(|frame| {
+            let state = frame.state.lock();
+            let dirty = state.status == Status::Dirty;
+            if dirty {
+                changed.push((state.dirty_since, Arc::clone(frame)));
+            }
+            dirty
+        });
+        changed
+    }
+
+    /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten or written meanwhile. An older
+    /// write of it has to end first: the device may change their order.
+    fn prepare(&self, frame: &Frame, run: &mut Vec<Sealed>) -> Option<Arc<Vec<u8>>> {
+        if frame.state.lock().under_way {
+            self.write_run(std::mem::take(run));
+            self.shard(frame.block)
+                .changed
+                .wait_until(&frame.state, |state| (!state.under_way).then_some(()));
+        }
         let mut state = frame.state.lock();
-        if state.status != Status::Dirty {
+        if state.status != Status::Dirty || state.under_way {
             return None;
         }
+        self.dirty_count.fetch_sub(1, Ordering::Relaxed);
         let kind = state.kind;
         kind.seal(
             Arc::make_mut(&mut state.bytes).as_mut_slice(),
@@ -87,7 +113,7 @@ fn settle(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
         let mut state = frame.state.lock();
         state.under_way = false;
         if result.is_err() {
-            state.status = Status::Dirty;
+            state.status = Status::Dirty; // and stays so: nothing is written any more
         } else if state.status == Status::Writing {
             state.status = Status::Clean;
         }
