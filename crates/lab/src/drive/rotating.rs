@@ -23,7 +23,7 @@ pub use seek::Seek;
 pub use spec::{Cache, LookAhead, Overhead, RotatingSpec, Zone};
 
 /// A waiting command's claim grows by a nanosecond for so many that it has waited: after a second it outweighs the longest way.
-const AGEING: u64 = 16;
+const AGEING: u64 = 24;
 
 /// A rotating disk in virtual time.
 pub struct Rotating {
@@ -57,6 +57,8 @@ struct Waiting {
     first: u64,
     end: u64,
     arrival: u64,
+    /// When the caches were last asked for it in vain: in the same instant they need not be asked again.
+    missed_at: Option<u64>,
 }
 
 struct Filling {
@@ -346,7 +348,7 @@ impl Rotating {
     fn serve(&mut self, waiting: Waiting) {
         match waiting.command.operation {
             Operation::Write => self.write_through(waiting),
-            _ if self.answer_read(&waiting) => {}
+            _ if waiting.missed_at != Some(self.now) && self.answer_read(&waiting) => {}
             _ => self.read_medium(waiting),
         }
     }
@@ -629,6 +631,7 @@ impl Drive for Rotating {
             first,
             end: first + sectors,
             arrival: now,
+            missed_at: None,
         };
         match command.operation {
             Operation::Flush => self.flush(waiting),
@@ -671,7 +674,8 @@ impl Rotating {
             }
         }
         if !self.answer_read(&waiting) {
-            self.waiting.push(waiting);
+            let missed_at = Some(self.now);
+            self.waiting.push(Waiting { missed_at, ..waiting });
         }
     }
 
