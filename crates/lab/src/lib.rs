@@ -13,6 +13,7 @@
 pub mod clock;
 pub mod device;
 pub mod drive;
+pub mod posts;
 pub mod random;
 pub mod replay;
 pub mod report;

@@ -1,0 +1,169 @@
+//! The mailing list posts as experiments: their rows, their figures, the scenarios that give ours, and how far they agree.
+//!
+//! Each post is a module with one function that runs its scenarios (TOML files of the ordinary kind, in `crates/lab/posts`) and
+//! gives a [`PostReport`]. A row says what the post measured, what the model gives, and which [`Class`] of agreement is asked of
+//! it: exact rows and ratios must hold, absolute times are shown with their error, and what is not modelled is shown with the
+//! reason.
+mod judge;
+mod limit;
+mod post_0;
+mod post_3;
+mod post_4;
+mod text;
+
+pub use judge::{Verdict, judge};
+pub use limit::{Limit, Need};
+
+use crate::scenario::ScenarioError;
+use serde::Serialize;
+
+/// Names the schema of [`PostsReport`].
+pub const SCHEMA: &str = "extant-lab-posts/1";
+
+/// How large the work of a post is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Seconds in all: counts are divided where that keeps what the row is about.
+    Quick,
+    /// As in the post.
+    Full,
+}
+
+/// One of the posts.
+pub struct Post {
+    /// Its number, as in its file's name.
+    pub number: u32,
+    /// Author and year.
+    pub origin: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// The drive that stands for the one that the post does not name.
+    pub drive: &'static str,
+    /// Which of the drive's values were fitted (at most two), with the reason.
+    pub fitted: &'static [&'static str],
+    /// Runs its scenarios.
+    pub run: fn(Scale, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>,
+}
+
+/// The posts that are modelled, in the order in which they are shown.
+pub static POSTS: &[Post] = &[post_3::POST, post_4::POST, post_0::POST];
+
+/// All that was run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostsReport {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// See [`crate::report::MODEL_VERSION`].
+    pub model_version: u32,
+    /// Quick or full.
+    pub scale: Scale,
+    /// In the order asked for.
+    pub posts: Vec<PostReport>,
+}
+
+/// What came of one post.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostReport {
+    /// Its number.
+    pub number: u32,
+    /// Author and year.
+    pub origin: String,
+    /// What it is about.
+    pub title: String,
+    /// The drive's model.
+    pub drive: String,
+    /// What of it was fitted.
+    pub fitted: Vec<String>,
+    /// The seed of its scenarios.
+    pub seed: u64,
+    /// The tables.
+    pub tables: Vec<PostTable>,
+    /// What a reader has to know: assumptions, what is not modelled.
+    pub notes: Vec<String>,
+    /// Over the trace hashes of all its runs, in hexadecimal.
+    pub trace_hash: String,
+}
+
+/// A table: rows of measurements against columns of systems.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostTable {
+    /// What it shows.
+    pub title: String,
+    /// Systems.
+    pub columns: Vec<PostColumn>,
+    /// Measurements.
+    pub rows: Vec<Row>,
+}
+
+/// A system that was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostColumn {
+    /// Its heading: "stock".
+    pub name: String,
+    /// The words that give its policies: "linux-2.4,placement=orlov".
+    pub policies: String,
+}
+
+/// A quantity with its unit.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(tag = "unit", content = "value", rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Time in nanoseconds.
+    Nanoseconds(u64),
+    /// A number of things.
+    Count(u64),
+    /// A ratio in thousandths.
+    Permille(u64),
+}
+
+/// What was measured, in one line of a table.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// What.
+    pub what: String,
+    /// Which agreement is asked for.
+    pub class: Class,
+    /// One for each column of the table.
+    pub cells: Vec<Cell>,
+    /// The least time that the drive could take for the same work, with what it is made of.
+    pub limit: Option<Limit>,
+    /// Why it is as it is, where that has to be said.
+    pub note: Option<String>,
+}
+
+/// A row in one column.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Cell {
+    /// What the post measured.
+    pub posted: Option<Quantity>,
+    /// What the model gives.
+    pub ours: Option<Quantity>,
+}
+
+/// Which agreement is asked of a row (tolerances: a missed exact or ratio row fails the tests, a missed absolute row warns).
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "class", rename_all = "kebab-case")]
+pub enum Class {
+    /// The same number.
+    Exact,
+    /// The ratio of each column to the first one that has a posted value agrees with the posts' within so many thousandths.
+    Ratio {
+        /// 350 is 35 %.
+        within_permille: u64,
+    },
+    /// The time agrees within so many thousandths; a miss is a warning.
+    Absolute {
+        /// 250 is 25 %.
+        within_permille: u64,
+    },
+    /// The post says a bound in words ("under 25 ms"): ours must be at most the posted value.
+    AtMost,
+    /// The post has no figure for it: shown for comparison.
+    Shown,
+    /// Not modelled, and why.
+    NotModelled {
+        /// Why.
+        reason: String,
+    },
+}
