@@ -516,6 +516,9 @@ proptest! {
         let mut ids: Vec<u64> = done.iter().map(|done| done.id).collect();
         prop_assert!(done.windows(2).all(|two| two[0].at <= two[1].at));
         ids.sort_unstable();
+        let reads = done.iter().filter(|done| steps[done.id as usize].operation == Operation::Read);
+        let arm_ns: u64 = reads.map(|done| done.parts.total() - done.parts.queued - done.parts.overhead - done.parts.bus).sum();
+        prop_assert!(arm_ns <= done.last().map_or(0, |done| done.at), "the arm does one thing at a time");
         prop_assert_eq!(ids, (0..steps.len() as u64).collect::<Vec<_>>());
         let mut again = Rotating::new(&spec.name, facts(spec));
         prop_assert_eq!(&play(&mut again, &steps), &done);

@@ -5,6 +5,8 @@ use super::rotating::{Rotating, RotatingSpec};
 use super::ssd::{Ssd, SsdSpec};
 use super::{Drive, presets};
 use serde::Serialize;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use toml::de::DeTable;
 
@@ -60,13 +62,14 @@ pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
         key: String::new(),
         reason,
     };
-    let length = std::fs::metadata(path).map_err(|error| whole(error.to_string()))?.len();
-    if length > MOST_BYTES {
+    let mut text = String::new();
+    let opened = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+    opened.map_err(|error| whole(error.to_string()))?;
+    if text.len() as u64 > MOST_BYTES {
         return Err(whole(format!(
-            "has {length} bytes; a drive file has at most {MOST_BYTES}"
+            "is too long: a drive file has at most {MOST_BYTES} bytes"
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| whole(error.to_string()))?;
     parse(&file, &text)
 }
 

@@ -94,12 +94,18 @@ pub trait Drive: Send {
     fn info(&self) -> &DriveInfo;
     /// A command arrives. At most `queue_depth` are inside at a time.
     fn submit(&mut self, command: Command, now: u64);
-    /// When something ends next; `None` when nothing that was submitted is inside (destaging goes on unseen).
+    /// When to ask next: when something ends, or when the drive has a choice to make (then [`Drive::advance`] may add nothing).
+    /// `None` when nothing that was submitted is inside (destaging goes on unseen).
     fn next_event(&self) -> Option<u64>;
     /// Goes to `now`, and adds to `done` what ended by then, in order.
     fn advance(&mut self, now: u64, done: &mut Vec<Done>);
     /// The byte behind the last one transferred: where elevators take the head to be.
     fn head(&self) -> u64;
+    /// What was answered and is not on the medium: byte offset and bytes, in the order of the answers. At a power cut any part
+    /// of it, sector by sector, may be on the medium and the rest not. Nothing for drives whose answers are durable.
+    fn unflushed(&self) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
     /// What was asked of it so far and what that costs, where requests cost money.
     fn bill(&self) -> Option<object::Bill> {
         None

@@ -47,6 +47,17 @@ impl Segments {
             .position(|held| held.start <= sector && sector <= held.end && held.start < held.end)
     }
 
+    /// The segment that a read from that sector on is served from: as [`Segments::find`], or that of the stream when the sector is to
+    /// come under the head within a turn anyway. (A new command for it would be ready too late if it is near, and lose a turn.)
+    pub fn serving(&self, layout: &Layout, sector: u64) -> Option<usize> {
+        self.find(sector).or_else(|| {
+            let stream = self
+                .stream
+                .filter(|stream| stream.next <= sector && sector < stream.limit)?;
+            (sector - stream.next <= layout.place(stream.next).track).then_some(stream.segment)
+        })
+    }
+
     pub fn get(&self, segment: usize) -> Segment {
         self.list[segment]
     }

@@ -97,7 +97,14 @@ pub struct Zone {
 }
 
 impl RotatingSpec {
-    /// Reads the facts from a drive file. Its keys are described in `docs/LAB.md`.
+    /// Reads the facts from a drive file: the keys of `../drives/README.md` for measured drives, and beside them
+    ///
+    /// | key | meaning | default |
+    /// | --- | --- | --- |
+    /// | `queue_depth` | commands inside at a time, 1 to 32 | 1 |
+    /// | `cache.look_ahead` | what ends reading on: `off`, `until-command`, `continue` (see [`LookAhead`]) | `continue` |
+    /// | `cache.grace_ms` | how long the drive reads on after a read of the medium before another command gets the arm | 0 |
+    /// | `geometry` | instead of `cylinders` and zones, a data sheet's `capacity_bytes`, `outer_mb_per_s`, `inner_mb_per_s` (sustained, with all switches) and number of `zones` | 16 zones |
     pub(in crate::drive) fn from_section(section: &mut Section<'_>) -> Result<RotatingSpec, FileError> {
         // Thousandths of turns a minute: 60 s in ns over it.
         let rpm = section
@@ -232,7 +239,7 @@ impl RotatingSpec {
     fn zone_of_rate(&self, rate: u64, step_ns: u64) -> Zone {
         let settle = self.write_settle_ns.max(0).unsigned_abs();
         let turn = self.revolution_ns;
-        // A sector's time on top, for skews are whole sectors.
+        // A skew of a turn is none.
         let within = |time: u64| time.min(turn * 9 / 10);
         let track = within(self.head_switch_ns + settle);
         let cylinder = within(self.head_switch_ns.max(step_ns) + settle);
@@ -244,7 +251,7 @@ impl RotatingSpec {
             track_skew: 0,
             cylinder_skew: 0,
         };
-        // Twice: the skews in whole sectors are a little longer than the switches.
+        // Again: the skews in whole sectors are a little longer than the switches.
         for _ in 0..3 {
             let bytes = u128::from(rate) * u128::from(cylinder_ns) / u128::from(heads) / 1_000_000_000;
             let sectors = u64::try_from(bytes / u128::from(self.sector_bytes))

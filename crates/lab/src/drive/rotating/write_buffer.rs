@@ -164,3 +164,45 @@ impl WriteBuffer {
         self.log.values().map(|(first, end)| (*first, end - first)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(buffer: &mut WriteBuffer, first: u64, end: u64) {
+        buffer.reserve(end - first);
+        buffer.add(first, end);
+    }
+
+    #[test]
+    fn neighbours_become_one_run_and_keep_their_order() {
+        let mut buffer = WriteBuffer::new(100);
+        add(&mut buffer, 20, 30);
+        add(&mut buffer, 40, 50);
+        add(&mut buffer, 28, 40);
+        assert_eq!(buffer.unflushed(), [(20, 10), (40, 10), (28, 12)]);
+        assert_eq!(buffer.room(), 70, "an overlap takes its room once");
+        assert!(buffer.holds(20, 50) && !buffer.holds(20, 51));
+        let piece = buffer.take(20, 100).expect("the run");
+        assert_eq!((piece.first, piece.end), (20, 50));
+        buffer.written(&piece);
+        assert_eq!((buffer.room(), buffer.unflushed()), (100, vec![]));
+    }
+
+    #[test]
+    fn a_write_that_comes_while_its_sectors_are_written_stays() {
+        let mut buffer = WriteBuffer::new(100);
+        add(&mut buffer, 0, 40);
+        let piece = buffer.take(0, 10).expect("its start");
+        assert_eq!(buffer.room(), 60, "what is on its way still takes room");
+        add(&mut buffer, 5, 8);
+        buffer.written(&piece);
+        assert_eq!(buffer.unflushed(), [(10, 30), (5, 3)]);
+        assert_eq!(buffer.run_of_oldest(), Some(10));
+        for start in [5, 10] {
+            let piece = buffer.take(start, 100).expect("a run");
+            buffer.written(&piece);
+        }
+        assert_eq!((buffer.room(), buffer.oldest()), (100, None));
+    }
+}

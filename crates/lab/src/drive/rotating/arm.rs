@@ -1,0 +1,151 @@
+//! Who gets the arm: the waiting command, or the run of the write buffer, that it reaches first, with ageing.
+use super::layout::{Arm, Transfer};
+use super::{Rotating, Waiting};
+use crate::drive::Parts;
+use extant_block::Operation;
+
+/// A waiting command's claim grows by a nanosecond for so many that it has waited: after a second it outweighs the longest way.
+const AGEING: u64 = 24;
+
+impl Rotating {
+    /// Gives the arm to whoever has the best claim.
+    pub(super) fn choose(&mut self) {
+        let pressed = self.is_pressed();
+        if self.waiting.is_empty() && !self.buffer.is_dirty() {
+            return;
+        }
+        if let Some(arm) = self.segments.run(&self.layout, self.now) {
+            self.rest(arm);
+        }
+        if self.segments.stream.is_some() {
+            let wanted = !self.waiting.is_empty() || pressed;
+            if !wanted || self.grace_end() > self.now {
+                return;
+            }
+        }
+        let command = self.best_command();
+        let run = match pressed || command.is_none() {
+            true => self.best_run(),
+            false => None,
+        };
+        match (command, run) {
+            (Some((_, claim)), Some((run, other))) if other < claim => self.write_piece(run),
+            (Some((index, _)), _) => {
+                let waiting = self.waiting.swap_remove(index);
+                self.serve(waiting);
+            }
+            (None, Some((run, _))) => self.write_piece(run),
+            (None, None) => {}
+        }
+    }
+
+    pub(super) fn here(&self) -> Arm {
+        let arm = self.segments.stream.map_or(self.arm, |stream| stream.arm);
+        Arm {
+            at: arm.at.max(self.now),
+            ..arm
+        }
+    }
+
+    pub(super) fn age(&self, arrival: u64) -> u64 {
+        (self.now - arrival.min(self.now)) / AGEING
+    }
+
+    pub(super) fn best_command(&self) -> Option<(usize, i128)> {
+        if let [only] = self.waiting.as_slice() {
+            // Nothing to compare it with, unless the buffer is pressed; its oldest claim wins then.
+            let claim = if self.is_pressed() { self.claim(only) } else { 0 };
+            return Some((0, claim));
+        }
+        let claims = self
+            .waiting
+            .iter()
+            .enumerate()
+            .map(|(index, waiting)| (index, self.claim(waiting)));
+        claims.min_by_key(|(index, claim)| (*claim, self.waiting[*index].arrival, self.waiting[*index].command.id))
+    }
+
+    pub(super) fn claim(&self, waiting: &Waiting) -> i128 {
+        let transfer = match waiting.command.operation {
+            Operation::Write => Transfer::Write,
+            _ => Transfer::Read,
+        };
+        let ready = waiting.arrival + self.overhead(waiting);
+        let mut arm = self.here();
+        let late = ready.saturating_sub(arm.at);
+        arm.at += late;
+        let way = late + self.layout.positioning_ns(&arm, waiting.first, transfer);
+        i128::from(way) - i128::from(self.age(waiting.arrival))
+    }
+
+    pub(super) fn overhead(&self, waiting: &Waiting) -> u64 {
+        match waiting.command.operation {
+            Operation::Write => self.spec.overhead.write_ns,
+            _ => self.spec.overhead.read_miss_ns,
+        }
+    }
+
+    pub(super) fn best_run(&mut self) -> Option<(u64, i128)> {
+        let mut found = std::mem::take(&mut self.scratch);
+        let presser = self.filling.front().map(|filling| filling.waiting.arrival);
+        let presser = presser
+            .into_iter()
+            .chain(self.flushing.iter().map(|flushing| flushing.waiting.arrival))
+            .min();
+        found.clear();
+        match self.flushing.is_empty() {
+            // A flush waits for what is old; what comes later must not keep it waiting.
+            false => found.extend(self.buffer.run_of_oldest()),
+            true => self.buffer.candidates(self.head, &mut found),
+        }
+        let arm = self.here();
+        let way = |first: &u64| (*first, self.layout.positioning_ns(&arm, *first, Transfer::Write));
+        let best = found.iter().map(way).min_by_key(|(first, way)| (*way, *first));
+        let age = presser.map_or(0, |arrival| self.age(arrival));
+        self.scratch = found;
+        best.map(|(first, way)| (first, i128::from(way) - i128::from(age)))
+    }
+
+    /// The stream has left the arm there.
+    pub(super) fn rest(&mut self, arm: Arm) {
+        let at = arm.at.max(self.arm.at);
+        self.arm = Arm { at, ..arm };
+    }
+
+    /// Takes the arm away from the stream.
+    pub(super) fn take_arm(&mut self) {
+        if let Some(arm) = self.segments.stop(&self.layout, self.now) {
+            self.rest(arm);
+        }
+        self.arm.at = self.arm.at.max(self.now);
+    }
+
+    pub(super) fn write_piece(&mut self, run: u64) {
+        self.take_arm();
+        let room = u64::from(self.spec.cache.write_segments) * self.spec.cache.segment_sectors;
+        let Some(piece) = self.buffer.take(run, room / 4) else {
+            return;
+        };
+        let mut parts = Parts::default();
+        let (first, sectors) = (piece.first, piece.end - piece.first);
+        self.layout
+            .transfer(&mut self.arm, first, sectors, Transfer::Write, &mut parts);
+        self.piece = Some((piece, parts));
+    }
+
+    pub(super) fn serve(&mut self, waiting: Waiting) {
+        match waiting.command.operation {
+            Operation::Write => self.write_through(waiting),
+            _ if waiting.missed_at != Some(self.now) && self.answer_read(&waiting) => {}
+            _ => self.read_medium(waiting),
+        }
+    }
+
+    /// When a command that the controller is ready for at `ready` starts, now that it has the arm; accounts for the time before.
+    pub(super) fn start_of(&self, waiting: &Waiting, ready: u64, now: u64, parts: &mut Parts) -> u64 {
+        let start = ready.max(now).max(self.arm.at);
+        parts.overhead = ready - waiting.arrival;
+        parts.queued = start - ready;
+        start
+    }
+}
