@@ -77,13 +77,15 @@ pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
 pub fn parse(file: &str, text: &str) -> Result<DriveSpec, FileError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
-    let mut section = Section::root(&source, table.get_ref());
     let stem = Path::new(file)
         .file_stem()
         .map_or_else(|| file.into(), |stem| stem.to_string_lossy());
-    let name = section
-        .optional_text("name")?
-        .map_or_else(|| stem.into_owned(), str::to_owned);
+    from_section(Section::root(&source, table.get_ref()), &stem)
+}
+
+/// The drive of that table; `stem` is what it is called when the table does not say.
+pub fn from_section(mut section: Section<'_>, stem: &str) -> Result<DriveSpec, FileError> {
+    let name = section.optional_text("name")?.unwrap_or(stem).to_owned();
     section.optional_text("about")?;
     let kind = match section.optional_text("kind")?.unwrap_or("rotating") {
         "rotating" => DriveKind::Rotating(RotatingSpec::from_section(&mut section)?),
