@@ -10,6 +10,15 @@ use std::sync::atomic::Ordering;
 /// Bytes of one write of adjacent frames, at most.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
+/// What becomes of a frame with an older write under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Busy {
+    /// It is waited for.
+    Wait,
+    /// It stays dirty.
+    Leave,
+}
+
 /// A frame with the bytes that are to be written.
 type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
 
@@ -32,7 +41,7 @@ impl Cache {
         let later = frames.extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind));
         let later: Vec<Arc<Frame>> = later.collect();
         self.dirty.lock().extend(later);
-        self.start_writing(frames);
+        self.submit(frames, Busy::Wait);
         let outcome = self.writes.wait();
         if outcome.is_err() {
             self.failed.store(true, Ordering::Release);
@@ -40,8 +49,13 @@ impl Cache {
         outcome
     }
 
-    /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and does not wait for them.
-    pub(crate) fn start_writing(&self, mut frames: Vec<Arc<Frame>>) {
+    /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and does not wait for them. Those
+    /// with an older write under way are left for later.
+    pub(crate) fn start_writing(&self, frames: Vec<Arc<Frame>>) {
+        self.submit(frames, Busy::Leave);
+    }
+
+    fn submit(&self, mut frames: Vec<Arc<Frame>>, busy: Busy) {
         frames.sort_unstable_by_key(|frame| frame.block);
         let mut run: Vec<Sealed> = Vec::new();
         for frame in frames {
@@ -49,7 +63,15 @@ impl Cache {
             if !follows || run.len() * self.block_size >= WRITE_BYTES_MAX {
                 self.write_run(std::mem::take(&mut run));
             }
-            if let Some(bytes) = self.prepare(&frame, &mut run) {
+            if busy == Busy::Wait && frame.state.lock().under_way {
+                // The device may change the order of two writes.
+                self.write_run(std::mem::take(&mut run));
+                let shard = self.shard(frame.block);
+                shard
+                    .changed
+                    .wait_until(&frame.state, |state| (!state.under_way).then_some(()));
+            }
+            if let Some(bytes) = self.prepare(&frame) {
                 run.push((frame, bytes));
             }
         }
@@ -70,15 +92,9 @@ impl Cache {
         changed
     }
 
-    /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten or written meanwhile. An older
-    /// write of it has to end first: the device may change their order.
-    fn prepare(&self, frame: &Frame, run: &mut Vec<Sealed>) -> Option<Arc<Vec<u8>>> {
-        if frame.state.lock().under_way {
-            self.write_run(std::mem::take(run));
-            self.shard(frame.block)
-                .changed
-                .wait_until(&frame.state, |state| (!state.under_way).then_some(()));
-        }
+    /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten, written meanwhile, or an older
+    /// write of it is under way.
+    fn prepare(&self, frame: &Frame) -> Option<Arc<Vec<u8>>> {
         let mut state = frame.state.lock();
         if state.status != Status::Dirty || state.under_way {
             return None;
