@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 /// How many runs the choice of the next one looks at on each side of the arm.
-const NEIGHBOURS: usize = 8;
+const NEIGHBOURS: usize = 4;
 
 struct Run {
     end: u64,
