@@ -652,3 +652,31 @@ fn what_a_getdents_call_costs() {
         println!("{features:?}: {} ns a call, {} ns an entry", best / calls, best / 1002);
     }
 }
+
+/// How fast bytes come from memory through the page path, beside a device in memory that does nothing else.
+#[test]
+#[ignore = "a measurement: run with --release --ignored --nocapture"]
+fn how_fast_a_large_file_is_read() {
+    let content = content(11, 8 * MIB as usize);
+    let (device, _) = with_file(&content);
+    let clock = RealClock::new();
+    for policy in file_policies() {
+        for read in [4096, 64 << 10, 1 << 20, content.len()] {
+            let best = (0..10).map(|_| {
+                let volume = open(&device, &format!("modern,read-ahead={policy}"), DataKeeping::Bytes);
+                let file = volume.open_file("/file").expect("opens");
+                let mut buffer = vec![0; read];
+                let begun = clock.now();
+                for at in (0..content.len()).step_by(read) {
+                    file.read_at(at as u64, &mut buffer).expect("reads");
+                }
+                clock.now() - begun
+            });
+            let best = best.min().expect("ten times");
+            println!(
+                "{policy}, {read} bytes at a time: {} MB/s",
+                content.len() as u64 * 1000 / best
+            );
+        }
+    }
+}
