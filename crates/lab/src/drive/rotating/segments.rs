@@ -177,7 +177,7 @@ impl Segments {
         })
     }
 
-    /// A write: a segment that holds any of it, or was about to, is dropped whole. All six drives of `../shared/drives` read what lay
+    /// A write: a segment that holds any of it, or was about to, is dropped whole. The measured drives that tell (seen in the traces of two) read what lay
     /// beside a write anew. Where the arm is left is answered when the stream ends with it.
     pub fn forget(&mut self, layout: &Layout, first: u64, end: u64, now: u64) -> Option<Arm> {
         let filled = self.run(layout, now);
