@@ -1,6 +1,8 @@
 //! Whether a row agrees with its post.
-use super::Row;
-use serde::Serialize;
+//!
+//! Everything is compared in whole numbers: a ratio of ratios is a product on either side.
+use super::{Cell, Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row};
+use serde::{Serialize, Serializer};
 
 /// What a row came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -8,7 +10,7 @@ use serde::Serialize;
 pub enum Verdict {
     /// It agrees as its class asks.
     Agrees,
-    /// An exact row or a ratio that does not: a failure.
+    /// An exact row, a ratio or a bound that does not: a failure.
     Misses,
     /// An absolute row that does not: a warning.
     Warns,
@@ -16,8 +18,189 @@ pub enum Verdict {
     Shown,
 }
 
-/// Judges a row.
+/// Judges a row. A cell that has a posted value and none of ours does not agree; a row in which nothing can be compared (a ratio
+/// with fewer than two posted values, a row without any) is shown only.
 pub fn judge(row: &Row) -> Verdict {
-    let _ = row;
-    Verdict::Shown
+    match &row.class {
+        Class::Exact => verdict(&row.cells, Verdict::Misses, |posted, ours| posted == ours),
+        Class::Ratio { within_permille } => ratio(&row.cells, *within_permille),
+        Class::Absolute { within_permille } => verdict(&row.cells, Verdict::Warns, |posted, ours| {
+            agree((ours, 1), (posted, 1), *within_permille)
+        }),
+        Class::AtMost => verdict(&row.cells, Verdict::Misses, |posted, ours| ours <= posted),
+        Class::Shown | Class::NotModelled { .. } => Verdict::Shown,
+    }
+}
+
+/// The verdict on cells that are compared each for itself.
+fn verdict(cells: &[Cell], otherwise: Verdict, is_good: impl Fn(u64, u64) -> bool) -> Verdict {
+    let mut posted = cells.iter().filter(|cell| cell.posted.is_some()).peekable();
+    if posted.peek().is_none() {
+        return Verdict::Shown;
+    }
+    match posted.all(|cell| pair(cell).is_some_and(|(posted, ours)| is_good(posted, ours))) {
+        true => Verdict::Agrees,
+        false => otherwise,
+    }
+}
+
+fn ratio(cells: &[Cell], within_permille: u64) -> Verdict {
+    let mut posted = cells.iter().filter(|cell| cell.posted.is_some());
+    let first = posted.next();
+    let mut others = posted.peekable();
+    let (Some(first), Some(_)) = (first, others.peek()) else {
+        return Verdict::Shown;
+    };
+    let Some((first_posted, first_ours)) = pair(first) else {
+        return Verdict::Misses;
+    };
+    let is_good = |cell: &Cell| {
+        pair(cell).is_some_and(|(posted, ours)| agree((ours, first_ours), (posted, first_posted), within_permille))
+    };
+    match others.all(is_good) {
+        true => Verdict::Agrees,
+        false => Verdict::Misses,
+    }
+}
+
+/// Both values of a cell, when they are of one unit.
+fn pair(cell: &Cell) -> Option<(u64, u64)> {
+    match (cell.posted?, cell.ours?) {
+        (Quantity::Nanoseconds(posted), Quantity::Nanoseconds(ours))
+        | (Quantity::Count(posted), Quantity::Count(ours))
+        | (Quantity::Permille(posted), Quantity::Permille(ours)) => Some((posted, ours)),
+        _ => None,
+    }
+}
+
+/// Whether the fraction `ours` differs from the fraction `posted` by at most so many thousandths of the latter.
+fn agree(ours: (u64, u64), posted: (u64, u64), within_permille: u64) -> bool {
+    let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
+    let (ours, posted) = (product(ours.0, posted.1), product(posted.0, ours.1));
+    let bound = posted.saturating_mul(u128::from(within_permille));
+    ours.abs_diff(posted).saturating_mul(1000) <= bound
+}
+
+impl Quantity {
+    /// The number without its unit.
+    pub fn value(self) -> u64 {
+        match self {
+            Quantity::Nanoseconds(value) | Quantity::Count(value) | Quantity::Permille(value) => value,
+        }
+    }
+}
+
+impl Cell {
+    /// Ours over the post's, in thousandths; `None` where one is missing or the post's is 0.
+    pub fn ratio_permille(&self) -> Option<u64> {
+        pair(self).and_then(|(posted, ours)| permille(ours, posted))
+    }
+}
+
+/// A share in thousandths, rounded; `None` of nothing.
+fn permille(part: u64, whole: u64) -> Option<u64> {
+    let whole = u128::from(whole);
+    let scaled = (u128::from(part) * 1000 + whole / 2).checked_div(whole)?;
+    Some(u64::try_from(scaled).unwrap_or(u64::MAX))
+}
+
+/// The name of the column that shows what we do with the same work.
+const MODERN: &str = "modern";
+
+impl PostTable {
+    /// The column of the `modern` preset: the one of that name, else the last whose policies begin with it.
+    pub fn modern(&self) -> Option<usize> {
+        let is_modern = |policies: &str| policies.split(',').next() == Some(MODERN);
+        let named = self.columns.iter().position(|column| column.name == MODERN);
+        named.or_else(|| self.columns.iter().rposition(|column| is_modern(&column.policies)))
+    }
+
+    /// What `modern` takes over the physical limit of a row, in thousandths.
+    pub fn over_limit_permille(&self, row: &Row) -> Option<u64> {
+        let limit: Limit = row.limit?;
+        match row.cells.get(self.modern()?)?.ours? {
+            Quantity::Nanoseconds(ours) => permille(ours, limit.nanoseconds),
+            _ => None,
+        }
+    }
+
+    /// What `modern` takes over what the best of all other columns takes, in thousandths; of times only.
+    pub fn over_best_permille(&self, row: &Row) -> Option<u64> {
+        let modern = self.modern()?;
+        let time = |cell: &Cell| match cell.ours {
+            Some(Quantity::Nanoseconds(ours)) => Some(ours),
+            _ => None,
+        };
+        let others = row.cells.iter().enumerate().filter(|(column, _)| *column != modern);
+        let best = others.filter_map(|(_, cell)| time(cell)).min()?;
+        permille(time(row.cells.get(modern)?)?, best)
+    }
+}
+
+impl PostReport {
+    /// Rows that came to a verdict, each as `post 3: TABLE: ROW`.
+    fn that_came_to(&self, wanted: Verdict) -> impl Iterator<Item = String> {
+        let rows = self
+            .tables
+            .iter()
+            .flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+        let rows = rows.filter(move |(_, row)| judge(row) == wanted);
+        rows.map(|(table, row)| format!("post {}: {}: {}", self.number, table.title, row.what))
+    }
+}
+
+impl PostsReport {
+    /// The rows that had to agree and do not, a line each: empty when all is well.
+    pub fn missed(&self) -> Vec<String> {
+        self.posts
+            .iter()
+            .flat_map(|post| post.that_came_to(Verdict::Misses))
+            .collect()
+    }
+
+    /// The absolute rows outside their tolerance, a line each.
+    pub fn warned(&self) -> Vec<String> {
+        self.posts
+            .iter()
+            .flat_map(|post| post.that_came_to(Verdict::Warns))
+            .collect()
+    }
+}
+
+/// A row as JSON has it: with its verdict and its ratios.
+#[derive(Serialize)]
+struct Judged<'a> {
+    what: &'a str,
+    #[serde(flatten)]
+    class: &'a Class,
+    verdict: Verdict,
+    cells: Vec<JudgedCell>,
+    limit: Option<Limit>,
+    note: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct JudgedCell {
+    posted: Option<Quantity>,
+    ours: Option<Quantity>,
+    ratio_permille: Option<u64>,
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let cells = self.cells.iter().map(|cell| JudgedCell {
+            posted: cell.posted,
+            ours: cell.ours,
+            ratio_permille: cell.ratio_permille(),
+        });
+        let judged = Judged {
+            what: &self.what,
+            class: &self.class,
+            verdict: judge(self),
+            cells: cells.collect(),
+            limit: self.limit,
+            note: self.note.as_deref(),
+        };
+        judged.serialize(serializer)
+    }
 }

@@ -4,6 +4,11 @@
 //! gives a [`PostReport`]. A row says what the post measured, what the model gives, and which [`Class`] of agreement is asked of
 //! it: exact rows and ratios must hold, absolute times are shown with their error, and what is not modelled is shown with the
 //! reason.
+//!
+//! ```text
+//! post_N   the scenarios, figures and rows of a post        judge   whether a row agrees; a row as JSON
+//! limit    the least time that a drive could take           text    the tables
+//! ```
 mod judge;
 mod limit;
 mod post_0;
@@ -14,8 +19,11 @@ mod text;
 pub use judge::{Verdict, judge};
 pub use limit::{Limit, Need};
 
-use crate::scenario::ScenarioError;
+use crate::random;
+use crate::report::{MODEL_VERSION, Report};
+use crate::scenario::{self, Outcome, RunOptions, ScenarioError};
 use serde::Serialize;
+use std::path::Path;
 
 /// Names the schema of [`PostsReport`].
 pub const SCHEMA: &str = "extant-lab-posts/1";
@@ -49,6 +57,58 @@ pub struct Post {
 /// The posts that are modelled, in the order in which they are shown.
 pub static POSTS: &[Post] = &[post_3::POST, post_4::POST, post_0::POST];
 
+/// Runs posts one after another, in the order asked for; all that are modelled when none is named. `progress` is told what is
+/// being run, a line at a time.
+///
+/// # Errors
+/// One line: a number that is no post, or what went wrong with a scenario.
+pub fn run_posts(numbers: &[u32], scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostsReport, ScenarioError> {
+    let chosen: Vec<&Post> = match numbers {
+        [] => POSTS.iter().collect(),
+        numbers => numbers.iter().map(|number| find(*number)).collect::<Result<_, _>>()?,
+    };
+    let mut posts = Vec::new();
+    for post in chosen {
+        progress(&format!("post {}: {} ({})", post.number, post.title, post.origin));
+        posts.push((post.run)(scale, progress)?);
+    }
+    Ok(PostsReport {
+        schema: SCHEMA,
+        model_version: MODEL_VERSION,
+        scale,
+        posts,
+    })
+}
+
+/// The post of that number.
+///
+/// # Errors
+/// One line that names those that there are.
+pub fn find(number: u32) -> Result<&'static Post, ScenarioError> {
+    POSTS.iter().find(|post| post.number == number).ok_or_else(|| {
+        let known: Vec<String> = POSTS.iter().map(|post| post.number.to_string()).collect();
+        ScenarioError::Run {
+            file: "posts".to_owned(),
+            reason: format!("post {number} is not modelled; those that are: {}", known.join(", ")),
+        }
+    })
+}
+
+/// Runs the scenario of a text that is built in; `name` is its file's.
+fn run_scenario(name: &str, text: &str, options: &RunOptions) -> Result<Outcome, ScenarioError> {
+    let scenario = scenario::parse(name, text, Path::new(""))?;
+    scenario::run(&scenario, options)
+}
+
+/// The trace hashes of several runs as one, in hexadecimal.
+fn joined_hash<'a>(reports: impl IntoIterator<Item = &'a Report>) -> String {
+    let mut joined = 0;
+    for byte in reports.into_iter().flat_map(|report| report.trace_hash.bytes()) {
+        joined = random::mix(joined ^ u64::from(byte));
+    }
+    format!("{joined:016x}")
+}
+
 /// All that was run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PostsReport {
@@ -60,6 +120,21 @@ pub struct PostsReport {
     pub scale: Scale,
     /// In the order asked for.
     pub posts: Vec<PostReport>,
+}
+
+impl PostsReport {
+    /// As JSON, indented, with a line end. Rows have, besides what [`Row`] says, `class`, `verdict` and each cell's
+    /// `ratio_permille`; absent values are `null`.
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+        json.push('\n');
+        json
+    }
+
+    /// As tables for people, ending in the rows that do not agree.
+    pub fn to_text(&self) -> String {
+        text::render(self)
+    }
 }
 
 /// What came of one post.
@@ -117,8 +192,8 @@ pub enum Quantity {
     Permille(u64),
 }
 
-/// What was measured, in one line of a table.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+/// What was measured, in one line of a table. As JSON it has its class, its verdict and the ratio of each cell too.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// What.
     pub what: String,

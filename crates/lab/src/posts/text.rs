@@ -1,1 +1,266 @@
-//! Reports of posts as text.
+//! Reports of posts as text: every row of every table, the bad ones and those that are not modelled too.
+use super::{Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Scale, Verdict, judge};
+use crate::report::{Alignment, Table};
+use Alignment::{Left, Right};
+
+/// All posts, and what they came to.
+pub(super) fn render(report: &PostsReport) -> String {
+    let mut text = String::new();
+    for post in &report.posts {
+        text.push_str(&self::post(post, report.model_version, report.scale));
+        text.push('\n');
+    }
+    text.push_str(&summary(report));
+    text
+}
+
+fn summary(report: &PostsReport) -> String {
+    let verdicts: Vec<Verdict> = report
+        .posts
+        .iter()
+        .flat_map(|post| post.tables.iter().flat_map(|table| table.rows.iter().map(judge)))
+        .collect();
+    let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    let mut text = format!(
+        "{} rows: {} agree, {} miss, {} outside their tolerance (a warning), {} shown only\n",
+        verdicts.len(),
+        count(Verdict::Agrees),
+        count(Verdict::Misses),
+        count(Verdict::Warns),
+        count(Verdict::Shown),
+    );
+    for (mark, lines) in [("misses", report.missed()), ("warning", report.warned())] {
+        lines
+            .iter()
+            .for_each(|line| text.push_str(&format!("{mark}: {line}\n")));
+    }
+    text
+}
+
+fn post(post: &PostReport, model_version: u32, scale: Scale) -> String {
+    let fitted = match post.fitted.is_empty() {
+        true => "nothing".to_owned(),
+        false => post.fitted.join("; "),
+    };
+    let scale = match scale {
+        Scale::Quick => "quick",
+        Scale::Full => "full",
+    };
+    let mut text = format!("Post {}: {} ({})\n", post.number, post.title, post.origin);
+    text.push_str(&format!(
+        "drive {}, fitted: {fitted}; seed {}, model {model_version}, scale {scale}, trace {}\n",
+        post.drive, post.seed, post.trace_hash
+    ));
+    post.tables.iter().for_each(|table| text.push_str(&self::table(table)));
+    if !post.notes.is_empty() {
+        text.push('\n');
+        post.notes.iter().for_each(|note| text.push_str(&format!("- {note}\n")));
+    }
+    text
+}
+
+/// What stands beside the rows of a table: only what some row has.
+struct Shape {
+    /// For each column, whether the post has a figure in it.
+    posted: Vec<bool>,
+    has_limit: bool,
+    has_best: bool,
+}
+
+impl Shape {
+    fn of(table: &PostTable) -> Shape {
+        let has_posted = |column: usize| {
+            let mut cells = table.rows.iter().filter_map(|row| row.cells.get(column));
+            cells.any(|cell| cell.posted.is_some())
+        };
+        Shape {
+            posted: (0..table.columns.len()).map(has_posted).collect(),
+            has_limit: table.rows.iter().any(|row| row.limit.is_some()),
+            has_best: table.rows.iter().any(|row| table.over_best_permille(row).is_some()),
+        }
+    }
+
+    fn heads(&self, table: &PostTable) -> Vec<(String, Alignment)> {
+        let mut heads = vec![(String::new(), Left)];
+        for (column, is_posted) in table.columns.iter().zip(&self.posted) {
+            if *is_posted {
+                heads.extend([
+                    (format!("{}: post", column.name), Right),
+                    ("ours".to_owned(), Right),
+                    ("x".to_owned(), Right),
+                ]);
+            } else {
+                heads.push((column.name.clone(), Right));
+            }
+        }
+        if self.has_best {
+            heads.push(("modern/best".to_owned(), Right));
+        }
+        if self.has_limit {
+            heads.extend([("limit".to_owned(), Right), ("modern/limit".to_owned(), Right)]);
+        }
+        heads.push(("asked".to_owned(), Left));
+        heads.push(("".to_owned(), Left));
+        heads
+    }
+
+    fn cells(&self, table: &PostTable, row: &Row, note: Option<usize>) -> Vec<String> {
+        let mut cells = vec![row.what.clone()];
+        for (column, is_posted) in self.posted.iter().enumerate() {
+            let cell = row.cells.get(column).copied().unwrap_or_default();
+            if *is_posted {
+                cells.push(shown(cell.posted));
+            }
+            cells.push(shown(cell.ours));
+            if *is_posted {
+                cells.push(cell.ratio_permille().map_or_else(String::new, hundredths));
+            }
+        }
+        let ratio = |permille: Option<u64>| permille.map_or_else(String::new, hundredths);
+        if self.has_best {
+            cells.push(ratio(table.over_best_permille(row)));
+        }
+        if self.has_limit {
+            let limit = row.limit.map(|Limit { nanoseconds, .. }| time(nanoseconds));
+            cells.extend([limit.unwrap_or_default(), ratio(table.over_limit_permille(row))]);
+        }
+        cells.push(asked(&row.class));
+        cells.push(mark(row, note));
+        cells
+    }
+}
+
+fn table(table: &PostTable) -> String {
+    let shape = Shape::of(table);
+    let heads = shape.heads(table);
+    let columns: Vec<(&str, Alignment)> = heads.iter().map(|(name, side)| (name.as_str(), *side)).collect();
+    let mut rendered = Table::new(&table.title, &columns);
+    let mut notes: Vec<String> = Vec::new();
+    for row in &table.rows {
+        let note = note(row).map(|note| number(&mut notes, note));
+        rendered.row(shape.cells(table, row, note));
+    }
+    let mut text = rendered.render();
+    for (at, note) in notes.iter().enumerate() {
+        text.push_str(&format!("  [{}] {note}\n", at + 1));
+    }
+    let width = table
+        .columns
+        .iter()
+        .map(|column| column.name.chars().count())
+        .max()
+        .unwrap_or(0);
+    for column in &table.columns {
+        text.push_str(&format!("  {:<width$}  {}\n", column.name, column.policies));
+    }
+    text
+}
+
+/// The number of a note, from 1; equal ones have one.
+fn number(notes: &mut Vec<String>, note: String) -> usize {
+    match notes.iter().position(|other| *other == note) {
+        Some(at) => at + 1,
+        None => {
+            notes.push(note);
+            notes.len()
+        }
+    }
+}
+
+/// What has to be said of a row: why it is not modelled, its note, what its limit is made of.
+fn note(row: &Row) -> Option<String> {
+    let reason = match &row.class {
+        Class::NotModelled { reason } => Some(reason.clone()),
+        _ => None,
+    };
+    let limit = row.limit.map(|limit| {
+        let (media, seeks) = (time(limit.media_ns), time(limit.seek_ns));
+        format!("limit: {media} under the head and {seeks} of the least repositioning")
+    });
+    let parts: Vec<String> = [reason, row.note.clone(), limit].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn asked(class: &Class) -> String {
+    match class {
+        Class::Exact => "exact".to_owned(),
+        Class::Ratio { within_permille } => format!("ratio {}", percent(*within_permille)),
+        Class::Absolute { within_permille } => format!("time {}", percent(*within_permille)),
+        Class::AtMost => "at most".to_owned(),
+        Class::Shown => String::new(),
+        Class::NotModelled { .. } => "not modelled".to_owned(),
+    }
+}
+
+fn percent(permille: u64) -> String {
+    match permille % 10 {
+        0 => format!("{} %", permille / 10),
+        tenths => format!("{}.{tenths} %", permille / 10),
+    }
+}
+
+fn mark(row: &Row, note: Option<usize>) -> String {
+    let word = match judge(row) {
+        Verdict::Agrees => "ok",
+        Verdict::Misses => "MISSES",
+        Verdict::Warns => "warning",
+        Verdict::Shown => "",
+    };
+    let note = note.map(|note| format!("[{note}]"));
+    [Some(word.to_owned()).filter(|word| !word.is_empty()), note]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn shown(quantity: Option<Quantity>) -> String {
+    match quantity {
+        None => String::new(),
+        Some(Quantity::Nanoseconds(nanoseconds)) => time(nanoseconds),
+        Some(Quantity::Count(count)) => count.to_string(),
+        Some(Quantity::Permille(permille)) => format!("{}.{:03}", permille / 1000, permille % 1000),
+    }
+}
+
+/// A time in the unit that suits it.
+fn time(nanoseconds: u64) -> String {
+    let rounded = |unit: u64, digits: u32| {
+        let step = unit / 10u64.pow(digits);
+        let steps = nanoseconds / step + u64::from(nanoseconds % step >= step.div_ceil(2));
+        let scale = 10u64.pow(digits);
+        let width = digits as usize;
+        match digits {
+            0 => steps.to_string(),
+            _ => format!("{}.{:0width$}", steps / scale, steps % scale),
+        }
+    };
+    match nanoseconds {
+        0..1_000_000 => format!("{} us", rounded(1_000, 0)),
+        1_000_000..1_000_000_000 => format!("{} ms", rounded(1_000_000, 2)),
+        _ => format!("{} s", rounded(1_000_000_000, 2)),
+    }
+}
+
+fn hundredths(permille: u64) -> String {
+    let hundredths = permille / 10 + u64::from(permille % 10 >= 5);
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        let shown = [0, 499, 17_500, 1_000_000, 34_834_999, 999_999_999, 172_030_000_000].map(time);
+        assert_eq!(
+            shown,
+            ["0 us", "0 us", "18 us", "1.00 ms", "34.83 ms", "1000.00 ms", "172.03 s"]
+        );
+        assert_eq!(
+            (hundredths(1_005), percent(125), percent(250)),
+            ("1.01".to_owned(), "12.5 %".to_owned(), "25 %".to_owned())
+        );
+    }
+}
