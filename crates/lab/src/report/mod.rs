@@ -13,7 +13,7 @@
 //! | `drives[]` | model, facts, fitted values, queue, sums over the run, latencies, `trace_hash`, and the trace if kept |
 //! | `filesystems[]` | size, features, preset with every column, memory, and where things lay (`layouts[]`) |
 //! | `processes[]` | start, end, and how long its calls took, by kind of call |
-//! | `measures[]` | rows: steps in a row with the same `measure`, taken together; `traffic` is that of the drive meanwhile |
+//! | `measures[]` | rows: steps in a row with the same `measure`, taken together; `traffic` is that of the drive meanwhile; copies of a process first together (`copy` is `null`), then each |
 //! | `steps[]` | each step: time, traffic of its drive meanwhile (of all processes), work done, calls of getdents |
 //! | `trace_hash` | over all drives: equal for equal runs |
 mod distribution;
@@ -59,7 +59,7 @@ pub struct Report {
     pub filesystems: Vec<FilesystemReport>,
     /// Processes in the order of the file, copies in a row.
     pub processes: Vec<ProcessReport>,
-    /// Rows, by process, in order of time.
+    /// Rows, by process, in order of time; of several copies first all together.
     pub measures: Vec<Measure>,
     /// Steps, by process, in order of the file.
     pub steps: Vec<StepReport>,
@@ -204,8 +204,8 @@ pub struct CallLatency {
 pub struct Measure {
     /// The process.
     pub process: String,
-    /// Which of its copies.
-    pub copy: u32,
+    /// Which of its copies; `None` of several: all of them together, from the first start to the last end.
+    pub copy: Option<u32>,
     /// What the file calls it.
     pub measure: String,
     /// When the first of the steps began.

@@ -1,6 +1,7 @@
 //! A report as tables for people.
-use super::{Alignment, FilesystemReport, Report, StepReport, Table, TimeKind, seconds};
+use super::{Alignment, Distribution, FilesystemReport, Report, StepReport, Table, TimeKind, seconds};
 use Alignment::{Left, Right};
+use std::collections::BTreeMap;
 
 /// The whole report.
 pub(super) fn render(report: &Report) -> String {
@@ -136,11 +137,15 @@ fn megabytes(bytes: u64) -> String {
     format!("{}.{}", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }
 
-fn process(name: &str, copy: u32) -> String {
-    if copy == 0 {
-        name.to_owned()
-    } else {
-        format!("{name} {copy}")
+fn copies(report: &Report, name: &str) -> usize {
+    report.processes.iter().filter(|process| process.name == name).count()
+}
+
+/// A process with the number of its copies.
+fn crowd(report: &Report, name: &str) -> String {
+    match copies(report, name) {
+        1 => name.to_owned(),
+        count => format!("{name} ({count} times)"),
     }
 }
 
@@ -149,7 +154,10 @@ fn measures(report: &Report) -> Table {
     columns.extend(TRAFFIC);
     let mut table = Table::new("measures", &columns);
     for row in &report.measures {
-        let first = [row.measure.clone(), process(&row.process, row.copy)];
+        if row.copy.is_some() && copies(report, &row.process) > 1 {
+            continue;
+        }
+        let first = [row.measure.clone(), crowd(report, &row.process)];
         table.row(first.into_iter().chain(traffic(row.elapsed_ns, &row.traffic)));
     }
     table
@@ -159,10 +167,10 @@ fn steps(report: &Report) -> Table {
     let mut columns = vec![("process", Left), ("", Left), ("step", Left), ("runs", Right)];
     columns.extend(TRAFFIC);
     columns.extend([("directories", Right), ("files", Right)]);
-    let mut table = Table::new("steps", &columns);
-    for step in &report.steps {
+    let mut table = Table::new("steps (where a process has copies, those of the first)", &columns);
+    for step in report.steps.iter().filter(|step| step.copy == 0) {
         let first = [
-            process(&step.process, step.copy),
+            step.process.clone(),
             step.number.clone(),
             name(step),
             step.runs.to_string(),
@@ -195,7 +203,7 @@ fn listings(report: &Report) -> Table {
         ("us", Right),
     ];
     let mut table = Table::new("getdents, call by call", &columns);
-    for step in &report.steps {
+    for step in report.steps.iter().filter(|step| step.copy == 0) {
         for (number, call) in step.calls.iter().enumerate() {
             let microseconds = call.elapsed_ns / 1000;
             let numbers = [number as u64 + 1, call.entries, call.bytes, microseconds];
@@ -217,15 +225,16 @@ fn calls(report: &Report) -> Table {
     ];
     let mut table = Table::new("calls", &columns);
     let milliseconds = |nanoseconds: u64| format!("{}.{:03}", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000);
-    for entry in &report.processes {
-        for call in &entry.calls {
-            let latency = &call.latency;
+    for entry in report.processes.iter().filter(|entry| entry.copy == 0) {
+        let all = report.processes.iter().filter(|other| other.name == entry.name);
+        let mut merged: BTreeMap<&str, Distribution> = BTreeMap::new();
+        for call in all.flat_map(|process| &process.calls) {
+            let known = merged.entry(&call.call).or_default();
+            *known = known.and(&call.latency);
+        }
+        for (call, latency) in merged {
             let times = [latency.mean_ns, latency.median_ns, latency.p99_ns, latency.max_ns].map(milliseconds);
-            let first = [
-                process(&entry.name, entry.copy),
-                call.call.clone(),
-                latency.count.to_string(),
-            ];
+            let first = [crowd(report, &entry.name), call.to_owned(), latency.count.to_string()];
             table.row(first.into_iter().chain(times));
         }
     }

@@ -18,4 +18,18 @@ macro_rules! builtin {
 }
 
 /// All of them.
-pub static BUILTINS: &[Builtin] = &[builtin!("read-cold")];
+pub static BUILTINS: &[Builtin] = &[
+    builtin!("read-cold"),
+    builtin!("stat-cold"),
+    builtin!("find"),
+    builtin!("tar"),
+    builtin!("untar"),
+    builtin!("many-files"),
+    builtin!("sequential"),
+    builtin!("random"),
+    builtin!("open-program"),
+    builtin!("getdents"),
+    builtin!("clients"),
+    builtin!("writer-and-reader"),
+    builtin!("drive-patterns"),
+];

@@ -1,9 +1,11 @@
 //! The scenario file as a whole: what it says of drives, file systems and processes, checked.
 use super::fields::{self, Result};
-use super::step::{Surroundings, parse_steps, parse_tree};
+use super::prepare::each_step;
+use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
 use super::tree::TreeSpec;
 use super::{BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, Start, Workplace};
-use crate::drive::file::{self as drive_file, FileError, Section, Source};
+use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
+use crate::drive::presets::PRESETS;
 use crate::random::Random;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
 use extant_engine::preset::{Policies, preset};
@@ -11,7 +13,7 @@ use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
 use std::collections::BTreeMap;
 use std::path::Path;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 /// No scenario file is longer.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -155,14 +157,7 @@ fn parse_drives(section: &mut Section<'_>, folder: &Path) -> Result<Vec<DriveEnt
 fn parse_drive(table: &mut Section<'_>, taken: &[String], folder: &Path) -> Result<DriveEntry> {
     let line = table.line();
     let name = own_name(table, taken)?;
-    let model = fields::text(table, "model")?;
-    let is_file = model.contains('/') || model.ends_with(".toml");
-    let spec = match is_file {
-        true => drive_file::load(&folder.join(&model)).map_err(|error| table.error("model", error.to_string()))?,
-        false => {
-            drive_file::by_name(&model).map_err(|error| table.error("model", format!("{model:?}: {}", error.reason)))?
-        }
-    };
+    let spec = parse_model(table, &name, folder)?;
     let elevator = match table.optional_text("elevator")? {
         None => None,
         Some(words) => Some(
@@ -181,6 +176,60 @@ fn parse_drive(table: &mut Section<'_>, taken: &[String], folder: &Path) -> Resu
         plug_ns: fields::time(table, "plug")?,
         fitted: fields::words(table, "fitted")?,
     })
+}
+
+/// `model`: a preset's name, a file, or a table as in a drive file; `override` changes values of a preset or file.
+fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<DriveSpec> {
+    let is_table = table.find("model").is_some_and(|value| value.get_ref().is_table());
+    if is_table {
+        return drive_file::from_section(table.section("model")?, name);
+    }
+    let model = fields::text(table, "model")?;
+    let is_file = model.contains('/') || model.ends_with(".toml");
+    let spec = match is_file {
+        true => drive_file::load(&folder.join(&model)).map_err(|error| table.error("model", error.to_string()))?,
+        false => {
+            let found = drive_file::by_name(&model);
+            found.map_err(|error| table.error("model", format!("{model:?}: {}", error.reason)))?
+        }
+    };
+    if !table.has("override") {
+        return Ok(spec);
+    }
+    let preset = PRESETS.iter().find(|preset| preset.name == model);
+    let text = match preset {
+        Some(preset) => preset.text.to_owned(),
+        None => {
+            std::fs::read_to_string(folder.join(&model)).map_err(|error| table.error("model", error.to_string()))?
+        }
+    };
+    let Ok(base) = DeTable::parse(&text) else {
+        return Ok(spec);
+    };
+    let changes = table.find("override").map(|value| value.get_ref());
+    let Some(DeValue::Table(changes)) = changes else {
+        return Err(table.error("override", "has to be a table, as in a drive file"));
+    };
+    let mut merged = base.into_inner();
+    merge(&mut merged, changes);
+    // What is wrong comes from the changes: what they change is sound.
+    let source = Source { file: "", text: "" };
+    let changed = drive_file::from_section(Section::root(&source, &merged), &spec.name);
+    changed.map_err(|error| table.error("override", format!("{}: {}", error.key, error.reason)))
+}
+
+/// Puts values over those that there are, table by table.
+fn merge<'a>(base: &mut DeTable<'a>, changes: &DeTable<'a>) {
+    for (key, value) in changes.iter() {
+        if let DeValue::Table(changes) = value.get_ref()
+            && let Some(inner) = base.get_mut(key)
+            && let DeValue::Table(inner) = inner.get_mut()
+        {
+            merge(inner, changes);
+            continue;
+        }
+        base.insert(key.clone(), value.clone());
+    }
 }
 
 fn parse_filesystems(
@@ -417,7 +466,54 @@ fn parse_processes(
         });
         table.finish()?;
     }
-    Ok(processes)
+    match circle(&processes) {
+        None => Ok(processes),
+        Some(process) => {
+            let reason = format!(
+                "process {} waits for one that waits for it, or for itself",
+                process.name
+            );
+            Err(FileError {
+                line: process.line,
+                ..section.error("process", reason)
+            })
+        }
+    }
+}
+
+/// A process that waits for the end of another which, by itself or through others, waits for its end.
+fn circle(processes: &[ProcessEntry]) -> Option<&ProcessEntry> {
+    let waits: Vec<Vec<usize>> = processes.iter().map(awaited).collect();
+    // Those that wait for nobody who is left end first; what is left then never does.
+    let mut is_left = vec![true; processes.len()];
+    for _ in 0..processes.len() {
+        for process in 0..processes.len() {
+            is_left[process] &= waits[process].iter().any(|other| is_left[*other]);
+        }
+    }
+    is_left.iter().position(|left| *left).map(|process| &processes[process])
+}
+
+/// For whose ends a process waits.
+fn awaited(process: &ProcessEntry) -> Vec<usize> {
+    let mut awaited = Vec::new();
+    if let Start::After(other) = process.start {
+        awaited.push(other);
+    }
+    each_step(&process.steps, &mut |step| match &step.action {
+        Action::Join(other) => awaited.push(*other),
+        Action::Until {
+            end: End::Process(other),
+            ..
+        } => awaited.push(*other),
+        Action::Stream(stream) => {
+            if let Some(End::Process(other)) = stream.end {
+                awaited.push(other);
+            }
+        }
+        _ => {}
+    });
+    awaited
 }
 
 fn parse_place(table: &mut Section<'_>, drives: &[DriveEntry], filesystems: &[FilesystemEntry]) -> Result<Workplace> {

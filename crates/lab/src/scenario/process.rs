@@ -76,6 +76,23 @@ pub(super) struct Worker {
     latencies: BTreeMap<Call, Histogram>,
     steps: BTreeMap<Vec<u32>, StepReport>,
     measures: Vec<Measure>,
+    marks: Vec<(Mark, Mark)>,
+}
+
+/// A moment: the time, and what the drive had done by then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mark {
+    pub(super) ns: u64,
+    pub(super) traffic: Traffic,
+}
+
+impl Mark {
+    fn now(worker: &Worker) -> Mark {
+        Mark {
+            ns: worker.world.time.settled(),
+            traffic: worker.world.drives[worker.drive()].traffic(),
+        }
+    }
 }
 
 /// What a process gave.
@@ -83,6 +100,8 @@ pub(super) struct Finished {
     pub(super) report: ProcessReport,
     pub(super) steps: Vec<StepReport>,
     pub(super) measures: Vec<Measure>,
+    /// When each of them began and ended.
+    pub(super) marks: Vec<(Mark, Mark)>,
     /// `None`: it came to its end, or stopped for another's error.
     pub(super) error: Option<ScenarioError>,
 }
@@ -103,6 +122,7 @@ impl Worker {
             latencies: BTreeMap::new(),
             steps: BTreeMap::new(),
             measures: Vec::new(),
+            marks: Vec::new(),
         }
     }
 
@@ -135,6 +155,7 @@ impl Worker {
             },
             steps: self.steps.into_values().collect(),
             measures: self.measures,
+            marks: self.marks,
             error: error.flatten(),
         }
     }
@@ -145,12 +166,17 @@ impl Worker {
         for (number, step) in entry.steps.iter().enumerate() {
             let before = self.steps.len();
             let path = vec![number as u32 + 1];
-            let at = self.world.time.settled();
+            let at = Mark::now(self);
             self.step(step, &path)?;
             if let (Some(name), Some(report)) = (&step.measure, self.steps.get(&path))
                 && self.steps.len() > before
             {
-                let row = measure(name, report, at);
+                let row = measure(name, report, at.ns);
+                let now = Mark::now(self);
+                match self.marks.last_mut().filter(|_| last == Some(name)) {
+                    Some(open) => open.1 = now,
+                    None => self.marks.push((at, now)),
+                }
                 match self.measures.last_mut().filter(|_| last == Some(name)) {
                     Some(open) => extend(open, &row),
                     None => self.measures.push(row),
@@ -168,7 +194,7 @@ impl Worker {
         let (started_ns, before) = (world.time.settled(), world.drives[drive].traffic());
         let (work, listings) = (std::mem::take(&mut self.work), std::mem::take(&mut self.listings));
         let result = match &step.action {
-            Action::Repeat { count, steps } => self.repeat(world.scaled(*count), steps, path),
+            Action::Repeat { count, steps } => self.repeat(*count, steps, path),
             Action::Until { end, steps } => self.until(*end, steps, path),
             action => self.act(action, &step.label).map_err(|stop| self.explain(step, stop)),
         };
@@ -363,7 +389,7 @@ impl Worker {
 fn measure(name: &str, step: &StepReport, started_ns: u64) -> Measure {
     Measure {
         process: step.process.clone(),
-        copy: step.copy,
+        copy: Some(step.copy),
         measure: name.to_owned(),
         started_ns,
         elapsed_ns: step.elapsed_ns,

@@ -6,7 +6,7 @@ use super::time::Time;
 use super::world::{Medium, World};
 use super::{Scenario, ScenarioError, machine, summary};
 use crate::clock::{Settings, VirtualClock};
-use crate::device::TraceKeeping;
+use crate::device::{SimDevice, TraceKeeping};
 use crate::drive::file::DriveSpec;
 use crate::report::Report;
 use extant_block::{BlockDevice, RealClock, ShortLock};
@@ -72,12 +72,20 @@ pub struct Left {
     pub name: String,
     /// What is on it, without waiting for a drive.
     pub contents: Arc<dyn BlockDevice>,
+    /// The drive, where the file system begins at its first byte.
+    whole: Option<Arc<SimDevice>>,
 }
 
 impl Left {
     /// Writes it to a file, sparse. One that exists is replaced.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         use std::os::unix::fs::FileExt;
+        if let Some(device) = &self.whole {
+            // Quicker: only what was ever written is looked at.
+            device.contents().save(path)?;
+            let file = std::fs::OpenOptions::new().write(true).open(path)?;
+            return file.set_len(self.contents.info().bytes);
+        }
         let file = std::fs::File::create(path)?;
         let bytes = self.contents.info().bytes;
         file.set_len(bytes)?;
@@ -157,6 +165,10 @@ fn left(world: &World) -> Vec<Left> {
     let left = |(entry, mount): (&super::FilesystemEntry, &Mount)| Left {
         name: entry.name.clone(),
         contents: Arc::clone(&mount.contents),
+        whole: match &world.drives[mount.drive] {
+            Medium::Simulated(device) if entry.offset == 0 => Some(Arc::clone(device)),
+            _ => None,
+        },
     };
     entries.map(left).collect()
 }
@@ -212,7 +224,7 @@ fn processes(world: &Arc<World>) -> All {
 }
 
 /// The drives of a run, for the report.
-pub(super) fn simulated(medium: &Medium) -> Option<&crate::device::SimDevice> {
+pub(super) fn simulated(medium: &Medium) -> Option<&SimDevice> {
     match medium {
         Medium::Simulated(device) => Some(device),
         Medium::Host(_) => None,

@@ -136,7 +136,7 @@ impl Worker {
         let is_open_ended = stream.direction == Direction::Write && matches!(target, Target::File(..));
         let room = size.saturating_sub(stream.offset);
         let span = match (stream.span, stream.pattern) {
-            (Some(span), _) => span,
+            (Some(span), _) => self.world.scaled(span).max(stream.chunk),
             (None, Pattern::Sequential | Pattern::Stride(_)) if is_open_ended => u64::MAX,
             (None, _) => room,
         };

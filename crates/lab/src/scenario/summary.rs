@@ -7,7 +7,9 @@ use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
 use crate::device::TraceKeeping;
 use crate::random;
-use crate::report::{Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Report, SCHEMA, TimeKind};
+use crate::report::{
+    Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA, TimeKind,
+};
 use extant_engine::read_superblock;
 
 pub(super) fn report(world: &World, finished: Vec<Finished>, elapsed_ns: u64, trace: TraceKeeping) -> Report {
@@ -42,12 +44,36 @@ pub(super) fn report(world: &World, finished: Vec<Finished>, elapsed_ns: u64, tr
         steps: Vec::new(),
         trace_hash: format!("{:016x}", hashes.fold(0, |all, hash| random::mix(all ^ hash))),
     };
-    for one in finished {
-        report.processes.push(one.report);
-        report.measures.extend(one.measures);
-        report.steps.extend(one.steps);
+    for copies in finished.chunk_by(|one, other| one.report.name == other.report.name) {
+        if let [first, _, ..] = copies {
+            report
+                .measures
+                .extend((0..first.measures.len()).map(|row| together(copies, row)));
+        }
+        for one in copies {
+            report.processes.push(one.report.clone());
+            report.measures.extend(one.measures.iter().cloned());
+            report.steps.extend(one.steps.iter().cloned());
+        }
     }
     report
+}
+
+/// A row of all copies of a process: from the first start to the last end.
+fn together(copies: &[Finished], row: usize) -> Measure {
+    let marks = || copies.iter().filter_map(|one| one.marks.get(row));
+    let first = marks().map(|(start, _)| *start).min_by_key(|mark| mark.ns);
+    let last = marks().map(|(_, end)| *end).max_by_key(|mark| mark.ns);
+    let mut measure = copies[0].measures[row].clone();
+    measure.copy = None;
+    if let (Some(first), Some(last)) = (first, last) {
+        measure.started_ns = first.ns;
+        measure.elapsed_ns = last.ns - first.ns;
+        measure.traffic = last.traffic.since(&first.traffic);
+    }
+    let rows = copies[1..].iter().filter_map(|one| one.measures.get(row));
+    measure.work = rows.fold(measure.work, |work, other| work.and(&other.work));
+    measure
 }
 
 fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) -> DriveReport {
