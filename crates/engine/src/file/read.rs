@@ -102,11 +102,12 @@ impl Reader<'_> {
             buffer.fill(0);
             return Ok(());
         };
-        let window = self.window(stream, &wanted);
         let policy = &self.volume.policies.file_read_ahead;
-        if window.is_none() && buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
+        if buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
+            stream.lock().next = wanted.end;
             return self.copy(offset, buffer, &Way::Straight);
         }
+        let window = self.window(stream, &wanted);
         let mut done = 0;
         let mut failure = self.fetch_wanted(offset, &buffer[..self.part_end(offset, 0, buffer.len(), CHUNK_BYTES)])?;
         while done < buffer.len() {

@@ -63,12 +63,13 @@ pub enum Reach {
     Contiguous,
 }
 
-/// What happens to large reads of what is not in memory and behind which nothing is to be read.
+/// What happens to large reads (256 KiB and more) of what is not in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LargeReads {
     /// They pass through memory, and are found there again.
     Keep,
-    /// They go straight to the reader: copying them would cost more than keeping them is worth.
+    /// They go straight to the reader, and nothing is read behind them: each is long enough for the price of a seek, and to copy
+    /// it through memory costs ten times the CPU.
     Bypass,
 }
 
