@@ -29,7 +29,23 @@
 //! ]
 //! ```
 //!
-//! `docs/LAB.md` lists every key. [`parse`] checks all that can be checked without running; [`run`](fn@run) runs it.
+//! # Keys
+//! Sizes are numbers of bytes or strings with a unit (`"4K"` is 4,096 bytes, `"21GB"` 21e9); times are strings with a unit. A
+//! key that is not known is refused.
+//!
+//! | where | keys |
+//! | --- | --- |
+//! | the file | `name`, `line`, `seed`, `memory` (256M), `processors` (1), `[[tree]]`, `[[drive]]`, `[[filesystem]]`, `[[process]]` |
+//! | drive | `name`; `model`: a preset, a file, or a table as in a drive file; `override`: values in place of the model's; `fitted`: which values are fitted; the host's queue: `elevator`, `requests`, `merge`, `plug` (by default as the first file system's preset has them) |
+//! | file system | `name`, `drive`, `offset`, `size` (the whole drive); `preset`, `policies` (columns in place of the preset's); `memory`; `data`: `phantom` or `bytes`; `image`, or what is made: `profile`, `block_size`, `blocks`, `inode_size`, `inodes` or `inodes_per_group` or `bytes_per_inode`, `blocks_per_group`, `features` (as `mke2fs -O`; `none` first takes all away), `journal`, `reserved_percent`, `flex_groups`, `hash` |
+//! | process | `name`; `filesystem`, or `drive` for a bare one; `start` (a time) or `after` (a process further up); `copies`; `steps` |
+//! | tree | `name` (of a `[[tree]]`), `rule`: `source` (`files`, `directories`, `bytes`, and `blocks` with `block_size`), `flat` (`files`, `directories`, `size`, `size_max`, `names`, `directory_names`, `order`), `listing` (`file`: a tar file, what `tar tv` prints, or lines of a size and a path) |
+//! | step | `step`, a kind of [`step::KINDS`] with its keys; `label`; `measure`: steps in a row with the same are one row; `skip_on_image`: left out when the file system is a copy of an image. In paths `{n}` is the number of the copy |
+//!
+//! The same rule gives the same tree wherever it stands in a file: the seed is the scenario's.
+//!
+//! [`parse`] checks all that can be checked without running; [`run`](fn@run) runs it. A run divides counts of files, bytes,
+//! pieces and calls by [`RunOptions::scale`]; repetitions and listings it leaves as they are.
 //!
 //! ```text
 //! file      the file as a whole: drives, file systems, processes     tree      trees by rule, from listings, from tar files
