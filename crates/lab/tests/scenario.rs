@@ -210,6 +210,17 @@ fn an_image_takes_part_and_is_never_changed() {
         assert_eq!(step.traffic.writes, 0, "{name}");
         assert!(report.filesystems[0].image.is_some());
     }
+    // Whether its data was loaded makes no difference to anything but memory.
+    let cold = r#"{ step = "read-all", at = "/", measure = "all" }"#;
+    let hash = |data: &str| {
+        let filesystem = format!("image = {:?}\ndata = \"{data}\"", image.display().to_string());
+        let outcome = run(&parse(&simple(&filesystem, cold)), &scaled(1));
+        let resident = outcome.filesystems[0].contents.read(0, &mut [0; 4096]);
+        assert!(resident.is_ok() && outcome.report.measures[0].work.bytes_read > 600_000);
+        sound(&outcome.filesystems[0]);
+        outcome.report.trace_hash
+    };
+    assert_eq!(hash("phantom"), hash("bytes"));
     // The same image in real time, read-only, without being asked whether it may be lost.
     let options = RunOptions {
         image: Some(image.clone()),

@@ -276,13 +276,11 @@ fn parse_filesystem(
             machine,
         )?)),
     };
-    // The content of images is read; that of new file systems is what the scenario writes, and need not be kept.
-    let default = if matches!(origin, Origin::Image(_)) {
-        Data::Bytes
-    } else {
-        Data::Phantom
-    };
-    let data = table.choice("data", &[("phantom", Data::Phantom), ("bytes", Data::Bytes)], default)?;
+    let data = table.choice(
+        "data",
+        &[("phantom", Data::Phantom), ("bytes", Data::Bytes)],
+        Data::Phantom,
+    )?;
     Ok(FilesystemEntry {
         name,
         line,

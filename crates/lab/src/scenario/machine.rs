@@ -219,7 +219,7 @@ pub(super) fn prepare(world: &World) -> Result<(), ScenarioError> {
             }
             Origin::Image(path) => {
                 if matches!(world.drives[entry.drive], Medium::Simulated(_)) {
-                    let loaded = image::load(path, &*mount.contents);
+                    let loaded = image::load(path, &*mount.contents, entry.data);
                     loaded.map_err(|error| failed(format!("{}: {error}", path.display())))?;
                 }
             }
