@@ -1,0 +1,81 @@
+//! The fifth post (number 4): its exact rows and ratios, the same each time, on volumes that e2fsck finds nothing to say about.
+use extant_lab::posts::{PostsReport, Scale, run_posts};
+use extant_lab::scenario::{self, RunOptions};
+use std::path::Path;
+
+fn quick() -> PostsReport {
+    run_posts(&[4], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
+    let first = quick();
+    println!("{}", first.to_text());
+    assert_eq!(first.missed(), Vec::<String>::new());
+    modern_is_better_than_the_best(&first);
+    let second = quick();
+    assert_eq!(first.posts[0].trace_hash, second.posts[0].trace_hash);
+    assert_eq!(first.to_json(), second.to_json());
+}
+
+/// `modern` is the fastest column of each storage row, and near what the drive can do.
+fn modern_is_better_than_the_best(report: &PostsReport) {
+    let table = &report.posts[0].tables[0];
+    for what in ["untar", "tar"] {
+        let row = table
+            .rows
+            .iter()
+            .find(|row| row.what == what)
+            .expect("a row of that name");
+        let over_best = table.over_best_permille(row).expect("times");
+        assert!(over_best < 1000, "{what}: {over_best} thousandths of the best");
+        let over_limit = table.over_limit_permille(row).expect("a limit");
+        assert!(
+            (1000..=1300).contains(&over_limit),
+            "{what}: {over_limit} thousandths of the limit"
+        );
+    }
+}
+
+#[test]
+fn e2fsck_finds_nothing_on_what_is_left() {
+    if !xtask::oracle::require("e2fsck") {
+        return;
+    }
+    let texts = [
+        (
+            "post-4.toml",
+            include_str!("../posts/post-4.toml"),
+            "freebsd-2010,mount=async",
+        ),
+        (
+            "post-4-small.toml",
+            include_str!("../posts/post-4-small.toml"),
+            "freebsd-5.2",
+        ),
+        (
+            "post-4-modern.toml",
+            include_str!("../posts/post-4-modern.toml"),
+            "modern",
+        ),
+        (
+            "post-4-1024.toml",
+            include_str!("../posts/post-4-1024.toml"),
+            "freebsd-2010,mount=async",
+        ),
+    ];
+    for (file, text, policies) in texts {
+        let scenario = scenario::parse(file, text, Path::new("")).unwrap_or_else(|error| panic!("{error}"));
+        let options = RunOptions {
+            policies: Some(policies.to_owned()),
+            scale: 10,
+            ..RunOptions::default()
+        };
+        let outcome = scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+        let scratch = tempfile::tempdir().expect("a folder");
+        let said = outcome.filesystems[0]
+            .check(&scratch.path().join("image"))
+            .expect("e2fsck runs");
+        assert_eq!(said, "", "{file}");
+    }
+}
