@@ -38,6 +38,8 @@ pub struct SourceRule {
     pub files: u64,
     /// How many directories below the top one.
     pub directories: u64,
+    /// How many of the files are empty, evenly among the others.
+    pub empty: u64,
     /// Bytes of all files together.
     pub bytes: u64,
     /// Blocks that the files, their indirect blocks and the directories take together: the last files are made longer or
@@ -285,9 +287,10 @@ fn source(rule: &SourceRule, totals: &Totals, seed: u64, scale: u64) -> Result<T
     let mut random = Random::for_part(seed, "source tree");
     let parents = nested(totals.directories, &mut random);
     let shares = sizes::shares(totals.files, totals.directories + 1, &mut random);
-    let bytes = sizes::file_bytes(totals.files, totals.bytes, &mut random);
+    let empty = scaled(rule.empty, scale).min(totals.files);
+    let bytes = sizes::file_bytes(totals.files - empty, totals.bytes, &mut random);
     let mut tree = Tree::empty(Names::Words { seed });
-    let mut bytes = bytes.into_iter();
+    let mut bytes = sizes::with_empty(&bytes, empty).into_iter();
     for (directory, (parent, share)) in parents.into_iter().zip(shares).enumerate() {
         if directory > 0 {
             tree.add_directory(parent, directory as u32);

@@ -313,6 +313,7 @@ fn source_rule(section: &mut Section<'_>) -> Result<SourceRule> {
     let directories = section.whole_within("directories", 0..=ENTRIES_MAX, Some(files / 17))?;
     // A kernel tree of 2001 has 13.2 KB a file.
     let bytes = fields::size(section, "bytes", 0..=SIZE_MAX)?.unwrap_or(files * 13_200);
+    let empty = section.whole_within("empty", 0..=files, Some(0))?;
     let blocks = fields::count(section, "blocks", 1..=1 << 40)?;
     let block_size = fields::size(section, "block_size", 1024..=65536)?;
     let blocks = match (blocks, block_size) {
@@ -326,6 +327,7 @@ fn source_rule(section: &mut Section<'_>) -> Result<SourceRule> {
     Ok(SourceRule {
         files,
         directories,
+        empty,
         bytes,
         blocks,
     })

@@ -83,13 +83,23 @@ const SYLLABLES: [&str; 16] = [
     "in", "sys", "dev", "net", "buf", "ram", "ext", "tty", "pci", "map", "irq", "lock", "time", "serial", "page", "io",
 ];
 
-/// Two syllables that look like a source file's name, and the number, which makes it the only one in its directory.
+/// The number in letters, and two syllables that look like a source file's name. Names sort as their numbers do: an archive of
+/// such a tree is in the order of names, as archives are that were made of a sorted listing.
 fn word(seed: u64, number: u64, path: &mut String) {
     let bits = random::mix(seed ^ number.wrapping_mul(0x9e37));
+    for place in (0..LETTERS).rev() {
+        let letter = number / 26u64.pow(place) % 26;
+        path.push(char::from(b'a' + letter as u8));
+    }
     path.push_str(SYLLABLES[(bits % 16) as usize]);
     path.push_str(SYLLABLES[(bits / 16 % 16) as usize]);
-    path.push_str(&number.to_string());
+    if number >= 26u64.pow(LETTERS) {
+        path.push_str(&number.to_string());
+    }
 }
+
+/// Letters of a number in a name.
+const LETTERS: u32 = 4;
 
 #[cfg(test)]
 mod tests {

@@ -33,6 +33,18 @@ pub(super) fn file_bytes(files: u64, bytes: u64, random: &mut Random) -> Vec<u64
     proportional(bytes, &weights)
 }
 
+/// These sizes with so many of 0 bytes evenly among them.
+pub(super) fn with_empty(sizes: &[u64], empty: u64) -> Vec<u64> {
+    let count = sizes.len() as u64 + empty;
+    let before = |place: u64| (u128::from(place) * u128::from(empty)) / u128::from(count.max(1));
+    let mut sizes = sizes.iter();
+    let size = |place: u64| match before(place + 1) > before(place) {
+        true => 0,
+        false => sizes.next().copied().unwrap_or(0),
+    };
+    (0..count).map(size).collect()
+}
+
 /// Counts blocks as ext2 uses them.
 pub(super) struct Blocks {
     size: u64,
@@ -105,13 +117,13 @@ impl Blocks {
         files + names.iter().map(lengths).sum::<u64>()
     }
 
-    /// Makes the last files longer or shorter by whole blocks until the tree takes so many.
+    /// Makes the last files longer or shorter by whole blocks until the tree takes so many. Empty files stay empty.
     pub(super) fn meet(&self, tree: &mut Tree, wanted: u64) -> Result<(), String> {
         let mut now = self.of_tree(tree);
         // A pass moves every file by a block; what a tree cannot reach in so many is a rule that contradicts itself.
         for _ in 0..1_000_000 / (tree.files.len() + 1) + 64 {
             let before = now;
-            for file in tree.files.iter_mut().rev() {
+            for file in tree.files.iter_mut().rev().filter(|file| file.bytes > 0) {
                 if now == wanted {
                     return Ok(());
                 }
@@ -149,6 +161,9 @@ mod tests {
         let sizes = file_bytes(1000, 13_200_000, &mut Random::new(1));
         assert_eq!(sizes.iter().sum::<u64>(), 13_200_000);
         assert!(sizes.iter().max() > Some(&80_000) && sizes.iter().min() < Some(&2_000));
+        assert_eq!(with_empty(&[1, 2, 3, 4], 2), [1, 2, 0, 3, 4, 0]);
+        assert_eq!(with_empty(&[1, 2], 0), [1, 2]);
+        assert_eq!(with_empty(&[], 3), [0, 0, 0]);
     }
 
     #[test]

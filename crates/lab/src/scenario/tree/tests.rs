@@ -4,6 +4,7 @@ fn source_rule() -> SourceRule {
     SourceRule {
         files: 10_100,
         directories: 600,
+        empty: 0,
         bytes: 10_100 * 13_200,
         blocks: None,
     }
@@ -24,10 +25,13 @@ fn a_source_tree_has_exactly_what_was_asked_for() {
     };
     let rule = SourceRule {
         blocks: Some(blocks),
+        empty: 49,
         ..source_rule()
     };
     let tree = TreeSpec::Source(rule).build(1, 1).unwrap();
     assert_eq!(tree.blocks(4096), 45_000);
+    let empty = (0..10_100).filter(|file| tree.bytes(*file) == 0);
+    assert_eq!(empty.count(), 49);
 }
 
 #[test]
