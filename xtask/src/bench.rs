@@ -5,6 +5,7 @@
 
 mod build;
 mod input;
+mod lab;
 mod limits;
 mod read;
 
@@ -30,7 +31,7 @@ pub struct Bench {
     pub input: Option<String>,
 }
 
-/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits] [--input linux|small|FILE.tar]`
+/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|lab] [--input linux|small|FILE.tar]`
 ///
 /// # Errors
 /// A word is wrong, an input cannot be made, or the command that all are compared to fails.
@@ -39,7 +40,9 @@ pub fn run(words: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&bench.folder).map_err(|error| format!("{}: {error}", bench.folder.display()))?;
     let wants = |table: &str| bench.only.as_deref().is_none_or(|only| only == table);
     println!("{}; {} rounds", measure::machine(), bench.rounds);
-    for input in bench.inputs()? {
+    // Inputs are only made for those who read them.
+    let inputs = if wants("build") || wants("read") { bench.inputs()? } else { Vec::new() };
+    for input in inputs {
         if wants("build") {
             build::table(&bench, &input)?;
         }
@@ -49,6 +52,9 @@ pub fn run(words: &[String]) -> Result<(), String> {
     }
     if wants("limits") {
         limits::tables(&bench)?;
+    }
+    if wants("lab") {
+        lab::tables(&bench)?;
     }
     Ok(())
 }
@@ -68,7 +74,7 @@ fn parse(words: &[String]) -> Result<Bench, String> {
         match option.as_str() {
             "--rounds" => bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?,
             "--folder" => bench.folder = value.into(),
-            "--only" if ["build", "read", "limits"].contains(&value.as_str()) => bench.only = Some(value.clone()),
+            "--only" if ["build", "read", "limits", "lab"].contains(&value.as_str()) => bench.only = Some(value.clone()),
             "--input" => bench.input = Some(value.clone()),
             _ => return Err(format!("no option {option} {value}")),
         }

@@ -113,6 +113,37 @@ impl Drop for Progress {
     }
 }
 
+/// A line that says what is being done, where nobody knows how much of it there is.
+pub struct Status {
+    visible: bool,
+}
+
+impl Status {
+    /// Nothing is shown yet.
+    pub fn new(console: &Console) -> Status {
+        Status {
+            visible: console.shows_progress(),
+        }
+    }
+    /// In place of the line before, cut to what fits on most terminals.
+    pub fn show(&mut self, line: &str) {
+        const WIDTH: usize = 79;
+        if self.visible {
+            SHOWN.store(true, Ordering::Relaxed);
+            let line: String = line.chars().filter(|letter| !letter.is_control()).take(WIDTH).collect();
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[K{line}");
+        }
+    }
+}
+
+impl Drop for Status {
+    fn drop(&mut self) {
+        if self.visible {
+            clear_line();
+        }
+    }
+}
+
 /// Wipes the moving line, if one is shown, so that something else can be said.
 pub fn clear_line() {
     if SHOWN.swap(false, Ordering::Relaxed) {

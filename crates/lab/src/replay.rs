@@ -1,6 +1,7 @@
-//! A measured trace against a drive: the same requests, each as long after the simulated end of the one before as it came
-//! after the measured one (a closed loop).
-use crate::drive::{Command, Drive};
+//! A trace against a drive. A measured one in a closed loop: each request as long after the simulated end of the one before as
+//! it came after the measured one. A recorded one at its times: each request when it arrived, however long the others take.
+use crate::drive::{Command, Drive, DriveInfo};
+use crate::trace::TraceRecord;
 use extant_block::Operation;
 
 /// A line of the DiskSim validation set: a request, how long the drive took, and how long until the next one.
@@ -121,16 +122,13 @@ pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine]) -> Vec<u64> {
     let (mut now, mut done) = (0, Vec::new());
     let mut times = Vec::with_capacity(lines.len());
     for (id, line) in lines.iter().enumerate() {
-        let align = |bytes: u64| bytes.next_multiple_of(u64::from(info.sector_bytes).max(1));
-        let bytes = align(line.sectors * SECTOR_BYTES).min(info.bytes);
-        let offset = (line.sector * SECTOR_BYTES).min(info.bytes - bytes);
-        let command = Command {
-            id: id as u64,
-            operation: line.operation,
-            offset: offset - offset % u64::from(info.sector_bytes).max(1),
-            bytes,
-            force_unit_access: false,
-        };
+        let command = command_at(
+            &info,
+            id,
+            line.operation,
+            line.sector * SECTOR_BYTES,
+            line.sectors * SECTOR_BYTES,
+        );
         drive.submit(command, now);
         let ended = loop {
             let Some(event) = drive.next_event() else { break now };
@@ -144,6 +142,60 @@ pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine]) -> Vec<u64> {
         now = ended + line.pause_ns;
     }
     times
+}
+
+/// A command of whole sectors within the drive, for bytes that may be neither.
+fn command_at(info: &DriveInfo, id: usize, operation: Operation, offset: u64, bytes: u64) -> Command {
+    let sector = u64::from(info.sector_bytes).max(1);
+    let bytes = bytes
+        .checked_next_multiple_of(sector)
+        .unwrap_or(info.bytes)
+        .min(info.bytes);
+    let offset = offset.min(info.bytes - bytes);
+    Command {
+        id: id as u64,
+        operation,
+        offset: offset - offset % sector,
+        bytes,
+        force_unit_access: false,
+    }
+}
+
+/// Replays records at the times at which they arrived (an open loop), on a drive that is at rest. Answers the time from the
+/// arrival of each to its end, in nanoseconds. More than the drive takes at a time wait in the order of their arrival: there
+/// is no elevator. What lies past the drive's end is moved as in [`replay`]. `records` are in the order of their arrival.
+pub fn replay_at_recorded_times(drive: &mut dyn Drive, records: &[TraceRecord]) -> Vec<u64> {
+    let info = drive.info().clone();
+    let depth = (info.queue_depth as usize).max(1);
+    let mut times = vec![0; records.len()];
+    let (mut next, mut inside, mut now, mut done) = (0, 0, 0u64, Vec::new());
+    loop {
+        let arrival = records.get(next).map(|record| record.arrival_ns.max(now));
+        match (arrival.filter(|_| inside < depth), drive.next_event()) {
+            // What ends at the time of an arrival ends first.
+            (Some(arrival), event) if event.is_none_or(|event| arrival < event) => {
+                now = arrival;
+                let record = &records[next];
+                drive.submit(
+                    command_at(&info, next, record.operation, record.offset, record.bytes),
+                    now,
+                );
+                (next, inside) = (next + 1, inside + 1);
+            }
+            (_, Some(event)) => {
+                now = now.max(event);
+                done.clear();
+                drive.advance(event, &mut done);
+                for answer in &done {
+                    inside -= 1;
+                    now = now.max(answer.at);
+                    let number = answer.id as usize;
+                    times[number] = answer.at - records[number].arrival_ns;
+                }
+            }
+            (_, None) => return times,
+        }
+    }
 }
 
 /// The times as `score.py` reads them: milliseconds with six digits behind the point, one a line.

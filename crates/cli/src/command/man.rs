@@ -45,11 +45,18 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 fn pages() -> io::Result<Vec<(String, String)>> {
     let mut table = super::table();
     table.build();
-    let mut pages = vec![page(&table, "extant".into())?];
-    for command in table.get_subcommands() {
-        pages.push(page(command, format!("extant-{}", command.get_name()))?);
-    }
+    let mut pages = Vec::new();
+    add_pages(&table, "extant".into(), &mut pages)?;
     Ok(pages)
+}
+
+/// The page of a command, and those of the commands within it; `help` needs none.
+fn add_pages(command: &clap::Command, name: String, pages: &mut Vec<(String, String)>) -> io::Result<()> {
+    pages.push(page(command, name.clone())?);
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        add_pages(inner, format!("{name}-{}", inner.get_name()), pages)?;
+    }
+    Ok(())
 }
 
 fn page(command: &clap::Command, name: String) -> io::Result<(String, String)> {
@@ -65,7 +72,10 @@ mod tests {
     #[test]
     fn there_is_a_page_for_every_command() {
         let pages = pages().unwrap();
-        assert_eq!(pages.len(), super::super::table().get_subcommands().count() + 1);
+        let table = super::super::table();
+        let nested = table.get_subcommands().map(|command| command.get_subcommands().count());
+        assert_eq!(pages.len(), 1 + table.get_subcommands().count() + nested.sum::<usize>());
+        assert!(pages.iter().any(|(name, _)| name == "extant-lab-posts.1"));
         for (name, text) in &pages {
             assert!(text.contains(".SH SYNOPSIS"), "{name}: {text}");
         }

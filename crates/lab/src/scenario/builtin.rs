@@ -10,9 +10,12 @@ pub struct Builtin {
 
 macro_rules! builtin {
     ($name:literal) => {
+        builtin!("scenarios", $name)
+    };
+    ($folder:literal, $name:literal) => {
         Builtin {
             name: $name,
-            text: include_str!(concat!("../../scenarios/", $name, ".toml")),
+            text: include_str!(concat!("../../", $folder, "/", $name, ".toml")),
         }
     };
 }
@@ -33,3 +36,19 @@ pub static BUILTINS: &[Builtin] = &[
     builtin!("writer-and-reader"),
     builtin!("drive-patterns"),
 ];
+
+/// What the posts run, each a scenario like the others.
+pub static POST_SCENARIOS: &[Builtin] = &[
+    builtin!("posts", "post-0"),
+    builtin!("posts", "post-0-create"),
+    builtin!("posts", "post-3-hashed"),
+    builtin!("posts", "post-3-linear"),
+    builtin!("posts", "post-4"),
+    builtin!("posts", "post-4-1024"),
+    builtin!("posts", "post-4-small"),
+];
+
+/// The built-in scenario of that name.
+pub fn builtin(name: &str) -> Option<&'static Builtin> {
+    BUILTINS.iter().chain(POST_SCENARIOS).find(|builtin| builtin.name == name)
+}

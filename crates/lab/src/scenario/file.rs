@@ -3,7 +3,7 @@ use super::fields::{self, Result};
 use super::prepare::each_step;
 use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
 use super::tree::TreeSpec;
-use super::{BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, Start, Workplace};
+use super::{BUILTINS, Data, POST_SCENARIOS, builtin, DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, Start, Workplace};
 use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use crate::drive::presets::PRESETS;
 use crate::random::Random;
@@ -32,11 +32,12 @@ const CREATED_SECONDS: u64 = 978_307_200;
 /// # Errors
 /// One line; of a name that is no file, the built-in ones.
 pub fn find(name: &str) -> Result<Scenario> {
-    match BUILTINS.iter().find(|builtin| builtin.name == name) {
+    match builtin(name) {
         Some(builtin) => parse(builtin.name, builtin.text, Path::new("")),
         None if name.contains(['/', '.']) || Path::new(name).exists() => load(Path::new(name)),
         None => {
-            let known: Vec<&str> = BUILTINS.iter().map(|builtin| builtin.name).collect();
+            let known = BUILTINS.iter().chain(POST_SCENARIOS);
+            let known: Vec<&str> = known.map(|builtin| builtin.name).collect();
             Err(whole(name, format!("no such scenario; there are {}", known.join(", "))))
         }
     }

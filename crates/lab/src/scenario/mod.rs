@@ -73,7 +73,7 @@ pub mod tree;
 mod walk;
 mod world;
 
-pub use builtin::{BUILTINS, Builtin};
+pub use builtin::{BUILTINS, Builtin, POST_SCENARIOS, builtin};
 pub use error::ScenarioError;
 pub use file::{find, load, parse};
 pub use run::{Existing, Left, Outcome, RunOptions, Target, run};

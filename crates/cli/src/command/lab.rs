@@ -1,0 +1,65 @@
+//! `extant lab`: the engine on drives in virtual time.
+//!
+//! ```text
+//! posts     the mailing list posts: their figures and ours     list, show  what is built in
+//! run       a scenario gives a report                          policies    what can be chosen
+//! replay    a trace on a drive, command by command             failure     what goes wrong, in the console's words
+//! ```
+mod failure;
+mod list;
+mod policies;
+mod posts;
+mod replay;
+mod run;
+mod show;
+
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use clap::Subcommand;
+
+/// Run the engine on drives in virtual time: scenarios, the mailing list posts, traces.
+///
+/// The laboratory runs the file system of the other commands, not a copy of it, on models of drives. What it says is the
+/// same on every machine: the same command gives the same bytes.
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  extant lab posts
+  extant lab run read-cold --image disk.img --drive ide-2001-7200
+  extant lab run read-cold --preset linux-2.4,placement=parent
+  extant lab list
+  extant lab show read-cold > mine.toml; extant lab run mine.toml")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What the laboratory does.
+#[derive(Subcommand)]
+pub enum Action {
+    #[allow(missing_docs)]
+    Posts(posts::Arguments),
+    #[allow(missing_docs)]
+    Run(run::Arguments),
+    #[allow(missing_docs)]
+    List(list::Arguments),
+    #[allow(missing_docs)]
+    Show(show::Arguments),
+    #[allow(missing_docs)]
+    Replay(replay::Arguments),
+    #[allow(missing_docs)]
+    Policies(policies::Arguments),
+}
+
+/// Does it.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    match arguments.action {
+        Action::Posts(arguments) => posts::run(&arguments, console),
+        Action::Run(arguments) => run::run(&arguments, console),
+        Action::List(arguments) => list::run(&arguments, console),
+        Action::Show(arguments) => show::run(&arguments, console),
+        Action::Replay(arguments) => replay::run(&arguments, console),
+        Action::Policies(arguments) => policies::run(&arguments, console),
+    }
+}

@@ -1,0 +1,80 @@
+//! `extant lab list`: what is built in, a line each.
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use extant_lab::drive::presets::PRESETS;
+use extant_lab::posts::POSTS;
+use extant_lab::scenario::step::KINDS;
+use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS};
+use serde::Serialize;
+
+/// List the built-in scenarios, posts and drives, and the steps that scenarios are made of.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant lab list
+  extant lab list --json | jq -r '.drives[].name'")]
+pub struct Arguments {}
+
+#[derive(Serialize)]
+struct Line {
+    name: String,
+    line: String,
+}
+
+#[derive(Serialize)]
+struct Lists {
+    scenarios: Vec<Line>,
+    posts: Vec<Line>,
+    drives: Vec<Line>,
+    steps: Vec<Line>,
+}
+
+/// Prints it. With `--json`: `{"scenarios": [{"name", "line"}], "posts": .., "drives": .., "steps": ..}`.
+pub fn run(_: &Arguments, console: &Console) -> Result<Exit, Error> {
+    let lists = lists()?;
+    match console.is_json() {
+        true => console.print_json(&lists)?,
+        false => console.print(&text(&lists))?,
+    }
+    Ok(Exit::Complete)
+}
+
+fn lists() -> Result<Lists, Error> {
+    let line = |name: &str, line: &str| Line {
+        name: name.to_owned(),
+        line: line.to_owned(),
+    };
+    let mut scenarios = Vec::new();
+    for builtin in BUILTINS.iter().chain(POST_SCENARIOS) {
+        let found = scenario::find(builtin.name).map_err(|error| Error::new(error.to_string()))?;
+        scenarios.push(line(builtin.name, &found.line));
+    }
+    let posts = POSTS.iter();
+    Ok(Lists {
+        scenarios,
+        posts: posts
+            .map(|post| line(&post.number.to_string(), &format!("{}: {}", post.origin, post.title)))
+            .collect(),
+        drives: PRESETS.iter().map(|preset| line(preset.name, preset.about)).collect(),
+        steps: KINDS.iter().map(|kind| line(kind.name, kind.line)).collect(),
+    })
+}
+
+fn text(lists: &Lists) -> String {
+    let parts = [
+        ("Scenarios (extant lab run NAME)", &lists.scenarios),
+        ("Posts (extant lab posts NUMBER)", &lists.posts),
+        ("Drives (--drive NAME)", &lists.drives),
+        ("Steps of scenarios, with their keys (docs/LAB.md)", &lists.steps),
+    ];
+    let mut text = String::new();
+    for (title, lines) in parts {
+        let width = lines.iter().map(|line| line.name.len()).max().unwrap_or(0);
+        text.push_str(&format!("{title}\n"));
+        for line in lines {
+            text.push_str(&format!("  {:<width$}  {}\n", line.name, line.line));
+        }
+        text.push('\n');
+    }
+    text.pop();
+    text
+}

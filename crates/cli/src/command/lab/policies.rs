@@ -1,0 +1,99 @@
+//! `extant lab policies`: every column with its choices, and the presets, which are rows of these columns.
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use extant_engine::preset::{COLUMNS, PRESETS, Policies};
+use serde::Serialize;
+
+/// List what can be chosen: the columns of the policies with all their choices, and the presets.
+///
+/// A preset names a choice for each column; --preset of `extant lab run` takes a preset, columns to change in it, or both.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant lab policies
+  extant lab policies --json | jq '.presets[] | {name, placement: .columns.placement}'
+  extant lab run read-cold --preset linux-2.4,placement=orlov")]
+pub struct Arguments {}
+
+#[derive(Serialize)]
+struct Tables {
+    columns: Vec<Column>,
+    presets: Vec<Preset>,
+}
+
+#[derive(Serialize)]
+struct Column {
+    name: &'static str,
+    line: &'static str,
+    choices: Vec<Choice>,
+}
+
+#[derive(Serialize)]
+struct Choice {
+    name: &'static str,
+    line: &'static str,
+}
+
+#[derive(Serialize)]
+struct Preset {
+    name: &'static str,
+    line: &'static str,
+    columns: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Prints them. With `--json`: `{"columns": [{"name", "line", "choices": [{"name", "line"}]}], "presets": [{"name", "line",
+/// "columns": {COLUMN: CHOICE}}]}`; a column without choices takes a number.
+pub fn run(_: &Arguments, console: &Console) -> Result<Exit, Error> {
+    let tables = tables()?;
+    match console.is_json() {
+        true => console.print_json(&tables)?,
+        false => console.print(&text(&tables))?,
+    }
+    Ok(Exit::Complete)
+}
+
+fn tables() -> Result<Tables, Error> {
+    let choice = |(name, line): (&'static str, &'static str)| Choice { name, line };
+    let columns = COLUMNS.iter().map(|column| Column {
+        name: column.name,
+        line: column.line,
+        choices: column.known().into_iter().map(choice).collect(),
+    });
+    let mut presets = Vec::new();
+    for row in PRESETS {
+        let policies: Policies = row.name.parse().map_err(|error| Error::new(format!("{error}")))?;
+        let chosen = policies.names.columns();
+        presets.push(Preset {
+            name: row.name,
+            line: row.line,
+            columns: chosen
+                .map(|(column, choice)| (column.to_owned(), choice.into()))
+                .collect(),
+        });
+    }
+    Ok(Tables {
+        columns: columns.collect(),
+        presets,
+    })
+}
+
+fn text(tables: &Tables) -> String {
+    let mut text = "Columns (--preset COLUMN=CHOICE)\n".to_owned();
+    for column in &tables.columns {
+        text.push_str(&format!("\n{}: {}\n", column.name, column.line));
+        let width = column.choices.iter().map(|choice| choice.name.len()).max().unwrap_or(0);
+        for choice in &column.choices {
+            text.push_str(&format!("  {:<width$}  {}\n", choice.name, choice.line));
+        }
+        if column.choices.is_empty() {
+            text.push_str("  NUMBER\n");
+        }
+    }
+    text.push_str("\nPresets (--preset NAME)\n");
+    for preset in &tables.presets {
+        text.push_str(&format!("\n{}: {}\n", preset.name, preset.line));
+        for (column, choice) in &preset.columns {
+            text.push_str(&format!("  {column:<20}  {}\n", choice.as_str().unwrap_or_default()));
+        }
+    }
+    text
+}

@@ -1,0 +1,162 @@
+//! `extant lab posts`: what the mailing list posts measured, and what the model gives.
+use super::failure;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::progress::Status;
+use extant_lab::posts::{self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, judge};
+use extant_lab::report::MODEL_VERSION;
+use extant_lab::scenario::ScenarioError;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Run the mailing list posts as experiments, and show their figures beside ours.
+///
+/// Every row says what the post measured, what the model gives, the ratio of the two, and what the `modern` preset takes for
+/// the same work on the same drive, beside the least time that the drive could take. Exit code 1 when a row that has to be
+/// exact, or a ratio within its bounds, is missed.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant lab posts
+  extant lab posts 3
+  extant lab posts 0 4 --full
+  extant lab posts 0 --only orlov --only modern
+  extant lab posts --json | jq '.posts[].tables[].rows[] | select(.verdict == \"misses\")'")]
+pub struct Arguments {
+    /// Which posts, by number; all that are modelled if none is given
+    #[arg(value_name = "NUMBER")]
+    pub numbers: Vec<u32>,
+    /// As much work as in the posts: minutes instead of seconds
+    #[arg(long)]
+    pub full: bool,
+    /// Show these columns only, besides the first of each table, to which ratios are formed; may be given several times
+    #[arg(long, value_name = "COLUMN")]
+    pub only: Vec<String>,
+}
+
+/// Runs them. With `--json`: the report, whose schema stands in docs/LAB.md.
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    let numbers = chosen(&arguments.numbers)?;
+    let scale = if arguments.full { Scale::Full } else { Scale::Quick };
+    let mut report = all(&numbers, scale, console).map_err(|error| failure::ran(&error))?;
+    keep_columns(&mut report, &arguments.only)?;
+    match console.is_json() {
+        true => console.print(&report.to_json())?,
+        false => console.print(&report.to_text())?,
+    }
+    Ok(if misses(&report) {
+        Exit::Incomplete
+    } else {
+        Exit::Complete
+    })
+}
+
+fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Error> {
+    for number in numbers {
+        posts::find(*number).map_err(|_| {
+            let known: Vec<String> = POSTS.iter().map(|post| post.number.to_string()).collect();
+            Error::usage(format!(
+                "post {number}: is not modelled; there are {}",
+                known.join(", ")
+            ))
+            .hint("extant lab list says what each is about")
+        })?;
+    }
+    Ok(match numbers {
+        [] => POSTS.iter().map(|post| post.number).collect(),
+        numbers => numbers.to_vec(),
+    })
+}
+
+type Ran = Result<Vec<PostReport>, ScenarioError>;
+
+/// Runs as many at a time as there are processors: each has a clock of its own, so none knows of the others.
+fn all(numbers: &[u32], scale: Scale, console: &Console) -> Result<PostsReport, ScenarioError> {
+    let status = Mutex::new(Status::new(console));
+    let tell = |line: &str| {
+        if let Ok(mut status) = status.lock() {
+            status.show(line);
+        }
+    };
+    let next = AtomicUsize::new(0);
+    let slots: Vec<Mutex<Option<Ran>>> = numbers.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        while let Some((number, slot)) = take(&next, numbers, &slots) {
+            let ran = posts::run_posts(&[number], scale, &mut |line| tell(line)).map(|report| report.posts);
+            if let Ok(mut slot) = slot.lock() {
+                *slot = Some(ran);
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(numbers.len()) {
+            scope.spawn(work);
+        }
+    });
+    let mut reports = Vec::new();
+    for slot in slots {
+        let ran = slot.into_inner().ok().flatten();
+        reports.extend(ran.transpose()?.unwrap_or_default());
+    }
+    Ok(PostsReport {
+        schema: SCHEMA,
+        model_version: MODEL_VERSION,
+        scale,
+        posts: reports,
+    })
+}
+
+fn take<'a>(
+    next: &AtomicUsize,
+    numbers: &[u32],
+    slots: &'a [Mutex<Option<Ran>>],
+) -> Option<(u32, &'a Mutex<Option<Ran>>)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    Some((*numbers.get(at)?, slots.get(at)?))
+}
+
+/// Takes away the columns that nobody asked for.
+fn keep_columns(report: &mut PostsReport, only: &[String]) -> Result<(), Error> {
+    let names: Vec<String> = tables(report)
+        .flat_map(|table| table.columns.iter().map(|column| column.name.clone()))
+        .collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
+        let mut known = names.clone();
+        known.sort();
+        known.dedup();
+        return Err(Error::usage(format!(
+            "--only {unknown}: no such column; there are {}",
+            known.join(", ")
+        )));
+    }
+    if only.is_empty() {
+        return Ok(());
+    }
+    for table in report.posts.iter_mut().flat_map(|post| &mut post.tables) {
+        let kept: Vec<bool> = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| at == 0 || only.contains(&column.name))
+            .collect();
+        keep(&mut table.columns, &kept);
+        table.rows.iter_mut().for_each(|row| keep(&mut row.cells, &kept));
+    }
+    Ok(())
+}
+
+fn keep<T>(list: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    list.retain(|_| kept.next().copied().unwrap_or(false));
+}
+
+fn tables(report: &PostsReport) -> impl Iterator<Item = &PostTable> {
+    report.posts.iter().flat_map(|post| &post.tables)
+}
+
+fn misses(report: &PostsReport) -> bool {
+    tables(report)
+        .flat_map(|table| &table.rows)
+        .any(|row| judge(row) == Verdict::Misses)
+}

@@ -1,0 +1,179 @@
+//! `extant lab run`: a scenario on its drives, or on a file or device of the host.
+use super::failure;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use extant_lab::device::TraceKeeping;
+use extant_lab::report::Report;
+use extant_lab::scenario::{self, Existing, Left, RunOptions, Target};
+use extant_lab::trace::{self, TraceFormat, TraceRecord};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Run a scenario and report what it measured.
+///
+/// SCENARIO is a built-in one (`extant lab list`) or a TOML file (docs/LAB.md has its keys). On its drives it runs in
+/// virtual time, and the same command gives the same bytes; with --real it runs on a file or device in real time.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant lab run read-cold
+  extant lab run read-cold --image disk.img --drive ide-2001-7200
+  extant lab run read-cold --preset linux-2.4,placement=orlov --json | jq .measures
+  extant lab run mine.toml --trace mine.trace --trace-format blktrace
+  extant lab run mine.toml --save after.img && e2fsck -fn after.img
+  extant lab run mine.toml --real /srv/scratch.img --scale 10")]
+pub struct Arguments {
+    /// A built-in scenario, or a file
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: String,
+    /// Begin with a copy of this image in place of the first file system; steps with skip_on_image are left out
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<PathBuf>,
+    /// Run on this file or device, in real time; a file that does not exist is made
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["drive", "trace", "save"])]
+    pub real: Option<PathBuf>,
+    /// With --real: what PATH holds may be lost
+    #[arg(long, requires = "real")]
+    pub overwrite: bool,
+    /// In place of every drive: a built-in one, or a file
+    #[arg(long, value_name = "DRIVE")]
+    pub drive: Option<String>,
+    /// Policies of every file system: a preset, columns (COLUMN=CHOICE) to change, or both, with commas between
+    #[arg(long, value_name = "POLICIES", visible_alias = "policies")]
+    pub preset: Option<String>,
+    /// In place of the scenario's seed
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+    /// Divide all counts of steps and trees by this
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
+    pub scale: u64,
+    /// Write every command that the drives got; with several drives, FILE.DRIVE for each
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// How: disksim, blktrace, fio-iolog, fio-iolog-3; json has a record a line, with all that is known
+    #[arg(long, value_name = "FORMAT", default_value = "disksim", value_parser = trace_form)]
+    pub trace_format: TraceForm,
+    /// Write the file systems out as they are in the end, sparse: a file, or a folder for several
+    #[arg(long, value_name = "PATH")]
+    pub save: Option<PathBuf>,
+}
+
+/// How a trace is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceForm {
+    /// As other tools read it.
+    Foreign(TraceFormat),
+    /// Everything that is known, a JSON object a line.
+    Json,
+}
+
+fn trace_form(word: &str) -> Result<TraceForm, String> {
+    match word {
+        "json" => Ok(TraceForm::Json),
+        _ => word
+            .parse()
+            .map(TraceForm::Foreign)
+            .map_err(|_| "there are disksim, blktrace, fio-iolog, fio-iolog-3 and json".to_owned()),
+    }
+}
+
+/// Runs it. With `--json`: the report, whose schema stands in docs/LAB.md.
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    let scenario = failure::scenario(&arguments.scenario)?;
+    let options = options(arguments)?;
+    let mut outcome = scenario::run(&scenario, &options).map_err(|error| failure::ran(&error))?;
+    if let Some(path) = &arguments.trace {
+        write_traces(path, arguments.trace_format, &mut outcome.report)?;
+    }
+    if let Some(path) = &arguments.save {
+        save(path, &outcome.filesystems)?;
+    }
+    match console.is_json() {
+        true => console.print(&outcome.report.to_json())?,
+        false => console.print(&outcome.report.to_text())?,
+    }
+    Ok(Exit::Complete)
+}
+
+fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
+    if let Some(words) = &arguments.preset {
+        failure::policies(words)?;
+    }
+    let existing = if arguments.overwrite {
+        Existing::Overwrite
+    } else {
+        Existing::Keep
+    };
+    let real = |path: &PathBuf| Target::Real {
+        path: path.clone(),
+        existing,
+    };
+    Ok(RunOptions {
+        target: arguments.real.as_ref().map_or(Target::Virtual, real),
+        image: arguments.image.clone(),
+        drive: arguments.drive.as_deref().map(failure::drive).transpose()?,
+        policies: arguments.preset.clone(),
+        seed: arguments.seed,
+        scale: arguments.scale,
+        trace: if arguments.trace.is_some() {
+            TraceKeeping::All
+        } else {
+            TraceKeeping::None
+        },
+    })
+}
+
+/// `PATH` itself for the only one, `PATH.NAME` for one of several; a name has no slash there.
+fn path_of(path: &Path, name: &str, several: bool) -> PathBuf {
+    let mut whole: OsString = path.into();
+    if several {
+        whole.push(".");
+        whole.push(name.replace('/', "_"));
+    }
+    whole.into()
+}
+
+/// Takes the traces out of the report: they are written to files of their own.
+fn write_traces(path: &Path, form: TraceForm, report: &mut Report) -> Result<(), Error> {
+    let several = report.drives.len() > 1;
+    for drive in &mut report.drives {
+        let path = path_of(path, &drive.name, several);
+        let records = drive.trace.take().unwrap_or_default();
+        write_trace(&path, form, &records, &drive.name)
+            .map_err(|reason| Error::new(format!("{}: {reason}", path.display())))?;
+    }
+    Ok(())
+}
+
+fn write_trace(path: &Path, form: TraceForm, records: &[TraceRecord], drive: &str) -> Result<(), String> {
+    let mut out = BufWriter::new(File::create(path).map_err(|error| crate::error::reason(&error))?);
+    match form {
+        TraceForm::Foreign(format) => {
+            let device: String = drive.split_whitespace().collect::<Vec<_>>().join("_");
+            trace::write(format, records, &device, &mut out).map_err(|error| error.to_string())?;
+        }
+        TraceForm::Json => {
+            for record in records {
+                serde_json::to_writer(&mut out, record).map_err(|error| error.to_string())?;
+                out.write_all(b"\n").map_err(|error| crate::error::reason(&error))?;
+            }
+        }
+    }
+    out.flush().map_err(|error| crate::error::reason(&error))
+}
+
+fn save(path: &Path, filesystems: &[Left]) -> Result<(), Error> {
+    match filesystems {
+        [] => Err(Error::new("--save: this scenario has no file system")),
+        [one] => one.save(path).map_err(|error| Error::io(path.display(), &error)),
+        several => {
+            std::fs::create_dir_all(path).map_err(|error| Error::io(path.display(), &error))?;
+            for one in several {
+                let file = path.join(format!("{}.img", one.name.replace('/', "_")));
+                one.save(&file).map_err(|error| Error::io(file.display(), &error))?;
+            }
+            Ok(())
+        }
+    }
+}

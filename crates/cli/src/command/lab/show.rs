@@ -1,0 +1,41 @@
+//! `extant lab show`: the file of something that is built in.
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use extant_lab::drive::presets::PRESETS;
+use extant_lab::scenario::builtin;
+
+/// Print the TOML file of a built-in scenario (also of a post's) or drive, to be changed and run.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant lab show read-cold > mine.toml
+  extant lab show post-4 > follow-up.toml
+  extant lab show ide-2001-7200 > faster.toml")]
+pub struct Arguments {
+    /// A scenario or drive, as `extant lab list` names it.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// Prints it. With `--json`: `{"name": .., "kind": "scenario" or "drive", "text": ..}`.
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    let name = &arguments.name;
+    let Some((kind, text)) = find(name) else {
+        return Err(
+            Error::usage(format!("{name}: no scenario and no drive of that name is built in"))
+                .hint("extant lab list shows all of them"),
+        );
+    };
+    match console.is_json() {
+        true => console.print_json(&serde_json::json!({"name": name, "kind": kind, "text": text}))?,
+        false => console.print(text)?,
+    }
+    Ok(Exit::Complete)
+}
+
+fn find(name: &str) -> Option<(&'static str, &'static str)> {
+    let scenario = builtin(name);
+    let drive = || PRESETS.iter().find(|preset| preset.name == name);
+    scenario
+        .map(|builtin| ("scenario", builtin.text))
+        .or_else(|| drive().map(|preset| ("drive", preset.text)))
+}
