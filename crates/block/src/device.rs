@@ -125,25 +125,13 @@ pub trait BlockDevice: Send + Sync {
     fn submit(&self, request: Request);
     /// Does one operation with the caller's memory, and waits for it; the memory comes back.
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
-        let slot = Arc::new(ShortLock::new(None));
-        let answer = Answer {
-            slot: Arc::clone(&slot),
-            waker: self.clock().waker(),
-        };
-        let completion = Box::new(move |completed| answer.give(completed));
-        self.submit(Request {
+        wait_for(
+            self.clock(),
+            |request| self.submit(request),
             operation,
             offset,
             segments,
-            urgency: Urgency::Awaited,
-            completion,
-        });
-        loop {
-            if let Some(completed) = slot.lock().take() {
-                return completed;
-            }
-            self.clock().park(None);
-        }
+        )
     }
     /// Reads, and waits for it.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
@@ -200,6 +188,34 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn flush(&self) -> io::Result<()> {
         (**self).flush()
+    }
+}
+
+/// Submits a request that somebody waits for, and waits for it.
+pub(crate) fn wait_for(
+    clock: &Arc<dyn Clock>,
+    submit: impl FnOnce(Request),
+    operation: Operation,
+    offset: u64,
+    segments: Vec<Segment>,
+) -> Completed {
+    let slot = Arc::new(ShortLock::new(None));
+    let answer = Answer {
+        slot: Arc::clone(&slot),
+        waker: clock.waker(),
+    };
+    submit(Request {
+        operation,
+        offset,
+        segments,
+        urgency: Urgency::Awaited,
+        completion: Box::new(move |completed| answer.give(completed)),
+    });
+    loop {
+        if let Some(completed) = slot.lock().take() {
+            return completed;
+        }
+        clock.park(None);
     }
 }
 

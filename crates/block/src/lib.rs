@@ -10,6 +10,7 @@ pub mod faulty;
 pub mod file;
 pub mod lock;
 pub mod memory;
+pub mod neighbours;
 pub mod queue;
 pub mod traced;
 
@@ -20,5 +21,6 @@ pub use faulty::{Fault, Faulty};
 pub use file::{Access, FileDevice};
 pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;
+pub use neighbours::Neighbours;
 pub use queue::{Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued};
 pub use traced::Traced;

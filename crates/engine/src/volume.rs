@@ -11,10 +11,10 @@ use crate::inode::{self, NodeState};
 use crate::journal::Handle;
 use crate::pages::Pages;
 use crate::placement::Placement;
-use crate::preset::{BitmapLoad, Growth, InodeCreation, Mount, Policies};
+use crate::preset::{BitmapLoad, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies};
 use crate::writeback::Writes;
 use extant_block::lock::SleepGuard;
-use extant_block::{BlockDevice, Clock, ShortLock, SleepLock};
+use extant_block::{BlockDevice, Clock, Neighbours, ShortLock, SleepLock};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// The shared parts of an open volume.
 pub(crate) struct Volume {
     pub(crate) device: Arc<dyn BlockDevice>,
+    /// The same, with what the policies put before it: for files and metadata.
+    pub(crate) traffic: Arc<dyn BlockDevice>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) superblock: Superblock,
     pub(crate) style: Style,
@@ -130,7 +132,11 @@ impl Volume {
             typed: superblock.has(Feature::FILETYPE),
             checksummed: superblock.has(Feature::METADATA_CSUM),
         };
-        let cache = Cache::new(Arc::clone(&device), &superblock, style, options.cache_bytes);
+        let traffic: Arc<dyn BlockDevice> = match options.policies.neighbour_read_ahead {
+            NeighbourReadAhead::None => Arc::clone(&device),
+            NeighbourReadAhead::Grow(bytes) => Arc::new(Neighbours::new(Arc::clone(&device), bytes)),
+        };
+        let cache = Cache::new(Arc::clone(&traffic), &superblock, style, options.cache_bytes);
         let groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
         if options.policies.growth == Growth::Reservation {
             groups.bind_all_by_windows();
@@ -146,6 +152,7 @@ impl Volume {
             placement: Arc::clone(&options.policies.placement),
             allocation: Arc::clone(&options.policies.allocation),
             superblock_lock: SleepLock::new(Arc::clone(device.clock()), ()),
+            traffic,
             writes: Writes::new(device.clock()),
             policies: options.policies.clone(),
             unstored: ShortLock::default(),

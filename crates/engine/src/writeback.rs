@@ -189,7 +189,7 @@ fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
         let segments = segments(pages, first, count, block_size);
         pages.under_way.begin(range.clone());
         let ended = end_of(&pages.under_way, range);
-        volume.writes.write(&*volume.device, offset, segments, ended);
+        volume.writes.write(&*volume.traffic, offset, segments, ended);
         at += count;
     }
 }

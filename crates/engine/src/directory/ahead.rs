@@ -45,7 +45,7 @@ impl Ahead {
     fn read_logical(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         let block_size = directory.volume.block_size();
         let policy = OnDemand {
-            bytes_min: 4 * block_size,
+            bytes_min: LOOKUP_BLOCKS * block_size,
             bytes_max: BLOCKS_MAX * block_size,
         };
         let access = Access {

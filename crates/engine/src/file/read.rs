@@ -208,7 +208,7 @@ impl Reader<'_> {
 
     fn submit(&self, start: BlockNo, count: usize, urgency: Urgency, landing: Landing) {
         let block_size = self.block_size;
-        self.volume.device.submit(Request {
+        self.volume.traffic.submit(Request {
             operation: Operation::Read,
             offset: start.0 * block_size as u64,
             segments: self.segments(count),
@@ -301,10 +301,10 @@ impl Reader<'_> {
     fn read_straight(&self, start: BlockNo, buffer: &mut [u8]) -> Result<()> {
         let offset = start.0 * self.block_size as u64;
         match self.volume.data {
-            DataKeeping::Bytes => self.volume.device.read(offset, buffer)?,
+            DataKeeping::Bytes => self.volume.traffic.read(offset, buffer)?,
             DataKeeping::Phantom => {
                 let segments = vec![Segment::Phantom(buffer.len())];
-                self.volume.device.transfer(Operation::Read, offset, segments).result?;
+                self.volume.traffic.transfer(Operation::Read, offset, segments).result?;
                 buffer.fill(0);
             }
         }

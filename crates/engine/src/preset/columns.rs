@@ -1,5 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
-use super::{BitmapLoad, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount, TableReadAhead};
+use super::{
+    BitmapLoad, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead, TableReadAhead,
+};
 use super::{Policies, Preset, PresetError};
 use crate::allocation::{self, packed_from};
 use crate::{placement, readahead, throttle};
@@ -132,6 +134,13 @@ pub static COLUMNS: &[Column] = &[
         line: "how much of an inode table is read at once",
         choices: TABLE_READ_AHEADS,
         of: |row| row.table_read_ahead,
+        choose: by_name,
+    },
+    Column {
+        name: "neighbour-read-ahead",
+        line: "whether what lies behind small reads near each other is read too, whosever it is",
+        choices: NEIGHBOUR_READ_AHEADS,
+        of: |row| row.neighbour_read_ahead,
         choose: by_name,
     },
     Column {
@@ -366,6 +375,19 @@ const TABLE_READ_AHEADS: &[Choice] = &[
     },
 ];
 
+const NEIGHBOUR_READ_AHEADS: &[Choice] = &[
+    Choice {
+        name: "none",
+        line: "no",
+        set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::None,
+    },
+    Choice {
+        name: "grow-2m",
+        line: "stretches that double from 64 KiB to 2 MiB while they are used (ours: a seek costs as much as 400 KiB)",
+        set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::Grow(2 << 20),
+    },
+];
+
 const THROTTLES: &[Choice] = &[
     Choice {
         name: "inline",
@@ -376,6 +398,11 @@ const THROTTLES: &[Choice] = &[
         name: "bdflush",
         line: "a flusher from 30 % dirty and every 5 s what is 30 s old; writers write from 60 % (Linux 2.4)",
         set: |policies| policies.throttle = Arc::new(throttle::Bdflush),
+    },
+    Choice {
+        name: "write-behind",
+        line: "a flusher from 8 MiB dirty on, so that the device never idles; writers write from 40 % (ours)",
+        set: |policies| policies.throttle = Arc::new(throttle::WriteBehind),
     },
 ];
 

@@ -81,6 +81,15 @@ pub enum DirectoryReadAhead {
     Logical,
 }
 
+/// Whether reads that come near each other are read behind, whosever they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NeighbourReadAhead {
+    /// What is asked for.
+    None,
+    /// Stretches that grow up to so many bytes: see [`extant_block::Neighbours`].
+    Grow(u64),
+}
+
 /// How much of an inode table is read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableReadAhead {
@@ -132,6 +141,8 @@ pub struct Policies {
     pub directory_read_ahead: DirectoryReadAhead,
     /// How far the inode table is read ahead.
     pub table_read_ahead: TableReadAhead,
+    /// Whether what lies behind small reads is read too.
+    pub neighbour_read_ahead: NeighbourReadAhead,
     /// When dirty blocks are written, and by whom.
     pub throttle: Arc<dyn Throttle>,
     /// Whether changes of metadata are waited for.

@@ -1,5 +1,5 @@
 //! The rows: what systems of their time did, column by column.
-use super::{BitmapLoad, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount, TableReadAhead};
+use super::{BitmapLoad, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead, TableReadAhead};
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
 use extant_block::queue::{ELEVATORS, ElevatorChoice};
@@ -30,6 +30,8 @@ pub struct Preset {
     pub directory_read_ahead: &'static str,
     /// Column `table-read-ahead`.
     pub table_read_ahead: &'static str,
+    /// Column `neighbour-read-ahead`.
+    pub neighbour_read_ahead: &'static str,
     /// Column `throttle`.
     pub throttle: &'static str,
     /// Column `mount`.
@@ -74,6 +76,7 @@ const LINUX_2_4: Preset = Preset {
     file_read_ahead: "2.4",
     directory_read_ahead: "none",
     table_read_ahead: "none",
+    neighbour_read_ahead: "none",
     throttle: "bdflush",
     mount: "async",
     elevator: "linus",
@@ -94,6 +97,7 @@ const FREEBSD: Preset = Preset {
     file_read_ahead: "clustered",
     directory_read_ahead: "none",
     table_read_ahead: "none",
+    neighbour_read_ahead: "none",
     throttle: "bdflush",
     mount: "sync",
     elevator: "c-look",
@@ -149,7 +153,8 @@ pub static PRESETS: &[Preset] = &[
         file_read_ahead: "on-demand",
         directory_read_ahead: "logical",
         table_read_ahead: "around-8",
-        throttle: "inline",
+        neighbour_read_ahead: "grow-2m",
+        throttle: "write-behind",
         mount: "async",
         elevator: "deadline",
         requests: "128",
@@ -167,6 +172,7 @@ pub static PRESETS: &[Preset] = &[
         file_read_ahead: "on-demand",
         directory_read_ahead: "logical",
         table_read_ahead: "around-8",
+        neighbour_read_ahead: "none",
         throttle: "inline",
         mount: "async",
         elevator: "noop",
@@ -188,6 +194,7 @@ impl Policies {
             file_read_ahead: Arc::new(readahead::None),
             directory_read_ahead: DirectoryReadAhead::None,
             table_read_ahead: TableReadAhead::None,
+            neighbour_read_ahead: NeighbourReadAhead::None,
             throttle: Arc::new(throttle::Inline),
             mount: Mount::Async,
             elevator: ElevatorChoice::of(&ELEVATORS[0]),

@@ -1,9 +1,11 @@
 //! When dirty blocks are written, and by whom: pure functions of facts. `writeback` acts.
 mod bdflush;
 mod inline;
+mod write_behind;
 
 pub use bdflush::Bdflush;
 pub use inline::Inline;
+pub use write_behind::WriteBehind;
 
 /// What a policy may know when a writer has made blocks dirty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,366 @@
+//! A device that reads on behind small reads which come near each other, and answers those that follow from memory.
+//!
+//! Drives do so with the little memory that they have; where a seek is dear, the host does better with more of it: the files
+//! of a directory lie side by side, and whoever reads one file after the other comes by soon. A *region* is a stretch that was
+//! read, or read behind. A read that begins in a region, or a little behind it, is taken for the next of a walk, and a
+//! stretch twice as long as the last one is read behind it; a region that nobody used halves the next. Up to sixteen walks at a
+//! time are told apart, so that two trees can be compared.
+//!
+//! *Invariants*: a region never holds bytes older than a completed write: a write lets go of every region that it touches, also
+//! of one that is still on its way, and nothing is read behind where a write is under way. Large reads pass by.
+//! *Locking*: `state` is a short lock, never held while the device is called or a completion runs.
+use crate::clock::Clock;
+use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment, Urgency};
+use crate::device::{pieces_bytes, segments_bytes, wait_for};
+use crate::lock::ShortLock;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Walks that are told apart.
+const REGIONS_MAX: usize = 16;
+/// Reads from this size on pass by.
+const LARGE_BYTES: u64 = 256 << 10;
+/// A read this far behind a region still belongs to its walk.
+const NEAR_BYTES: u64 = 256 << 10;
+/// The first stretch that is read behind.
+const FIRST_BYTES: u64 = 64 << 10;
+
+/// Hands everything on, and reads on behind small reads that come near each other.
+pub struct Neighbours {
+    device: Arc<dyn BlockDevice>,
+    /// The longest stretch that is read behind.
+    bytes_max: u64,
+    bytes: u64,
+    state: Arc<ShortLock<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The one used last at the back.
+    regions: VecDeque<Region>,
+    /// Writes under way.
+    writes: Vec<Range<u64>>,
+    number_next: u64,
+}
+
+struct Region {
+    number: u64,
+    place: Range<u64>,
+    /// What the last stretch of this walk had.
+    stretch: u64,
+    content: Content,
+    used: bool,
+}
+
+enum Content {
+    /// Only the place is known.
+    Place,
+    /// It is being read; who waits for it.
+    Coming(Vec<Request>),
+    /// It is here.
+    Here(Arc<Vec<u8>>),
+}
+
+/// What becomes of a read.
+enum Way {
+    /// It is answered from memory.
+    Answered(Request, Arc<Vec<u8>>, u64),
+    /// It waits for a stretch that is on its way.
+    Waiting,
+    /// The device reads it, and then this region.
+    Device(Request, Option<(u64, Range<u64>)>),
+}
+
+impl Neighbours {
+    /// Reads at most so many bytes behind a read.
+    pub fn new(device: Arc<dyn BlockDevice>, bytes_max: u64) -> Neighbours {
+        Neighbours {
+            bytes: device.info().bytes,
+            device,
+            bytes_max,
+            state: Arc::new(ShortLock::default()),
+        }
+    }
+
+    fn submit_read(&self, request: Request) {
+        let way = self.state.lock().way(request, self.bytes_max, self.bytes);
+        match way {
+            Way::Waiting => {}
+            Way::Answered(request, bytes, start) => answer(request, &bytes, start),
+            Way::Device(request, stretch) => {
+                self.device.submit(request);
+                if let Some((number, place)) = stretch {
+                    self.read_stretch(number, place);
+                }
+            }
+        }
+    }
+
+    fn read_stretch(&self, number: u64, place: Range<u64>) {
+        let state = Arc::clone(&self.state);
+        let device = Arc::clone(&self.device);
+        let length = usize::try_from(place.end - place.start).unwrap_or(0);
+        self.device.submit(Request {
+            operation: Operation::Read,
+            offset: place.start,
+            segments: vec![Segment::Owned(vec![0; length])],
+            urgency: Urgency::Background,
+            completion: Box::new(move |completed| landed(&state, &*device, number, completed)),
+        });
+    }
+
+    fn submit_write(&self, request: Request) {
+        let place = request.offset..request.offset.saturating_add(request.bytes());
+        self.state.lock().begin_write(&place);
+        let state = Arc::clone(&self.state);
+        let completion = request.completion;
+        self.device.submit(Request {
+            completion: Box::new(move |completed| {
+                state.lock().end_write(&place);
+                completion(completed);
+            }),
+            ..request
+        });
+    }
+
+    /// Bytes that are here already.
+    fn copy(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let found = self.state.lock().here(&(offset..offset + bytes.len() as u64));
+        let Some((held, start)) = found else { return false };
+        let at = (offset - start) as usize;
+        bytes.copy_from_slice(&held[at..at + bytes.len()]);
+        true
+    }
+}
+
+/// A stretch has come, or has not: who waits for it is answered, or sent to the device.
+fn landed(state: &ShortLock<State>, device: &dyn BlockDevice, number: u64, completed: Completed) {
+    let bytes = match (completed.result, completed.segments.into_iter().next()) {
+        (Ok(()), Some(Segment::Owned(bytes))) => Some(Arc::new(bytes)),
+        _ => None,
+    };
+    let Some((waiting, start)) = state.lock().land(number, bytes.clone()) else {
+        return;
+    };
+    for request in waiting {
+        match &bytes {
+            Some(bytes) => answer(request, bytes, start),
+            None => device.submit(request),
+        }
+    }
+}
+
+/// Fills a request from bytes that begin at `start` of the device, and completes it.
+fn answer(mut request: Request, bytes: &[u8], start: u64) {
+    let mut at = (request.offset - start) as usize;
+    for segment in &mut request.segments {
+        let length = segment.bytes();
+        if let Segment::Owned(target) = segment {
+            target.copy_from_slice(&bytes[at..at + length]);
+        }
+        at += length;
+    }
+    request.complete(Ok(()));
+}
+
+impl State {
+    fn way(&mut self, request: Request, bytes_max: u64, device_bytes: u64) -> Way {
+        let place = request.offset..request.offset.saturating_add(request.bytes());
+        if place.end - place.start >= LARGE_BYTES || place.is_empty() {
+            return Way::Device(request, None);
+        }
+        if let Some(at) = self.find(|region| region.holds(&place)) {
+            let region = self.touch(at);
+            region.used = true;
+            return match &mut region.content {
+                Content::Here(bytes) => Way::Answered(request, Arc::clone(bytes), region.place.start),
+                Content::Coming(waiting) => {
+                    waiting.push(request);
+                    Way::Waiting
+                }
+                Content::Place => Way::Device(request, None),
+            };
+        }
+        let before = self.find(|region| region.is_before(&place));
+        let stretch = match before {
+            Some(at) => self.next_stretch(at, bytes_max),
+            None => 0,
+        };
+        let behind = place.end..place.end.saturating_add(stretch).min(device_bytes);
+        let busy = self.writes.iter().any(|write| overlap(write, &behind));
+        let number = self.number_next;
+        self.number_next += 1;
+        let (kept, content) = if behind.is_empty() || busy {
+            (place, Content::Place)
+        } else {
+            (behind, Content::Coming(Vec::new()))
+        };
+        let read = matches!(content, Content::Coming(_)).then(|| (number, kept.clone()));
+        self.regions.push_back(Region {
+            number,
+            place: kept,
+            stretch,
+            content,
+            used: false,
+        });
+        if self.regions.len() > REGIONS_MAX {
+            let idle = |region: &Region| !matches!(region.content, Content::Coming(_));
+            if let Some(oldest) = self.regions.iter().position(idle) {
+                self.regions.remove(oldest);
+            }
+        }
+        Way::Device(request, read)
+    }
+
+    /// How much is read behind the next read of a walk; the region before it has had its time.
+    fn next_stretch(&mut self, at: usize, bytes_max: u64) -> u64 {
+        let Some(last) = self.regions.get(at) else { return 0 };
+        let stretch = match (&last.content, last.used) {
+            (Content::Place, _) => last.stretch.max(FIRST_BYTES),
+            (_, true) => last.stretch.saturating_mul(2),
+            (_, false) => last.stretch / 2,
+        };
+        if !matches!(last.content, Content::Coming(_)) {
+            self.regions.remove(at);
+        }
+        if stretch < FIRST_BYTES {
+            0
+        } else {
+            stretch.min(bytes_max)
+        }
+    }
+
+    fn find(&self, wanted: impl Fn(&Region) -> bool) -> Option<usize> {
+        self.regions.iter().rposition(wanted)
+    }
+
+    /// The region becomes the one used last.
+    fn touch(&mut self, at: usize) -> &mut Region {
+        let last = self.regions.len() - 1;
+        self.regions.make_contiguous()[at..].rotate_left(1);
+        &mut self.regions[last]
+    }
+
+    fn here(&mut self, place: &Range<u64>) -> Option<(Arc<Vec<u8>>, u64)> {
+        let at = self.find(|region| region.holds(place))?;
+        let region = self.touch(at);
+        let Content::Here(bytes) = &region.content else {
+            return None;
+        };
+        region.used = true;
+        Some((Arc::clone(bytes), region.place.start))
+    }
+
+    /// A stretch came: who waits for it. It is let go of when it could not be read.
+    fn land(&mut self, number: u64, bytes: Option<Arc<Vec<u8>>>) -> Option<(Vec<Request>, u64)> {
+        let at = self.regions.iter().position(|region| region.number == number)?;
+        let region = &mut self.regions[at];
+        let start = region.place.start;
+        let after = bytes.map_or(Content::Place, Content::Here);
+        let failed = matches!(after, Content::Place);
+        let before = std::mem::replace(&mut region.content, after);
+        if failed || region.place.is_empty() {
+            self.regions.remove(at);
+        }
+        match before {
+            Content::Coming(waiting) => Some((waiting, start)),
+            _ => None,
+        }
+    }
+
+    fn begin_write(&mut self, place: &Range<u64>) {
+        self.writes.push(place.clone());
+        for region in &mut self.regions {
+            if overlap(&region.place, place) {
+                // What comes later is not taken for its content; who waits already is answered as if he had asked before.
+                region.place.end = region.place.start;
+            }
+        }
+        let gone = |region: &Region| region.place.is_empty() && !matches!(region.content, Content::Coming(_));
+        self.regions.retain(|region| !gone(region));
+    }
+
+    fn end_write(&mut self, place: &Range<u64>) {
+        if let Some(at) = self.writes.iter().position(|write| write == place) {
+            self.writes.swap_remove(at);
+        }
+    }
+}
+
+impl Region {
+    fn holds(&self, place: &Range<u64>) -> bool {
+        !matches!(self.content, Content::Place) && self.place.start <= place.start && place.end <= self.place.end
+    }
+
+    /// Whether a read of this place would be the next of its walk.
+    fn is_before(&self, place: &Range<u64>) -> bool {
+        self.place.start <= place.start && place.start <= self.place.end.saturating_add(NEAR_BYTES)
+    }
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+impl BlockDevice for Neighbours {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+    fn submit(&self, request: Request) {
+        match request.operation {
+            Operation::Read => self.submit_read(request),
+            Operation::Write => self.submit_write(request),
+            Operation::Flush => self.device.submit(request),
+        }
+    }
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        let place = offset..offset.saturating_add(segments_bytes(&segments));
+        match operation {
+            Operation::Read => wait_for(
+                self.clock(),
+                |request| self.submit(request),
+                operation,
+                offset,
+                segments,
+            ),
+            Operation::Flush => self.device.transfer(operation, offset, segments),
+            Operation::Write => {
+                self.state.lock().begin_write(&place);
+                let completed = self.device.transfer(operation, offset, segments);
+                self.state.lock().end_write(&place);
+                completed
+            }
+        }
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        if bytes.len() as u64 >= LARGE_BYTES {
+            return self.device.read(offset, bytes);
+        }
+        if self.copy(offset, bytes) {
+            return Ok(());
+        }
+        let length = bytes.len();
+        let completed = self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; length])]);
+        completed.result?;
+        match completed.segments.into_iter().next() {
+            Some(Segment::Owned(read)) if read.len() == length => bytes.copy_from_slice(&read),
+            _ => return Err(io::Error::other("the device kept a request's memory")),
+        }
+        Ok(())
+    }
+    fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
+        let place = offset..offset.saturating_add(pieces_bytes(pieces));
+        self.state.lock().begin_write(&place);
+        let written = self.device.write_vectored(offset, pieces);
+        self.state.lock().end_write(&place);
+        written
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.device.flush()
+    }
+}
