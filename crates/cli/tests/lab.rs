@@ -189,10 +189,8 @@ fn an_image_takes_part_and_what_is_left_is_saved() {
         std::fs::read(image).unwrap(),
         "the image itself is never changed"
     );
-    assert_eq!(
-        told(&["cat", &format!("{saved}:/file-7")]).into_bytes(),
-        vec![7; 20_000]
-    );
+    // File data is not kept, as the scenario says; names, sizes and all metadata are.
+    assert_eq!(told(&["ls", "-lR", saved]), told(&["ls", "-lR", image]));
     if xtask::oracle::require("e2fsck") {
         xtask::oracle::e2fsck(Path::new(saved)).unwrap();
     }
@@ -271,7 +269,7 @@ fn measured_drives_are_replayed_within_the_bounds() {
         let measured = std::fs::read_to_string(&trace).unwrap();
         let measured: Vec<f64> = measured
             .lines()
-            .map(|line| line.split(' ').nth(4).unwrap().parse::<f64>().unwrap() / 1000.0)
+            .map(|line| line.split_whitespace().nth(4).unwrap().parse::<f64>().unwrap() / 1000.0)
             .collect();
         assert_eq!(times.len(), measured.len());
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;

@@ -50,5 +50,8 @@ pub static POST_SCENARIOS: &[Builtin] = &[
 
 /// The built-in scenario of that name.
 pub fn builtin(name: &str) -> Option<&'static Builtin> {
-    BUILTINS.iter().chain(POST_SCENARIOS).find(|builtin| builtin.name == name)
+    BUILTINS
+        .iter()
+        .chain(POST_SCENARIOS)
+        .find(|builtin| builtin.name == name)
 }

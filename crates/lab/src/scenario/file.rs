@@ -3,7 +3,10 @@ use super::fields::{self, Result};
 use super::prepare::each_step;
 use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
 use super::tree::TreeSpec;
-use super::{BUILTINS, Data, POST_SCENARIOS, builtin, DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, Start, Workplace};
+use super::{
+    BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Scenario, Start, Workplace,
+    builtin,
+};
 use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use crate::drive::presets::PRESETS;
 use crate::random::Random;

@@ -54,7 +54,8 @@ pub struct Arguments {
     /// How: disksim, blktrace, fio-iolog, fio-iolog-3; json has a record a line, with all that is known
     #[arg(long, value_name = "FORMAT", default_value = "disksim", value_parser = trace_form)]
     pub trace_format: TraceForm,
-    /// Write the file systems out as they are in the end, sparse: a file, or a folder for several
+    /// Write the file systems out as they are in the end, sparse: a file, or a folder for several. File data reads as zeros
+    /// unless the scenario keeps it (data = "bytes")
     #[arg(long, value_name = "PATH")]
     pub save: Option<PathBuf>,
 }
