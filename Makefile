@@ -18,7 +18,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-# A real tree of this machine becomes an ext4 image, and comes out again.
+# A real tree of this machine becomes an ext4 image, and comes out again; then the posts run in the laboratory.
 demo:
 	$(CARGO) build --release --workspace --bins
 	$(CARGO) run --release --quiet --bin xtask -- demo
