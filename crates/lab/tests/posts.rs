@@ -1,10 +1,13 @@
-//! The posts: how rows are judged and shown, and what must come out exactly.
-use extant_lab::posts::{Cell, Class, Quantity, Row, Scale, Verdict, judge, run_posts};
+//! The posts: how rows are judged and shown, what must come out exactly, and that it does so each time.
+use extant_lab::posts::{
+    Cell, Class, Limit, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale, Verdict, judge,
+    readdir_cost, run_posts,
+};
 
 fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
     let cells = cells.iter().map(|(posted, ours)| Cell {
-        posted: posted.map(Quantity::Count),
-        ours: ours.map(Quantity::Count),
+        posted: posted.map(Quantity::Nanoseconds),
+        ours: ours.map(Quantity::Nanoseconds),
     });
     Row {
         what: "a row".to_owned(),
@@ -15,14 +18,216 @@ fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
     }
 }
 
-#[test]
-fn post_3() {
-    let report = run_posts(&[3], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    println!("{}", report.to_text());
-    assert_eq!(report.missed(), Vec::<String>::new());
+/// A report of one table with a stock and a modern column.
+fn report(rows: Vec<Row>) -> PostsReport {
+    let column = |name: &str, policies: &str| PostColumn {
+        name: name.to_owned(),
+        policies: policies.to_owned(),
+    };
+    let table = PostTable {
+        title: "a table".to_owned(),
+        columns: vec![column("stock", "linux-2.4"), column("ours", "modern,elevator=noop")],
+        rows,
+    };
+    let post = PostReport {
+        number: 9,
+        origin: "Nobody, 2001".to_owned(),
+        title: "nothing".to_owned(),
+        drive: "a drive".to_owned(),
+        fitted: vec!["its speed".to_owned()],
+        seed: 4,
+        tables: vec![table],
+        notes: vec!["a note at the end".to_owned()],
+        trace_hash: "00ff".to_owned(),
+    };
+    PostsReport {
+        schema: SCHEMA,
+        model_version: 7,
+        scale: Scale::Quick,
+        posts: vec![post],
+    }
 }
 
 #[test]
-fn judged() {
-    assert_eq!(judge(&row(Class::Exact, &[(Some(1), Some(1))])), Verdict::Agrees);
+fn rows_are_judged_by_their_class() {
+    use Verdict::{Agrees, Misses, Shown, Warns};
+    let ratio = || Class::Ratio { within_permille: 150 };
+    let absolute = || Class::Absolute { within_permille: 250 };
+    let not_modelled = Class::NotModelled {
+        reason: "because".to_owned(),
+    };
+    let cases: Vec<(Class, &[(Option<u64>, Option<u64>)], Verdict)> = vec![
+        (Class::Exact, &[(Some(11), Some(11)), (None, Some(3))], Agrees),
+        (Class::Exact, &[(Some(11), Some(11)), (Some(7), Some(8))], Misses),
+        (Class::Exact, &[(Some(11), None)], Misses),
+        (Class::Exact, &[(None, Some(5))], Shown),
+        // 100 to 300 posted; ours may be 2.55 to 3.45 times the first.
+        (ratio(), &[(Some(100), Some(20)), (Some(300), Some(69))], Agrees),
+        (ratio(), &[(Some(100), Some(20)), (Some(300), Some(51))], Agrees),
+        (ratio(), &[(Some(100), Some(20)), (Some(300), Some(70))], Misses),
+        (ratio(), &[(Some(100), Some(20)), (Some(300), Some(50))], Misses),
+        (ratio(), &[(Some(100), Some(20)), (Some(300), None)], Misses),
+        (ratio(), &[(Some(100), None), (Some(300), Some(60))], Misses),
+        // The first column that has a posted value is what the others are compared to.
+        (
+            ratio(),
+            &[(None, Some(1)), (Some(100), Some(20)), (Some(300), Some(60))],
+            Agrees,
+        ),
+        (ratio(), &[(Some(100), Some(20)), (None, Some(60))], Shown),
+        (
+            ratio(),
+            &[(Some(u64::MAX), Some(u64::MAX)), (Some(u64::MAX), Some(1))],
+            Misses,
+        ),
+        (ratio(), &[(Some(100), Some(0)), (Some(300), Some(5))], Misses),
+        (absolute(), &[(Some(100), Some(125))], Agrees),
+        (absolute(), &[(Some(100), Some(75))], Agrees),
+        (absolute(), &[(Some(100), Some(126))], Warns),
+        (absolute(), &[(Some(100), Some(74))], Warns),
+        (absolute(), &[(Some(100), Some(100)), (Some(100), None)], Warns),
+        (Class::AtMost, &[(Some(25), Some(25)), (None, Some(99))], Agrees),
+        (Class::AtMost, &[(Some(25), Some(26))], Misses),
+        (Class::Shown, &[(Some(1), Some(1000))], Shown),
+        (not_modelled, &[(Some(1), None)], Shown),
+    ];
+    for (class, cells, verdict) in cases {
+        assert_eq!(judge(&row(class.clone(), cells)), verdict, "{class:?} {cells:?}");
+    }
+    let mut mixed = row(Class::Exact, &[(Some(5), Some(5))]);
+    mixed.cells[0].ours = Some(Quantity::Count(5));
+    assert_eq!(judge(&mixed), Misses, "a count is no time");
+}
+
+#[test]
+fn every_row_is_shown_the_bad_ones_too() {
+    let limit = Limit {
+        nanoseconds: 2_000_000,
+        media_ns: 500_000,
+        seek_ns: 1_500_000,
+    };
+    let slow = [(Some(1_000_000), Some(9_000_000)), (None, Some(3_000_000))];
+    let rows = vec![
+        Row {
+            what: "slow".to_owned(),
+            limit: Some(limit),
+            note: Some("a word".to_owned()),
+            ..row(Class::Absolute { within_permille: 100 }, &slow)
+        },
+        Row {
+            what: "wrong".to_owned(),
+            ..row(Class::Exact, &[(Some(1), Some(2)), (None, None)])
+        },
+        Row {
+            what: "left out".to_owned(),
+            ..row(
+                Class::NotModelled {
+                    reason: "a program starts".to_owned(),
+                },
+                &[(Some(5_000_000_000), None), (None, None)],
+            )
+        },
+    ];
+    let report = report(rows);
+    assert_eq!(report.missed(), ["post 9: a table: wrong"]);
+    assert_eq!(report.warned(), ["post 9: a table: slow"]);
+    let expected = "Post 9: nothing (Nobody, 2001)
+drive a drive, fitted: its speed; seed 4, model 7, scale quick, trace 00ff
+
+a table
+          stock: post     ours     x     ours  modern/best    limit  modern/limit  asked
+slow          1.00 ms  9.00 ms  9.00  3.00 ms         0.33  2.00 ms          1.50  time 10 %     warning [1]
+wrong            0 us     0 us  2.00                                               exact         MISSES
+left out       5.00 s                                                              not modelled  [2]
+  [1] a word; limit: 500 us under the head and 1.50 ms of the least repositioning
+  [2] a program starts
+  stock  linux-2.4
+  ours   modern,elevator=noop
+
+- a note at the end
+
+3 rows: 0 agree, 1 miss, 1 outside their tolerance (a warning), 1 shown only
+misses: post 9: a table: wrong
+warning: post 9: a table: slow
+";
+    assert_eq!(report.to_text(), expected);
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    let row = &json["posts"][0]["tables"][0]["rows"][0];
+    assert_eq!(
+        (row["class"].as_str(), row["verdict"].as_str()),
+        (Some("absolute"), Some("warns"))
+    );
+    assert_eq!(row["cells"][0]["ratio_permille"], 9000);
+    assert_eq!(row["cells"][1]["posted"], serde_json::Value::Null);
+    assert_eq!(
+        row["cells"][0]["ours"],
+        serde_json::json!({"unit": "nanoseconds", "value": 9_000_000})
+    );
+}
+
+#[test]
+fn a_post_that_is_none_is_refused() {
+    let error = run_posts(&[3, 7], Scale::Quick, &mut |_| {}).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "posts: post 7 is not modelled; those that are: 3, 4, 0"
+    );
+}
+
+fn value(quantity: Option<Quantity>) -> u64 {
+    quantity.map_or(u64::MAX, Quantity::value)
+}
+
+/// Ours in a row of a table, column by column.
+fn ours(table: &PostTable, what: &str) -> Vec<u64> {
+    let row = table.rows.iter().find(|row| row.what.starts_with(what));
+    let row = row.unwrap_or_else(|| panic!("no row {what:?}"));
+    row.cells.iter().map(|cell| value(cell.ours)).collect()
+}
+
+#[test]
+fn post_3_comes_out_the_same_each_time() {
+    let run = || run_posts(&[3], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let report = run();
+    println!("{}", report.to_text());
+    assert_eq!(report.missed(), Vec::<String>::new());
+    let again = run();
+    assert_eq!(report.to_json(), again.to_json());
+    let [calls, hashed, linear] = &report.posts[0].tables[..] else {
+        panic!("three tables");
+    };
+    let entries = (1..=11).map(|call| ours(calls, &format!("call {call}: entries")));
+    for counts in entries.clone() {
+        assert!(
+            counts.windows(2).all(|pair| pair[0] == pair[1]),
+            "the same for all systems: {counts:?}"
+        );
+    }
+    assert_eq!(entries.map(|counts| counts[0]).sum::<u64>(), 1002);
+    for table in [hashed, linear] {
+        let times = ours(table, "all calls");
+        let (modern, others) = times.split_last().unwrap();
+        assert!(others.iter().all(|other| modern < other), "{times:?}");
+        let [none, _, logical, together, _, both] = others else {
+            panic!("six systems");
+        };
+        assert!(
+            both <= logical && both <= together && logical <= none && together <= none,
+            "{times:?}"
+        );
+    }
+    let reads = ours(hashed, "reads");
+    assert!(
+        reads[..3].iter().all(|reads| *reads == 11),
+        "each block alone: {reads:?}"
+    );
+}
+
+#[test]
+fn listing_from_memory_takes_the_post_s_calls() {
+    let cost = readdir_cost().unwrap();
+    let entries: Vec<u64> = cost.calls.iter().map(|call| call.entries).collect();
+    assert_eq!(entries, [103, 102, 102, 102, 102, 102, 102, 102, 102, 83, 0]);
+    assert!(cost.longest_ns() > 0 && cost.total_ns() >= cost.longest_ns());
+    println!("{}", cost.to_text());
 }

@@ -77,8 +77,11 @@ fn pair(cell: &Cell) -> Option<(u64, u64)> {
 fn agree(ours: (u64, u64), posted: (u64, u64), within_permille: u64) -> bool {
     let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
     let (ours, posted) = (product(ours.0, posted.1), product(posted.0, ours.1));
+    // Thousandths of what has more than 100 bits do not fit; its last bits do not decide.
+    let excess = (u128::BITS - ours.max(posted).leading_zeros()).saturating_sub(100);
+    let (ours, posted) = (ours >> excess, posted >> excess);
     let bound = posted.saturating_mul(u128::from(within_permille));
-    ours.abs_diff(posted).saturating_mul(1000) <= bound
+    ours.abs_diff(posted) * 1000 <= bound
 }
 
 impl Quantity {

@@ -8,16 +8,19 @@
 //! ```text
 //! post_N   the scenarios, figures and rows of a post        judge   whether a row agrees; a row as JSON
 //! limit    the least time that a drive could take           text    the tables
+//! readdir_cost   what post 3 asks of the processor, in real time: no part of a report
 //! ```
 mod judge;
 mod limit;
 mod post_0;
 mod post_3;
 mod post_4;
+mod readdir_cost;
 mod text;
 
 pub use judge::{Verdict, judge};
 pub use limit::{Limit, Need};
+pub use readdir_cost::{ReaddirCost, readdir_cost};
 
 use crate::random;
 use crate::report::{MODEL_VERSION, Report};
@@ -51,8 +54,11 @@ pub struct Post {
     /// Which of the drive's values were fitted (at most two), with the reason.
     pub fitted: &'static [&'static str],
     /// Runs its scenarios.
-    pub run: fn(Scale, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>,
+    pub run: RunPost,
 }
+
+/// Runs the scenarios of a post at a scale, and tells what it is running.
+pub type RunPost = fn(Scale, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>;
 
 /// The posts that are modelled, in the order in which they are shown.
 pub static POSTS: &[Post] = &[post_3::POST, post_4::POST, post_0::POST];
