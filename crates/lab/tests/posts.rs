@@ -1,6 +1,7 @@
 //! The posts: how rows are judged and shown, what must come out exactly, and that it does so each time.
+use extant_lab::drive::DriveInfo;
 use extant_lab::posts::{
-    Cell, Class, Limit, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale, Verdict, judge,
+    Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale, Verdict, judge,
     readdir_cost, run_posts,
 };
 
@@ -101,16 +102,24 @@ fn rows_are_judged_by_their_class() {
 
 #[test]
 fn every_row_is_shown_the_bad_ones_too() {
-    let limit = Limit {
-        nanoseconds: 2_000_000,
-        media_ns: 500_000,
-        seek_ns: 1_500_000,
+    let drive = DriveInfo {
+        name: "a drive".to_owned(),
+        bytes: 1 << 30,
+        sector_bytes: 512,
+        queue_depth: 1,
+        media_bytes_per_second: 50_000_000,
+        least_seek_ns: 500_000,
+    };
+    let need = Need {
+        bytes_read: 20_000,
+        bytes_written: 5_000,
+        seeks: 3,
     };
     let slow = [(Some(1_000_000), Some(9_000_000)), (None, Some(3_000_000))];
     let rows = vec![
         Row {
             what: "slow".to_owned(),
-            limit: Some(limit),
+            limit: Some(need.limit(&drive)),
             note: Some("a word".to_owned()),
             ..row(Class::Absolute { within_permille: 100 }, &slow)
         },
@@ -139,7 +148,7 @@ a table
 slow          1.00 ms  9.00 ms  9.00  3.00 ms         0.33  2.00 ms          1.50  time 10 %     warning [1]
 wrong            0 us     0 us  2.00                                               exact         MISSES
 left out       5.00 s                                                              not modelled  [2]
-  [1] a word; limit: 500 us under the head and 1.50 ms of the least repositioning
+  [1] a word; limit: 500 us under the head, 1.50 ms of the least repositioning
   [2] a program starts
   stock  linux-2.4
   ours   modern,elevator=noop

@@ -173,12 +173,22 @@ fn note(row: &Row) -> Option<String> {
         Class::NotModelled { reason } => Some(reason.clone()),
         _ => None,
     };
-    let limit = row.limit.map(|limit| {
-        let (media, seeks) = (time(limit.media_ns), time(limit.seek_ns));
-        format!("limit: {media} under the head and {seeks} of the least repositioning")
-    });
+    let limit = row.limit.map(|limit| format!("limit: {}", parts_of(&limit)));
     let parts: Vec<String> = [reason, row.note.clone(), limit].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn parts_of(limit: &Limit) -> String {
+    let parts = [
+        (limit.media_ns, "under the head"),
+        (limit.seek_ns, "of the least repositioning"),
+        (limit.processor_ns, "of computing meanwhile"),
+    ];
+    let parts = parts.iter().filter(|(nanoseconds, _)| *nanoseconds > 0);
+    let parts: Vec<String> = parts
+        .map(|(nanoseconds, what)| format!("{} {what}", time(*nanoseconds)))
+        .collect();
+    parts.join(", ")
 }
 
 fn asked(class: &Class) -> String {
