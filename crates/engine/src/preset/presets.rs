@@ -115,8 +115,8 @@ pub static PRESETS: &[Preset] = &[
         inode_write_back: "clustered",
         inode_creation: "preread",
         bitmap_load: "outside",
-        elevator: "linus(20000,20000)",
-        requests: "512",
+        elevator: "linus(200000,200000)",
+        requests: "2048",
         ..LINUX_2_4
     },
     Preset {

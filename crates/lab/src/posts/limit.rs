@@ -1,4 +1,5 @@
-//! The least time that a drive could take: bytes over the rate of its medium, and the least possible seeks.
+//! The least time that a machine could take: bytes over the rate of its drive's medium, the least possible seeks, and the
+//! processor's work, where that goes on meanwhile.
 use crate::drive::DriveInfo;
 use serde::Serialize;
 
@@ -16,12 +17,14 @@ pub struct Need {
 /// The least time, and what it is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Limit {
-    /// In all.
+    /// In all: the drive's, or the processor's if that is longer.
     pub nanoseconds: u64,
     /// For bytes under the head at the drive's highest rate.
     pub media_ns: u64,
     /// For repositionings.
     pub seek_ns: u64,
+    /// For what the processor has to do, while the drive works.
+    pub processor_ns: u64,
 }
 
 impl Need {
@@ -35,6 +38,46 @@ impl Need {
             nanoseconds: media_ns.saturating_add(seek_ns),
             media_ns,
             seek_ns,
+            processor_ns: 0,
         }
+    }
+}
+
+impl Limit {
+    /// The least time when the processor has so much to do meanwhile.
+    #[must_use]
+    pub fn beside(self, processor_ns: u64) -> Limit {
+        Limit {
+            nanoseconds: self.nanoseconds.max(processor_ns),
+            processor_ns,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_seeks_and_work_that_goes_on_meanwhile() {
+        let drive = DriveInfo {
+            name: "test".to_owned(),
+            bytes: 1 << 30,
+            sector_bytes: 512,
+            queue_depth: 1,
+            media_bytes_per_second: 50_000_000,
+            least_seek_ns: 2_000_000,
+        };
+        let need = Need {
+            bytes_read: 40_000_000,
+            bytes_written: 10_000_000,
+            seeks: 5,
+        };
+        let limit = need.limit(&drive);
+        assert_eq!((limit.media_ns, limit.seek_ns), (1_000_000_000, 10_000_000));
+        assert_eq!(limit.nanoseconds, 1_010_000_000);
+        assert_eq!(limit.beside(500_000_000).nanoseconds, 1_010_000_000);
+        assert_eq!(limit.beside(2_000_000_000).nanoseconds, 2_000_000_000);
     }
 }

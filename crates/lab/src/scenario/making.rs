@@ -39,7 +39,7 @@ impl Worker {
                 }
             }
         }
-        if style == MakeStyle::Archive {
+        if matches!(style, MakeStyle::Archive { .. }) {
             for number in (1..=tree.totals().directories as usize).rev() {
                 self.change(filesystem, &tree.directory_path(at, number), 0o755)?;
             }
@@ -82,13 +82,17 @@ impl Worker {
         let mut offset = 0;
         while offset < bytes {
             let piece = &content[..usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(content.len())];
+            if let MakeStyle::Archive { unpack_rate: Some(rate) } = style {
+                let work = piece.len() as u64 * 1_000_000_000 / rate;
+                self.world.time.clock().charge(work);
+            }
             self.write_at(&file, Path::new(path), offset, piece)?;
             offset += piece.len() as u64;
         }
         drop(file);
         match style {
             MakeStyle::Plain => Ok(()),
-            MakeStyle::Archive => self.change(filesystem, path, 0o644),
+            MakeStyle::Archive { .. } => self.change(filesystem, path, 0o644),
         }
     }
 

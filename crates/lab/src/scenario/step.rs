@@ -125,7 +125,10 @@ pub enum MakeStyle {
     /// Directories and files are made and written.
     Plain,
     /// And, as tar does, owner, permissions and times are set; those of directories in the end.
-    Archive,
+    Archive {
+        /// Bytes a second at which the archive is unpacked: the processor's work for what it is compressed with. `None`: none.
+        unpack_rate: Option<u64>,
+    },
 }
 
 /// What is done with everything in a tree.

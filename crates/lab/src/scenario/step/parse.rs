@@ -61,8 +61,11 @@ pub static KINDS: &[Kind] = &[
     kind(
         "untar",
         On::Filesystem,
-        "the same as tar does it, with owners and times: at, tree",
-        |s, x| make(s, x, MakeStyle::Archive),
+        "the same as tar does it, with owners and times: at, tree, unpack_rate",
+        |s, x| {
+            let unpack_rate = fields::size(s, "unpack_rate", 1024..=1 << 40)?;
+            make(s, x, MakeStyle::Archive { unpack_rate })
+        },
     ),
     kind(
         "make-directories",
