@@ -380,6 +380,11 @@ fn unknown_names_on_the_command_line_are_wrong_usage() {
         assert_eq!(code, 2, "{line}");
         assert!(line.starts_with("extant: lab: "), "{line}");
     }
+    assert_eq!(failure(&["lab", "run", "drive-patterns", "--save", "left.img"]).0, 2);
+    for image in ["/not/there.img", "/dev/null"] {
+        let (code, line) = failure(&["lab", "run", "read-cold", "--image", image]);
+        assert!(code == 1 && line.contains(image), "{line}");
+    }
     let (code, line) = failure(&["lab", "run", "./not-there.toml"]);
     assert!(
         code == 1 && line.starts_with("extant: lab: ./not-there.toml: "),

@@ -203,3 +203,29 @@ pub fn in_milliseconds(times: &[u64]) -> String {
     let line = |time: &u64| format!("{}.{:06}\n", time / 1_000_000, time % 1_000_000);
     times.iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::file::by_name;
+
+    #[test]
+    fn what_arrives_while_the_drive_is_busy_waits_in_order() {
+        let spec = by_name("ide-2001-7200").expect("a preset");
+        let read = |arrival_ns: u64, offset: u64| TraceRecord::plain(Operation::Read, offset, 4096, [arrival_ns; 3]);
+        let far = 20_000_000_000;
+        let alone = replay_at_recorded_times(spec.build(1).as_mut(), &[read(0, far)]);
+        let records = [
+            read(0, far),
+            read(1, 0),
+            read(2, far),
+            read(60_000_000_000, u64::MAX - 4095),
+        ];
+        let times = replay_at_recorded_times(spec.build(1).as_mut(), &records);
+        assert_eq!(times[0], alone[0]);
+        // It takes one at a time: each waits for those before it, and the last came long after.
+        assert!(times[1] > times[0] && times[2] > times[1], "{times:?}");
+        assert!(times[3] < times[1], "{times:?}");
+        assert!(replay_at_recorded_times(spec.build(1).as_mut(), &[]).is_empty());
+    }
+}

@@ -2,6 +2,9 @@
 use super::failure;
 use crate::console::Console;
 use crate::error::{Error, Exit};
+use crate::image;
+use extant_format::superblock::SuperblockError;
+use extant_inspect::{SuperblockPlace, Volume};
 use extant_lab::device::TraceKeeping;
 use extant_lab::report::Report;
 use extant_lab::scenario::{self, Existing, Left, RunOptions, Target};
@@ -83,6 +86,10 @@ fn trace_form(word: &str) -> Result<TraceForm, String> {
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let scenario = failure::scenario(&arguments.scenario)?;
     let options = options(arguments)?;
+    if arguments.save.is_some() && scenario.filesystems.is_empty() {
+        return Err(Error::usage("--save: this scenario has no file system"));
+    }
+    arguments.image.as_deref().map_or(Ok(()), look_at)?;
     let mut outcome = scenario::run(&scenario, &options).map_err(|error| failure::ran(&error))?;
     if let Some(path) = &arguments.trace {
         write_traces(path, arguments.trace_format, &mut outcome.report)?;
@@ -123,6 +130,19 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
             TraceKeeping::None
         },
     })
+}
+
+/// Whether an image can be opened and is one: told before anything runs, in the words of the other commands.
+fn look_at(path: &Path) -> Result<(), Error> {
+    let device = image::device(path, 0)?;
+    match Volume::open(device.clone(), SuperblockPlace::Primary) {
+        Err(extant_inspect::Error::Superblock {
+            error: SuperblockError::NotExt,
+            ..
+        }) => Err(image::not_ext(path, &*device, 0)),
+        // What else is wrong with it, the run tells.
+        _ => Ok(()),
+    }
 }
 
 /// `PATH` itself for the only one, `PATH.NAME` for one of several; a name has no slash there.
@@ -166,7 +186,7 @@ fn write_trace(path: &Path, form: TraceForm, records: &[TraceRecord], drive: &st
 
 fn save(path: &Path, filesystems: &[Left]) -> Result<(), Error> {
     match filesystems {
-        [] => Err(Error::new("--save: this scenario has no file system")),
+        [] => Ok(()),
         [one] => one.save(path).map_err(|error| Error::io(path.display(), &error)),
         several => {
             std::fs::create_dir_all(path).map_err(|error| Error::io(path.display(), &error))?;
