@@ -127,7 +127,10 @@ impl Neighbours {
 
     /// Bytes that are here already.
     fn copy(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        let found = self.state.lock().here(&(offset..offset + bytes.len() as u64));
+        let found = self
+            .state
+            .lock()
+            .here(&(offset..offset.saturating_add(bytes.len() as u64)));
         let Some((held, start)) = found else { return false };
         let at = (offset - start) as usize;
         bytes.copy_from_slice(&held[at..at + bytes.len()]);
@@ -168,7 +171,8 @@ fn answer(mut request: Request, bytes: &[u8], start: u64) {
 impl State {
     fn way(&mut self, request: Request, bytes_max: u64, device_bytes: u64) -> Way {
         let place = request.offset..request.offset.saturating_add(request.bytes());
-        if place.end - place.start >= LARGE_BYTES || place.is_empty() {
+        let shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
+        if place.end - place.start >= LARGE_BYTES || place.is_empty() || request.segments.iter().any(shared) {
             return Way::Device(request, None);
         }
         if let Some(at) = self.find(|region| region.holds(&place)) {

@@ -88,6 +88,18 @@ fn traced_file_device() {
     contract(Traced::new(scratch.device(0)));
 }
 #[test]
+fn neighbours_of_a_memory_device() {
+    let memory = MemoryDevice::new(clock(), BYTES);
+    contract(Neighbours::new(Arc::new(memory), 2 << 20));
+}
+
+#[test]
+fn neighbours_of_a_file_device() {
+    let scratch = Scratch::of_length(BYTES);
+    contract(Neighbours::new(Arc::new(scratch.device(0)), 2 << 20));
+}
+
+#[test]
 fn faulty_device_without_faults() {
     contract(Faulty::new(MemoryDevice::new(clock(), BYTES)));
 }

@@ -199,7 +199,7 @@ fn blocks_read_one_by_one_make_these_requests() {
     ];
     for (policy, bounds) in rows {
         for data in [DataKeeping::Bytes, DataKeeping::Phantom] {
-            let volume = open(&device, &format!("modern,read-ahead={policy}"), data);
+            let volume = open(&device, &format!("modern,neighbour-read-ahead=none,read-ahead={policy}"), data);
             let file = volume.open_file("/file").expect("opens");
             device.take();
             let mut buffer = vec![1; BLOCK];
@@ -255,7 +255,7 @@ fn all_policies_read_the_same_bytes_and_no_block_twice() {
     assert!(runs.len() > 20, "a file in many pieces: {}", runs.len());
     for policy in file_policies() {
         for (seed, largest) in [(3, 9000), (4, 200_000), (5, 900_000)] {
-            let volume = open(&device, &format!("modern,read-ahead={policy}"), DataKeeping::Bytes);
+            let volume = open(&device, &format!("modern,neighbour-read-ahead=none,read-ahead={policy}"), DataKeeping::Bytes);
             let file = volume.open_file("/file").expect("opens");
             device.take();
             let (mut random, mut at) = (Random::new(seed), 0);
@@ -290,7 +290,7 @@ fn all_policies_read_the_same_bytes_and_no_block_twice() {
 fn what_is_on_its_way_is_waited_for_and_not_read_twice() {
     let content = content(6, 64 * BLOCK);
     let (device, start) = with_file(&content);
-    let volume = open(&device, "modern,read-ahead=2.6", DataKeeping::Bytes);
+    let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
     let file = Arc::new(volume.open_file("/file").expect("opens"));
     device.hold();
     device.take();
@@ -327,7 +327,7 @@ fn what_comes_late_is_not_put_over_what_was_written_or_cut() {
     let content = content(7, 16 * BLOCK);
     for sync in [false, true] {
         let (device, _) = with_file(&content);
-        let volume = open(&device, "modern,read-ahead=2.6", DataKeeping::Bytes);
+        let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
         let file = volume.open_file("/file").expect("opens");
         device.hold();
         let mut buffer = vec![0; BLOCK];
@@ -355,7 +355,7 @@ fn what_comes_late_is_not_put_over_what_was_written_or_cut() {
 fn a_block_on_its_way_that_is_changed_in_part_is_waited_for() {
     let content = content(8, 16 * BLOCK);
     let (device, start) = with_file(&content);
-    let volume = open(&device, "modern,read-ahead=2.6", DataKeeping::Bytes);
+    let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
     let file = Arc::new(volume.open_file("/file").expect("opens"));
     device.hold();
     device.take();
@@ -378,7 +378,7 @@ fn a_block_on_its_way_that_is_changed_in_part_is_waited_for() {
 fn a_file_that_goes_while_it_is_read_ahead_leaves_nothing_behind() {
     let content = content(9, 16 * BLOCK);
     let (device, _) = with_file(&content);
-    let volume = open(&device, "modern,read-ahead=2.6", DataKeeping::Bytes);
+    let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
     let file = volume.open_file("/file").expect("opens");
     device.hold();
     file.read_at(0, &mut vec![0; BLOCK]).expect("reads");
