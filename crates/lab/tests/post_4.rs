@@ -18,7 +18,7 @@ fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
     assert_eq!(first.to_json(), second.to_json());
 }
 
-/// Some minutes without optimisation.
+/// A minute or so.
 #[test]
 #[ignore = "the full size: both block sizes, both mounts"]
 fn all_rows_hold_at_full_size() {

@@ -51,7 +51,7 @@ const MODERN_1024: Volume = Volume {
     text: include_str!("../../posts/post-4-modern-1024.toml"),
 };
 
-/// A column: a system on a volume, with what the post measured of it in hundredths of a second.
+/// A column: a system on a volume, with what the post measured of it in milliseconds.
 #[derive(Clone, Copy)]
 struct System {
     name: &'static str,
@@ -84,22 +84,22 @@ const MODERN: System = system("modern", "modern,placement=packed,read-ahead=clus
 const DUMPED: &str = "current-as";
 
 const SYSTEMS_4096: [System; 7] = [
-    system("5.2", "freebsd-5.2", Some(59_17), Some(19_52)),
-    system("5.2-as", "freebsd-5.2,mount=async", Some(37_73), Some(19_40)),
-    system("current", "freebsd-2010", Some(101_16), Some(172_03)),
+    system("5.2", "freebsd-5.2", Some(59_170), Some(19_520)),
+    system("5.2-as", "freebsd-5.2,mount=async", Some(37_730), Some(19_400)),
+    system("current", "freebsd-2010", Some(101_160), Some(172_030)),
     System {
-        tar_by_old: Some(151_88),
-        ..system(DUMPED, "freebsd-2010,mount=async", Some(78_23), Some(147_87))
+        tar_by_old: Some(151_880),
+        ..system(DUMPED, "freebsd-2010,mount=async", Some(78_230), Some(147_870))
     },
     FIXED,
     FIXED_AS,
     MODERN,
 ];
 const SYSTEMS_1024: [System; 7] = [
-    system("5.2", "freebsd-5.2", Some(68_85), Some(22_36)),
-    system("5.2-as", "freebsd-5.2,mount=async", Some(46_00), Some(22_89)),
-    system("current", "freebsd-2010", Some(130_18), Some(73_90)),
-    system(DUMPED, "freebsd-2010,mount=async", Some(98_22), Some(70_36)),
+    system("5.2", "freebsd-5.2", Some(68_850), Some(22_360)),
+    system("5.2-as", "freebsd-5.2,mount=async", Some(46_000), Some(22_890)),
+    system("current", "freebsd-2010", Some(130_180), Some(73_900)),
+    system(DUMPED, "freebsd-2010,mount=async", Some(98_220), Some(70_360)),
     FIXED,
     FIXED_AS,
     MODERN,
@@ -216,7 +216,7 @@ fn notes() -> Vec<String> {
 fn times(title: &str, ran: &[Ran]) -> PostTable {
     let time = |posted: fn(&System) -> Option<u64>, name: &'static str| {
         cells(ran, move |ran| Cell {
-            posted: posted(&ran.system).map(hundredths),
+            posted: posted(&ran.system).map(milliseconds),
             ours: ran.time(name),
         })
     };
@@ -346,8 +346,8 @@ fn limit(ran: &Ran, need: &Need) -> Option<Limit> {
     Some(need.limit(spec.build(ran.report.seed).info()))
 }
 
-fn hundredths(time: u64) -> Quantity {
-    Quantity::Nanoseconds(time * 10_000_000)
+fn milliseconds(time: u64) -> Quantity {
+    Quantity::Nanoseconds(time * 1_000_000)
 }
 
 fn cells(ran: &[Ran], cell: impl Fn(&Ran) -> Cell) -> Vec<Cell> {
