@@ -41,7 +41,11 @@ pub fn run(words: &[String]) -> Result<(), String> {
     let wants = |table: &str| bench.only.as_deref().is_none_or(|only| only == table);
     println!("{}; {} rounds", measure::machine(), bench.rounds);
     // Inputs are only made for those who read them.
-    let inputs = if wants("build") || wants("read") { bench.inputs()? } else { Vec::new() };
+    let inputs = if wants("build") || wants("read") {
+        bench.inputs()?
+    } else {
+        Vec::new()
+    };
     for input in inputs {
         if wants("build") {
             build::table(&bench, &input)?;
@@ -74,7 +78,9 @@ fn parse(words: &[String]) -> Result<Bench, String> {
         match option.as_str() {
             "--rounds" => bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?,
             "--folder" => bench.folder = value.into(),
-            "--only" if ["build", "read", "limits", "lab"].contains(&value.as_str()) => bench.only = Some(value.clone()),
+            "--only" if ["build", "read", "limits", "lab"].contains(&value.as_str()) => {
+                bench.only = Some(value.clone())
+            }
             "--input" => bench.input = Some(value.clone()),
             _ => return Err(format!("no option {option} {value}")),
         }

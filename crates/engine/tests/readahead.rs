@@ -199,7 +199,11 @@ fn blocks_read_one_by_one_make_these_requests() {
     ];
     for (policy, bounds) in rows {
         for data in [DataKeeping::Bytes, DataKeeping::Phantom] {
-            let volume = open(&device, &format!("modern,neighbour-read-ahead=none,read-ahead={policy}"), data);
+            let volume = open(
+                &device,
+                &format!("modern,neighbour-read-ahead=none,read-ahead={policy}"),
+                data,
+            );
             let file = volume.open_file("/file").expect("opens");
             device.take();
             let mut buffer = vec![1; BLOCK];
@@ -255,7 +259,11 @@ fn all_policies_read_the_same_bytes_and_no_block_twice() {
     assert!(runs.len() > 20, "a file in many pieces: {}", runs.len());
     for policy in file_policies() {
         for (seed, largest) in [(3, 9000), (4, 200_000), (5, 900_000)] {
-            let volume = open(&device, &format!("modern,neighbour-read-ahead=none,read-ahead={policy}"), DataKeeping::Bytes);
+            let volume = open(
+                &device,
+                &format!("modern,neighbour-read-ahead=none,read-ahead={policy}"),
+                DataKeeping::Bytes,
+            );
             let file = volume.open_file("/file").expect("opens");
             device.take();
             let (mut random, mut at) = (Random::new(seed), 0);
@@ -290,7 +298,11 @@ fn all_policies_read_the_same_bytes_and_no_block_twice() {
 fn what_is_on_its_way_is_waited_for_and_not_read_twice() {
     let content = content(6, 64 * BLOCK);
     let (device, start) = with_file(&content);
-    let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
+    let volume = open(
+        &device,
+        "modern,neighbour-read-ahead=none,read-ahead=2.6",
+        DataKeeping::Bytes,
+    );
     let file = Arc::new(volume.open_file("/file").expect("opens"));
     device.hold();
     device.take();
@@ -327,7 +339,11 @@ fn what_comes_late_is_not_put_over_what_was_written_or_cut() {
     let content = content(7, 16 * BLOCK);
     for sync in [false, true] {
         let (device, _) = with_file(&content);
-        let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
+        let volume = open(
+            &device,
+            "modern,neighbour-read-ahead=none,read-ahead=2.6",
+            DataKeeping::Bytes,
+        );
         let file = volume.open_file("/file").expect("opens");
         device.hold();
         let mut buffer = vec![0; BLOCK];
@@ -355,7 +371,11 @@ fn what_comes_late_is_not_put_over_what_was_written_or_cut() {
 fn a_block_on_its_way_that_is_changed_in_part_is_waited_for() {
     let content = content(8, 16 * BLOCK);
     let (device, start) = with_file(&content);
-    let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
+    let volume = open(
+        &device,
+        "modern,neighbour-read-ahead=none,read-ahead=2.6",
+        DataKeeping::Bytes,
+    );
     let file = Arc::new(volume.open_file("/file").expect("opens"));
     device.hold();
     device.take();
@@ -378,7 +398,11 @@ fn a_block_on_its_way_that_is_changed_in_part_is_waited_for() {
 fn a_file_that_goes_while_it_is_read_ahead_leaves_nothing_behind() {
     let content = content(9, 16 * BLOCK);
     let (device, _) = with_file(&content);
-    let volume = open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
+    let volume = open(
+        &device,
+        "modern,neighbour-read-ahead=none,read-ahead=2.6",
+        DataKeeping::Bytes,
+    );
     let file = volume.open_file("/file").expect("opens");
     device.hold();
     file.read_at(0, &mut vec![0; BLOCK]).expect("reads");
@@ -627,6 +651,7 @@ fn inode_tables_are_read_by_eights_as_far_as_they_are_used() {
 
 /// CPU time of a call on a directory that is in memory. The post of 2007 complains of 200 microseconds.
 #[test]
+// tidy: unfinished because it is a measurement, run by hand
 #[ignore = "a measurement: run with --release --ignored --nocapture"]
 fn what_a_getdents_call_costs() {
     for features in ["", "^dir_index"] {
@@ -655,6 +680,7 @@ fn what_a_getdents_call_costs() {
 
 /// How fast bytes come from memory through the page path, beside a device in memory that does nothing else.
 #[test]
+// tidy: unfinished because it is a measurement, run by hand
 #[ignore = "a measurement: run with --release --ignored --nocapture"]
 fn how_fast_a_large_file_is_read() {
     let content = content(11, 8 * MIB as usize);

@@ -57,7 +57,8 @@ fn rows_are_judged_by_their_class() {
     let not_modelled = Class::NotModelled {
         reason: "because".to_owned(),
     };
-    let cases: Vec<(Class, &[(Option<u64>, Option<u64>)], Verdict)> = vec![
+    type Case = (Class, &'static [(Option<u64>, Option<u64>)], Verdict);
+    let cases: Vec<Case> = vec![
         (Class::Exact, &[(Some(11), Some(11)), (None, Some(3))], Agrees),
         (Class::Exact, &[(Some(11), Some(11)), (Some(7), Some(8))], Misses),
         (Class::Exact, &[(Some(11), None)], Misses),

@@ -1,3 +1,4 @@
+//! Rows, columns and words.
 use super::*;
 
 fn told(words: &str) -> String {

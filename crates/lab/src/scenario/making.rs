@@ -82,7 +82,10 @@ impl Worker {
         let mut offset = 0;
         while offset < bytes {
             let piece = &content[..usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(content.len())];
-            if let MakeStyle::Archive { unpack_rate: Some(rate) } = style {
+            if let MakeStyle::Archive {
+                unpack_rate: Some(rate),
+            } = style
+            {
                 let work = piece.len() as u64 * 1_000_000_000 / rate;
                 self.world.time.clock().charge(work);
             }

@@ -1,3 +1,4 @@
+//! Trees by rule: totals, order, names.
 use super::*;
 
 fn source_rule() -> SourceRule {
