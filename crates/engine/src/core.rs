@@ -268,10 +268,16 @@ impl Core {
         Ok(())
     }
 
-    /// Writes what is dirty and lets go of all pages.
+    /// The same behind work that only looked. A failure is not dropped: that of a write has latched, and who asks to have
+    /// everything written meets what could not be read again.
+    pub(crate) fn balance_after_reading(&self) {
+        let _ = self.balance();
+    }
+
+    /// Writes what is dirty and lets go of all pages. After a failure what is dirty stays, and all else can still be read.
     fn make_room(&self) -> Result<()> {
         for node in self.nodes.all() {
-            if node.pages.is_dirty() {
+            if node.pages.is_dirty() && self.is_writable() {
                 write_back(&self.volume, &node)?;
             }
             if node.pages.len() > 0 {

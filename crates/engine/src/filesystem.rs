@@ -191,18 +191,25 @@ impl Filesystem {
         self.core.close()
     }
 
+    /// Work that only looks. What goes wrong when memory is looked after is not the reader's: he has his answer.
     pub(crate) fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
-        let volume = &self.core.volume;
-        volume.clock.charge(volume.policies.costs.call_ns);
-        let result = self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path));
-        self.core.balance()?;
+        let result = self.answer(path, work);
+        self.core.balance_after_reading();
         result
     }
 
-    /// The same for work that changes something: what goes wrong half-way stops all further writing.
+    fn answer<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let volume = &self.core.volume;
+        volume.clock.charge(volume.policies.costs.call_ns);
+        self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path))
+    }
+
+    /// Work that changes something: what goes wrong half-way stops all further writing.
     fn change_at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
         let before = self.core.volume.cache.changes();
-        let result = self.at(path, |core| core.volume.guard(before, work(core)))?;
+        let result = self.answer(path, |core| core.volume.guard(before, work(core)));
+        self.core.balance()?;
+        let result = result?;
         self.core.write_through()?;
         Ok(result)
     }
@@ -523,7 +530,7 @@ impl File {
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let length = file::read(&self.core.volume, &self.node, &self.stream, offset, buffer)?;
         self.charge(length);
-        self.core.balance()?;
+        self.core.balance_after_reading();
         Ok(length)
     }
 

@@ -1,7 +1,7 @@
 //! The flusher of a volume: a thread of the clock that writes in the background what the throttle says, and what writers owe.
 //!
-//! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. What it meets is latched: whoever writes
-//! next is told.
+//! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. A write that fails is latched: whoever
+//! writes next is told; what cannot be read is met again by whoever asks to have everything written.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
 use crate::allocation::Delay;
 use crate::core::{Changed, Core};
@@ -10,6 +10,9 @@ use crate::throttle::{FlusherAdvice, FlusherFacts, WriterAdvice, WriterFacts};
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
+
+/// What could not be read (a block of an inode table) stops no other writing, and is tried again so much later.
+const RETRY_NS: u64 = 5_000_000_000;
 
 #[derive(Default)]
 struct Shared {
@@ -80,11 +83,12 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
             return;
         }
         let Some(core) = core.upgrade() else { return };
-        // An error has latched by now.
-        let next = if core.is_writable() {
-            round.work(&core).ok().flatten()
-        } else {
-            None
+        let next = match core.is_writable() {
+            true => round.work(&core).unwrap_or_else(|_| {
+                let now = core.volume.clock.now();
+                Some(Sleep::Until(now.saturating_add(RETRY_NS)))
+            }),
+            false => None,
         };
         drop(core);
         match next {

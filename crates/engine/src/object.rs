@@ -116,7 +116,7 @@ impl Object {
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let stream = &self.node.pages.arrivals.stream;
         let length = crate::file::read(&self.core.volume, &self.node, stream, offset, buffer)?;
-        self.core.balance()?;
+        self.core.balance_after_reading();
         Ok(length)
     }
 

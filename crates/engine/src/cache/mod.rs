@@ -375,9 +375,10 @@ impl Cache {
         if matches!(state.status, Status::Clean | Status::Writing) {
             state.status = Status::Dirty;
             state.dirty_since = self.device.clock().now();
+            // Counted before anybody can write it, who counts it out again.
+            self.dirty_count.fetch_add(1, Ordering::Relaxed);
             drop(state);
             self.dirty.lock().push(Arc::clone(frame));
-            self.dirty_count.fetch_add(1, Ordering::Relaxed);
         }
         result
     }

@@ -123,14 +123,13 @@ impl Cache {
     }
 }
 
-/// A write of adjacent frames has ended. One that failed leaves them dirty; nothing is written after it.
+/// A write of adjacent frames has ended. One that failed leaves them as they are, neither clean nor counted as dirty: they stay
+/// in memory, and nothing is written after it.
 fn settle(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
     for frame in frames {
         let mut state = frame.state.lock();
         state.under_way = false;
-        if result.is_err() {
-            state.status = Status::Dirty; // and stays so: nothing is written any more
-        } else if state.status == Status::Writing {
+        if result.is_ok() && state.status == Status::Writing {
             state.status = Status::Clean;
         }
         drop(state);

@@ -1,0 +1,304 @@
+//! The engine on a device that fails: whoever changed something is told, at the latest when he asks whether it was kept; nothing
+//! is written behind a failure; what can still be read is read; nobody panics, nobody waits for ever.
+mod volume;
+
+use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, RealClock, Traced};
+use extant_engine::mkfs::Profile;
+use extant_engine::{ErrorKind, Filesystem, Options, Rename};
+use std::sync::Arc;
+use volume::{KIB, MIB, Random, Specification, judge, patience};
+
+/// What reached the medium is counted behind the faults, what was asked for before them.
+type Failing = Traced<Faulty<Traced<Arc<MemoryDevice>>>>;
+
+fn failing(device: &Arc<MemoryDevice>) -> Arc<Failing> {
+    Arc::new(Traced::new(Faulty::new(Traced::new(Arc::clone(device)))))
+}
+
+fn faulty(device: &Failing) -> &Faulty<Traced<Arc<MemoryDevice>>> {
+    device.device()
+}
+
+/// Writes that reached the medium.
+fn kept(device: &Failing) -> u64 {
+    faulty(device).device().counters().writes
+}
+
+/// Writes and flushes that failed.
+fn failed(device: &Failing) -> u64 {
+    let (asked, done) = (device.counters(), faulty(device).device().counters());
+    asked.writes - done.writes + asked.flushes - done.flushes
+}
+
+fn open(device: &Arc<Failing>, options: &Options) -> Filesystem {
+    Filesystem::open(Arc::clone(device) as Arc<dyn BlockDevice>, options).expect("opens")
+}
+
+const OLD: &str = "/old/file";
+
+/// A volume with a file of 40 KiB that nobody touches, closed.
+fn prepared(specification: &Specification, clock: Arc<dyn Clock>) -> Arc<MemoryDevice> {
+    let device = specification.make(clock);
+    let volume = specification.open(&device).expect("opens");
+    volume.create_dir("/old", 0o755).expect("a directory");
+    volume.write(OLD, &old_content()).expect("a file");
+    volume.create_dir("/other", 0o755).expect("a directory");
+    volume.write("/other/file", &[3; 5000]).expect("a file");
+    volume.close().expect("closes");
+    device
+}
+
+fn old_content() -> Vec<u8> {
+    (0..40 * KIB).map(|at| (at % 251) as u8).collect()
+}
+
+/// Work of many kinds on few names; how many calls were answered with an error of the device, or refused after one.
+fn work(volume: &Filesystem, seed: u64, operations: u64) -> u64 {
+    let mut random = Random::new(seed);
+    let path = |random: &mut Random| match random.below(3) {
+        0 => format!("/n{}", random.below(12)),
+        _ => format!("/d{}/n{}", random.below(4), random.below(30)),
+    };
+    let mut told = 0;
+    for _ in 0..operations {
+        let (one, other) = (path(&mut random), path(&mut random));
+        let number = random.next();
+        let outcome = match number % 12 {
+            0..=4 => volume.write(&one, &vec![number as u8; random.below(30_000) as usize]),
+            5 => volume.create_dir(format!("/d{}", random.below(4)), 0o755),
+            6 => volume.rename(&one, &other, Rename::Replace),
+            7 => volume.hard_link(&one, &other),
+            8 => volume.remove_file(&one),
+            9 => volume.open_file(&one).and_then(|file| {
+                file.write_all_at(random.below(1 << 17), &[9; 5000])?;
+                file.set_len(random.below(1 << 17))
+            }),
+            10 => volume.read(&one).map(drop),
+            _ if random.one_in(8) => volume.sync(),
+            _ => volume.read_dir("/").map(drop),
+        };
+        let counts = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::Device(_) | ErrorKind::ReadOnly);
+        told += u64::from(outcome.err().as_ref().is_some_and(counts));
+    }
+    told
+}
+
+/// Everything that has to hold once a write or a flush has failed. Gives whether one had.
+fn after(device: &Arc<Failing>, volume: Filesystem, told: u64, name: &str) -> bool {
+    let synced = volume.sync();
+    if failed(device) == 0 {
+        synced.unwrap_or_else(|error| panic!("{name}: nothing failed, yet: {error}"));
+        volume.close().unwrap_or_else(|error| panic!("{name}: close: {error}"));
+        return false;
+    }
+    assert!(
+        synced.is_err(),
+        "{name}: {} failed, sync said nothing ({told} were told)",
+        failed(device)
+    );
+    let written = kept(device);
+    let refused = volume.write("/late", b"too late").and_then(|()| volume.sync());
+    assert!(refused.is_err(), "{name}: written after a failure");
+    assert!(
+        volume.create_dir("/late directory", 0o755).is_err(),
+        "{name}: made after a failure"
+    );
+    assert!(
+        volume.read(OLD).expect("reads") == old_content(),
+        "{name}: reading what was there"
+    );
+    assert!(volume.clone().close().is_err(), "{name}: close said nothing");
+    drop(volume);
+    assert_eq!(kept(device), written, "{name}: writes after the failure was known");
+    true
+}
+
+const ROWS: &[(Profile, u32, &str, u64)] = &[
+    (Profile::Ext2, 1024, "linux-2.4", 64 * KIB),
+    (Profile::Ext2, 1024, "linux-2.4-akpm", 256 * KIB),
+    (Profile::Ext4, 1024, "modern", 64 * KIB),
+    (Profile::Ext4, 4096, "modern", 4 * MIB),
+    (Profile::Ext3, 1024, "linux-2.6", 256 * KIB),
+    (Profile::Ext2, 1024, "freebsd-5.2", 256 * KIB),
+    (Profile::Ext4, 1024, "modern,mount=sync,throttle=inline", 64 * KIB),
+    (Profile::Ext2, 1024, "packed", 4 * MIB),
+];
+
+fn specification(row: &(Profile, u32, &'static str, u64)) -> Specification {
+    let (profile, block_size, policies, cache_bytes) = *row;
+    Specification {
+        policies,
+        cache_bytes: cache_bytes as usize,
+        inodes: 256,
+        ..Specification::new(profile, block_size, 8 * MIB)
+    }
+}
+
+fn one(row: &(Profile, u32, &'static str, u64), fault: &Fault, threads: u64) -> bool {
+    let (specification, fault) = (specification(row), fault.clone());
+    let name = format!("{specification}, {fault:?}, {threads} threads");
+    let told = name.clone();
+    let run = move || {
+        let clock = RealClock::new();
+        let device = failing(&prepared(&specification, clock.clone()));
+        let volume = open(&device, &specification.options());
+        faulty(&device).add(match fault {
+            // Counted from here on.
+            Fault::NthWrite(number) => Fault::NthWrite(kept(&device) + number),
+            Fault::WritesAfter(number) => Fault::WritesAfter(kept(&device) + number),
+            Fault::FullAfter(bytes) => Fault::FullAfter(faulty(&device).device().counters().bytes_written + bytes),
+            other => other,
+        });
+        let tasks: Vec<_> = (0..threads)
+            .map(|thread| {
+                let volume = volume.clone();
+                clock.spawn(
+                    "worker",
+                    Box::new(move || {
+                        let _ = work(&volume, thread, 150);
+                    }),
+                )
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| task.join());
+        let told_before = work(&volume, 99, 40);
+        let struck = after(&device, volume, told_before, &name);
+        // What lies there now may be half of everything: it is looked at, and never believed blindly.
+        faulty(&device).repair();
+        if let Ok(volume) = specification.open(faulty(&device).device().device()) {
+            work(&volume, 7, 60);
+            let _ = volume.close();
+        }
+        struck
+    };
+    patience::within(60, &told, run).unwrap_or_else(|said| panic!("{said}"))
+}
+
+#[test]
+fn a_failed_write_is_told_and_nothing_is_written_behind_it() {
+    let faults = [
+        Fault::NthWrite(1),
+        Fault::NthWrite(2),
+        Fault::NthWrite(7),
+        Fault::NthWrite(30),
+        Fault::WritesAfter(0),
+        Fault::WritesAfter(11),
+        Fault::FullAfter(100_000),
+        Fault::Flushes,
+    ];
+    for row in ROWS {
+        for fault in &faults {
+            for threads in [0, 4] {
+                let struck = one(row, fault, threads);
+                assert!(
+                    struck || *fault == Fault::NthWrite(30),
+                    "{row:?}, {fault:?}: nothing failed"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn many_places_of_one_failure() {
+    let mut struck = 0;
+    for row in ROWS {
+        for number in (3..60).step_by(8) {
+            struck += u32::from(one(row, &Fault::NthWrite(number), 1));
+        }
+    }
+    assert!(struck > 30, "only {struck} failed");
+}
+
+/// Where the first KiB of the old file lies, found by what it holds.
+fn place_of_old(memory: &MemoryDevice) -> std::ops::Range<u64> {
+    let mut bytes = vec![0; KIB as usize];
+    let at = (0..memory.info().bytes / KIB).map(|block| block * KIB).find(|at| {
+        memory.read(*at, &mut bytes).expect("reads");
+        bytes == old_content()[..KIB as usize]
+    });
+    let at = at.expect("the file lies somewhere");
+    at..at + 1
+}
+
+#[test]
+fn what_cannot_be_read_fails_alone() {
+    for row in ROWS {
+        let specification = specification(row);
+        let policies = format!("{},neighbour-read-ahead=none", specification.policies);
+        let options = Options {
+            policies: policies.parse().expect("policies"),
+            ..specification.options()
+        };
+        let memory = prepared(&specification, RealClock::new());
+        let device = failing(&memory);
+        let bad = place_of_old(&memory);
+        faulty(&device).add(Fault::ReadsIn(bad));
+        let volume = open(&device, &options);
+        for _ in 0..2 {
+            let error = volume.read(OLD).expect_err("cannot be read");
+            assert!(matches!(error.kind, ErrorKind::Device(_)), "{specification}: {error}");
+        }
+        assert_eq!(volume.read("/other/file").expect("reads"), [3; 5000], "{specification}");
+        let _ = work(&volume, 5, 100);
+        volume.write("/new", &[1; 9000]).expect("a file");
+        volume.sync().unwrap_or_else(|error| panic!("{specification}: {error}"));
+        volume.remove_file(OLD).expect("goes without being read");
+        volume
+            .close()
+            .unwrap_or_else(|error| panic!("{specification}: {error}"));
+        if xtask::oracle::require("e2fsck") {
+            judge(&memory).unwrap_or_else(|said| panic!("{specification}: {said}"));
+        }
+    }
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
+    // Where inodes reach their table late the flusher meets the damage first, and nobody hears of it there.
+    for policies in [
+        "linux-2.4",
+        "linux-2.4-akpm",
+        "linux-2.4,throttle=write-behind",
+        "linux-2.4,throttle=inline",
+    ] {
+        let specification = Specification {
+            policies,
+            cache_bytes: 64 << 10,
+            inodes: 512,
+            ..Specification::new(Profile::Ext2, 1024, 8 * MIB)
+        };
+        let memory = prepared(&specification, RealClock::new());
+        let device = failing(&memory);
+        let volume = open(&device, &specification.options());
+        let mut word = [0; 4];
+        memory.read(2 * KIB + 8, &mut word).expect("reads");
+        let table = u64::from(u32::from_le_bytes(word)) * KIB;
+        // All but the first blocks, which hold what was there before.
+        let end = table + u64::from(volume.superblock().inodes_per_group) * 256;
+        faulty(&device).add(Fault::ReadsIn(table + 4 * 4 * KIB..end));
+        let made = (0..200).map(|number| volume.write(format!("/new {number}"), &[4; 2000]));
+        let refused = made.filter(|outcome| outcome.is_err()).count();
+        let synced = volume.sync();
+        assert!(synced.is_err(), "{policies}: {refused} were refused");
+        assert!(volume.read(OLD).expect("reads") == old_content(), "{policies}");
+        assert_eq!(failed(&device), 0, "{policies}");
+        faulty(&device).repair();
+        // Nothing was lost, or everything is refused from now on: never is a part kept as if it were all.
+        let after_repair = volume.sync();
+        let closed = volume.close();
+        assert_eq!(
+            after_repair.is_ok(),
+            closed.is_ok(),
+            "{policies}: {after_repair:?}, {closed:?}"
+        );
+        if closed.is_ok() && xtask::oracle::require("e2fsck") {
+            judge(&memory).unwrap_or_else(|said| panic!("{policies}: {said}"));
+            let volume = specification.open(&memory).expect("opens");
+            let kept = (0..200)
+                .filter(|number| volume.read(format!("/new {number}")).is_ok())
+                .count();
+            assert!(kept + refused >= 200, "{policies}: {kept} kept, {refused} refused");
+        }
+    }
+}
