@@ -107,6 +107,10 @@ fn four_threads_leave_a_sound_volume() {
         (Profile::Ext2, 1024, "linux-2.4", 8, 4 << 20),
         (Profile::Ext4, 4096, "linux-2.6", 16, 256 << 10),
         (Profile::Ext3, 1024, "packed", 2, 64 << 10),
+        (Profile::Ext2, 1024, "linux-2.4-akpm", 8, 256 << 10),
+        (Profile::Ext2, 1024, "freebsd-5.2", 8, 256 << 10),
+        (Profile::Ext2, 4096, "freebsd-2010,mount=async", 16, 1 << 20),
+        (Profile::Ext4, 1024, "modern,mount=sync", 8, 64 << 10),
     ];
     for seed in 0..rounds {
         for (profile, block_size, policies, mib, cache_bytes) in rows {

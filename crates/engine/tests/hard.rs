@@ -289,7 +289,15 @@ fn a_volume_is_filled_to_the_last_block_and_emptied_again() {
         (Profile::Ext4, 4096, "packed"),
         (Profile::Ext2, 1024, "freebsd-5.2,growth=contiguous-8"),
         (Profile::Ext2, 1024, "freebsd-2010"),
-        (Profile::Ext4, 1024, "linux-2.6,allocation=freebsd-fixed,growth=reservation"),
+        (Profile::Ext2, 1024, "freebsd-5.2"),
+        (Profile::Ext2, 1024, "linux-2.4-akpm"),
+        (Profile::Ext2, 4096, "linux-2.4-akpm,mount=sync"),
+        (Profile::Ext4, 1024, "modern,mount=sync"),
+        (
+            Profile::Ext4,
+            1024,
+            "linux-2.6,allocation=freebsd-fixed,growth=reservation",
+        ),
         (Profile::Ext4, 1024, "linux-2.6,growth=reservation"),
     ];
     for (profile, block_size, policies) in rows {
