@@ -187,12 +187,8 @@ impl State {
                 Content::Place => Way::Device(request, None),
             };
         }
-        let before = self.find(|region| region.is_before(&place));
-        let stretch = match before {
-            Some(at) => self.next_stretch(at, bytes_max),
-            None => 0,
-        };
-        let behind = place.end..place.end.saturating_add(stretch).min(device_bytes);
+        let behind = self.behind(&place, bytes_max, device_bytes);
+        let stretch = behind.end.saturating_sub(behind.start);
         let busy = self.writes.iter().any(|write| overlap(write, &behind));
         let number = self.number_next;
         self.number_next += 1;
@@ -218,11 +214,32 @@ impl State {
         Way::Device(request, read)
     }
 
+    /// What is read behind a read: the next stretch of its walk, or what lies between it and a walk that began a little behind;
+    /// nothing of which is here already.
+    fn behind(&mut self, place: &Range<u64>, bytes_max: u64, device_bytes: u64) -> Range<u64> {
+        let start = place.end;
+        let end = match self.find(|region| region.is_before(place)) {
+            Some(at) => start.saturating_add(self.next_stretch(at, bytes_max)),
+            None => self
+                .find(|region| region.is_behind(place))
+                .map_or(start, |at| self.regions[at].place.start),
+        };
+        let held = self
+            .regions
+            .iter()
+            .filter(|region| !matches!(region.content, Content::Place));
+        let next = held
+            .map(|region| region.place.start)
+            .filter(|held| *held >= start)
+            .min();
+        start..end.min(next.unwrap_or(device_bytes)).min(device_bytes)
+    }
+
     /// How much is read behind the next read of a walk; the region before it has had its time.
     fn next_stretch(&mut self, at: usize, bytes_max: u64) -> u64 {
         let Some(last) = self.regions.get(at) else { return 0 };
         let stretch = match (&last.content, last.used) {
-            (Content::Place, _) => last.stretch.max(FIRST_BYTES),
+            (Content::Place, _) => last.stretch.clamp(FIRST_BYTES, bytes_max.max(FIRST_BYTES)),
             (_, true) => last.stretch.saturating_mul(2),
             (_, false) => last.stretch / 2,
         };
@@ -301,6 +318,11 @@ impl Region {
     /// Whether a read of this place would be the next of its walk.
     fn is_before(&self, place: &Range<u64>) -> bool {
         self.place.start <= place.start && place.start <= self.place.end.saturating_add(NEAR_BYTES)
+    }
+
+    /// Whether a read of this place comes a little before it: names in the order of a hash go back and forth.
+    fn is_behind(&self, place: &Range<u64>) -> bool {
+        place.end <= self.place.start && self.place.start <= place.end.saturating_add(NEAR_BYTES)
     }
 }
 

@@ -57,6 +57,18 @@ fn a_walk_reads_stretches_that_double_and_single_reads_nothing_more() {
 }
 
 #[test]
+fn a_walk_that_goes_back_and_forth_fills_what_lies_between() {
+    let bench = Bench::new();
+    bench.read(200 * KIB, 4 * KIB);
+    bench.read(40 * KIB, 4 * KIB);
+    assert_eq!(bench.reads(), [(200, 4), (40, 4), (44, 156)]);
+    for kib in [100, 48, 196, 120] {
+        bench.read(kib * KIB, 4 * KIB);
+    }
+    assert_eq!(bench.reads(), []);
+}
+
+#[test]
 fn two_walks_are_told_apart() {
     let bench = Bench::new();
     let far = 8 << 20;
