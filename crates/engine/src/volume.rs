@@ -257,6 +257,8 @@ impl Volume {
             self.latch_failure();
         }
         metadata.and(data)?;
+        // Somebody else who waited may have been told of the failure of what was written here.
+        self.check_writable()?;
         let now = self.clock.wall().seconds.max(0) as u64;
         self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
         self.flush()

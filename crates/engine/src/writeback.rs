@@ -48,7 +48,8 @@ impl Writes {
         }
     }
 
-    /// Starts a write, and calls `ended` when it has ended, however it did. Waits only when very much is under way.
+    /// Starts a write, and calls `ended` when it has ended, however it did. Waits only when very much is under way. Behind a
+    /// failure nothing is written: the device is not asked.
     pub(crate) fn write(
         &self,
         device: &dyn BlockDevice,
@@ -58,11 +59,12 @@ impl Writes {
     ) {
         let bytes = segments.iter().map(Segment::bytes).sum::<usize>();
         let (progress, queue) = &*self.shared;
-        queue.wait_until(progress, |progress| {
+        let has_failed = queue.wait_until(progress, |progress| {
             let room = progress.requests < UNDER_WAY_MAX && progress.bytes + bytes <= UNDER_WAY_BYTES_MAX;
             (room || progress.requests == 0).then(|| {
                 progress.requests += 1;
                 progress.bytes += bytes;
+                progress.failed
             })
         });
         let shared = Arc::clone(&self.shared);
@@ -79,13 +81,17 @@ impl Writes {
             drop(progress);
             shared.1.wake_all();
         });
-        device.submit(Request {
+        let request = Request {
             operation: Operation::Write,
             offset,
             segments,
             urgency: Urgency::Background,
             completion,
-        });
+        };
+        match has_failed {
+            true => request.complete(Err(io::Error::other("an earlier write failed"))),
+            false => device.submit(request),
+        }
     }
 
     /// Waits until none is under way.
