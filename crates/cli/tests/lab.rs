@@ -210,13 +210,92 @@ fn the_same_scenario_runs_on_a_real_file() {
 }
 
 #[test]
+fn a_real_run_ignores_no_image_and_makes_its_file() {
+    let folder = Scratch::new("extant-lab-pair");
+    let file = written(&folder, "small.toml", SMALL);
+    let (image, real) = (folder.join("disk.img"), folder.join("real.img"));
+    let (image, real) = (image.to_str().unwrap(), real.to_str().unwrap());
+    told(&["lab", "run", &file, "--save", image]);
+    std::fs::write(real, vec![7; 100_000]).unwrap();
+    let pair = ["lab", "run", &file, "--image", image, "--real", real];
+    for words in [&pair[..], &[&pair[..], &["--overwrite"]].concat()] {
+        let (code, line) = failure(words);
+        assert!(code == 2 && line.contains("is not copied"), "{line}");
+        assert_eq!(std::fs::read(real).unwrap(), vec![7; 100_000]);
+    }
+    // The same in the file.
+    let text = SMALL.replace("size = \"64M\"\nprofile = \"ext2\"", &format!("image = {image:?}"));
+    let other = written(&folder, "image.toml", &text);
+    let (code, line) = failure(&["lab", "run", &other, "--real", real, "--overwrite"]);
+    assert!(code == 1 && line.contains("is not the image"), "{line}");
+    assert_eq!(std::fs::read(real).unwrap(), vec![7; 100_000]);
+    // What the file itself holds can be read, and is not written to.
+    let before = std::fs::read(image).unwrap();
+    let report = json(&["lab", "run", &file, "--image", image, "--real", image, "--json"]);
+    assert_eq!(report["measures"][0]["work"]["files"], 200);
+    assert!(before == std::fs::read(image).unwrap());
+    // A bare drive needs a file as large as it is; one that is not there is made.
+    let bare = "name = \"bare\"\n[[drive]]\nname = \"d\"\nmodel = \"ide-2001-7200\"\n[[process]]\nname = \"p\"\ndrive = \"d\"\n\
+                steps = [{ step = \"random\", direction = \"read\", chunk = \"4K\", count = 20 }]\n";
+    let (bare, made) = (written(&folder, "bare.toml", bare), folder.join("new.img"));
+    told(&["lab", "run", &bare, "--real", made.to_str().unwrap()]);
+    assert!(std::fs::metadata(&made).unwrap().len() > 1 << 30);
+}
+
+#[test]
+fn outputs_replace_neither_inputs_nor_unasked_what_is_there() {
+    let folder = Scratch::new("extant-lab-outputs");
+    let file = written(&folder, "small.toml", SMALL);
+    let sheet = told(&["lab", "show", "ide-2001-7200"]);
+    let drive = written(&folder, "drive.toml", &sheet);
+    let image = folder.join("disk.img");
+    let image = image.to_str().unwrap();
+    told(&["lab", "run", &file, "--save", image]);
+    let before = std::fs::read(image).unwrap();
+    let run = ["lab", "run", &file, "--image", image, "--drive", &drive, "--overwrite"];
+    let link = folder.join("link");
+    std::os::unix::fs::symlink(image, &link).unwrap();
+    for output in [&file, &drive, image, link.to_str().unwrap()] {
+        for option in ["--trace", "--save"] {
+            let (code, line) = failure(&[&run[..], &[option, output]].concat());
+            assert!(code == 2 && line.contains("which this run reads"), "{line}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), SMALL);
+    assert_eq!(std::fs::read_to_string(&drive).unwrap(), sheet);
+    assert!(std::fs::read(image).unwrap() == before);
+    // Others are kept, unless their loss is asked for.
+    let kept = written(&folder, "kept", "mine");
+    for option in ["--trace", "--save"] {
+        let (code, line) = failure(&["lab", "run", &file, option, &kept]);
+        assert!(code == 1 && line.ends_with("exists already"), "{line}");
+        let (code, line) = failure(&["lab", "run", &file, option, "/not/there/out"]);
+        assert!(code == 1 && line.contains("there is no folder"), "{line}");
+    }
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine");
+    let (code, _) = failure(&["lab", "run", &file, "--save", &kept, "--trace", &kept, "--overwrite"]);
+    assert_eq!(code, 2);
+    told(&["lab", "run", &file, "--trace", &kept, "--overwrite"]);
+    assert_ne!(std::fs::read_to_string(&kept).unwrap(), "mine");
+}
+
+#[test]
 fn traces_are_written_and_read_back() {
     let folder = Scratch::new("extant-lab-trace");
     let (file, trace) = (written(&folder, "small.toml", SMALL), folder.join("trace"));
     let trace = trace.to_str().unwrap();
     let mut counts = Vec::new();
     for format in ["disksim", "blktrace"] {
-        told(&["lab", "run", &file, "--trace", trace, "--trace-format", format]);
+        told(&[
+            "lab",
+            "run",
+            &file,
+            "--trace",
+            trace,
+            "--trace-format",
+            format,
+            "--overwrite",
+        ]);
         let words = [
             "lab",
             "replay",
@@ -235,10 +314,28 @@ fn traces_are_written_and_read_back() {
     // Flushes have no place in DiskSim's format.
     assert!(counts[0] > 20 && counts[1] >= counts[0], "{counts:?}");
     for format in ["fio-iolog", "fio-iolog-3"] {
-        told(&["lab", "run", &file, "--trace", trace, "--trace-format", format]);
+        told(&[
+            "lab",
+            "run",
+            &file,
+            "--trace",
+            trace,
+            "--trace-format",
+            format,
+            "--overwrite",
+        ]);
         assert!(std::fs::read_to_string(trace).unwrap().starts_with("fio version "));
     }
-    told(&["lab", "run", &file, "--trace", trace, "--trace-format", "json"]);
+    told(&[
+        "lab",
+        "run",
+        &file,
+        "--trace",
+        trace,
+        "--trace-format",
+        "json",
+        "--overwrite",
+    ]);
     let records = std::fs::read_to_string(trace).unwrap();
     let first: serde_json::Value = serde_json::from_str(records.lines().next().unwrap()).unwrap();
     assert!(

@@ -4,9 +4,11 @@
 //! posts     the mailing list posts: their figures and ours     list, show  what is built in
 //! run       a scenario gives a report                          policies    what can be chosen
 //! replay    a trace on a drive, command by command             failure     what goes wrong, in the console's words
+//!                                                              outputs     what a run writes, checked before it starts
 //! ```
 mod failure;
 mod list;
+mod outputs;
 mod policies;
 mod posts;
 mod replay;

@@ -74,11 +74,24 @@ pub(super) fn host(
         .any(|entry| matches!(entry.origin, Origin::Format(_)));
     let length = std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
     let is_device = path.exists() && !path.is_file();
-    if (makes || raw_writes(scenario)) && existing == Existing::Keep && (length > 0 || is_device) {
+    for entry in &scenario.filesystems {
+        // Nothing is copied to it: what it holds is the image.
+        if let Origin::Image(image) = &entry.origin
+            && !is_same(image, path)
+        {
+            let image = image.display();
+            return Err(failed(format!(
+                "is not the image {image}; a copy has to be made before the run"
+            )));
+        }
+    }
+    let changes = makes || raw_writes(scenario) || scenario.filesystems.iter().any(|_| any_writes(scenario, 0));
+    if changes && existing == Existing::Keep && (length > 0 || is_device) {
         return Err(failed("is not empty, and would be overwritten".to_owned()));
     }
-    let wanted = scenario.filesystems.first().map_or(0, end);
-    if makes && !is_device && length < wanted {
+    let bare = || scenario.drives[0].spec.build(0).info().bytes;
+    let wanted = scenario.filesystems.first().map_or_else(bare, end);
+    if (makes || length == 0) && !is_device && length < wanted {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -87,13 +100,20 @@ pub(super) fn host(
             .map_err(io)?;
         file.set_len(wanted).map_err(io)?;
     }
-    let access = if makes || raw_writes(scenario) || scenario.filesystems.iter().any(|_| any_writes(scenario, 0)) {
+    let access = if changes {
         extant_block::Access::ReadWrite
     } else {
         extant_block::Access::ReadOnly
     };
     let device = FileDevice::open(time.clock(), path, access, 0).map_err(|error| refused(&scenario.file, error))?;
     Ok(vec![Medium::Host(Arc::new(device))])
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
 }
 
 fn raw_writes(scenario: &Scenario) -> bool {

@@ -1,5 +1,6 @@
 //! `extant lab run`: a scenario on its drives, or on a file or device of the host.
 use super::failure;
+use super::outputs::{self, are_one_file, saved_path, trace_path};
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image;
@@ -7,9 +8,8 @@ use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
 use extant_lab::device::TraceKeeping;
 use extant_lab::report::Report;
-use extant_lab::scenario::{self, Existing, Left, RunOptions, Target};
+use extant_lab::scenario::{self, Existing, Left, Origin, RunOptions, Scenario, Target};
 use extant_lab::trace::{self, TraceFormat, TraceRecord};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -33,11 +33,12 @@ pub struct Arguments {
     /// Begin with a copy of this image in place of the first file system; steps with skip_on_image are left out
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<PathBuf>,
-    /// Run on this file or device, in real time; a file that does not exist is made
+    /// Run on this file or device, in real time; a file that does not exist is made. With --image both name the same file: the
+    /// scenario begins with what it holds
     #[arg(long, value_name = "PATH", conflicts_with_all = ["drive", "trace", "save"])]
     pub real: Option<PathBuf>,
-    /// With --real: what PATH holds may be lost
-    #[arg(long, requires = "real")]
+    /// What the files of --real, --trace and --save hold may be lost
+    #[arg(long)]
     pub overwrite: bool,
     /// In place of every drive: a built-in one, or a file
     #[arg(long, value_name = "DRIVE")]
@@ -89,6 +90,9 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     if arguments.save.is_some() && scenario.filesystems.is_empty() {
         return Err(Error::usage("--save: this scenario has no file system"));
     }
+    check_pair(arguments)?;
+    let written = outputs::outputs(&scenario, arguments.trace.as_deref(), arguments.save.as_deref());
+    outputs::check(&written, &inputs(arguments, &scenario), arguments.overwrite)?;
     arguments.image.as_deref().map_or(Ok(()), look_at)?;
     let mut outcome = scenario::run(&scenario, &options).map_err(|error| failure::ran(&error))?;
     if let Some(path) = &arguments.trace {
@@ -102,6 +106,36 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         false => console.print(&outcome.report.to_text())?,
     }
     Ok(Exit::Complete)
+}
+
+/// On the host's own file nothing is copied: an image that lies elsewhere would be ignored, and the file written over.
+fn check_pair(arguments: &Arguments) -> Result<(), Error> {
+    let (Some(image), Some(real)) = (&arguments.image, &arguments.real) else {
+        return Ok(());
+    };
+    match are_one_file(image, real) {
+        true => Ok(()),
+        false => Err(Error::usage(format!(
+            "--image {}: is not copied to the file of --real",
+            image.display()
+        ))
+        .hint(format!(
+            "make the copy yourself, and name it twice: --image {0} --real {0}",
+            real.display()
+        ))),
+    }
+}
+
+/// Files that a run reads.
+fn inputs(arguments: &Arguments, scenario: &Scenario) -> Vec<PathBuf> {
+    let mut inputs = vec![PathBuf::from(&arguments.scenario)];
+    inputs.extend(arguments.image.clone());
+    inputs.extend(arguments.drive.as_ref().map(PathBuf::from));
+    inputs.extend(scenario.filesystems.iter().filter_map(|entry| match &entry.origin {
+        Origin::Image(path) => Some(path.clone()),
+        Origin::Format(_) => None,
+    }));
+    inputs
 }
 
 fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
@@ -145,21 +179,11 @@ fn look_at(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// `PATH` itself for the only one, `PATH.NAME` for one of several; a name has no slash there.
-fn path_of(path: &Path, name: &str, several: bool) -> PathBuf {
-    let mut whole: OsString = path.into();
-    if several {
-        whole.push(".");
-        whole.push(name.replace('/', "_"));
-    }
-    whole.into()
-}
-
 /// Takes the traces out of the report: they are written to files of their own.
 fn write_traces(path: &Path, form: TraceForm, report: &mut Report) -> Result<(), Error> {
     let several = report.drives.len() > 1;
     for drive in &mut report.drives {
-        let path = path_of(path, &drive.name, several);
+        let path = trace_path(path, &drive.name, several);
         let records = drive.trace.take().unwrap_or_default();
         write_trace(&path, form, &records, &drive.name)
             .map_err(|reason| Error::new(format!("{}: {reason}", path.display())))?;
@@ -191,7 +215,7 @@ fn save(path: &Path, filesystems: &[Left]) -> Result<(), Error> {
         several => {
             std::fs::create_dir_all(path).map_err(|error| Error::io(path.display(), &error))?;
             for one in several {
-                let file = path.join(format!("{}.img", one.name.replace('/', "_")));
+                let file = saved_path(path, &one.name);
                 one.save(&file).map_err(|error| Error::io(file.display(), &error))?;
             }
             Ok(())

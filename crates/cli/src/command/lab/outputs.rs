@@ -1,0 +1,126 @@
+//! The files that a run writes, `--trace` and `--save`: looked at before it starts, so that no run is lost for a folder that is
+//! not there, and no file that somebody still needs is replaced.
+use crate::error::Error;
+use extant_lab::scenario::Scenario;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A file that is to be written, with the option that asks for it.
+pub struct Output {
+    /// `--trace` or `--save`.
+    pub option: &'static str,
+    /// Where.
+    pub path: PathBuf,
+}
+
+/// Files of a trace, one for each drive: `PATH` itself for the only one, `PATH.NAME` for one of several.
+pub fn trace_path(path: &Path, drive: &str, several: bool) -> PathBuf {
+    let mut whole: OsString = path.into();
+    if several {
+        whole.push(".");
+        whole.push(drive.replace('/', "_"));
+    }
+    whole.into()
+}
+
+/// The file of one of several file systems in the folder that they are saved in; a name has no slash there.
+pub fn saved_path(folder: &Path, filesystem: &str) -> PathBuf {
+    folder.join(format!("{}.img", filesystem.replace('/', "_")))
+}
+
+/// All that a run writes.
+pub fn outputs(scenario: &Scenario, trace: Option<&Path>, save: Option<&Path>) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    if let Some(path) = trace {
+        let several = scenario.drives.len() > 1;
+        outputs.extend(scenario.drives.iter().map(|drive| Output {
+            option: "--trace",
+            path: trace_path(path, &drive.name, several),
+        }));
+    }
+    if let Some(path) = save {
+        let filesystems = &scenario.filesystems;
+        outputs.extend(filesystems.iter().map(|entry| Output {
+            option: "--save",
+            path: match filesystems.len() {
+                1 => path.to_owned(),
+                _ => saved_path(path, &entry.name),
+            },
+        }));
+    }
+    outputs
+}
+
+/// Refuses what would write over something: an input of the run or another of its outputs always, any other file unless it may be
+/// lost.
+pub fn check(outputs: &[Output], inputs: &[PathBuf], may_overwrite: bool) -> Result<(), Error> {
+    let inputs: Vec<(&PathBuf, Metadata)> = inputs
+        .iter()
+        .filter_map(|path| Some((path, std::fs::metadata(path).ok()?)))
+        .collect();
+    for (at, output) in outputs.iter().enumerate() {
+        let name = format!("{} {}", output.option, output.path.display());
+        if let Some(other) = outputs[..at].iter().find(|other| place(other) == place(output)) {
+            return Err(Error::usage(format!("{name}: is written by {} too", other.option)));
+        }
+        let Ok(found) = std::fs::metadata(&output.path) else {
+            folder_is_there(output, &name)?;
+            continue;
+        };
+        if let Some((input, _)) = inputs.iter().find(|(_, input)| same(input, &found)) {
+            return Err(Error::usage(format!(
+                "{name}: is {}, which this run reads",
+                input.display()
+            )));
+        }
+        if found.is_dir() {
+            return Err(Error::usage(format!("{name}: is a folder")));
+        }
+        // What is written to a terminal or a pipe replaces nothing.
+        let replaces = !(found.file_type().is_char_device() || found.file_type().is_fifo());
+        if replaces && !may_overwrite {
+            return Err(Error::new(format!("{name}: exists already")).hint("--overwrite replaces it"));
+        }
+    }
+    Ok(())
+}
+
+fn same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Whether two paths are of one file.
+pub fn are_one_file(one: &Path, other: &Path) -> bool {
+    match (std::fs::metadata(one), std::fs::metadata(other)) {
+        (Ok(one), Ok(other)) => same(&one, &other),
+        _ => false,
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Where a file lies or will lie, whatever its path looks like.
+fn place(output: &Output) -> PathBuf {
+    let whole = output.path.canonicalize();
+    whole.unwrap_or_else(|_| {
+        let folder = folder_of(&output.path);
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        folder.join(output.path.file_name().unwrap_or_default())
+    })
+}
+
+/// A folder for several saved file systems is made; any other has to be there.
+fn folder_is_there(output: &Output, name: &str) -> Result<(), Error> {
+    let folder = folder_of(&output.path);
+    if folder.is_dir() || (output.option == "--save" && !folder.exists() && folder_of(folder).is_dir()) {
+        return Ok(());
+    }
+    Err(Error::new(format!("{name}: there is no folder {}", folder.display())))
+}
