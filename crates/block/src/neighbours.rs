@@ -63,6 +63,20 @@ enum Content {
     Here(Arc<Vec<u8>>),
 }
 
+/// A stretch on its way. Dropped without an answer, who waits for it is not answered either, which says that it was lost.
+struct Coming {
+    state: Arc<ShortLock<State>>,
+    device: Arc<dyn BlockDevice>,
+    number: u64,
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        let lost = self.state.lock().lose(self.number);
+        drop(lost);
+    }
+}
+
 /// What becomes of a read.
 enum Way {
     /// It is answered from memory.
@@ -99,15 +113,18 @@ impl Neighbours {
     }
 
     fn read_stretch(&self, number: u64, place: Range<u64>) {
-        let state = Arc::clone(&self.state);
-        let device = Arc::clone(&self.device);
+        let coming = Coming {
+            state: Arc::clone(&self.state),
+            device: Arc::clone(&self.device),
+            number,
+        };
         let length = usize::try_from(place.end - place.start).unwrap_or(0);
         self.device.submit(Request {
             operation: Operation::Read,
             offset: place.start,
             segments: vec![Segment::Owned(vec![0; length])],
             urgency: Urgency::Background,
-            completion: Box::new(move |completed| landed(&state, &*device, number, completed)),
+            completion: Box::new(move |completed| landed(&coming.state, &*coming.device, number, completed)),
         });
     }
 
@@ -288,6 +305,16 @@ impl State {
         match before {
             Content::Coming(waiting) => Some((waiting, start)),
             _ => None,
+        }
+    }
+
+    /// A stretch that never came: who waits for it.
+    fn lose(&mut self, number: u64) -> Option<(Vec<Request>, u64)> {
+        let is_coming = |region: &Region| region.number == number && matches!(region.content, Content::Coming(_));
+        if self.regions.iter().any(is_coming) {
+            self.land(number, None)
+        } else {
+            None
         }
     }
 

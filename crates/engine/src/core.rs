@@ -137,7 +137,11 @@ impl Core {
         let unstored = self.volume.unstored.lock().clone();
         nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
         if self.volume.allocation.delayed() == Delay::AtWriteBack {
-            return nodes.into_iter().map(|node| Changed::Node(0, node)).collect();
+            let since = |node: &Arc<Node>| changed_since(node, &unstored);
+            return nodes
+                .into_iter()
+                .map(|node| Changed::Node(since(&node), node))
+                .collect();
         }
         let nodes = nodes
             .into_iter()

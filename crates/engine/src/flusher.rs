@@ -105,6 +105,9 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
     }
 }
 
+/// How long a flusher rests that found nothing which it could write.
+const STUCK_NS: u64 = 1_000_000;
+
 enum Sleep {
     No,
     Until(u64),
@@ -135,8 +138,15 @@ impl Round {
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))
             }
             FlusherAdvice::Write(bytes) => {
+                let before = facts.dirty_bytes;
                 self.write(core, bytes)?;
-                Ok(Some(Sleep::No))
+                // All that is dirty may have an older write under way: then there is nothing to do until one has ended.
+                let is_stuck = volume.dirty_bytes() >= before && !volume.cache.wait_for_one();
+                Ok(Some(if is_stuck {
+                    Sleep::Until(now.saturating_add(STUCK_NS))
+                } else {
+                    Sleep::No
+                }))
             }
             FlusherAdvice::WriteOlderThan(since) => {
                 self.last_look = now;
@@ -204,6 +214,7 @@ impl Core {
         } else {
             self.write_changes(&mut changes, bytes)?;
         }
+        self.volume.cache.wait()?;
         self.volume.writes.wait()
     }
 }

@@ -135,15 +135,15 @@ impl NodeState {
         let volume = handle.volume();
         let (frame, offset) = table_frame(volume, self.ino)?;
         if volume.policies.mount == Mount::Sync {
-            volume.touched_tables.lock().push(frame.block());
+            volume.touched_tables.lock().insert(frame.block());
         }
-        volume.unstored.lock().remove(&self.ino);
         let size = usize::from(volume.superblock.inode_size);
         handle.modify(&frame, |bytes| {
             if let Some(bytes) = bytes.get_mut(offset..offset + size) {
                 self.inode.encode(bytes, self.ino, &volume.superblock);
             }
         });
+        volume.unstored.lock().remove(&self.ino);
         Ok(())
     }
 }

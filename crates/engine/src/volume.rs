@@ -20,7 +20,7 @@ use extant_format::hash::Hasher;
 use extant_format::inode::Time;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -46,7 +46,7 @@ pub(crate) struct Volume {
     /// Inodes that were changed in memory and not yet in their table, and since when: where table blocks are read late.
     pub(crate) unstored: ShortLock<BTreeMap<Ino, u64>>,
     /// Table blocks of inodes that were changed: what a call on a synchronous mount has to write.
-    pub(crate) touched_tables: ShortLock<Vec<BlockNo>>,
+    pub(crate) touched_tables: ShortLock<BTreeSet<BlockNo>>,
     /// Dirty blocks of files.
     dirty_blocks: AtomicU64,
     pub(crate) mutable: ShortLock<Mutable>,
@@ -249,6 +249,8 @@ impl Volume {
 
     /// Writes all changed metadata in one rising sweep, then the superblock, and waits until the device has it.
     pub(crate) fn sync_metadata(&self) -> Result<()> {
+        self.writes.check()?;
+        self.cache.check()?;
         self.check_writable()?;
         self.groups.store(&Handle::begin(self, 0)?)?;
         let metadata = self.cache.write_back();

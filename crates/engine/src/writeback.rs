@@ -14,6 +14,8 @@ use extant_block::device::Urgency;
 use extant_block::{BlockDevice, Clock, Completed, Operation, Request, Segment, ShortLock, WaitQueue};
 use extant_format::extent::State;
 use extant_format::{FileBlock, Run};
+use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,17 +26,18 @@ const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// Bytes under way, at most: the device's queue merges and orders them.
 const UNDER_WAY_BYTES_MAX: usize = 64 << 20;
 /// Requests under way, at most.
-const UNDER_WAY_MAX: u32 = 16 << 10;
+const UNDER_WAY_MAX: usize = 16 << 10;
 
 #[derive(Default)]
 struct Progress {
-    requests: u32,
+    /// Numbers of the requests under way, in the order in which they began.
+    under_way: BTreeSet<u64>,
+    number_next: u64,
     bytes: usize,
-    error: Option<io::Error>,
-    failed: bool,
+    failure: Option<Arc<io::Error>>,
 }
 
-/// The writes of a volume that are under way, and the first error among them.
+/// The writes of a volume that are under way, and the first error that any of them ever met.
 pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
 }
@@ -59,56 +62,127 @@ impl Writes {
     ) {
         let bytes = segments.iter().map(Segment::bytes).sum::<usize>();
         let (progress, queue) = &*self.shared;
-        let has_failed = queue.wait_until(progress, |progress| {
-            let room = progress.requests < UNDER_WAY_MAX && progress.bytes + bytes <= UNDER_WAY_BYTES_MAX;
-            (room || progress.requests == 0).then(|| {
-                progress.requests += 1;
-                progress.bytes += bytes;
-                progress.failed
-            })
-        });
-        let shared = Arc::clone(&self.shared);
-        let completion = Box::new(move |completed: Completed| {
-            drop(completed.segments);
-            ended(&completed.result);
-            let mut progress = shared.0.lock();
-            progress.requests -= 1;
-            progress.bytes -= bytes;
-            if let Err(error) = completed.result {
-                progress.error.get_or_insert(error);
-                progress.failed = true;
-            }
-            drop(progress);
-            shared.1.wake_all();
-        });
+        let number = queue.wait_until(progress, |progress| progress.begin(bytes));
+        let landing = Landing {
+            shared: Arc::clone(&self.shared),
+            number,
+            bytes,
+            ended: Some(Box::new(ended)),
+        };
         let request = Request {
             operation: Operation::Write,
             offset,
             segments,
             urgency: Urgency::Background,
-            completion,
+            completion: Box::new(move |completed| landing.land(completed)),
         };
-        match has_failed {
+        match self.has_failed() {
             true => request.complete(Err(io::Error::other("an earlier write failed"))),
             false => device.submit(request),
         }
     }
 
-    /// Waits until none is under way.
+    /// Waits until those that are under way now have ended; others may begin meanwhile.
     ///
     /// # Errors
-    /// The first that any of them met since this was last asked.
+    /// The first that any write ever met: what the disk holds is not known since.
     pub(crate) fn wait(&self) -> Result<()> {
         let (progress, queue) = &*self.shared;
-        let error = queue.wait_until(progress, |progress| {
-            (progress.requests == 0).then(|| progress.error.take())
+        let behind = progress.lock().number_next;
+        queue.wait_until(progress, |progress| {
+            let oldest = progress.under_way.first();
+            oldest.is_none_or(|oldest| *oldest >= behind).then_some(())
         });
-        error.map_or(Ok(()), |error| Err(error.into()))
+        self.check()
+    }
+
+    /// Waits until one of those that are under way now has ended; says whether there was one.
+    pub(crate) fn wait_for_one(&self) -> bool {
+        let (progress, queue) = &*self.shared;
+        let before = progress.lock().under_way.clone();
+        queue.wait_until(progress, |progress| {
+            (!progress.under_way.is_superset(&before) || before.is_empty()).then_some(())
+        });
+        !before.is_empty()
+    }
+
+    /// Fails with the first error that any write ever met.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.shared.0.lock().failure {
+            None => Ok(()),
+            Some(error) => Err(io::Error::new(error.kind(), Earlier(Arc::clone(error))).into()),
+        }
     }
 
     /// Whether any of them ever failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.shared.0.lock().failed
+        self.shared.0.lock().failure.is_some()
+    }
+}
+
+impl Progress {
+    /// The number of a write that may begin.
+    fn begin(&mut self, bytes: usize) -> Option<u64> {
+        let room = self.under_way.len() < UNDER_WAY_MAX && self.bytes + bytes <= UNDER_WAY_BYTES_MAX;
+        (room || self.under_way.is_empty()).then(|| {
+            let number = self.number_next;
+            self.number_next += 1;
+            self.under_way.insert(number);
+            self.bytes += bytes;
+            number
+        })
+    }
+}
+
+/// An error that was met earlier, told once more.
+#[derive(Debug)]
+struct Earlier(Arc<io::Error>);
+
+impl fmt::Display for Earlier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+impl std::error::Error for Earlier {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+/// What is called when a write has ended.
+type Ended = Box<dyn FnOnce(&io::Result<()>) + Send>;
+
+/// A write under way. Dropped without an answer, it has failed: nobody waits for ever for a request that a device has lost.
+struct Landing {
+    shared: Arc<(ShortLock<Progress>, WaitQueue)>,
+    number: u64,
+    bytes: usize,
+    ended: Option<Ended>,
+}
+
+impl Landing {
+    fn land(mut self, completed: Completed) {
+        drop(completed.segments);
+        self.end(completed.result);
+    }
+
+    fn end(&mut self, result: io::Result<()>) {
+        let Some(ended) = self.ended.take() else { return };
+        ended(&result);
+        let mut progress = self.shared.0.lock();
+        progress.under_way.remove(&self.number);
+        progress.bytes -= self.bytes;
+        if let Err(error) = result {
+            progress.failure.get_or_insert(Arc::new(error));
+        }
+        drop(progress);
+        self.shared.1.wake_all();
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        self.end(Err(io::Error::other("the device lost a request")));
     }
 }
 
@@ -145,8 +219,10 @@ pub(crate) fn write_back_locked(volume: &Volume, pages: &Pages, state: &mut Node
         return Err(error);
     }
     state.dirty = Default::default();
+    // Stored first: whoever finds nothing dirty here finds the map in its place.
+    let stored = state.store(&handle);
     volume.note_dirty(pages, state);
-    state.store(&handle)
+    stored
 }
 
 fn submit_all(handle: &Handle<'_>, pages: &Pages, state: &mut NodeState) -> Result<()> {

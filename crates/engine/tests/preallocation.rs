@@ -40,6 +40,14 @@ fn runs_of_interleaved_growth(policies: &str) -> usize {
 #[test]
 fn files_that_grow_in_turns_keep_runs_of_eight() {
     assert_eq!(runs_of_interleaved_growth("linux-2.4"), 2, "8 blocks and 2");
-    assert_eq!(runs_of_interleaved_growth("linux-2.6"), 2, "a window of 8, and one of 16");
-    assert_eq!(runs_of_interleaved_growth("linux-2.4,allocation=freebsd-5.2"), 10, "no preallocation");
+    assert_eq!(
+        runs_of_interleaved_growth("linux-2.6"),
+        2,
+        "a window of 8, and one of 16"
+    );
+    assert_eq!(
+        runs_of_interleaved_growth("linux-2.4,allocation=freebsd-5.2"),
+        10,
+        "no preallocation"
+    );
 }

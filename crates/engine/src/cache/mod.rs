@@ -127,6 +127,8 @@ struct State {
     under_way: bool,
     /// By the clock: when it became dirty.
     dirty_since: u64,
+    /// It stands in the list of those that became dirty.
+    is_listed: bool,
 }
 
 /// One block in memory.
@@ -318,6 +320,7 @@ impl Cache {
             touched: true,
             under_way: false,
             dirty_since: 0,
+            is_listed: false,
         };
         let frame = Arc::new(Frame {
             block,
@@ -377,8 +380,11 @@ impl Cache {
             state.dirty_since = self.device.clock().now();
             // Counted before anybody can write it, who counts it out again.
             self.dirty_count.fetch_add(1, Ordering::Relaxed);
+            let was_listed = std::mem::replace(&mut state.is_listed, true);
             drop(state);
-            self.dirty.lock().push(Arc::clone(frame));
+            if !was_listed {
+                self.dirty.lock().push(Arc::clone(frame));
+            }
         }
         result
     }

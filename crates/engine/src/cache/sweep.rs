@@ -38,7 +38,11 @@ impl Cache {
         }
         let _sweep = self.sweep.lock();
         let mut frames = std::mem::take(&mut *self.dirty.lock());
-        let later = frames.extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind));
+        let later = frames.extract_if(.., |frame| {
+            let mut state = frame.state.lock();
+            state.is_listed = !wanted(frame.block, state.kind);
+            state.is_listed
+        });
         let later: Vec<Arc<Frame>> = later.collect();
         self.dirty.lock().extend(later);
         self.submit(frames, Busy::Wait);
@@ -78,16 +82,32 @@ impl Cache {
         self.write_run(run);
     }
 
+    /// Waits for the writes of frames that are under way.
+    pub(crate) fn wait(&self) -> Result<()> {
+        self.writes.wait()
+    }
+
+    /// Waits until one of the writes of frames has ended; says whether one was under way.
+    pub(crate) fn wait_for_one(&self) -> bool {
+        self.writes.wait_for_one()
+    }
+
+    /// Fails with the first error that the write of a frame ever met.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.writes.check()
+    }
+
     /// The dirty frames, with the time at which each became so. They stay in the list of those to be written.
     pub(crate) fn changed(&self) -> Vec<(u64, Arc<Frame>)> {
         let mut changed = Vec::new();
         self.dirty.lock().retain(|frame| {
-            let state = frame.state.lock();
-            let dirty = state.status == Status::Dirty;
-            if dirty {
+            let mut state = frame.state.lock();
+            state.is_listed = state.status == Status::Dirty;
+            // One with an older write under way has its turn when that has ended.
+            if state.is_listed && !state.under_way {
                 changed.push((state.dirty_since, Arc::clone(frame)));
             }
-            dirty
+            state.is_listed
         });
         changed
     }

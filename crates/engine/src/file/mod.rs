@@ -18,10 +18,10 @@ use crate::mapping::{self, Piece};
 use crate::pages::{Pages, Payload};
 use crate::volume::{DataKeeping, Volume};
 use crate::writeback::{write_back, write_back_locked};
+use extant_format::FileBlock;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
 use extant_format::superblock::MappingKind;
-use extant_format::FileBlock;
 use std::ops::Range;
 use std::sync::Arc;
 
