@@ -70,7 +70,7 @@ fn lists_name_what_can_be_shown_and_run() {
             .collect()
     };
     assert!(names("steps").contains(&"untar".to_owned()));
-    assert_eq!(names("posts"), ["3", "4", "0"]);
+    assert_eq!(names("posts"), ["0", "3", "4"]);
     let text = told(&["lab", "list"]);
     for name in names("scenarios").iter().chain(&names("drives")) {
         assert!(text.contains(name.as_str()), "{name}");
@@ -411,7 +411,18 @@ fn a_request_past_the_end_is_moved_and_a_damaged_trace_is_refused() {
 }
 
 /// What is wrong with a scenario: what is changed in [`SMALL`], and what the line says behind the file's name.
-const WRONG: [(&str, &str, &str); 9] = [
+const WRONG: [(&str, &str, &str); 12] = [
+    (
+        "count = 200",
+        "count = 200.5",
+        ":18: process.steps.count: has to be a whole number",
+    ),
+    ("seed = 7", "seed = 7e-1", ":2: seed: has to be a whole number"),
+    (
+        "at = \"/\", measure",
+        "at = \"/\", colour = 1, measure",
+        ":20: process.steps.colour: no such key; there are at, chunk, label,",
+    ),
     ("ide-2001-7200", "ide-1901", ":7: drive.model: "),
     (
         "\"linux-2.4\"",
@@ -430,7 +441,11 @@ const WRONG: [(&str, &str, &str); 9] = [
     ),
     ("64M", "64T", ":11: filesystem.size: "),
     ("count = 200", "count = 2_000_000", ":18: create-files: "),
-    ("at = \"/\"", "att = \"/\"", ":20: process.steps.at: is missing"),
+    (
+        "at = \"/\"",
+        "att = \"/\"",
+        ":20: process.steps.att: no such key; at is missing",
+    ),
     ("seed = 7", "seed = \"7\"", ":2: seed: has to be a number"),
     ("[[process]]", "[[process", ":15:"),
 ];
@@ -451,7 +466,8 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
     let impossible = [
         ("heads = 4", "heads = 0", "heads: "),
         ("avg = 8.9", "avg = 88.9", "seek.avg: "),
-        ("rpm", "rmp", "rpm: is missing"),
+        ("rpm", "rmp", "rmp: no such key; rpm is missing"),
+        ("heads = 4", "heads = 4.7", "heads: has to be a whole number"),
     ];
     for (right, wrong, said) in impossible {
         let drive = written(&folder, "wrong-drive.toml", &sheet.replacen(right, wrong, 1));

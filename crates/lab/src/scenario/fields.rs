@@ -51,7 +51,7 @@ pub fn count(section: &mut Section<'_>, key: &str, bounds: RangeInclusive<u64>) 
 
 /// What has to be there.
 pub fn required<T>(section: &Section<'_>, key: &str, found: Option<T>) -> Result<T> {
-    found.ok_or_else(|| section.error(key, "is missing"))
+    found.ok_or_else(|| section.missing(key))
 }
 
 /// A string that has to be there, in which no letter ends a line.

@@ -129,7 +129,10 @@ fn tables<'a>(section: &mut Section<'a>, key: &str) -> Result<Vec<Section<'a>>> 
 /// What a name stands for.
 fn by_name(section: &Section<'_>, key: &str, name: &str, known: &[String]) -> Result<usize> {
     known.iter().position(|other| other == name).ok_or_else(|| {
-        let reason = format!("unknown {key} {name:?}: known are {}", known.join(", "));
+        let reason = match known {
+            [] => format!("unknown {key} {name:?}: there are none"),
+            known => format!("unknown {key} {name:?}: known are {}", known.join(", ")),
+        };
         section.error(key, reason)
     })
 }

@@ -1,4 +1,5 @@
 //! A table of a drive file: its values, exact, with the line that each stands in.
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -71,6 +72,8 @@ pub struct Section<'a> {
     at: usize,
     path: String,
     taken: BTreeSet<&'a str>,
+    /// Keys that were asked for, whether they are there or not.
+    known: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Section<'a> {
@@ -86,11 +89,13 @@ impl<'a> Section<'a> {
             at,
             path,
             taken: BTreeSet::new(),
+            known: RefCell::default(),
         }
     }
 
     /// The value of a key as it stands; `None` when the key is absent.
     pub fn find(&mut self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.known.borrow_mut().insert(key.to_owned());
         let (name, value) = self.table.get_key_value(key)?;
         self.taken.insert(name.get_ref());
         Some(value)
@@ -111,8 +116,21 @@ impl<'a> Section<'a> {
         self.source.error(at, &self.full(key), reason)
     }
 
-    fn missing(&self, key: &str) -> FileError {
-        self.error(key, "is missing")
+    /// The error of a key that has to be there. Where a key that nobody asked for looks like it, the error is that one's, in its
+    /// own line.
+    pub fn missing(&self, key: &str) -> FileError {
+        let untaken = self
+            .table
+            .iter()
+            .filter(|(name, _)| !self.taken.contains(&**name.get_ref()));
+        let misspelt = untaken.filter(|(name, _)| is_misspelt(name.get_ref(), key));
+        match misspelt.min_by_key(|(name, _)| name.span().start) {
+            None => self.error(key, "is missing"),
+            Some((name, _)) => {
+                let reason = format!("no such key; {key} is missing");
+                self.source.error(name.span().start, &self.full(name.get_ref()), reason)
+            }
+        }
     }
 
     fn wrong(&self, key: &str, span: &Range<usize>, wanted: &str) -> FileError {
@@ -127,6 +145,7 @@ impl<'a> Section<'a> {
 
     /// Whether the key is there.
     pub fn has(&self, key: &str) -> bool {
+        self.known.borrow_mut().insert(key.to_owned());
         self.table.contains_key(key)
     }
 
@@ -171,6 +190,12 @@ impl<'a> Section<'a> {
         default: Option<u64>,
     ) -> Result<u64, FileError> {
         let cut = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        if let Some(value) = self.find(key)
+            && let DeValue::Float(number) = value.get_ref()
+            && has_fraction(number.as_str())
+        {
+            return Err(self.wrong(key, &value.span(), "a whole number"));
+        }
         let value = self.decimal_within(key, 0, cut(*bounds.start())..=cut(*bounds.end()), default.map(cut))?;
         Ok(value.unsigned_abs())
     }
@@ -287,7 +312,13 @@ impl<'a> Section<'a> {
             None => Ok(()),
             Some((name, _)) => {
                 let key = self.full(name.get_ref());
-                Err(self.source.error(name.span().start, &key, "no such key"))
+                let known = self.known.borrow();
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                let reason = match known.is_empty() {
+                    true => "no such key; there are none".to_owned(),
+                    false => format!("no such key; there are {}", known.join(", ")),
+                };
+                Err(self.source.error(name.span().start, &key, reason))
             }
         }
     }
@@ -308,6 +339,23 @@ impl<'a> Section<'a> {
                 "a number that a drive can have; this one is too large",
             )
         })
+    }
+}
+
+/// Whether two words of more than one letter differ in one letter (another, one more, one less), or in two that changed places.
+fn is_misspelt(word: &str, right: &str) -> bool {
+    let (word, right): (Vec<char>, Vec<char>) = (word.chars().collect(), right.chars().collect());
+    if word.len().min(right.len()) < 2 || word.len().abs_diff(right.len()) > 1 {
+        return false;
+    }
+    let same = word.iter().zip(&right).take_while(|(one, other)| one == other).count();
+    let (word, right) = (&word[same..], &right[same..]);
+    match (word, right) {
+        ([_, word @ ..], [_, right @ ..]) if word == right => true,
+        ([_, rest @ ..], right) if rest == right => true,
+        (word, [_, rest @ ..]) if word == rest => true,
+        ([a, b, word @ ..], [c, d, right @ ..]) => a == d && b == c && word == right,
+        _ => false,
     }
 }
 
@@ -335,6 +383,23 @@ fn decimal(text: &str, digits: u32) -> Option<i64> {
         Err(_) => return None,
     };
     i64::try_from(if negative { -value } else { value }).ok()
+}
+
+/// Whether a decimal number is none of the whole ones, however small what is behind its point. What is no number at all is
+/// told elsewhere.
+fn has_fraction(text: &str) -> bool {
+    let text = text.replace('_', "");
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_end_matches('0');
+    let Ok(exponent) = exponent.parse::<i64>() else {
+        return false;
+    };
+    let is_zero = !significant.contains(|digit: char| matches!(digit, '1'..='9'));
+    // The place of the last digit that is not 0, counted from the point.
+    let zeros = (digits.len() - significant.len()) as i64;
+    !is_zero && exponent.saturating_add(zeros) < fraction.len() as i64
 }
 
 /// A number times 10^`digits` as people write it.
@@ -367,5 +432,35 @@ mod tests {
         assert_eq!(decimal("0e99999999999", 6), None);
         assert_eq!(decimal("nan", 6), None);
         assert_eq!(shown(-1_500_000, 6), "-1.5");
+    }
+
+    #[test]
+    fn misspelt_words_are_known_by_one_slip() {
+        for word in ["rmp", "rp", "rpmm", "rpn", "xpm"] {
+            assert!(is_misspelt(word, "rpm"), "{word}");
+        }
+        for (word, right) in [("b", "a"), ("to", "at"), ("max", "min"), ("", "at"), ("heads", "rpm")] {
+            assert!(!is_misspelt(word, right), "{word}");
+        }
+    }
+
+    #[test]
+    fn fractions_are_told_from_whole_numbers() {
+        for whole in [
+            "5", "5.0", "40e9", "1.5e1", "-3.00", "0.0", "0e-9", "1_000.0", "100e-2", "nan",
+        ] {
+            assert!(!has_fraction(whole), "{whole}");
+        }
+        for part in [
+            "5.5",
+            "4.7e0",
+            "1.55e1",
+            "-0.1",
+            "1e-3",
+            "0.00000000000000000001",
+            "1e-99999999",
+        ] {
+            assert!(has_fraction(part), "{part}");
+        }
     }
 }

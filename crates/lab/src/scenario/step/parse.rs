@@ -76,7 +76,8 @@ pub static KINDS: &[Kind] = &[
     kind(
         "create-files",
         On::Filesystem,
-        "count files of some size over directories: at, count, directories, size, names, directory_names, order",
+        "count files of some size over directories: at, count, directories, size, size_max, names, \
+         directory_names, order",
         create_files,
     ),
     kind("find", On::Filesystem, "list all names of a tree: at, order", |s, _| {
@@ -97,7 +98,7 @@ pub static KINDS: &[Kind] = &[
     kind(
         "tar",
         On::Filesystem,
-        "tar a tree to null (which only stats) or to zero: at, to, chunk",
+        "tar a tree to null (which only stats) or to zero: at, to, order, chunk",
         tar,
     ),
     kind(
@@ -126,25 +127,25 @@ pub static KINDS: &[Kind] = &[
     kind(
         "sequential",
         On::Anything,
-        "read or write in a row: direction, path, chunk, bytes, offset, span, streams, rate, synced",
+        "read or write in a row: direction, path, chunk, bytes or count, offset, span, streams, rate, synced, for or process",
         |s, x| stream(s, x, Walkway::Sequential),
     ),
     kind(
         "random",
         On::Anything,
-        "read or write at random: direction, path, chunk, count, offset, span, near",
+        "read or write at random: as sequential, and near",
         |s, x| stream(s, x, Walkway::Random),
     ),
     kind(
         "stride",
         On::Anything,
-        "read or write every so many bytes: direction, path, chunk, count, stride",
+        "read or write every so many bytes: as sequential, and stride",
         |s, x| stream(s, x, Walkway::Stride),
     ),
     kind(
         "writer",
         On::Anything,
-        "write until something ends it: path, chunk, span, rate, and an end",
+        "write until something ends it: as sequential, without direction",
         |s, x| stream(s, x, Walkway::Writer),
     ),
     kind("ls", On::Filesystem, "list a directory: at, long", list),
@@ -271,9 +272,15 @@ fn make(section: &mut Section<'_>, surroundings: &Surroundings<'_>, style: MakeS
     let is_name = section.find("tree").is_some_and(|value| value.get_ref().is_str());
     let tree = if is_name {
         let name = fields::text(section, "tree")?;
-        let known = || surroundings.trees.keys().cloned().collect::<Vec<_>>().join(", ");
+        let known = || match surroundings.trees.is_empty() {
+            true => "there are none".to_owned(),
+            false => format!(
+                "known are {}",
+                surroundings.trees.keys().cloned().collect::<Vec<_>>().join(", ")
+            ),
+        };
         let found = surroundings.trees.get(&name).cloned();
-        found.ok_or_else(|| section.error("tree", format!("unknown tree {name:?}: known are {}", known())))?
+        found.ok_or_else(|| section.error("tree", format!("unknown tree {name:?}: {}", known())))?
     } else {
         let mut tree = section.section("tree")?;
         let spec = parse_tree(&mut tree, surroundings.folder)?;
