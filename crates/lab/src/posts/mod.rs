@@ -61,7 +61,7 @@ pub struct Post {
 pub type RunPost = fn(Scale, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>;
 
 /// The posts that are modelled, in the order in which they are shown.
-pub static POSTS: &[Post] = &[post_3::POST, post_4::POST, post_0::POST];
+pub static POSTS: &[Post] = &[post_0::POST, post_3::POST, post_4::POST];
 
 /// Runs posts one after another, in the order asked for; all that are modelled when none is named. `progress` is told what is
 /// being run, a line at a time.

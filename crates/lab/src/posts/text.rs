@@ -3,6 +3,11 @@ use super::{Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Sca
 use crate::report::{Alignment, Table};
 use Alignment::{Left, Right};
 
+/// What the columns mean.
+const LEGEND: &str = "x: ours over the post's. asked: the same number, a ratio to the first column or a time within so much, or a bound; \
+                      ratios and exact rows decide.\nlimit: the least time that the drive could take. modern/best, modern/limit: \
+                      the modern column over the best other one, and over the limit.\n";
+
 /// All posts, and what they came to.
 pub(super) fn render(report: &PostsReport) -> String {
     let mut text = String::new();
@@ -10,24 +15,28 @@ pub(super) fn render(report: &PostsReport) -> String {
         text.push_str(&self::post(post, report.model_version, report.scale));
         text.push('\n');
     }
+    text.push_str(LEGEND);
     text.push_str(&summary(report));
     text
 }
 
 fn summary(report: &PostsReport) -> String {
-    let verdicts: Vec<Verdict> = report
+    let rows = report
         .posts
         .iter()
-        .flat_map(|post| post.tables.iter().flat_map(|table| table.rows.iter().map(judge)))
-        .collect();
+        .flat_map(|post| post.tables.iter().flat_map(|table| &table.rows));
+    let (left_out, modelled): (Vec<&Row>, Vec<&Row>) =
+        rows.partition(|row| matches!(row.class, Class::NotModelled { .. }));
+    let verdicts: Vec<Verdict> = modelled.into_iter().map(judge).collect();
     let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let mut text = format!(
-        "{} rows: {} agree, {} miss, {} outside their tolerance (a warning), {} shown only\n",
-        verdicts.len(),
+        "{} rows: {} agree, {} miss, {} outside their tolerance (a warning), {} shown only, {} not modelled\n",
+        verdicts.len() + left_out.len(),
         count(Verdict::Agrees),
         count(Verdict::Misses),
         count(Verdict::Warns),
         count(Verdict::Shown),
+        left_out.len(),
     );
     for (mark, lines) in [("misses", report.missed()), ("warning", report.warned())] {
         lines

@@ -64,7 +64,12 @@ fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Error> {
     }
     Ok(match numbers {
         [] => POSTS.iter().map(|post| post.number).collect(),
-        numbers => numbers.to_vec(),
+        numbers => {
+            let mut once = numbers.to_vec();
+            once.sort_unstable();
+            once.dedup();
+            once
+        }
     })
 }
 

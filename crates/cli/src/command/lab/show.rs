@@ -2,7 +2,7 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_lab::drive::presets::PRESETS;
-use extant_lab::scenario::builtin;
+use extant_lab::scenario::{BUILTINS, POST_SCENARIOS, builtin};
 
 /// Print the TOML file of a built-in scenario (also of a post's) or drive, to be changed and run.
 #[derive(clap::Args)]
@@ -20,16 +20,25 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let name = &arguments.name;
     let Some((kind, text)) = find(name) else {
-        return Err(
-            Error::usage(format!("{name}: no scenario and no drive of that name is built in"))
-                .hint("extant lab list shows all of them"),
-        );
+        let error = Error::usage(format!("{name}: no scenario and no drive of that name is built in"));
+        return Err(error.hint(match beginning_with(name) {
+            similar if similar.is_empty() => "extant lab list shows all of them".to_owned(),
+            similar => format!("there are {}", similar.join(", ")),
+        }));
     };
     match console.is_json() {
         true => console.print_json(&serde_json::json!({"name": name, "kind": kind, "text": text}))?,
         false => console.print(text)?,
     }
     Ok(Exit::Complete)
+}
+
+/// Names that are longer: `post-3` stands for none of its two scenarios.
+fn beginning_with(name: &str) -> Vec<&'static str> {
+    let scenarios = BUILTINS.iter().chain(POST_SCENARIOS).map(|builtin| builtin.name);
+    let all = scenarios.chain(PRESETS.iter().map(|preset| preset.name));
+    all.filter(|known| !name.is_empty() && known.starts_with(name))
+        .collect()
 }
 
 fn find(name: &str) -> Option<(&'static str, &'static str)> {
