@@ -156,7 +156,9 @@ left out       5.00 s                                                           
 
 - a note at the end
 
-3 rows: 0 agree, 1 miss, 1 outside their tolerance (a warning), 1 shown only
+x: ours over the post's. asked: the same number, a ratio to the first column or a time within so much, or a bound; ratios and exact rows decide.
+limit: the least time that the drive could take. modern/best, modern/limit: the modern column over the best other one, and over the limit.
+3 rows: 0 agree, 1 miss, 1 outside their tolerance (a warning), 0 shown only, 1 not modelled
 misses: post 9: a table: wrong
 warning: post 9: a table: slow
 ";
@@ -180,7 +182,7 @@ fn a_post_that_is_none_is_refused() {
     let error = run_posts(&[3, 7], Scale::Quick, &mut |_| {}).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "posts: post 7 is not modelled; those that are: 3, 4, 0"
+        "posts: post 7 is not modelled; those that are: 0, 3, 4"
     );
 }
 
