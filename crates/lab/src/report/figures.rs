@@ -33,6 +33,26 @@ pub struct Traffic {
     pub busy_ns: u64,
     /// Where the time of the commands went.
     pub parts: Parts,
+    /// Nobody counted: of the host's own drive nothing is known, and the rest is 0. `null` in JSON.
+    #[serde(skip)]
+    pub is_unknown: bool,
+}
+
+/// Traffic as reports write it: `null` when it is unknown.
+pub(super) mod known {
+    use super::Traffic;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(traffic: &Traffic, serializer: S) -> Result<S::Ok, S::Error> {
+        Some(traffic)
+            .filter(|traffic| !traffic.is_unknown)
+            .serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Traffic, D::Error> {
+        let traffic = Option::<Traffic>::deserialize(deserializer)?;
+        Ok(traffic.unwrap_or_else(Traffic::unknown))
+    }
 }
 
 impl From<&Statistics> for Traffic {
@@ -51,11 +71,21 @@ impl From<&Statistics> for Traffic {
             seek_bytes: u64::try_from(statistics.seek_bytes).unwrap_or(u64::MAX),
             busy_ns: statistics.busy_ns,
             parts: statistics.parts,
+            is_unknown: false,
         }
     }
 }
 
 impl Traffic {
+    /// Of what nobody counts.
+    #[must_use]
+    pub fn unknown() -> Traffic {
+        Traffic {
+            is_unknown: true,
+            ..Traffic::default()
+        }
+    }
+
     /// What came to it since `before`.
     #[must_use]
     pub fn since(&self, before: &Traffic) -> Traffic {
@@ -92,6 +122,7 @@ impl Traffic {
                 media: by(parts.media, others.media),
                 bus: by(parts.bus, others.bus),
             },
+            is_unknown: self.is_unknown || other.is_unknown,
         }
     }
 }

@@ -63,7 +63,8 @@ pub struct Report {
     pub measures: Vec<Measure>,
     /// Steps, by process, in order of the file.
     pub steps: Vec<StepReport>,
-    /// In hexadecimal.
+    /// In hexadecimal; empty of the host's own, `null` in JSON.
+    #[serde(serialize_with = "hash_or_null")]
     pub trace_hash: String,
 }
 
@@ -101,6 +102,7 @@ pub struct DriveReport {
     /// How long an idle device waits for more.
     pub plug_ns: u64,
     /// Sums over the run.
+    #[serde(with = "figures::known")]
     pub traffic: Traffic,
     /// Requests before each that arrived, on average, in thousandths.
     pub queue_depth_mean_permille: u64,
@@ -110,7 +112,8 @@ pub struct DriveReport {
     pub read_latency: Distribution,
     /// Of writes and flushes.
     pub write_latency: Distribution,
-    /// In hexadecimal.
+    /// In hexadecimal; empty of the host's own, `null` in JSON.
+    #[serde(serialize_with = "hash_or_null")]
     pub trace_hash: String,
     /// Every command, when it was asked for: time, place, parts, and the queue's depth.
     pub trace: Option<Vec<TraceRecord>>,
@@ -213,6 +216,7 @@ pub struct Measure {
     /// How long they took together.
     pub elapsed_ns: u64,
     /// What the drive did meanwhile.
+    #[serde(with = "figures::known")]
     pub traffic: Traffic,
     /// What they did together.
     pub work: Work,
@@ -240,6 +244,7 @@ pub struct StepReport {
     /// How long it took, all runs together.
     pub elapsed_ns: u64,
     /// What the drive did meanwhile, for whomever.
+    #[serde(with = "figures::known")]
     pub traffic: Traffic,
     /// What it did.
     pub work: Work,
@@ -256,6 +261,10 @@ pub struct ListingCall {
     pub bytes: u64,
     /// How long it took.
     pub elapsed_ns: u64,
+}
+
+fn hash_or_null<S: serde::Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(hash).filter(|hash| !hash.is_empty()).serialize(serializer)
 }
 
 impl Report {

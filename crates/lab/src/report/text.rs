@@ -3,6 +3,10 @@ use super::{Alignment, Distribution, FilesystemReport, Report, StepReport, Table
 use Alignment::{Left, Right};
 use std::collections::BTreeMap;
 
+/// What a reader of real times has to know.
+const REAL: &str = "the host's own drive: what it did is not counted (-); a remount asks the host to forget a regular file's pages, \
+                    those of a device stay in its memory\n";
+
 /// The whole report.
 pub(super) fn render(report: &Report) -> String {
     let mut text = head(report);
@@ -36,8 +40,15 @@ fn head(report: &Report) -> String {
         seconds(report.elapsed_ns),
         report.seed,
         report.model_version,
-        report.trace_hash,
+        if report.trace_hash.is_empty() {
+            "-"
+        } else {
+            &report.trace_hash
+        },
     ));
+    if report.time == TimeKind::Real {
+        text.push_str(REAL);
+    }
     report
         .filesystems
         .iter()
@@ -79,14 +90,15 @@ fn drives(report: &Report) -> Table {
         ("seek s", Right),
         ("rotation s", Right),
         ("media s", Right),
+        ("queued s", Right),
         ("other s", Right),
-        ("depth", Right),
+        ("waiting", Right),
         ("fitted", Left),
     ];
     let mut table = Table::new("drives", &columns);
     for drive in &report.drives {
         let (traffic, parts) = (&drive.traffic, &drive.traffic.parts);
-        let other = parts.queued + parts.overhead + parts.settle + parts.bus;
+        let other = parts.overhead + parts.settle + parts.bus;
         let depth = drive.queue_depth_mean_permille;
         let model = drive.spec.as_ref().map_or("the host's", |spec| spec.name.as_str());
         let fitted = if drive.fitted.is_empty() {
@@ -94,17 +106,19 @@ fn drives(report: &Report) -> Table {
         } else {
             drive.fitted.join(", ")
         };
+        let known = |cell: String| if traffic.is_unknown { "-".to_owned() } else { cell };
         table.row([
             drive.name.clone(),
             model.to_owned(),
-            drive.elevator.clone(),
-            drive.requests.to_string(),
-            seconds(traffic.busy_ns),
-            seconds(parts.seek),
-            seconds(parts.rotation),
-            seconds(parts.media),
-            seconds(other),
-            format!("{}.{}", depth / 1000, depth % 1000 / 100),
+            known(drive.elevator.clone()),
+            known(drive.requests.to_string()),
+            known(seconds(traffic.busy_ns)),
+            known(seconds(parts.seek)),
+            known(seconds(parts.rotation)),
+            known(seconds(parts.media)),
+            known(seconds(parts.queued)),
+            known(seconds(other)),
+            known(format!("{}.{}", depth / 1000, depth % 1000 / 100)),
             fitted,
         ]);
     }
@@ -122,6 +136,11 @@ const TRAFFIC: [(&str, Alignment); 7] = [
 ];
 
 fn traffic(elapsed_ns: u64, traffic: &super::Traffic) -> [String; 7] {
+    if traffic.is_unknown {
+        let mut cells: [String; 7] = std::array::from_fn(|_| "-".to_owned());
+        cells[0] = seconds(elapsed_ns);
+        return cells;
+    }
     [
         seconds(elapsed_ns),
         traffic.reads.to_string(),

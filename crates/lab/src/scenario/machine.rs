@@ -217,6 +217,10 @@ fn mount(entry: &FilesystemEntry, medium: &Medium, bytes: u64, access: Access) -
         drive: entry.drive,
         device: part(medium.device()),
         contents: part(contents),
+        host: match medium {
+            Medium::Simulated(_) => None,
+            Medium::Host(device) => Some(Arc::clone(device)),
+        },
         access,
         memory_bytes: entry.memory_bytes,
         data: entry.data,

@@ -5,7 +5,7 @@
 //! *Locking*: `state` is short; nothing is called with it held.
 use super::Data;
 use crate::report::{LayoutFigures, LayoutRecord};
-use extant_block::{BlockDevice, ShortLock};
+use extant_block::{BlockDevice, FileDevice, ShortLock};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_inspect::SuperblockPlace;
@@ -19,6 +19,8 @@ pub(super) struct Mount {
     pub(super) device: Arc<dyn BlockDevice>,
     /// The same, without waiting for the drive.
     pub(super) contents: Arc<dyn BlockDevice>,
+    /// The host's own file or device, if that is the drive.
+    host: Option<Arc<FileDevice>>,
     access: Access,
     memory_bytes: u64,
     data: Data,
@@ -49,6 +51,7 @@ pub(super) struct Parts {
     pub(super) drive: usize,
     pub(super) device: Arc<dyn BlockDevice>,
     pub(super) contents: Arc<dyn BlockDevice>,
+    pub(super) host: Option<Arc<FileDevice>>,
     pub(super) access: Access,
     pub(super) memory_bytes: u64,
     pub(super) data: Data,
@@ -68,6 +71,7 @@ impl Mount {
             drive: parts.drive,
             device: parts.device,
             contents: parts.contents,
+            host: parts.host,
             access: parts.access,
             memory_bytes: parts.memory_bytes,
             data: parts.data,
@@ -120,9 +124,18 @@ impl Mount {
         }
     }
 
+    /// Has the host forget what it remembers of its own file. It is asked, not made to; a device's pages stay.
+    fn forget(&self) -> Result<(), String> {
+        let Some(device) = &self.host else { return Ok(()) };
+        let file = device.file();
+        file.sync_all().map_err(|error| error.to_string())?;
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).map_err(|error| error.to_string())
+    }
+
     /// Closes and opens it, with other policies if there are any.
     pub(super) fn reopen(&self, policies: Option<&Policies>) -> Result<(), String> {
         self.close()?;
+        self.forget()?;
         if let Some(policies) = policies {
             self.state.lock().policies = policies.clone();
         }

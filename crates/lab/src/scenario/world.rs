@@ -33,7 +33,7 @@ impl Medium {
     pub(super) fn traffic(&self) -> Traffic {
         match self {
             Medium::Simulated(device) => Traffic::from(&device.statistics()),
-            Medium::Host(_) => Traffic::default(),
+            Medium::Host(_) => Traffic::unknown(),
         }
     }
 }
