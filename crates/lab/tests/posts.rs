@@ -205,6 +205,10 @@ fn post_3_comes_out_the_same_each_time() {
     assert_eq!(report.missed(), Vec::<String>::new());
     let again = run();
     assert_eq!(report.to_json(), again.to_json());
+    // Equal in every build and on every machine.
+    let hash = format!("post 3 quick {}", report.posts[0].trace_hash);
+    let hashes = include_str!("../posts/trace-hashes.txt");
+    assert!(hashes.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
     let [calls, hashed, linear] = &report.posts[0].tables[..] else {
         panic!("three tables");
     };

@@ -1,0 +1,31 @@
+//! Post 0 at its quick scale: its rows hold, today's way is better than all of them, and its runs are what they always were.
+use extant_lab::posts::{PostTable, Quantity, Scale, run_posts};
+
+/// The trace hashes of the posts in quick form: equal in every build and on every machine.
+const HASHES: &str = include_str!("../posts/trace-hashes.txt");
+
+fn value(quantity: Option<Quantity>) -> u64 {
+    quantity.expect("every cell of ours has a value").value()
+}
+
+/// Rows in which the last column is not below all others.
+fn not_better(table: &PostTable) -> Vec<&str> {
+    let rows = table.rows.iter().filter(|row| {
+        let ours: Vec<u64> = row.cells.iter().map(|cell| value(cell.ours)).collect();
+        let (modern, others) = ours.split_last().expect("there are columns");
+        others.iter().any(|other| modern >= other)
+    });
+    rows.map(|row| row.what.as_str()).collect()
+}
+
+#[test]
+fn its_ratios_hold_and_modern_is_better_than_every_column() {
+    let report = run_posts(&[0], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(report.missed(), Vec::<String>::new(), "{}", report.to_text());
+    let post = &report.posts[0];
+    for table in &post.tables {
+        assert_eq!(not_better(table), Vec::<&str>::new(), "{}", report.to_text());
+    }
+    let hash = format!("post 0 quick {}", post.trace_hash);
+    assert!(HASHES.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
+}
