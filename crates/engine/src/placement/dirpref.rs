@@ -5,7 +5,7 @@
 //!
 //! Nothing here draws the tree to the first groups: in the post, groups 1, 2 and 3 hold no directory at all.
 use super::near::near;
-use super::orlov::least_crowded;
+use super::orlov::directory;
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
@@ -21,19 +21,8 @@ pub struct Dirpref;
 
 impl Placement for Dirpref {
     fn directory(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
-        if facts.group_count == 0 {
-            return None;
-        }
-        if facts.parent_is_top {
-            let start = GroupNo(facts.name_hash % facts.group_count);
-            return least_crowded(facts, start).or_else(|| facts.any_from(start));
-        }
         let limits = Limits::new(facts);
-        let good = |group: &GroupNo| limits.allow(facts, *group);
-        facts
-            .cyclic(facts.parent)
-            .find(good)
-            .or_else(|| facts.any_from(facts.parent))
+        directory(facts, |group| limits.allow(facts, group))
     }
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
         near(facts)

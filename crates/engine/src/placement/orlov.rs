@@ -17,28 +17,33 @@ pub struct Orlov;
 
 impl Placement for Orlov {
     fn directory(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
-        if facts.group_count == 0 {
-            return None;
-        }
-        if facts.parent_is_top {
-            let start = GroupNo(facts.name_hash % facts.group_count);
-            return least_crowded(facts, start).or_else(|| facts.any_from(start));
-        }
         let limits = Limits::new(facts);
-        let good = |group: &GroupNo| limits.allow(facts, *group);
-        facts
-            .cyclic(facts.parent)
-            .find(good)
-            .or_else(|| facts.any_from(facts.parent))
+        directory(facts, |group| limits.allow(facts, group))
     }
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
         near(facts)
     }
 }
 
+/// A directory at the top goes where directories are fewest, from a group by chance on; any other to the first group from its
+/// parent's on that `allows` it.
+pub(super) fn directory(facts: &PlacementFacts<'_>, allows: impl Fn(GroupNo) -> bool) -> Option<GroupNo> {
+    if facts.group_count == 0 {
+        return None;
+    }
+    if facts.parent_is_top {
+        let start = GroupNo(facts.name_hash % facts.group_count);
+        return least_crowded(facts, start).or_else(|| facts.any_from(start));
+    }
+    facts
+        .cyclic(facts.parent)
+        .find(|group| allows(*group))
+        .or_else(|| facts.any_from(facts.parent))
+}
+
 /// The group with fewest directories among those with at least the average of free inodes and blocks: the first of equals
 /// from `start` on.
-pub(super) fn least_crowded(facts: &PlacementFacts<'_>, start: GroupNo) -> Option<GroupNo> {
+fn least_crowded(facts: &PlacementFacts<'_>, start: GroupNo) -> Option<GroupNo> {
     let inodes = facts.average_inodes(facts.group_count);
     let blocks = facts.average_blocks(facts.group_count);
     let mut fewest = facts.inodes_per_group;
