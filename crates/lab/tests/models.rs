@@ -370,7 +370,7 @@ fn impossible_drives_are_refused_with_line_and_key() {
     let line = refused("ssd-sata", "channels = 8", "channels = 0");
     assert!(line.starts_with("drive.toml:8: channels: "), "{line}");
     let cases = [
-        ("ssd-sata", "channels = 8", "chanels = 8", "channels"),
+        ("ssd-sata", "channels = 8", "chanels = 8", "chanels"),
         ("ssd-sata", "read_4k_us = 77", "read_4k_us = 5", "read_4k_us"),
         (
             "ssd-sata",
