@@ -27,5 +27,8 @@ fn its_ratios_hold_and_modern_is_better_than_every_column() {
         assert_eq!(not_better(table), Vec::<&str>::new(), "{}", report.to_text());
     }
     let hash = format!("post 0 quick {}", post.trace_hash);
-    assert!(HASHES.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
+    assert!(
+        HASHES.lines().any(|line| line == hash),
+        "{hash} is not in posts/trace-hashes.txt"
+    );
 }

@@ -18,7 +18,10 @@ fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
     // Equal in every build and on every machine.
     let hash = format!("post 4 quick {}", first.posts[0].trace_hash);
     let hashes = include_str!("../posts/trace-hashes.txt");
-    assert!(hashes.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
+    assert!(
+        hashes.lines().any(|line| line == hash),
+        "{hash} is not in posts/trace-hashes.txt"
+    );
     assert_eq!(first.to_json(), second.to_json());
 }
 

@@ -208,7 +208,10 @@ fn post_3_comes_out_the_same_each_time() {
     // Equal in every build and on every machine.
     let hash = format!("post 3 quick {}", report.posts[0].trace_hash);
     let hashes = include_str!("../posts/trace-hashes.txt");
-    assert!(hashes.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
+    assert!(
+        hashes.lines().any(|line| line == hash),
+        "{hash} is not in posts/trace-hashes.txt"
+    );
     let [calls, hashed, linear] = &report.posts[0].tables[..] else {
         panic!("three tables");
     };

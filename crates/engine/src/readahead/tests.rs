@@ -53,7 +53,8 @@ impl Reader<'_> {
 
 #[test]
 fn reads_in_sequence_ask_for_more_and_more() {
-    let rows: [(&str, &dyn ReadAhead, &[(u32, Range<u32>)]); 5] = [
+    type Expected = (&'static str, &'static dyn ReadAhead, &'static [(u32, Range<u32>)]);
+    let rows: [Expected; 5] = [
         (
             "2.4",
             &Linux24,
