@@ -1,5 +1,5 @@
 //! What a command says: results on stdout, everything else on stderr, as text or as JSON.
-use crate::error::{Error, Exit};
+use crate::error::{Convention, Error, Exit};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -116,7 +116,7 @@ impl Console {
                 command: self.command,
                 error: &error.message,
                 hint: error.hint.as_deref(),
-                exit: error.exit.code(),
+                exit: Convention::of(self.command).code(error.exit),
             }),
         }
     }

@@ -27,15 +27,36 @@ pub enum Exit {
     Usage,
     /// The reader of our output went away: quiet, 0.
     PipeClosed,
+    /// What a check found, in e2fsck's codes.
+    Checked(u8),
 }
 
-impl Exit {
+/// What codes mean to who calls a command: most commands have one convention, checks that of fsck.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Convention {
+    /// 0 done, 1 failed or incomplete, 2 wrong usage.
+    Plain,
+    /// 0 clean, 4 problems left, 8 not able to check, 16 wrong usage.
+    Fsck,
+}
+
+impl Convention {
+    /// That of the command of this name.
+    pub fn of(command: &str) -> Convention {
+        match command {
+            "check" => Convention::Fsck,
+            _ => Convention::Plain,
+        }
+    }
     /// The code for the shell.
-    pub fn code(self) -> u8 {
-        match self {
-            Exit::Complete | Exit::PipeClosed => 0,
-            Exit::Incomplete | Exit::Failure => 1,
-            Exit::Usage => 2,
+    pub fn code(self, exit: Exit) -> u8 {
+        match (self, exit) {
+            (_, Exit::Complete | Exit::PipeClosed) => 0,
+            (_, Exit::Checked(code)) => code,
+            (Convention::Plain, Exit::Incomplete | Exit::Failure) => 1,
+            (Convention::Plain, Exit::Usage) => 2,
+            (Convention::Fsck, Exit::Incomplete | Exit::Failure) => 8,
+            (Convention::Fsck, Exit::Usage) => 16,
         }
     }
 }

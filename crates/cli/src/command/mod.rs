@@ -6,7 +6,7 @@
 //! - `pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error>`.
 
 use crate::console::{Chatter, Console, Form};
-use crate::error::{Error, Exit};
+use crate::error::{Convention, Error, Exit};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ pub struct Extant {
 }
 
 const EXIT_CODES: &str =
-    "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; 130, 143 stopped by a signal.";
+    "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; 130, 143 stopped by a signal; check: fsck's.";
 
 /// The table, as clap's own value: for completions, man pages, and tests.
 pub fn table() -> clap::Command {
@@ -84,27 +84,38 @@ pub fn run(line: Extant) -> ExitCode {
             console.fail(&error);
             error.exit
         });
-    ExitCode::from(exit.code())
+    ExitCode::from(Convention::of(console.command).code(exit))
 }
 
 /// Prints what clap has to say of words that it did not accept: help and version on stdout, mistakes on stderr.
 pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind;
+    let command = named(words);
     let asked = matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if asked || !words.iter().any(|word| word == "--json") {
         // A closed pipe behind `--help` is nobody's failure.
         let _ = refusal.print();
-        return ExitCode::from(if asked { Exit::Complete } else { Exit::Usage }.code());
+        let exit = if asked { Exit::Complete } else { Exit::Usage };
+        return ExitCode::from(Convention::of(command).code(exit));
     }
     let text = refusal.render().to_string();
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
     let console = Console {
-        command: "",
+        command,
         form: Form::Json,
         chatter: Chatter::Normal,
     };
     console.fail(&Error::usage(message).hint("extant --help shows the commands, extant COMMAND --help the options"));
-    ExitCode::from(Exit::Usage.code())
+    ExitCode::from(Convention::of(command).code(Exit::Usage))
+}
+
+/// The command that refused words meant, as far as can be told: the first that is no option.
+fn named(words: &[OsString]) -> &'static str {
+    let mut plain = words.iter().skip(1).filter_map(|word| word.to_str());
+    match plain.find(|word| !word.starts_with('-')) {
+        Some("check") => "check",
+        _ => "",
+    }
 }
 
 #[cfg(test)]
