@@ -38,6 +38,7 @@ fn report(rows: Vec<Row>) -> PostsReport {
         fitted: vec!["its speed".to_owned()],
         seed: 4,
         tables: vec![table],
+        figures: Vec::new(),
         notes: vec!["a note at the end".to_owned()],
         trace_hash: "00ff".to_owned(),
     };

@@ -23,7 +23,7 @@ pub use limit::{Limit, Need};
 pub use readdir_cost::{ReaddirCost, readdir_cost};
 
 use crate::random;
-use crate::report::{MODEL_VERSION, Report};
+use crate::report::{Figure, MODEL_VERSION, Report};
 use crate::scenario::{self, Outcome, RunOptions, ScenarioError};
 use serde::Serialize;
 use std::path::Path;
@@ -160,6 +160,9 @@ pub struct PostReport {
     pub seed: u64,
     /// The tables.
     pub tables: Vec<PostTable>,
+    /// What a page shows besides the tables: curves, seek plots, distributions. Not in the JSON.
+    #[serde(skip)]
+    pub figures: Vec<Figure>,
     /// What a reader has to know: assumptions, what is not modelled.
     pub notes: Vec<String>,
     /// Over the trace hashes of all its runs, in hexadecimal.

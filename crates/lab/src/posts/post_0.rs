@@ -204,6 +204,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         fitted: POST.fitted.iter().map(|fitted| (*fitted).to_owned()).collect(),
         seed: 1,
         tables,
+        figures: Vec::new(),
         notes: NOTES.iter().map(|note| (*note).to_owned()).collect(),
         trace_hash: joined_hash(all),
     })

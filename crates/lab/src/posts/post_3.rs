@@ -198,6 +198,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
                 &LINEAR_CLAIM,
             ),
         ],
+        figures: Vec::new(),
         notes: notes(),
     })
 }

@@ -168,6 +168,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         seed: blocks_4096.first().map_or(1, |ran| ran.report.seed),
         trace_hash: joined_hash(ran.chain(&small_reports)),
         tables,
+        figures: Vec::new(),
         notes: notes(),
     })
 }

@@ -17,11 +17,16 @@
 //! | `steps[]` | each step: time, traffic of its drive meanwhile (of all processes), work done, calls of getdents |
 //! | `trace_hash` | over all drives: equal for equal runs |
 mod distribution;
+pub mod figure;
 mod figures;
 mod table;
 mod text;
 
 pub use distribution::Distribution;
+pub use figure::{
+    Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle, Origin, Raster, RasterCell,
+    Series, Unit,
+};
 pub use figures::{LayoutFigures, Traffic, Work};
 pub use table::{Alignment, Table, seconds};
 
@@ -66,6 +71,9 @@ pub struct Report {
     /// In hexadecimal; empty of the host's own, `null` in JSON.
     #[serde(serialize_with = "hash_or_null")]
     pub trace_hash: String,
+    /// What a page shows besides the tables; not in the JSON, and empty unless it was asked for.
+    #[serde(skip)]
+    pub figures: Vec<Figure>,
 }
 
 /// Which time a report speaks of.

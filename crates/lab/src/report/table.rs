@@ -10,7 +10,7 @@ pub enum Alignment {
 }
 
 /// A table of text under a title.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
     title: String,
     columns: Vec<(String, Alignment)>,
@@ -35,6 +35,21 @@ impl Table {
     /// Whether it has no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// What it shows.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The heads with their sides.
+    pub fn columns(&self) -> &[(String, Alignment)] {
+        &self.columns
+    }
+
+    /// The rows; a cell that is missing at the end of one is empty.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
     }
 
     /// Title, heads and rows, each on a line; an empty line first.

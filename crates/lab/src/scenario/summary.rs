@@ -46,6 +46,7 @@ pub(super) fn report(world: &World, finished: Vec<Finished>, elapsed_ns: u64, tr
             Time::Virtual(_) => format!("{:016x}", hashes.fold(0, |all, hash| random::mix(all ^ hash))),
             Time::Real(_) => String::new(),
         },
+        figures: Vec::new(),
     };
     for copies in finished.chunk_by(|one, other| one.report.name == other.report.name) {
         if let [first, _, ..] = copies {
