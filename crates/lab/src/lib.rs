@@ -9,7 +9,9 @@
 //! scenario     TOML files, their steps, and what runs them                    replay   a trace against a drive
 //! device       a simulated block device: host queue + drive + contents        trace    records and their formats
 //! drive        rotating, ssd, network volume, object store                    clock    virtual time
+//! ageing       months of use of a volume, and what they do to it
 //! ```
+pub mod ageing;
 pub mod clock;
 pub mod device;
 pub mod drive;
