@@ -5,6 +5,10 @@
 //! A *fragment* is kinder to indirect maps: a gap that the file's own map blocks fill exactly does not end one.
 //!
 //! *Invariants*: memory is one number for each inode with blocks; runs are counted as they come and never kept.
+mod grid;
+
+pub use grid::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
+
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
 use crate::table::{TableScan, each_inode};
@@ -196,15 +200,7 @@ struct Survey {
 /// When the device fails. What is wrong on the volume is counted.
 pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
     let mut survey = Survey::default();
-    let mut failed = None;
-    let scan = each_inode(volume, &mut |ino, inode| match survey.add(volume, ino, inode) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            failed = Some(error);
-            ControlFlow::Break(())
-        }
-    })?;
-    failed.map_or(Ok(()), Err)?;
+    let scan = each_file(volume, &mut |ino, inode| survey.add(volume, ino, inode))?;
     survey.first_blocks.sort_unstable();
     let locality = Directories::read(volume, &mut survey)?;
     let by_size = survey.by_size.iter();
@@ -228,6 +224,24 @@ pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
     })
 }
 
+/// Visits every inode of somebody's: the journal, the resize inode and the like are nobody's. An error of the visitor ends it.
+fn each_file(volume: &Volume, visit: &mut dyn FnMut(Ino, &Inode) -> Result<(), Error>) -> Result<TableScan, Error> {
+    let mut failed = None;
+    let scan = each_inode(volume, &mut |ino, inode| {
+        if !volume.superblock().is_usable(ino) {
+            return ControlFlow::Continue(());
+        }
+        match visit(ino, inode) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    failed.map_or(Ok(scan), Err)
+}
+
 fn size_class(blocks_max: u64, sum: &Sum) -> SizeClass {
     SizeClass {
         blocks_max,
@@ -239,10 +253,6 @@ fn size_class(blocks_max: u64, sum: &Sum) -> SizeClass {
 
 impl Survey {
     fn add(&mut self, volume: &Volume, ino: Ino, inode: &Inode) -> Result<(), Error> {
-        // Journal, resize inode and the like are not files of anybody.
-        if !volume.superblock().is_usable(ino) {
-            return Ok(());
-        }
         let mut file = FileLayout::default();
         let (map_blocks, faults) = (&mut self.map_blocks, &mut self.faults);
         map::walk(volume, inode, &mut self.claimed, &mut |visit| {

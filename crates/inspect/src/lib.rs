@@ -3,7 +3,8 @@
 //! [`Volume`] is a volume opened for looking, with features that nobody here supports, with faults, truncated: it reads
 //! through [`BlockDevice`](extant_block::BlockDevice) and believes nothing. On it stand
 //! - [`VolumeInfo`] and [`GroupInfo`]: what dumpe2fs tells; their `Display` is text in its shape, their `Serialize` data;
-//! - [`LayoutReport`]: how well files lie: layout score, fragments, locality.
+//! - [`LayoutReport`]: how well files lie: layout score, fragments, locality;
+//! - [`check()`]: whether everything agrees with everything else.
 //!
 //! ```text
 //! volume    superblock (or a copy), descriptors, bitmaps, blocks, inodes: bounded reads, no trust
@@ -33,6 +34,7 @@
 //! overlap are read once, a map block is followed once whatever points to it. Memory is bounded by the number of inodes
 //! and of map blocks in use, never by a size that an inode claims.
 
+mod check;
 mod date;
 mod error;
 mod fields;
@@ -44,10 +46,14 @@ mod table;
 mod text;
 mod volume;
 
+pub use check::{
+    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem, Progress, Repair, Rule, Severity, Summary, check,
+};
 pub use date::Date;
 pub use error::Error;
 pub use group::{BlockRange, GroupInfo, Groups, Place, StoredChecksum, SuperblockCopy};
 pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo, uuid};
+pub use layout::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
 pub use layout::{Fragmented, FreeSpace, LayoutReport, Locality, SizeClass, survey};
 pub use map::{Claimed, MapFault, Visit, walk};
 pub use table::{TableScan, each_inode};
