@@ -1,0 +1,379 @@
+//! What the passes share.
+//!
+//! *Invariants*: claims and facts only grow during a pass; every list is sorted before it is used, so that nothing depends
+//! on which thread was first.
+//! *Locking*: each list has a short lock of its own, held for a push; no two are held together.
+use super::CheckOptions;
+use super::attributes::Sharers;
+use super::problem::{Problem, Sink};
+use super::progress::Meter;
+use super::tree::Tree;
+use crate::error::Error;
+use crate::volume::Volume;
+use extant_block::{Clock, ShortLock};
+use extant_format::group::GroupDescriptor;
+use extant_format::inode::FileType;
+use extant_format::{BlockNo, GroupNo, Ino};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Words of a piece of a bitmap or table that is made when the first of them is needed.
+const CHUNK: usize = 1024;
+
+/// What the passes share.
+pub(crate) struct State {
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) options: CheckOptions,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// By group, as far as they are on the device; where a descriptor cannot be believed it is mended as far as it can be.
+    pub(crate) groups: Vec<GroupState>,
+    /// Which blocks (clusters) somebody has.
+    pub(crate) claims: Claims,
+    pub(crate) inodes: InodeFacts,
+    /// What pass 1 leaves for pass 2.
+    pub(crate) directories: ShortLock<Vec<DirectoryBlock>>,
+    /// Directories whose content is in the inode.
+    pub(crate) inline_directories: ShortLock<Vec<Ino>>,
+    /// Who has which attribute block.
+    pub(crate) sharers: Sharers,
+    /// What pass 2 leaves for passes 3 and 4.
+    pub(crate) tree: OnceLock<Tree>,
+    pub(crate) problems: Sink,
+    pub(crate) meter: Meter,
+}
+
+/// A group, as pass 0 leaves it.
+pub(crate) struct GroupState {
+    pub(crate) descriptor: GroupDescriptor,
+    /// Inodes of its table that may be in use, from the first: what flags and counters say, if they can be believed.
+    pub(crate) inodes_used: u32,
+    /// Whether a block bitmap and an inode bitmap can be read.
+    pub(crate) has_block_bitmap: bool,
+    pub(crate) has_inode_bitmap: bool,
+    /// Whether there is a table to read.
+    pub(crate) has_table: bool,
+    /// Directories that pass 1 found.
+    pub(crate) directories: AtomicU64,
+}
+
+/// A block of a directory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct DirectoryBlock {
+    /// Where it lies. First, so that sorted means by place.
+    pub(crate) block: BlockNo,
+    pub(crate) ino: Ino,
+    pub(crate) file_block: u32,
+    /// Of the inode: checksums of its blocks depend on it.
+    pub(crate) generation: u32,
+}
+
+impl State {
+    /// Nothing is known yet but the groups.
+    pub(crate) fn new(volume: Arc<Volume>, options: CheckOptions, clock: Arc<dyn Clock>) -> State {
+        let superblock = volume.superblock();
+        let cluster_log2 = volume.cluster_blocks().trailing_zeros();
+        State {
+            claims: Claims::new(superblock.blocks_count, cluster_log2),
+            inodes: InodeFacts::new(superblock.inodes_count),
+            groups: Vec::new(),
+            directories: ShortLock::default(),
+            inline_directories: ShortLock::default(),
+            problems: Sink::default(),
+            meter: Meter::new(options.progress.clone()),
+            clock,
+            options,
+            volume,
+        }
+    }
+
+    /// A problem was found.
+    pub(crate) fn tell(&self, problem: Problem) {
+        self.problems.add(problem);
+    }
+
+    /// Fills `bytes` from a block on.
+    pub(crate) fn read(&self, what: &'static str, block: BlockNo, bytes: &mut [u8]) -> Result<(), Error> {
+        self.volume.read(what, block, bytes)?;
+        self.meter.add(bytes.len() as u64, &*self.clock);
+        Ok(())
+    }
+
+    /// The group of an inode, if it is on the volume.
+    pub(crate) fn group_of(&self, ino: Ino) -> Option<(GroupNo, &GroupState)> {
+        let (group, _) = self.volume.superblock().group_of_inode(ino)?;
+        Some((group, self.groups.get(group.0 as usize)?))
+    }
+}
+
+/// A bitmap over the blocks of the volume (clusters with bigalloc), in pieces that are made when they are first touched.
+pub(crate) struct Claims {
+    cluster_log2: u32,
+    chunks: Vec<OnceLock<Box<[AtomicU64]>>>,
+    /// Clusters that were claimed again.
+    double: Bits,
+    any_double: AtomicU64,
+}
+
+/// A lazily made bitmap.
+struct Bits(Vec<OnceLock<Box<[AtomicU64]>>>);
+
+fn chunk() -> Box<[AtomicU64]> {
+    (0..CHUNK).map(|_| AtomicU64::new(0)).collect()
+}
+
+impl Claims {
+    pub(crate) fn new(blocks: u64, cluster_log2: u32) -> Claims {
+        let chunks = (blocks >> cluster_log2) / (CHUNK as u64 * 64) + 1;
+        let empty = || (0..chunks).map(|_| OnceLock::new()).collect();
+        Claims {
+            cluster_log2,
+            chunks: empty(),
+            double: Bits(empty()),
+            any_double: AtomicU64::new(0),
+        }
+    }
+
+    /// Claims a run; tells whether all of it was free. What was not is marked as claimed twice. Blocks past the end of the
+    /// volume are let pass: who claims has judged them.
+    pub(crate) fn claim_run(&self, start: BlockNo, length: u64) -> bool {
+        if length == 0 {
+            return true;
+        }
+        let first = start.0 >> self.cluster_log2;
+        let last = start.0.saturating_add(length - 1) >> self.cluster_log2;
+        let mut free = true;
+        let mut at = first;
+        while at <= last {
+            let Some((word, mask)) = word(&self.chunks, at, last) else {
+                break;
+            };
+            let taken = word.fetch_or(mask, Ordering::Relaxed) & mask;
+            if taken != 0 {
+                free = false;
+                self.any_double.store(1, Ordering::Relaxed);
+                if let Some((word, _)) = self::word(&self.double.0, at, last) {
+                    word.fetch_or(taken, Ordering::Relaxed);
+                }
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        free
+    }
+
+    /// Whether somebody has the block.
+    pub(crate) fn is_claimed(&self, block: BlockNo) -> bool {
+        has_bit(&self.chunks, block.0 >> self.cluster_log2)
+    }
+
+    /// Whether two have the block.
+    pub(crate) fn is_double(&self, block: BlockNo) -> bool {
+        has_bit(&self.double.0, block.0 >> self.cluster_log2)
+    }
+
+    /// Whether any block was claimed twice.
+    pub(crate) fn any_double(&self) -> bool {
+        self.any_double.load(Ordering::Relaxed) != 0
+    }
+
+    /// 64 bits from cluster `at * 64` on.
+    pub(crate) fn word(&self, at: u64) -> u64 {
+        let index = usize::try_from(at).unwrap_or(usize::MAX);
+        let chunk = self.chunks.get(index / CHUNK).and_then(OnceLock::get);
+        let word = chunk.and_then(|chunk| chunk.get(index % CHUNK));
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}
+
+/// The word of bit `at`, and the bits of it that lie in `at..=last`.
+fn word(chunks: &[OnceLock<Box<[AtomicU64]>>], at: u64, last: u64) -> Option<(&AtomicU64, u64)> {
+    let index = usize::try_from(at / 64).ok()?;
+    let word = chunks.get(index / CHUNK)?.get_or_init(chunk).get(index % CHUNK)?;
+    let from = u64::MAX << (at % 64);
+    let to = if last / 64 == at / 64 {
+        u64::MAX >> (63 - last % 64)
+    } else {
+        u64::MAX
+    };
+    Some((word, from & to))
+}
+
+fn has_bit(chunks: &[OnceLock<Box<[AtomicU64]>>], at: u64) -> bool {
+    let index = usize::try_from(at / 64).unwrap_or(usize::MAX);
+    let chunk = chunks.get(index / CHUNK).and_then(OnceLock::get);
+    let word = chunk.and_then(|chunk| chunk.get(index % CHUNK));
+    word.is_some_and(|word| word.load(Ordering::Relaxed) >> (at % 64) & 1 == 1)
+}
+
+/// What is known of an inode, packed into one word: 0 for one that is not in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Facts(u64);
+
+/// Bits of [`Facts`] above the links on the disk.
+const USED: u64 = 1 << 16;
+const BAD: u64 = 1 << 17;
+const INDEXED: u64 = 1 << 18;
+const ATTRIBUTE_INODE: u64 = 1 << 19;
+const ENCRYPTED: u64 = 1 << 20;
+const CASEFOLDED: u64 = 1 << 21;
+const REACHED: u64 = 1 << 22;
+const TYPE_SHIFT: u32 = 24;
+const COUNT_SHIFT: u32 = 32;
+
+impl Facts {
+    /// Facts of an inode in use with so many links on the disk. `None`: the mode has no type.
+    pub(crate) fn new(file_type: Option<FileType>, links: u16) -> Facts {
+        let code = file_type.map_or(0, FileType::entry_code);
+        Facts(u64::from(links) | USED | u64::from(code) << TYPE_SHIFT)
+    }
+
+    /// Its map or fields are so wrong that its content is not judged; it would be cleared.
+    #[must_use]
+    pub(crate) fn bad(self) -> Facts {
+        Facts(self.0 | BAD)
+    }
+
+    /// A directory with a hash index.
+    #[must_use]
+    pub(crate) fn indexed(self) -> Facts {
+        Facts(self.0 | INDEXED)
+    }
+
+    /// An inode that holds the value of an attribute.
+    #[must_use]
+    pub(crate) fn attribute_inode(self) -> Facts {
+        Facts(self.0 | ATTRIBUTE_INODE)
+    }
+
+    /// A directory with encrypted names.
+    #[must_use]
+    pub(crate) fn encrypted(self) -> Facts {
+        Facts(self.0 | ENCRYPTED)
+    }
+
+    /// A directory whose names know no case.
+    #[must_use]
+    pub(crate) fn casefolded(self) -> Facts {
+        Facts(self.0 | CASEFOLDED)
+    }
+
+    pub(crate) fn is_used(self) -> bool {
+        self.0 & USED != 0
+    }
+
+    pub(crate) fn is_bad(self) -> bool {
+        self.0 & BAD != 0
+    }
+
+    pub(crate) fn is_indexed(self) -> bool {
+        self.0 & INDEXED != 0
+    }
+
+    pub(crate) fn is_attribute_inode(self) -> bool {
+        self.0 & ATTRIBUTE_INODE != 0
+    }
+
+    pub(crate) fn is_encrypted(self) -> bool {
+        self.0 & ENCRYPTED != 0
+    }
+
+    pub(crate) fn is_casefolded(self) -> bool {
+        self.0 & CASEFOLDED != 0
+    }
+
+    pub(crate) fn is_reached(self) -> bool {
+        self.0 & REACHED != 0
+    }
+
+    pub(crate) fn is_directory(self) -> bool {
+        self.file_type() == Some(FileType::Directory)
+    }
+
+    pub(crate) fn file_type(self) -> Option<FileType> {
+        FileType::from_entry_code((self.0 >> TYPE_SHIFT & 7) as u8)
+    }
+
+    /// Links that the inode says it has.
+    pub(crate) fn links(self) -> u16 {
+        (self.0 & 0xffff) as u16
+    }
+
+    /// Entries that were found to point to it.
+    pub(crate) fn counted(self) -> u32 {
+        (self.0 >> COUNT_SHIFT) as u32
+    }
+}
+
+/// [`Facts`] of all inodes, in pieces that are made when the first inode of them is in use.
+pub(crate) struct InodeFacts {
+    count: u32,
+    chunks: Vec<OnceLock<Box<[AtomicU64]>>>,
+}
+
+impl InodeFacts {
+    pub(crate) fn new(count: u32) -> InodeFacts {
+        let chunks = count as usize / CHUNK + 1;
+        InodeFacts {
+            count,
+            chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    fn slot(&self, ino: Ino) -> Option<&AtomicU64> {
+        let index = ino.0.checked_sub(1).filter(|index| *index < self.count)? as usize;
+        self.chunks.get(index / CHUNK)?.get()?.get(index % CHUNK)
+    }
+
+    /// An inode is in use.
+    pub(crate) fn set(&self, ino: Ino, facts: Facts) {
+        let Some(index) = ino.0.checked_sub(1).filter(|index| *index < self.count) else {
+            return;
+        };
+        let index = index as usize;
+        let Some(chunk) = self.chunks.get(index / CHUNK) else {
+            return;
+        };
+        if let Some(slot) = chunk.get_or_init(self::chunk).get(index % CHUNK) {
+            slot.store(facts.0, Ordering::Relaxed);
+        }
+    }
+
+    /// What is known of an inode; not in use for one that does not exist.
+    pub(crate) fn get(&self, ino: Ino) -> Facts {
+        Facts(self.slot(ino).map_or(0, |slot| slot.load(Ordering::Relaxed)))
+    }
+
+    /// An entry points to it.
+    pub(crate) fn count_link(&self, ino: Ino) {
+        if let Some(slot) = self.slot(ino) {
+            slot.fetch_add(1 << COUNT_SHIFT, Ordering::Relaxed);
+        }
+    }
+
+    /// It was found to be bad after all.
+    pub(crate) fn set_bad(&self, ino: Ino) {
+        if let Some(slot) = self.slot(ino) {
+            slot.fetch_or(BAD, Ordering::Relaxed);
+        }
+    }
+
+    /// It is reached from the root. Tells whether it was before.
+    pub(crate) fn set_reached(&self, ino: Ino) -> bool {
+        let slot = self.slot(ino);
+        slot.is_some_and(|slot| slot.fetch_or(REACHED, Ordering::Relaxed) & REACHED != 0)
+    }
+
+    /// All inodes in use, rising.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (Ino, Facts)> + '_ {
+        let chunks = self.chunks.iter().enumerate();
+        chunks.flat_map(|(number, chunk)| {
+            let slots = chunk.get().map(|slots| &slots[..]).unwrap_or_default();
+            let first = number * CHUNK + 1;
+            slots.iter().enumerate().filter_map(move |(index, slot)| {
+                let facts = Facts(slot.load(Ordering::Relaxed));
+                let ino = u32::try_from(first + index).ok()?;
+                facts.is_used().then_some((Ino(ino), facts))
+            })
+        })
+    }
+}
