@@ -108,8 +108,20 @@ impl Core {
         self.volume.write_superblock(&superblock, GroupNo(0))
     }
 
-    /// Writes everything and waits until the device has it.
+    /// Writes everything and waits until the device has it. When it fails, nothing more will ever be written.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.told(self.sync_all())
+    }
+
+    /// What is told of a failure is told when the writes that had begun before it have ended.
+    pub(crate) fn told<T>(&self, outcome: Result<T>) -> Result<T> {
+        if outcome.is_err() {
+            self.volume.latch.settle();
+        }
+        outcome
+    }
+
+    fn sync_all(&self) -> Result<()> {
         self.settle()?;
         self.chain_orphans()?;
         self.volume.sync_metadata()?;
@@ -226,6 +238,10 @@ impl Core {
 
     /// Writes everything, marks the volume clean and waits until the device has it.
     pub(crate) fn close(&self) -> Result<()> {
+        self.told(self.close_all())
+    }
+
+    fn close_all(&self) -> Result<()> {
         if !self.opened_to_change || self.closed.load(Ordering::Acquire) {
             return Ok(());
         }

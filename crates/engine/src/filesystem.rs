@@ -579,8 +579,8 @@ impl File {
 
     /// Writes this file's data and the volume's metadata, and waits until the device has them.
     pub fn sync(&self) -> Result<()> {
-        self.core.chain_orphans()?;
-        file::sync(&self.core.volume, &self.node)
+        let core = &self.core;
+        core.told(core.chain_orphans().and_then(|()| file::sync(&core.volume, &self.node)))
     }
 
     /// Whether bytes are kept at all (see [`DataKeeping`]).

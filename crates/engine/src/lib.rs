@@ -67,6 +67,7 @@ mod group;
 pub mod import;
 mod inode;
 mod journal;
+mod latch;
 mod mapping;
 pub mod mkfs;
 mod namespace;

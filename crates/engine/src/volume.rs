@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::Groups;
 use crate::inode::{self, NodeState};
 use crate::journal::Handle;
+use crate::latch::Latch;
 use crate::pages::Pages;
 use crate::placement::Placement;
 use crate::preset::{BitmapLoad, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies};
@@ -22,7 +23,7 @@ use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Sup
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The shared parts of an open volume.
 pub(crate) struct Volume {
@@ -50,8 +51,10 @@ pub(crate) struct Volume {
     /// Dirty blocks of files.
     dirty_blocks: AtomicU64,
     pub(crate) mutable: ShortLock<Mutable>,
-    /// Opened for writing, and no write has failed.
-    pub(crate) writable: AtomicBool,
+    /// Opened for writing.
+    writable: bool,
+    /// Closed by the first failure, and by closing the volume: nothing is written behind it.
+    pub(crate) latch: Arc<Latch>,
     /// Whether files' bytes are kept.
     pub(crate) data: DataKeeping,
     /// Pages read or written since memory was last looked after.
@@ -136,7 +139,8 @@ impl Volume {
             NeighbourReadAhead::None => Arc::clone(&device),
             NeighbourReadAhead::Grow(bytes) => Arc::new(Neighbours::new(Arc::clone(&device), bytes)),
         };
-        let cache = Cache::new(Arc::clone(&traffic), &superblock, style, options.cache_bytes);
+        let latch = Latch::new(device.clock());
+        let cache = Cache::new(Arc::clone(&traffic), &superblock, style, options.cache_bytes, &latch);
         let groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
         if options.policies.growth == Growth::Reservation {
             groups.bind_all_by_windows();
@@ -153,7 +157,7 @@ impl Volume {
             allocation: Arc::clone(&options.policies.allocation),
             superblock_lock: SleepLock::new(Arc::clone(device.clock()), ()),
             traffic,
-            writes: Writes::new(device.clock()),
+            writes: Writes::new(device.clock(), &latch),
             policies: options.policies.clone(),
             unstored: ShortLock::default(),
             touched_tables: ShortLock::default(),
@@ -163,7 +167,8 @@ impl Volume {
                 large_file: false,
                 blocks_count: superblock.blocks_count,
             }),
-            writable: AtomicBool::new(writable),
+            writable,
+            latch,
             data: options.data,
             pages: AtomicUsize::new(0),
             pages_max: (options.cache_bytes / block_size).max(256),
@@ -237,7 +242,7 @@ impl Volume {
 
     /// A write failed: what the disk holds is no longer known, and nothing more is written.
     pub(crate) fn latch_failure(&self) {
-        self.writable.store(false, Ordering::Release);
+        self.latch.close(None);
     }
 
     /// A file became so large; 2 GiB and more need a feature bit.
@@ -249,18 +254,12 @@ impl Volume {
 
     /// Writes all changed metadata in one rising sweep, then the superblock, and waits until the device has it.
     pub(crate) fn sync_metadata(&self) -> Result<()> {
-        self.writes.check()?;
-        self.cache.check()?;
+        self.latch.check()?;
         self.check_writable()?;
         self.groups.store(&Handle::begin(self, 0)?)?;
         let metadata = self.cache.write_back();
-        let data = self.writes.wait();
-        if data.is_err() {
-            self.latch_failure();
-        }
-        metadata.and(data)?;
-        // Somebody else who waited may have been told of the failure of what was written here.
-        self.check_writable()?;
+        // A failure of either is told here, whichever it was.
+        self.writes.wait().and(metadata)?;
         let now = self.clock.wall().seconds.max(0) as u64;
         self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
         self.flush()
@@ -311,10 +310,16 @@ impl Volume {
             0 => SUPERBLOCK_OFFSET,
             _ => superblock.group_start(group).0 * u64::from(self.block_size()),
         };
-        self.device.write(offset, &superblock.encode()).map_err(|error| {
-            self.latch_failure();
-            error.into()
-        })
+        if !self.latch.enter() {
+            return self.latch.check();
+        }
+        let outcome = self.device.write(offset, &superblock.encode());
+        if let Err(error) = &outcome {
+            self.latch
+                .close(Some(std::io::Error::new(error.kind(), error.to_string())));
+        }
+        self.latch.leave();
+        Ok(outcome?)
     }
 
     /// Bytes of a block.
@@ -324,7 +329,7 @@ impl Volume {
 
     /// Fails unless the volume may be changed.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        if self.writable.load(Ordering::Acquire) && !self.cache.has_failed() && !self.writes.has_failed() {
+        if self.writable && !self.latch.is_closed() {
             return Ok(());
         }
         Err(ErrorKind::ReadOnly.into())

@@ -7,6 +7,7 @@ use crate::allocation::Purpose;
 use crate::error::Result;
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
+use crate::latch::Latch;
 use crate::mapping::{self, Piece};
 use crate::pages::{Pages, Payload, UnderWay};
 use crate::volume::Volume;
@@ -15,7 +16,6 @@ use extant_block::{BlockDevice, Clock, Completed, Operation, Request, Segment, S
 use extant_format::extent::State;
 use extant_format::{FileBlock, Run};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,20 +34,21 @@ struct Progress {
     under_way: BTreeSet<u64>,
     number_next: u64,
     bytes: usize,
-    failure: Option<Arc<io::Error>>,
 }
 
-/// The writes of a volume that are under way, and the first error that any of them ever met.
+/// The writes of a kind that are under way; the first error that any of them meets closes the volume's latch.
 pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
+    latch: Arc<Latch>,
 }
 
 impl Writes {
     /// None under way.
-    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Writes {
+    pub(crate) fn new(clock: &Arc<dyn Clock>, latch: &Arc<Latch>) -> Writes {
         let queue = WaitQueue::new(Arc::clone(clock));
         Writes {
             shared: Arc::new((ShortLock::default(), queue)),
+            latch: Arc::clone(latch),
         }
     }
 
@@ -63,8 +64,11 @@ impl Writes {
         let bytes = segments.iter().map(Segment::bytes).sum::<usize>();
         let (progress, queue) = &*self.shared;
         let number = queue.wait_until(progress, |progress| progress.begin(bytes));
+        let entered = self.latch.enter();
         let landing = Landing {
             shared: Arc::clone(&self.shared),
+            latch: Arc::clone(&self.latch),
+            entered,
             number,
             bytes,
             ended: Some(Box::new(ended)),
@@ -76,16 +80,16 @@ impl Writes {
             urgency: Urgency::Background,
             completion: Box::new(move |completed| landing.land(completed)),
         };
-        match self.has_failed() {
-            true => request.complete(Err(io::Error::other("an earlier write failed"))),
-            false => device.submit(request),
+        match entered {
+            true => device.submit(request),
+            false => request.complete(Err(io::Error::other("an earlier write failed"))),
         }
     }
 
     /// Waits until those that are under way now have ended; others may begin meanwhile.
     ///
     /// # Errors
-    /// The first that any write ever met: what the disk holds is not known since.
+    /// What closed the latch: what the disk holds is not known since.
     pub(crate) fn wait(&self) -> Result<()> {
         let (progress, queue) = &*self.shared;
         let behind = progress.lock().number_next;
@@ -93,7 +97,7 @@ impl Writes {
             let oldest = progress.under_way.first();
             oldest.is_none_or(|oldest| *oldest >= behind).then_some(())
         });
-        self.check()
+        self.latch.check()
     }
 
     /// Waits until one of those that are under way now has ended; says whether there was one.
@@ -104,19 +108,6 @@ impl Writes {
             (!progress.under_way.is_superset(&before) || before.is_empty()).then_some(())
         });
         !before.is_empty()
-    }
-
-    /// Fails with the first error that any write ever met.
-    pub(crate) fn check(&self) -> Result<()> {
-        match &self.shared.0.lock().failure {
-            None => Ok(()),
-            Some(error) => Err(io::Error::new(error.kind(), Earlier(Arc::clone(error))).into()),
-        }
-    }
-
-    /// Whether any of them ever failed.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.shared.0.lock().failure.is_some()
     }
 }
 
@@ -134,27 +125,15 @@ impl Progress {
     }
 }
 
-/// An error that was met earlier, told once more.
-#[derive(Debug)]
-struct Earlier(Arc<io::Error>);
-
-impl fmt::Display for Earlier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-impl std::error::Error for Earlier {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.0)
-    }
-}
-
 /// What is called when a write has ended.
 type Ended = Box<dyn FnOnce(&io::Result<()>) + Send>;
 
 /// A write under way. Dropped without an answer, it has failed: nobody waits for ever for a request that a device has lost.
 struct Landing {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
+    latch: Arc<Latch>,
+    /// The latch let it in.
+    entered: bool,
     number: u64,
     bytes: usize,
     ended: Option<Ended>,
@@ -169,14 +148,18 @@ impl Landing {
     fn end(&mut self, result: io::Result<()>) {
         let Some(ended) = self.ended.take() else { return };
         ended(&result);
+        // Before it counts as ended: whoever waits for it hears of it.
+        if let Err(error) = result {
+            self.latch.close(Some(error));
+        }
         let mut progress = self.shared.0.lock();
         progress.under_way.remove(&self.number);
         progress.bytes -= self.bytes;
-        if let Err(error) = result {
-            progress.failure.get_or_insert(Arc::new(error));
-        }
         drop(progress);
         self.shared.1.wake_all();
+        if self.entered {
+            self.latch.leave();
+        }
     }
 }
 

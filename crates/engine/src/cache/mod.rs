@@ -20,6 +20,7 @@ mod fill;
 mod sweep;
 
 use crate::error::{Error, Place, Result};
+use crate::latch::Latch;
 use crate::writeback::Writes;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
@@ -28,7 +29,7 @@ use extant_format::{BlockNo, Fault, FileBlock, Ino, attribute, extent};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// What a metadata block holds: how its checksum is verified and stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -196,12 +197,19 @@ pub(crate) struct Cache {
     frames_max: usize,
     /// Buffers of evicted frames, to be used again: a fresh page costs more than a copy.
     spare: ShortLock<Vec<Vec<u8>>>,
-    failed: AtomicBool,
+    /// Closed by the first failure.
+    latch: Arc<Latch>,
 }
 
 impl Cache {
     /// An empty cache of about `bytes_max` bytes.
-    pub(crate) fn new(device: Arc<dyn BlockDevice>, superblock: &Superblock, style: Style, bytes_max: usize) -> Cache {
+    pub(crate) fn new(
+        device: Arc<dyn BlockDevice>,
+        superblock: &Superblock,
+        style: Style,
+        bytes_max: usize,
+        latch: &Arc<Latch>,
+    ) -> Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
         let shard = || Shard {
@@ -216,14 +224,14 @@ impl Cache {
                 active,
             }),
             shards: Arc::new((0..SHARDS).map(|_| shard()).collect()),
-            writes: Writes::new(device.clock()),
+            writes: Writes::new(device.clock(), latch),
             sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
             dirty_count: AtomicUsize::new(0),
             changes: AtomicU64::new(0),
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
             spare: ShortLock::new(Vec::new()),
-            failed: AtomicBool::new(false),
+            latch: Arc::clone(latch),
             device,
         }
     }
@@ -420,10 +428,5 @@ impl Cache {
     /// changed anything.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
-    }
-
-    /// Whether a write has failed.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire) || self.writes.has_failed()
     }
 }

@@ -33,7 +33,7 @@ impl Cache {
 
     /// The same for the frames for which `wanted` says so.
     pub(crate) fn write_back_some(&self, wanted: impl Fn(BlockNo, Kind) -> bool) -> Result<()> {
-        if self.has_failed() {
+        if self.latch.is_closed() {
             return Err(ErrorKind::ReadOnly.into());
         }
         let _sweep = self.sweep.lock();
@@ -46,11 +46,7 @@ impl Cache {
         let later: Vec<Arc<Frame>> = later.collect();
         self.dirty.lock().extend(later);
         self.submit(frames, Busy::Wait);
-        let outcome = self.writes.wait();
-        if outcome.is_err() {
-            self.failed.store(true, Ordering::Release);
-        }
-        outcome
+        self.writes.wait()
     }
 
     /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and does not wait for them. Those
@@ -90,11 +86,6 @@ impl Cache {
     /// Waits until one of the writes of frames has ended; says whether one was under way.
     pub(crate) fn wait_for_one(&self) -> bool {
         self.writes.wait_for_one()
-    }
-
-    /// Fails with the first error that the write of a frame ever met.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.writes.check()
     }
 
     /// The dirty frames, with the time at which each became so. They stay in the list of those to be written.
