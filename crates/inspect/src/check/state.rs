@@ -79,6 +79,8 @@ impl State {
             groups: Vec::new(),
             directories: ShortLock::default(),
             inline_directories: ShortLock::default(),
+            sharers: Default::default(),
+            tree: Default::default(),
             problems: Sink::default(),
             meter: Meter::new(options.progress.clone()),
             clock,
