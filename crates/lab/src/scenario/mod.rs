@@ -53,14 +53,16 @@
 //! quantity  sizes and times                                          process   what a process does, step by step
 //! ```
 mod builtin;
+mod checking;
 mod error;
-mod fields;
+pub(crate) mod fields;
 mod file;
 mod image;
 mod machine;
 mod making;
 mod mount;
 mod partition;
+mod placing;
 mod prepare;
 mod process;
 pub mod quantity;

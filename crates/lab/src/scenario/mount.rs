@@ -81,6 +81,23 @@ impl Mount {
 
     /// Opens it.
     pub(super) fn open(&self) -> Result<(), String> {
+        let filesystem = self.open_on(&self.device)?;
+        self.state.lock().filesystem = Some(filesystem);
+        Ok(())
+    }
+
+    /// Does something with it, mounted where it takes no time of the drive; closed before and opened afterwards.
+    pub(super) fn at_once<T>(&self, work: impl FnOnce(&Filesystem) -> Result<T, String>) -> Result<T, String> {
+        self.close()?;
+        let filesystem = self.open_on(&self.contents)?;
+        let done = work(&filesystem);
+        filesystem.close().map_err(|error| error.to_string())?;
+        let done = done?;
+        self.open()?;
+        Ok(done)
+    }
+
+    fn open_on(&self, device: &Arc<dyn BlockDevice>) -> Result<Filesystem, String> {
         let policies = self.state.lock().policies.clone();
         let options = Options {
             access: self.access,
@@ -91,9 +108,7 @@ impl Mount {
                 Data::Bytes => DataKeeping::Bytes,
             },
         };
-        let filesystem = Filesystem::open(Arc::clone(&self.device), &options).map_err(|error| error.to_string())?;
-        self.state.lock().filesystem = Some(filesystem);
-        Ok(())
+        Filesystem::open(Arc::clone(device), &options).map_err(|error| error.to_string())
     }
 
     /// For a step.

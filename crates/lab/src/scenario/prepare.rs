@@ -1,6 +1,6 @@
 //! What is decided before a run: the options, the trees, and whether it can fit.
 use super::run::RunOptions;
-use super::step::{Action, Direction, Step};
+use super::step::{Action, Direction, PlacedFiles, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, Origin, Scenario, ScenarioError, Workplace};
@@ -105,7 +105,7 @@ pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) 
 /// Whether a step changes the file system.
 pub(super) fn writes(step: &Step) -> bool {
     match &step.action {
-        Action::Make { .. } | Action::Remove { .. } => true,
+        Action::Make { .. } | Action::Remove { .. } | Action::Place { .. } => true,
         Action::Stream(stream) => stream.path.is_some() && stream.direction == Direction::Write,
         _ => false,
     }
@@ -204,6 +204,12 @@ fn made(step: &Step, trees: &Trees, scale: u64) -> Option<(u64, u64)> {
         Action::Make { tree, .. } => {
             let totals = built(tree, trees)?.totals();
             Some((totals.bytes, totals.files.saturating_add(totals.directories)))
+        }
+        Action::Place { files } => {
+            let count = |files: &PlacedFiles| (files.count / scale).max(1);
+            let bytes = files.iter().map(|files| count(files).saturating_mul(files.bytes));
+            let objects = files.iter().map(count).fold(0, u64::saturating_add);
+            Some((bytes.fold(0, u64::saturating_add), objects))
         }
         Action::Stream(stream) if writes(step) => {
             let bytes = stream.count.map_or(stream.chunk, |count| {

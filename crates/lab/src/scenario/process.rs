@@ -294,6 +294,12 @@ impl Worker {
     fn act(&mut self, action: &Action, label: &str) -> Outcome {
         match action {
             Action::Make { at, tree, style } => self.make(&self.path(at), tree, *style),
+            Action::Place { files } => self.place(files),
+            Action::Check {
+                plan,
+                threads,
+                processor_ns_per_kib,
+            } => self.check(*plan, *threads, *processor_ns_per_kib),
             Action::Walk { at, task, order, chunk } => self.walk(&self.path(at), *task, *order, *chunk),
             Action::Diff { at, with, chunk } => self.diff(&self.path(at), &self.path(with), *chunk),
             Action::Remove { at } => self.remove(&self.path(at)),

@@ -9,6 +9,8 @@ pub(super) use parse::{Surroundings, parse_steps, parse_tree};
 
 use super::tree::TreeSpec;
 use extant_engine::preset::Policies;
+use extant_inspect::Plan;
+use std::num::NonZeroU32;
 
 /// A step of a process.
 #[derive(Clone, Debug)]
@@ -38,6 +40,21 @@ pub enum Action {
         tree: TreeSpec,
         /// How.
         style: MakeStyle,
+    },
+    /// Lays files onto an empty file system at once: they have places and maps as if they had been written one after the other,
+    /// and the drive has no part in it.
+    Place {
+        /// Which, in the order in which they are laid.
+        files: Vec<PlacedFiles>,
+    },
+    /// Checks the file system as fsck does, closed meanwhile. What is found fails the step.
+    Check {
+        /// In which order the disk is read.
+        plan: Plan,
+        /// How many threads share the work.
+        threads: NonZeroU32,
+        /// What the processor takes for each KiB that was read, in nanoseconds.
+        processor_ns_per_kib: u64,
     },
     /// Walks a tree, and does something with everything in it.
     Walk {
@@ -117,6 +134,17 @@ pub enum Action {
         /// What is done.
         steps: Vec<Step>,
     },
+}
+
+/// Files of one size at the top of a file system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlacedFiles {
+    /// How many.
+    pub count: u64,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// Their names, with %d for the number of each.
+    pub names: String,
 }
 
 /// How a tree is made.

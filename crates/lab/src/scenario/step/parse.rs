@@ -1,11 +1,13 @@
 //! The table of steps, and how each is read from a scenario file.
-use super::{Action, Detail, Direction, Durability, End, MakeStyle, Order, Pattern, Step, Stream, Task};
+use super::{Action, Detail, Direction, Durability, End, MakeStyle, Order, Pattern, PlacedFiles, Step, Stream, Task};
 use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
 use crate::scenario::tree::{BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing};
 use extant_engine::preset::Policies;
+use extant_inspect::Plan;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,6 +81,18 @@ pub static KINDS: &[Kind] = &[
         "count files of some size over directories: at, count, directories, size, size_max, names, \
          directory_names, order",
         create_files,
+    ),
+    kind(
+        "place-files",
+        On::Filesystem,
+        "files onto an empty file system at once, without its drive: files (count, bytes, names)",
+        place_files,
+    ),
+    kind(
+        "check",
+        On::Filesystem,
+        "check the file system, closed meanwhile: plan (vanilla, ours), threads, processor_per_kib",
+        check,
     ),
     kind("find", On::Filesystem, "list all names of a tree: at, order", |s, _| {
         walk(s, Task::Find)
@@ -396,6 +410,35 @@ fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Actio
         at: fields::path(section, "at")?,
         tree: TreeSpec::Flat(flat_rule(section, "count", "directories")?),
         style: MakeStyle::Plain,
+    })
+}
+
+fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let tables = section.sections("files")?;
+    if tables.is_empty() {
+        return Err(section.error("files", "is missing, or has no files"));
+    }
+    let files = tables.into_iter().enumerate().map(|(number, mut table)| {
+        let files = PlacedFiles {
+            count: required_count(&mut table, "count", 1..=ENTRIES_MAX)?,
+            bytes: fields::size(&mut table, "bytes", 0..=SIZE_MAX)?.unwrap_or(0),
+            names: name_pattern(&mut table, "names", &format!("placed-{number}-%d"))?,
+        };
+        table.finish()?;
+        Ok(files)
+    });
+    Ok(Action::Place {
+        files: files.collect::<Result<_>>()?,
+    })
+}
+
+fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let plans = [("vanilla", Plan::Vanilla), ("ours", Plan::DiskOrder)];
+    let threads = section.whole_within("threads", 1..=64, Some(1))? as u32;
+    Ok(Action::Check {
+        plan: section.choice("plan", &plans, Plan::DiskOrder)?,
+        threads: NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN),
+        processor_ns_per_kib: fields::time(section, "processor_per_kib")?.unwrap_or(0),
     })
 }
 
