@@ -49,7 +49,8 @@ impl Examined {
     fn examine(&self, operation: Operation, bytes: u64) {
         if operation == Operation::Read {
             self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
-            self.clock().charge(bytes.saturating_mul(self.nanoseconds_per_kib) / 1024);
+            self.clock()
+                .charge(bytes.saturating_mul(self.nanoseconds_per_kib) / 1024);
         }
     }
 }

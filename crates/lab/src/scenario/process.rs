@@ -331,7 +331,7 @@ impl Worker {
         self.world.process(self.process)
     }
 
-    fn mount(&self) -> Outcome<usize> {
+    pub(super) fn mount(&self) -> Outcome<usize> {
         match self.entry().place {
             Workplace::Filesystem(number) => Ok(number),
             Workplace::Drive(_) => Err(Stop::from("this process has no file system")),
