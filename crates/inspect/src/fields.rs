@@ -5,9 +5,16 @@ use extant_format::superblock::SUPERBLOCK_SIZE;
 /// The bytes of a superblock, asked by offset.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8; SUPERBLOCK_SIZE]);
 
+pub(crate) const BLOCKS_LOW: usize = 0x4;
+pub(crate) const FIRST_DATA_BLOCK: usize = 0x14;
 pub(crate) const LOG_CLUSTER_SIZE: usize = 0x1c;
+pub(crate) const BLOCKS_PER_GROUP: usize = 0x20;
 pub(crate) const CLUSTERS_PER_GROUP: usize = 0x24;
+pub(crate) const INODES_PER_GROUP: usize = 0x28;
+pub(crate) const INCOMPAT: usize = 0x60;
+pub(crate) const HASH_VERSION: usize = 0xfc;
 pub(crate) const FIRST_META_GROUP: usize = 0x104;
+pub(crate) const BLOCKS_HIGH: usize = 0x150;
 pub(crate) const MMP_INTERVAL: usize = 0x166;
 pub(crate) const MMP_BLOCK: usize = 0x168;
 pub(crate) const ERROR_COUNT: usize = 0x194;

@@ -3,6 +3,7 @@
 //! *Invariants*: nothing is ever written; every read lies within the device; a block number is checked against the
 //! volume before it is followed.
 //! *Locking*: none; a `Volume` is immutable and may be shared.
+use crate::check::{Corrections, parse_corrected};
 use crate::error::Error;
 use crate::fields::{self, Fields};
 use extant_block::BlockDevice;
@@ -37,6 +38,7 @@ pub struct Volume {
     bytes: Box<[u8; SUPERBLOCK_SIZE]>,
     superblock: Superblock,
     place: SuperblockPlace,
+    corrections: Corrections,
     problems: Vec<String>,
 }
 
@@ -59,8 +61,14 @@ impl Volume {
             });
         }
         device.read(byte, &mut bytes[..])?;
-        let mut problems = Vec::new();
-        let superblock = parse(&bytes, &mut problems).map_err(|error| Error::Superblock { byte, error })?;
+        let (superblock, corrections) = parse_corrected(&bytes).map_err(|error| Error::Superblock { byte, error })?;
+        let mut problems: Vec<String> = corrections.checksum.iter().map(Fault::to_string).collect();
+        if let Some(inodes) = corrections.inodes {
+            let expected = superblock.inodes_count;
+            problems.push(format!(
+                "the inode count is {inodes}, not groups times inodes per group: {expected}"
+            ));
+        }
         let needed = superblock.blocks_count.saturating_mul(superblock.block_size().into());
         if needed > device_bytes {
             problems.push(format!("the device has {device_bytes} bytes, the file system {needed}"));
@@ -71,6 +79,7 @@ impl Volume {
             bytes,
             superblock,
             place,
+            corrections,
             problems,
         })
     }
@@ -88,6 +97,21 @@ impl Volume {
     /// What was wrong with the superblock, though it could be used: sentences.
     pub fn problems(&self) -> &[String] {
         &self.problems
+    }
+
+    /// What is wrong with the superblock's checksum.
+    pub(crate) fn checksum_fault(&self) -> Option<&Fault> {
+        self.corrections.checksum.as_ref()
+    }
+
+    /// The inode count as it stands on the disk, where another had to be used.
+    pub(crate) fn corrected_inode_count(&self) -> Option<u32> {
+        self.corrections.inodes
+    }
+
+    /// Bytes that the device has.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        self.device_bytes
     }
 
     pub(crate) fn fields(&self) -> Fields<'_> {
@@ -220,18 +244,5 @@ impl Volume {
             bytes.get(offset..offset + size).unwrap_or_default(),
             &self.superblock,
         ))
-    }
-}
-
-/// As `parse_any`; but a checksum that is wrong only becomes a problem.
-fn parse(bytes: &[u8; SUPERBLOCK_SIZE], problems: &mut Vec<String>) -> Result<Superblock, SuperblockError> {
-    match Superblock::parse_any(bytes) {
-        Err(SuperblockError::Fault(fault @ Fault::Checksum { computed, .. })) => {
-            problems.push(fault.to_string());
-            let mut corrected = *bytes;
-            corrected[fields::CHECKSUM..].copy_from_slice(&computed.to_le_bytes());
-            Superblock::parse_any(&corrected)
-        }
-        result => result,
     }
 }

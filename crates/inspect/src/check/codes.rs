@@ -53,7 +53,49 @@ codes! {
         "no superblock that can be used was found, neither the first nor a copy", None;
     SuperblockDamaged, "superblock-damaged", Volume, Error,
         "the first superblock cannot be used; the copy in block {block} is", RewriteSuperblock;
+    SuperblockChecksum, "superblock-checksum", Volume, Error,
+        "the checksum of the superblock is wrong, and no copy is better", RewriteSuperblock;
+    DeviceTooSmall, "device-too-small", Volume, Error,
+        "the volume has {expected} blocks, the device only {found}", None;
+    InodeCount, "inode-count", Volume, Error,
+        "the inode count is {found}, should be {expected}", RewriteSuperblock;
+    ReservedBlocks, "reserved-blocks", Volume, Fatal,
+        "{found} blocks are reserved: more than half of the volume", RewriteSuperblock;
+    ResizeWithMetaGroups, "resize-with-meta-groups", Volume, Error,
+        "the features resize_inode and meta_bg exclude each other", RewriteSuperblock;
+    TwoChecksums, "two-checksums", Volume, Error,
+        "the features uninit_bg and metadata_csum exclude each other", RewriteSuperblock;
+    WideWithoutExtents, "wide-without-extents", Volume, Error,
+        "the volume has more than 2^32 blocks, which files without the feature extents cannot use", RewriteSuperblock;
+    SeedWithoutChecksums, "seed-without-checksums", Volume, Error,
+        "the feature metadata_csum_seed means nothing without metadata_csum", RewriteSuperblock;
+    ResizeWithTwoCopies, "resize-with-two-copies", Volume, Error,
+        "the features resize_inode and sparse_super2 exclude each other", RewriteSuperblock;
+    ReservedDescriptors, "reserved-descriptors", Volume, Error,
+        "{found} descriptor blocks are reserved without the feature resize_inode", RewriteSuperblock;
+    RequiredExtraSize, "required-extra-size", Volume, Advice,
+        "inodes must have {found} bytes of extra fields, but there is room for {expected}", RewriteSuperblock;
+    WantedExtraSize, "wanted-extra-size", Volume, Advice,
+        "new inodes get {found} bytes of extra fields, but there is room for {expected}", RewriteSuperblock;
     // Groups.
+    DescriptorsDamaged, "descriptors-damaged", Volume, Error,
+        "the first group descriptors cannot be used; the copy in group {group} is", RewriteDescriptor;
+    DescriptorChecksum, "descriptor-checksum", Volume, Error,
+        "group {group}: the checksum of the descriptor is {found}, should be {expected}", RewriteChecksum;
+    UnusedInodes, "unused-inodes", Volume, Error,
+        "group {group}: {found} inodes were never used, more than it has", RewriteDescriptor;
+    BlockBitmapPlace, "block-bitmap-place", Volume, Error,
+        "group {group}: the block bitmap cannot be at block {block}", RelocateMetadata;
+    InodeBitmapPlace, "inode-bitmap-place", Volume, Error,
+        "group {group}: the inode bitmap cannot be at block {block}", RelocateMetadata;
+    InodeTablePlace, "inode-table-place", Volume, Error,
+        "group {group}: the inode table cannot be at block {block}", RelocateMetadata;
+    BlockBitmapConflict, "block-bitmap-conflict", Volume, Error,
+        "group {group}: the block bitmap at block {block} lies on other metadata", RelocateMetadata;
+    InodeBitmapConflict, "inode-bitmap-conflict", Volume, Error,
+        "group {group}: the inode bitmap at block {block} lies on other metadata", RelocateMetadata;
+    InodeTableConflict, "inode-table-conflict", Volume, Error,
+        "group {group}: the inode table at block {block} lies on other metadata", RelocateMetadata;
     // The journal.
     // Inodes and maps.
     // Attributes.

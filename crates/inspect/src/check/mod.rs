@@ -14,15 +14,19 @@
 //! The report is the same whatever the number of threads.
 mod attributes;
 mod codes;
+mod groups;
 mod problem;
 mod progress;
 mod state;
+mod superblock;
 mod tree;
 mod work;
 
 pub use codes::{CODES, Code, Rule};
 pub use problem::{Pass, Problem, Repair, Severity};
 pub use progress::{Listener, Progress};
+
+pub(crate) use superblock::{Corrections, parse_corrected};
 
 use crate::error::Error;
 use crate::volume::Volume;

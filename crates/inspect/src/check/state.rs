@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(crate) clock: Arc<dyn Clock>,
     /// By group, as far as they are on the device; where a descriptor cannot be believed it is mended as far as it can be.
     pub(crate) groups: Vec<GroupState>,
+    /// Blocks that metadata has, rising.
+    pub(crate) metadata: Vec<MetadataRun>,
     /// Which blocks (clusters) somebody has.
     pub(crate) claims: Claims,
     pub(crate) inodes: InodeFacts,
@@ -57,6 +59,13 @@ pub(crate) struct GroupState {
     pub(crate) directories: AtomicU64,
 }
 
+/// Blocks of superblocks, descriptors, bitmaps or tables.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct MetadataRun {
+    pub(crate) start: BlockNo,
+    pub(crate) length: u64,
+}
+
 /// A block of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct DirectoryBlock {
@@ -77,6 +86,7 @@ impl State {
             claims: Claims::new(superblock.blocks_count, cluster_log2),
             inodes: InodeFacts::new(superblock.inodes_count),
             groups: Vec::new(),
+            metadata: Vec::new(),
             directories: ShortLock::default(),
             inline_directories: ShortLock::default(),
             sharers: Default::default(),
@@ -161,6 +171,37 @@ impl Claims {
             at = (at / 64 + 1) * 64;
         }
         free
+    }
+
+    /// Takes a run for metadata, whoever has it.
+    pub(crate) fn take_run(&self, start: BlockNo, length: u64) {
+        self.words(start, length, |word, mask| {
+            word.fetch_or(mask, Ordering::Relaxed);
+        });
+    }
+
+    /// Whether nobody has any block of a run.
+    pub(crate) fn is_free(&self, start: BlockNo, length: u64) -> bool {
+        let mut free = true;
+        self.words(start, length, |word, mask| {
+            free &= word.load(Ordering::Relaxed) & mask == 0
+        });
+        free
+    }
+
+    fn words(&self, start: BlockNo, length: u64, mut visit: impl FnMut(&AtomicU64, u64)) {
+        if length == 0 {
+            return;
+        }
+        let last = start.0.saturating_add(length - 1) >> self.cluster_log2;
+        let mut at = start.0 >> self.cluster_log2;
+        while at <= last {
+            let Some((word, mask)) = word(&self.chunks, at, last) else {
+                break;
+            };
+            visit(word, mask);
+            at = (at / 64 + 1) * 64;
+        }
     }
 
     /// Whether somebody has the block.
