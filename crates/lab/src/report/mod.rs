@@ -208,6 +208,9 @@ pub struct CallLatency {
     pub call: String,
     /// How long.
     pub latency: Distribution,
+    /// The time of each, in their order, where the scenario keeps them; else empty, and not in the JSON.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples_ns: Vec<u64>,
 }
 
 /// A row: steps in a row with the same `measure`.

@@ -4,8 +4,8 @@ use super::prepare::each_step;
 use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
 use super::tree::TreeSpec;
 use super::{
-    BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Scenario, Start, Workplace,
-    builtin,
+    BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Samples, Scenario, Start,
+    Workplace, builtin,
 };
 use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use crate::drive::presets::PRESETS;
@@ -466,6 +466,10 @@ fn parse_processes(
             line: table.line(),
             place,
             start: parse_start(&mut table, number, &names)?,
+            samples: match table.flag("samples", false)? {
+                true => Samples::Kept,
+                false => Samples::Summed,
+            },
             copies: table.whole_within("copies", 1..=4096, Some(1))? as u32,
             steps: parse_steps(&mut table, &surroundings)?,
         });

@@ -3,11 +3,11 @@ use super::image;
 use super::mount::{Mount, Parts};
 use super::partition::{Contents, Partition};
 use super::prepare::{each_step, refused, writes};
-use super::run::Existing;
+use super::run::{Existing, Layouts, RunOptions};
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{DriveEntry, FilesystemEntry, Origin, Scenario, ScenarioError, Workplace};
-use crate::device::{DeviceSettings, SimDevice, TraceKeeping};
+use crate::device::{DeviceSettings, SimDevice};
 use crate::drive::file::FileError;
 use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, FileDevice};
@@ -34,7 +34,7 @@ pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
 }
 
 /// Simulated drives, blank.
-pub(super) fn drives(scenario: &Scenario, time: &Time, trace: TraceKeeping) -> Result<Vec<Medium>, ScenarioError> {
+pub(super) fn drives(scenario: &Scenario, time: &Time, options: &RunOptions) -> Result<Vec<Medium>, ScenarioError> {
     let Time::Virtual(clock) = time else {
         return Err(refused(&scenario.file, "drives are simulated in virtual time only"));
     };
@@ -42,15 +42,17 @@ pub(super) fn drives(scenario: &Scenario, time: &Time, trace: TraceKeeping) -> R
         let settings = DeviceSettings {
             name: entry.name.clone(),
             queue: queue(scenario, number),
-            trace,
+            trace: options.trace,
         };
-        Medium::Simulated(SimDevice::new(
-            Arc::clone(clock),
-            entry.spec.build(scenario.seed),
-            settings,
-        ))
+        let (clock, drive) = (Arc::clone(clock), entry.spec.build(scenario.seed));
+        let device = match options.prepared.as_ref().filter(|_| number == 0) {
+            None => SimDevice::new(clock, drive, settings),
+            Some(prepared) => SimDevice::with_contents(clock, drive, settings, prepared.contents())
+                .map_err(|error| refused(&scenario.file, error))?,
+        };
+        Ok(Medium::Simulated(device))
     };
-    Ok(scenario.drives.iter().enumerate().map(device).collect())
+    scenario.drives.iter().enumerate().map(device).collect()
 }
 
 /// The host's file or device in place of the only drive.
@@ -229,8 +231,12 @@ fn mount(entry: &FilesystemEntry, medium: &Medium, bytes: u64, access: Access) -
 }
 
 /// Makes and opens the file systems. What is made takes no time of the drive.
-pub(super) fn prepare(world: &World) -> Result<(), ScenarioError> {
+pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), ScenarioError> {
+    let is_there = |entry: &FilesystemEntry| options.prepared.is_some() && entry.drive == 0;
     for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {
+        if is_there(entry) {
+            continue;
+        }
         let failed = |reason: String| refused(&world.scenario.file, format!("{}: {reason}", entry.name));
         match &entry.origin {
             Origin::Format(format) => {
@@ -249,7 +255,9 @@ pub(super) fn prepare(world: &World) -> Result<(), ScenarioError> {
             }
         }
     }
-    survey(world, "before")?;
+    if options.layouts == Layouts::Recorded {
+        survey(world, "before")?;
+    }
     for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {
         let failed = |reason: String| refused(&world.scenario.file, format!("{}: {reason}", entry.name));
         mount.open().map_err(failed)?;

@@ -63,6 +63,7 @@ mod making;
 mod mount;
 mod partition;
 mod placing;
+mod placing_trees;
 mod prepare;
 mod process;
 pub mod quantity;
@@ -78,7 +79,7 @@ mod world;
 pub use builtin::{BUILTINS, Builtin, POST_SCENARIOS, builtin};
 pub use error::ScenarioError;
 pub use file::{find, load, parse};
-pub use run::{Existing, Left, Outcome, RunOptions, Target, run};
+pub use run::{Existing, Layouts, Left, Outcome, Prepared, RunOptions, Target, run};
 
 use crate::drive::file::DriveSpec;
 use extant_block::ElevatorChoice;
@@ -178,6 +179,8 @@ pub struct ProcessEntry {
     pub place: Workplace,
     /// When it starts.
     pub start: Start,
+    /// Whether the time of each of its calls is in the report, one by one.
+    pub samples: Samples,
     /// How many there are; `{n}` in paths is the number of each, from 0.
     pub copies: u32,
     /// What it does.
@@ -191,6 +194,16 @@ pub enum Workplace {
     Filesystem(usize),
     /// The bare drive of that number.
     Drive(usize),
+}
+
+/// Whether the time of each call of a process is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Samples {
+    /// Only how they are distributed.
+    #[default]
+    Summed,
+    /// Each, up to a million of a kind.
+    Kept,
 }
 
 /// When a process starts.

@@ -48,7 +48,7 @@ pub(super) fn with_options(scenario: &Scenario, options: &RunOptions) -> Result<
         };
         first.origin = Origin::Image(image.clone());
     }
-    leave_out(&mut scenario)?;
+    leave_out(&mut scenario, options)?;
     Ok(scenario)
 }
 
@@ -75,10 +75,13 @@ fn changed(policies: &Policies, words: &str) -> Result<Policies, extant_engine::
 }
 
 /// Takes away the steps that make what an image already has.
-fn leave_out(scenario: &mut Scenario) -> Result<(), ScenarioError> {
+fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), ScenarioError> {
     for process in &mut scenario.processes {
         let is_image = match process.place {
-            Workplace::Filesystem(number) => matches!(scenario.filesystems[number].origin, Origin::Image(_)),
+            Workplace::Filesystem(number) => {
+                let entry = &scenario.filesystems[number];
+                matches!(entry.origin, Origin::Image(_)) || (options.prepared.is_some() && entry.drive == 0)
+            }
             Workplace::Drive(_) => false,
         };
         if is_image {
@@ -105,7 +108,7 @@ pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) 
 /// Whether a step changes the file system.
 pub(super) fn writes(step: &Step) -> bool {
     match &step.action {
-        Action::Make { .. } | Action::Remove { .. } | Action::Place { .. } => true,
+        Action::Make { .. } | Action::Remove { .. } | Action::Place { .. } | Action::PlaceTrees { .. } => true,
         Action::Stream(stream) => stream.path.is_some() && stream.direction == Direction::Write,
         _ => false,
     }
@@ -120,6 +123,15 @@ fn step_error(scenario: &Scenario, step: &Step, reason: String) -> ScenarioError
     })
 }
 
+/// The trees that a step makes.
+fn specs(step: &Step) -> Vec<&TreeSpec> {
+    match &step.action {
+        Action::Make { tree, .. } => vec![tree],
+        Action::PlaceTrees { trees } => trees.iter().map(|placed| &placed.tree).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Every tree of every step.
 pub(super) fn trees(scenario: &Scenario, scale: u64) -> Result<Trees, ScenarioError> {
     let mut trees = Trees::new();
@@ -128,28 +140,27 @@ pub(super) fn trees(scenario: &Scenario, scale: u64) -> Result<Trees, ScenarioEr
         let mut steps = Vec::new();
         each_step(&process.steps, &mut |step| steps.push(step));
         for step in steps {
-            let Action::Make { tree: spec, .. } = &step.action else {
-                continue;
-            };
-            let Some(key) = tree_key(spec) else { continue };
-            if trees.contains_key(&key) {
-                continue;
+            for spec in specs(step) {
+                let Some(key) = tree_key(spec) else { continue };
+                if trees.contains_key(&key) {
+                    continue;
+                }
+                let totals = spec.totals(scale);
+                memory = memory.saturating_add(
+                    totals
+                        .files
+                        .saturating_add(totals.directories)
+                        .saturating_mul(ENTRY_BYTES),
+                );
+                if memory > HOST_MEMORY {
+                    let reason = format!("the trees of this scenario take more than {HOST_MEMORY} bytes of memory");
+                    return Err(step_error(scenario, step, reason));
+                }
+                let tree = spec
+                    .build(scenario.seed, scale)
+                    .map_err(|reason| step_error(scenario, step, reason))?;
+                trees.insert(key, tree);
             }
-            let totals = spec.totals(scale);
-            memory = memory.saturating_add(
-                totals
-                    .files
-                    .saturating_add(totals.directories)
-                    .saturating_mul(ENTRY_BYTES),
-            );
-            if memory > HOST_MEMORY {
-                let reason = format!("the trees of this scenario take more than {HOST_MEMORY} bytes of memory");
-                return Err(step_error(scenario, step, reason));
-            }
-            let tree = spec
-                .build(scenario.seed, scale)
-                .map_err(|reason| step_error(scenario, step, reason))?;
-            trees.insert(key, tree);
         }
     }
     Ok(trees)
@@ -204,6 +215,13 @@ fn made(step: &Step, trees: &Trees, scale: u64) -> Option<(u64, u64)> {
         Action::Make { tree, .. } => {
             let totals = built(tree, trees)?.totals();
             Some((totals.bytes, totals.files.saturating_add(totals.directories)))
+        }
+        Action::PlaceTrees { trees: placed } => {
+            let totals = placed.iter().filter_map(|one| Some(built(&one.tree, trees)?.totals()));
+            let made = totals.map(|totals| (totals.bytes, totals.files.saturating_add(totals.directories)));
+            Some(made.fold((0, 0), |sum: (u64, u64), one| {
+                (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
+            }))
         }
         Action::Place { files } => {
             let count = |files: &PlacedFiles| (files.count / scale).max(1);

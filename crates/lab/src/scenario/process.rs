@@ -6,7 +6,7 @@ use super::mount::InUse;
 use super::step::{Action, End, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{World, tree_key};
-use super::{ProcessEntry, ScenarioError, Start, Workplace};
+use super::{ProcessEntry, Samples, ScenarioError, Start, Workplace};
 use crate::device::Histogram;
 use crate::random::Random;
 use crate::report::{CallLatency, Distribution, ListingCall, Measure, ProcessReport, StepReport, Traffic, Work};
@@ -21,6 +21,8 @@ pub(super) enum Stop {
     Failed(String),
     /// Another process failed.
     Halted,
+    /// What ends the step has happened: [`Worker::walk`] takes it for its end.
+    Over,
 }
 
 impl<E: Display> From<E> for Stop {
@@ -74,6 +76,8 @@ pub(super) struct Worker {
     /// Calls of getdents of the step at hand.
     pub(super) listings: Vec<ListingCall>,
     latencies: BTreeMap<Call, Histogram>,
+    /// The time of each call, where they are kept.
+    samples: BTreeMap<Call, Vec<u64>>,
     steps: BTreeMap<Vec<u32>, StepReport>,
     measures: Vec<Measure>,
     marks: Vec<(Mark, Mark)>,
@@ -106,6 +110,9 @@ pub(super) struct Finished {
     pub(super) error: Option<ScenarioError>,
 }
 
+/// So many calls of a kind are kept one by one.
+const SAMPLES_MAX: usize = 1_000_000;
+
 /// An iteration that takes no time at all is given this much: an experiment has to go on.
 const LEAST_NS: u64 = 10_000;
 
@@ -120,6 +127,7 @@ impl Worker {
             work: Work::default(),
             listings: Vec::new(),
             latencies: BTreeMap::new(),
+            samples: BTreeMap::new(),
             steps: BTreeMap::new(),
             measures: Vec::new(),
             marks: Vec::new(),
@@ -144,6 +152,7 @@ impl Worker {
         let calls = self.latencies.iter().map(|(call, histogram)| CallLatency {
             call: call.name().to_owned(),
             latency: Distribution::from(histogram),
+            samples_ns: self.samples.get(call).cloned().unwrap_or_default(),
         });
         Finished {
             report: ProcessReport {
@@ -208,7 +217,7 @@ impl Worker {
 
     fn explain(&self, step: &Step, stop: Stop) -> Option<ScenarioError> {
         match stop {
-            Stop::Halted => None,
+            Stop::Halted | Stop::Over => None,
             Stop::Failed(reason) => Some(ScenarioError::Step {
                 file: self.world.scenario.file.clone(),
                 line: step.line,
@@ -300,7 +309,14 @@ impl Worker {
                 threads,
                 processor_ns_per_kib,
             } => self.check(*plan, *threads, *processor_ns_per_kib),
-            Action::Walk { at, task, order, chunk } => self.walk(&self.path(at), *task, *order, *chunk),
+            Action::Walk {
+                at,
+                task,
+                order,
+                chunk,
+                end,
+            } => self.walk(&self.path(at), *task, *order, *chunk, *end),
+            Action::PlaceTrees { trees } => self.place_trees(trees),
             Action::Diff { at, with, chunk } => self.diff(&self.path(at), &self.path(with), *chunk),
             Action::Remove { at } => self.remove(&self.path(at)),
             Action::Sync => self.sync(),
@@ -365,6 +381,12 @@ impl Worker {
         let result = work();
         let elapsed = self.world.time.now().saturating_sub(before);
         self.latencies.entry(call).or_default().add(elapsed);
+        if self.entry().samples == Samples::Kept {
+            let samples = self.samples.entry(call).or_default();
+            if samples.len() < SAMPLES_MAX {
+                samples.push(elapsed);
+            }
+        }
         result.map_err(Stop::from)
     }
 

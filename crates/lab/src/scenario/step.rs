@@ -41,6 +41,11 @@ pub enum Action {
         /// How.
         style: MakeStyle,
     },
+    /// Puts trees at the top of an empty file system at once, each under its own name; the drive has no part in it.
+    PlaceTrees {
+        /// Which.
+        trees: Vec<PlacedTree>,
+    },
     /// Lays files onto an empty file system at once: they have places and maps as if they had been written one after the other,
     /// and the drive has no part in it.
     Place {
@@ -66,6 +71,8 @@ pub enum Action {
         order: Order,
         /// Bytes of a read.
         chunk: u64,
+        /// What ends it before everything was met.
+        end: Option<End>,
     },
     /// Reads two trees side by side, file by file, and compares them.
     Diff {
@@ -134,6 +141,26 @@ pub enum Action {
         /// What is done.
         steps: Vec<Step>,
     },
+}
+
+/// A tree at the top of a file system.
+#[derive(Clone, Debug)]
+pub struct PlacedTree {
+    /// Its path, of one name.
+    pub at: String,
+    /// What.
+    pub tree: TreeSpec,
+    /// Which inodes it gets.
+    pub inodes: Inodes,
+}
+
+/// In which order the entries of a tree that is put there at once get their inodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inodes {
+    /// As the tree is made.
+    InOrder,
+    /// By chance, all scattered trees together, as months of installing and updating leave them.
+    Scattered,
 }
 
 /// Files of one size at the top of a file system.

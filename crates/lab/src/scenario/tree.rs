@@ -218,6 +218,21 @@ impl Tree {
         if path.is_empty() { "/".to_owned() } else { path }
     }
 
+    /// The name of a directory in the one above; of directory 0, nothing.
+    pub fn directory_name(&self, directory: usize) -> String {
+        let mut name = String::new();
+        if directory > 0 {
+            self.names
+                .directory(directory, self.directories[directory].name, &mut name);
+        }
+        name
+    }
+
+    /// The directory that a directory is in; of directory 0, itself.
+    pub fn parent_of(&self, directory: usize) -> usize {
+        self.directories[directory].parent as usize
+    }
+
     /// The directory that a file is in.
     pub fn directory_of(&self, file: usize) -> usize {
         self.files[file].directory as usize

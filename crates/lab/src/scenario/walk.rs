@@ -1,6 +1,6 @@
 //! Walks over trees that are on the volume: find, stat, read, tar, diff, remove, ls, getdents.
 use super::process::{Call, Outcome, Stop, Worker};
-use super::step::{Detail, Order, Task};
+use super::step::{Detail, End, Order, Task};
 use crate::report::ListingCall;
 use extant_engine::{DirectoryEntry, File, Filesystem};
 use extant_format::inode::FileType;
@@ -58,7 +58,16 @@ impl Worker {
         }
     }
 
-    pub(super) fn walk(&mut self, at: &str, task: Task, order: Order, chunk: u64) -> Outcome {
+    /// Until everything was met, or what ends it happens.
+    pub(super) fn walk(&mut self, at: &str, task: Task, order: Order, chunk: u64, end: Option<End>) -> Outcome {
+        match self.walk_on(at, task, order, chunk, end) {
+            Err(Stop::Over) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn walk_on(&mut self, at: &str, task: Task, order: Order, chunk: u64, end: Option<End>) -> Outcome {
+        let started = self.world.time.settled();
         let world = Arc::clone(&self.world);
         let in_use = self.enter(&world)?;
         let filesystem = &in_use.filesystem;
@@ -66,6 +75,7 @@ impl Worker {
         if order == Order::Inode {
             let mut found = Vec::new();
             self.each(filesystem, Path::new(at), order, &mut |worker, one| {
+                worker.go_on(end, started)?;
                 worker.file_type(filesystem, &one.path, &one.entry)?;
                 found.push((one.entry.ino, one.path, one.entry.file_type));
                 Ok(())
@@ -74,13 +84,23 @@ impl Worker {
             for (ino, path, file_type) in found {
                 let name = Vec::new();
                 let entry = DirectoryEntry { name, ino, file_type };
+                self.go_on(end, started)?;
                 self.visit(filesystem, task, &Found { path, entry }, &mut buffer)?;
             }
             return Ok(());
         }
         self.each(filesystem, Path::new(at), order, &mut |worker, one| {
+            worker.go_on(end, started)?;
             worker.visit(filesystem, task, &one, &mut buffer)
         })
+    }
+
+    /// Whether a walk that began at `started` goes on.
+    fn go_on(&self, end: Option<End>, started: u64) -> Outcome {
+        match end.is_some_and(|end| self.is_over(end, started)) {
+            true => Err(Stop::Over),
+            false => Ok(()),
+        }
     }
 
     /// Calls `visit` for everything below a directory: each directory's names were listed before the first of them is visited, and

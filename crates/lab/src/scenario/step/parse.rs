@@ -1,5 +1,8 @@
 //! The table of steps, and how each is read from a scenario file.
-use super::{Action, Detail, Direction, Durability, End, MakeStyle, Order, Pattern, PlacedFiles, Step, Stream, Task};
+use super::{
+    Action, Detail, Direction, Durability, End, Inodes, MakeStyle, Order, Pattern, PlacedFiles, PlacedTree, Step,
+};
+use super::{Stream, Task};
 use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
@@ -83,6 +86,12 @@ pub static KINDS: &[Kind] = &[
         create_files,
     ),
     kind(
+        "place-trees",
+        On::Filesystem,
+        "trees onto an empty file system at once, without its drive: trees (at, tree, inodes: in-order, scattered)",
+        place_trees,
+    ),
+    kind(
         "place-files",
         On::Filesystem,
         "files onto an empty file system at once, without its drive: files (count, bytes, names)",
@@ -94,20 +103,23 @@ pub static KINDS: &[Kind] = &[
         "check the file system, closed meanwhile: plan (vanilla, ours), threads, processor_per_kib",
         check,
     ),
-    kind("find", On::Filesystem, "list all names of a tree: at, order", |s, _| {
-        walk(s, Task::Find)
-    }),
+    kind(
+        "find",
+        On::Filesystem,
+        "list all names of a tree: at, order, for or process",
+        |s, x| walk(s, x, Task::Find),
+    ),
     kind(
         "stat-all",
         On::Filesystem,
-        "stat everything in a tree: at, order",
-        |s, _| walk(s, Task::Stat),
+        "stat everything in a tree: at, order, for or process",
+        |s, x| walk(s, x, Task::Stat),
     ),
     kind(
         "read-all",
         On::Filesystem,
-        "read every file of a tree: at, order, chunk",
-        |s, _| walk(s, Task::Read),
+        "read every file of a tree: at, order, chunk, for or process",
+        |s, x| walk(s, x, Task::Read),
     ),
     kind(
         "tar",
@@ -283,8 +295,14 @@ fn order(section: &mut Section<'_>) -> Result<Order> {
 
 fn make(section: &mut Section<'_>, surroundings: &Surroundings<'_>, style: MakeStyle) -> Result<Action> {
     let at = fields::path(section, "at")?;
+    let tree = named_or_own_tree(section, surroundings)?;
+    Ok(Action::Make { at, tree, style })
+}
+
+/// `tree`: the name of one, or a table.
+fn named_or_own_tree(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<TreeSpec> {
     let is_name = section.find("tree").is_some_and(|value| value.get_ref().is_str());
-    let tree = if is_name {
+    if is_name {
         let name = fields::text(section, "tree")?;
         let known = || match surroundings.trees.is_empty() {
             true => "there are none".to_owned(),
@@ -294,14 +312,13 @@ fn make(section: &mut Section<'_>, surroundings: &Surroundings<'_>, style: MakeS
             ),
         };
         let found = surroundings.trees.get(&name).cloned();
-        found.ok_or_else(|| section.error("tree", format!("unknown tree {name:?}: {}", known())))?
+        found.ok_or_else(|| section.error("tree", format!("unknown tree {name:?}: {}", known())))
     } else {
         let mut tree = section.section("tree")?;
         let spec = parse_tree(&mut tree, surroundings.folder)?;
         tree.finish()?;
-        spec
-    };
-    Ok(Action::Make { at, tree, style })
+        Ok(spec)
+    }
 }
 
 /// A tree: its `rule`, and the keys of that rule.
@@ -413,6 +430,32 @@ fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Actio
     })
 }
 
+fn place_trees(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+    let tables = section.sections("trees")?;
+    if tables.is_empty() {
+        return Err(section.error("trees", "is missing, or has no tree"));
+    }
+    let mut trees: Vec<PlacedTree> = Vec::new();
+    for mut table in tables {
+        let at = fields::path(&mut table, "at")?;
+        let name = at.trim_matches('/');
+        if name.is_empty() || name.contains('/') || trees.iter().any(|other| other.at.trim_matches('/') == name) {
+            return Err(table.error(
+                "at",
+                "has to be one name at the top, such as \"/usr\", that no other tree has",
+            ));
+        }
+        let orders = [("in-order", Inodes::InOrder), ("scattered", Inodes::Scattered)];
+        trees.push(PlacedTree {
+            at,
+            tree: named_or_own_tree(&mut table, surroundings)?,
+            inodes: table.choice("inodes", &orders, Inodes::InOrder)?,
+        });
+        table.finish()?;
+    }
+    Ok(Action::PlaceTrees { trees })
+}
+
 fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     let tables = section.sections("files")?;
     if tables.is_empty() {
@@ -442,7 +485,7 @@ fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     })
 }
 
-fn walk(section: &mut Section<'_>, task: Task) -> Result<Action> {
+fn walk(section: &mut Section<'_>, surroundings: &Surroundings<'_>, task: Task) -> Result<Action> {
     Ok(Action::Walk {
         at: fields::path(section, "at")?,
         task,
@@ -452,6 +495,7 @@ fn walk(section: &mut Section<'_>, task: Task) -> Result<Action> {
         } else {
             CHUNK_DEFAULT
         },
+        end: end(section, surroundings)?,
     })
 }
 
@@ -467,6 +511,7 @@ fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
         task: section.choice("to", &targets, Task::Stat)?,
         order: order(section)?,
         chunk: chunk(section, 10 << 10)?,
+        end: None,
     })
 }
 

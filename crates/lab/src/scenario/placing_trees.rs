@@ -1,0 +1,229 @@
+//! Trees onto an empty volume at once: what is there before anything is measured, millions of files in seconds of the host.
+//!
+//! Inodes are numbered from the first free one on, in the order in which a tree is made; those of scattered trees first, in an
+//! order by chance, as installing, updating and removing leaves them over the months. Directories, maps and data get their
+//! blocks by the policies of the file system. The drive has no part in it.
+use super::process::{Outcome, Stop, Worker};
+use super::step::{Inodes, PlacedTree};
+use super::tree::{Entry, Tree};
+use crate::random::Random;
+use extant_engine::Filesystem;
+use extant_engine::Packing;
+use extant_engine::import::{Import, NewEntry, NewNode};
+use extant_format::Ino;
+use extant_format::inode::{FileType, Time};
+use std::sync::Arc;
+
+/// The first second of 2001, as file systems are made.
+const TIME: Time = Time {
+    seconds: 978_307_200,
+    nanoseconds: 0,
+};
+/// What mkfs puts at the top.
+const LOST_AND_FOUND: &str = "lost+found";
+/// Objects between two looks at memory.
+const LOOK_OBJECTS: usize = 64;
+
+/// A tree on its way: where its entries get their numbers.
+struct Planted {
+    tree: Arc<Tree>,
+    /// Its name at the top of the file system.
+    name: String,
+    /// Of directory 0 on; 0 is the directory that the tree is put at.
+    directories: Vec<Ino>,
+    files: Vec<Ino>,
+    /// The directories of each directory.
+    below: Vec<Vec<u32>>,
+    /// The files of each directory.
+    within: Vec<Vec<u32>>,
+}
+
+/// Something that needs an inode: in which tree, and what.
+#[derive(Clone, Copy)]
+struct Object {
+    tree: u32,
+    entry: Entry,
+}
+
+impl Worker {
+    /// Puts trees at the top of a file system that holds none.
+    pub(super) fn place_trees(&mut self, placed: &[PlacedTree]) -> Outcome {
+        let world = Arc::clone(&self.world);
+        let mut planted = Vec::new();
+        for one in placed {
+            planted.push(Planted::new(self.tree(&one.tree)?, one.at.trim_matches('/')));
+        }
+        let mut random = Random::for_part(world.scenario.seed, "scattered inodes");
+        let order = order(placed, &planted, &mut random);
+        let mount = &world.mounts[self.mount()?];
+        mount
+            .at_once(|filesystem| plant(filesystem, &mut planted, &order))
+            .map_err(Stop::Failed)?;
+        for one in &planted {
+            let totals = one.tree.totals();
+            self.work.directories += totals.directories + 1;
+            self.work.files += totals.files;
+            self.work.bytes_written += totals.bytes;
+        }
+        Ok(())
+    }
+}
+
+/// Everything in the order of its inodes.
+fn order(placed: &[PlacedTree], planted: &[Planted], random: &mut Random) -> Vec<Object> {
+    let objects = |inodes: Inodes| {
+        let trees = placed.iter().zip(planted).enumerate();
+        let trees = trees.filter(move |(_, (one, _))| one.inodes == inodes);
+        trees.flat_map(|(number, (_, planted))| {
+            let top = std::iter::once(Entry::Directory(0));
+            let object = move |entry| Object {
+                tree: number as u32,
+                entry,
+            };
+            top.chain(planted.tree.entries()).map(object)
+        })
+    };
+    let mut order: Vec<Object> = objects(Inodes::Scattered).collect();
+    random.shuffle(&mut order);
+    order.extend(objects(Inodes::InOrder));
+    order
+}
+
+impl Planted {
+    fn new(tree: Arc<Tree>, name: &str) -> Planted {
+        let totals = tree.totals();
+        let (files, directories) = (totals.files as usize, totals.directories as usize + 1);
+        let mut below = vec![Vec::new(); directories];
+        let mut within = vec![Vec::new(); directories];
+        for entry in tree.entries() {
+            match entry {
+                Entry::Directory(number) => below[tree.parent_of(number)].push(number as u32),
+                Entry::File(number) => within[tree.directory_of(number)].push(number as u32),
+            }
+        }
+        Planted {
+            name: name.to_owned(),
+            directories: vec![Ino(0); directories],
+            files: vec![Ino(0); files],
+            below,
+            within,
+            tree,
+        }
+    }
+
+    /// The names of a directory, in the order in which the volume keeps them.
+    fn names(&self, directory: usize, packing: &Packing) -> Vec<(String, Ino, FileType)> {
+        let directories = self.below[directory].iter().map(|number| {
+            let name = self.tree.directory_name(*number as usize);
+            (name, self.directories[*number as usize], FileType::Directory)
+        });
+        let files = self.within[directory].iter().map(|number| {
+            let name = self.tree.file_name(*number as usize);
+            (name, self.files[*number as usize], FileType::Regular)
+        });
+        let mut names: Vec<_> = directories.chain(files).collect();
+        names.sort_by_cached_key(|(name, _, _)| packing.hash_key(name.as_bytes()));
+        names
+    }
+}
+
+fn plant(filesystem: &Filesystem, planted: &mut [Planted], order: &[Object]) -> Result<(), String> {
+    let first = first_free(filesystem)?;
+    for (number, object) in order.iter().enumerate() {
+        let number = u32::try_from(number).map_err(|error| error.to_string())?;
+        let ino = Ino(first.0.saturating_add(number));
+        let tree = &mut planted[object.tree as usize];
+        match object.entry {
+            Entry::Directory(directory) => tree.directories[directory] = ino,
+            Entry::File(file) => tree.files[file] = ino,
+        }
+    }
+    let mut import = filesystem.import();
+    let packing = import.packing();
+    top(&mut import, &packing, planted, first)?;
+    for (number, object) in order.iter().enumerate() {
+        if number % LOOK_OBJECTS == 0 {
+            import.balance().map_err(|error| error.to_string())?;
+        }
+        make(&mut import, &packing, &planted[object.tree as usize], object.entry)?;
+    }
+    Ok(())
+}
+
+/// The root directory with the trees' names.
+fn top(import: &mut Import, packing: &Packing, planted: &[Planted], first: Ino) -> Result<(), String> {
+    let mut names = vec![(LOST_AND_FOUND, Ino(first.0 - 1))];
+    names.extend(planted.iter().map(|one| (one.name.as_str(), one.directories[0])));
+    names.sort_by_cached_key(|(name, _)| packing.hash_key(name.as_bytes()));
+    let mut entries = names.iter().map(|(name, ino)| NewEntry {
+        name: name.as_bytes(),
+        ino: *ino,
+        file_type: FileType::Directory,
+    });
+    let links = planted.len() as u32 + 3;
+    import
+        .root(&node(0o755, links), &mut entries)
+        .map_err(|error| error.to_string())
+}
+
+fn make(import: &mut Import, packing: &Packing, planted: &Planted, entry: Entry) -> Result<(), String> {
+    let (made, wanted) = match entry {
+        Entry::Directory(number) => {
+            let parent = match number {
+                0 => Ino::ROOT,
+                number => planted.directories[planted.tree.parent_of(number)],
+            };
+            let names = planted.names(number, packing);
+            let links = u32::try_from(planted.below[number].len()).map_or(u32::MAX, |below| below.saturating_add(2));
+            let mut entries = names.iter().map(|(name, ino, file_type)| NewEntry {
+                name: name.as_bytes(),
+                ino: *ino,
+                file_type: *file_type,
+            });
+            let made = import.directory(&node(0o755, links), parent, &mut entries);
+            (made, planted.directories[number])
+        }
+        Entry::File(number) => {
+            let bytes = planted.tree.bytes(number);
+            let whole = 0..bytes;
+            let mut data = std::iter::once(whole).filter(|data| !data.is_empty());
+            let made = import.file(&node(0o644, 1), bytes, &mut data, &mut |_| {});
+            (made, planted.files[number])
+        }
+    };
+    let made = made.map_err(|error| format!("/{}: {error}", planted.name))?;
+    match made == wanted {
+        true => Ok(()),
+        false => Err(format!("/{}: inode {} was not free", planted.name, wanted.0)),
+    }
+}
+
+/// The inode behind lost+found, when there is nothing else.
+fn first_free(filesystem: &Filesystem) -> Result<Ino, String> {
+    let entries = filesystem.read_dir("/").map_err(|error| error.to_string())?;
+    let mut lost = None;
+    for entry in entries {
+        match entry.name.as_slice() {
+            b"." | b".." => {}
+            name if name == LOST_AND_FOUND.as_bytes() => lost = Some(entry.ino),
+            _ => return Err("the file system is not empty".to_owned()),
+        }
+    }
+    let lost = lost.ok_or("the file system has no lost+found")?;
+    Ok(Ino(lost.0 + 1))
+}
+
+fn node(permissions: u16, links: u32) -> NewNode<'static> {
+    NewNode {
+        permissions,
+        uid: 0,
+        gid: 0,
+        links,
+        access_time: TIME,
+        change_time: TIME,
+        modify_time: TIME,
+        create_time: TIME,
+        attributes: &[],
+        attribute_list: 0,
+    }
+}
