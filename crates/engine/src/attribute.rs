@@ -133,9 +133,9 @@ fn allocate_block(handle: &Handle<'_>, node: &NodeState) -> Result<BlockNo> {
     let mut reservation = volume.groups.reserve(volume, 1)?;
     let facts = crate::mapping::attribute_facts(volume, node);
     let plan = volume.allocation.plan(&facts);
-    let run = volume
-        .groups
-        .allocate(handle, &mut reservation, &crate::allocation::Plan { length: 1, ..plan })?;
+    let plan = crate::allocation::Plan { length: 1, ..plan };
+    let route = volume.policies.map_blocks.route(&facts, &plan);
+    let run = volume.groups.allocate(handle, &mut reservation, &plan, route)?;
     volume.allocation.given(&facts, run);
     Ok(run.start)
 }

@@ -141,7 +141,8 @@ impl Volume {
         };
         let latch = Latch::new(device.clock());
         let cache = Cache::new(Arc::clone(&traffic), &superblock, style, options.cache_bytes, &latch);
-        let groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
+        let mut groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
+        groups.set_map_blocks(options.policies.map_blocks);
         if options.policies.growth == Growth::Reservation {
             groups.bind_all_by_windows();
         }

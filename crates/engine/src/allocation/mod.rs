@@ -1,12 +1,14 @@
 //! Where blocks go: pure functions of facts. `group` finds out whether there is room there.
 mod ext2_goal;
 mod freebsd;
+mod metacluster;
 mod multi_block;
 mod packed;
 mod reservation;
 
 pub use ext2_goal::Ext2Goal;
 pub use freebsd::{FreeBsd52, FreeBsd2010, FreeBsdFixed};
+pub use metacluster::{ClusterSize, GroupShape, MapBlocks, MapBlocksError, Metacluster, Position, Route};
 pub use multi_block::MultiBlock;
 pub use packed::{Packed, packed_from};
 pub use reservation::Reservation;

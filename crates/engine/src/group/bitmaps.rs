@@ -189,7 +189,7 @@ impl Groups {
     }
 
     /// The volume's own metadata in a group, as (first bit, length).
-    fn metadata_bits(&self, group: GroupNo) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(super) fn metadata_bits(&self, group: GroupNo) -> impl Iterator<Item = (u32, u32)> + '_ {
         let start = self.superblock.group_start(group).0;
         let blocks = start..start.saturating_add(self.limit(group, Which::Blocks).into());
         // Both fit: they are clipped to one group.

@@ -3,7 +3,7 @@ use super::bitmaps::{Which, wrong};
 use super::search::{self, Found};
 use super::windows::Bits;
 use super::{Groups, Reservation};
-use crate::allocation::{Plan, Purpose, Search};
+use crate::allocation::{Plan, Purpose, Route, Search};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
 use crate::volume::Volume;
@@ -20,6 +20,15 @@ enum Heed {
     Nothing,
 }
 
+/// Whether a search looks into the groups' clusters, which are for map blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Clusters {
+    /// It takes what it finds there.
+    Open,
+    /// It goes around them.
+    Closed,
+}
+
 /// How many groups a search for a long run looks into before it takes what the last one has.
 const ROUNDS_MAX: u32 = 16;
 
@@ -31,17 +40,24 @@ struct Part {
     length: u32,
 }
 
-/// Where a search begins: a group and a bit in it.
+/// Where a search begins: a group and a bit in it; and whether it goes around clusters.
 #[derive(Clone, Copy)]
 struct Goal {
     group: GroupNo,
     bit: u32,
+    clusters: Clusters,
 }
 
 impl Groups {
-    /// Allocates one run of 1..=plan.length blocks as the plan wants it, out of the reservation. Marks them in the bitmap, counts
-    /// them. Fails only when the disk lies (a reservation guarantees room) or cannot be read.
-    pub(crate) fn allocate(&self, handle: &Handle<'_>, reservation: &mut Reservation<'_>, plan: &Plan) -> Result<Run> {
+    /// Allocates one run of 1..=plan.length blocks as plan and route want it, out of the reservation. Marks them in the bitmap,
+    /// counts them. Fails only when the disk lies (a reservation guarantees room) or cannot be read.
+    pub(crate) fn allocate(
+        &self,
+        handle: &Handle<'_>,
+        reservation: &mut Reservation<'_>,
+        plan: &Plan,
+        route: Route,
+    ) -> Result<Run> {
         let promised = u32::try_from(reservation.blocks).unwrap_or(u32::MAX);
         let length = plan.length.min(promised);
         if length == 0 {
@@ -49,18 +65,13 @@ impl Groups {
         }
         let goal = self.goal(plan.goal);
         let _lock = handle.volume().lock_superblock();
-        let found = match plan.search {
-            Search::GoalThenByte => self.goal_then_byte(handle, goal, length)?,
-            Search::LongestRun { look_for } => self.longest_run(handle, goal, length, look_for)?,
-            Search::Sequential if self.windows_bind_all() => self.sequential(handle, goal, length, Heed::Windows)?,
-            Search::Sequential => None,
-            Search::FreeByte => self.rehash(handle, goal, |bits, limit, from| {
-                search::goal_then_byte_start(bits, limit, from, length)
-            })?,
-            Search::FreeRun { blocks } => self.rehash(handle, goal, |bits, limit, from| {
-                search::goal_then_run(bits, limit, from, blocks, length)
-            })?,
-            Search::Window { owner, blocks } => self.in_window_or_not(handle, goal, length, (owner, blocks))?,
+        let found = match route {
+            Route::Anywhere => self.as_planned(handle, goal, length, plan.search)?,
+            Route::Around => self.around_clusters(handle, goal, length, plan.search)?,
+            Route::Inside(near) => match self.in_cluster(handle, self.goal(near).group, length)? {
+                None => self.around_clusters(handle, goal, length, plan.search)?,
+                run => run,
+            },
         };
         let run = match found {
             Some(run) => run,
@@ -69,6 +80,57 @@ impl Groups {
         };
         self.used(reservation, run.length);
         Ok(run)
+    }
+
+    fn as_planned(&self, handle: &Handle<'_>, goal: Goal, length: u32, search: Search) -> Result<Option<Run>> {
+        match search {
+            Search::GoalThenByte => self.goal_then_byte(handle, goal, length),
+            Search::LongestRun { look_for } => self.longest_run(handle, goal, length, look_for),
+            Search::Sequential if self.windows_bind_all() => self.sequential(handle, goal, length, Heed::Windows),
+            Search::Sequential if goal.clusters == Clusters::Closed => {
+                self.sequential(handle, goal, length, Heed::Nothing)
+            }
+            Search::Sequential => Ok(None),
+            Search::FreeByte => self.rehash(handle, goal, |bits, limit, from| {
+                search::goal_then_byte_start(bits, limit, from, length)
+            }),
+            Search::FreeRun { blocks } => self.rehash(handle, goal, |bits, limit, from| {
+                search::goal_then_run(bits, limit, from, blocks, length)
+            }),
+            Search::Window { owner, blocks } => self.in_window_or_not(handle, goal, length, (owner, blocks)),
+        }
+    }
+
+    /// As planned, but around the clusters. Where nothing is free there: group by group, around a group's cluster and then in it.
+    fn around_clusters(&self, handle: &Handle<'_>, goal: Goal, length: u32, search: Search) -> Result<Option<Run>> {
+        let closed = Goal {
+            clusters: Clusters::Closed,
+            ..goal
+        };
+        if let Some(run) = self.as_planned(handle, closed, length, search)? {
+            return Ok(Some(run));
+        }
+        let mut from = goal.bit;
+        for group in self.cyclic(goal.group).chain([goal.group]) {
+            for clusters in [Clusters::Closed, Clusters::Open] {
+                let next_free = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
+                if let Some(run) = self.take_free(handle, group, clusters, next_free)? {
+                    return Ok(Some(run));
+                }
+            }
+            from = 0;
+        }
+        Ok(None)
+    }
+
+    /// The first free block of a group's cluster, and those behind it.
+    fn in_cluster(&self, handle: &Handle<'_>, group: GroupNo, length: u32) -> Result<Option<Run>> {
+        let Some(cluster) = self.cluster(group) else {
+            return Ok(None);
+        };
+        self.take_free(handle, group, Clusters::Open, |bits, limit| {
+            search::sequential(bits, cluster.end.min(limit), cluster.start, length)
+        })
     }
 
     /// Every group in turn, and again while the counters say that there is something: what others free behind a search and
@@ -87,12 +149,14 @@ impl Groups {
             return Goal {
                 group: GroupNo(0),
                 bit: 0,
+                clusters: Clusters::Open,
             };
         };
         let bit = block.0.saturating_sub(self.superblock.group_start(group).0);
         Goal {
             group,
             bit: u32::try_from(bit).unwrap_or(0),
+            clusters: Clusters::Open,
         }
     }
 
@@ -114,12 +178,13 @@ impl Groups {
 
     fn goal_then_byte(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Option<Run>> {
         let in_goal_group = |bits: &[u8], limit| search::goal_then_byte(bits, limit, goal.bit, length);
-        if let Some(run) = self.take(handle, goal.group, in_goal_group)? {
+        if let Some(run) = self.take(handle, goal.group, goal.clusters, in_goal_group)? {
             return Ok(Some(run));
         }
         // The goal's own group comes once more, last and from its start.
         for group in self.cyclic(goal.group).skip(1).chain([goal.group]) {
-            if let Some(run) = self.take(handle, group, |bits, limit| search::byte_then_bit(bits, limit, length))? {
+            let in_group = |bits: &[u8], limit| search::byte_then_bit(bits, limit, length);
+            if let Some(run) = self.take(handle, group, goal.clusters, in_group)? {
                 return Ok(Some(run));
             }
         }
@@ -131,8 +196,8 @@ impl Groups {
         for group in self.cyclic(goal.group).chain([goal.group]) {
             let search = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
             let found = match heed {
-                Heed::Windows => self.take(handle, group, search)?,
-                Heed::Nothing => self.take_any(handle, group, search)?,
+                Heed::Windows => self.take(handle, group, goal.clusters, search)?,
+                Heed::Nothing => self.take_any(handle, group, goal.clusters, search)?,
             };
             if found.is_some() {
                 return Ok(found);
@@ -157,7 +222,7 @@ impl Groups {
         for distance in [0].into_iter().chain(quadratic).chain(2..count) {
             let at = (u64::from(goal.group.0) + distance) % count.max(1);
             let group = GroupNo(u32::try_from(at).unwrap_or(0));
-            if let Some(run) = self.take(handle, group, |bits, limit| search(bits, limit, from))? {
+            if let Some(run) = self.take(handle, group, goal.clusters, |bits, limit| search(bits, limit, from))? {
                 return Ok(Some(run));
             }
             from = 0;
@@ -193,7 +258,7 @@ impl Groups {
                 let window = self.windows.lock().open(owner, bits, from, blocks)?;
                 search::goal_then_byte(bytes, window.end, window.start, length)
             };
-            if is_roomy && let Some(run) = self.take_any(handle, group, in_new_window)? {
+            if is_roomy && let Some(run) = self.take_any(handle, group, goal.clusters, in_new_window)? {
                 self.windows.lock().hit(owner, run.length);
                 return Ok(Some(run));
             }
@@ -214,7 +279,7 @@ impl Groups {
         }
         let end = u32::try_from(window.end.saturating_sub(start)).unwrap_or(u32::MAX);
         let inside = |bytes: &[u8], limit: u32| search::goal_then_byte(bytes, end.min(limit), goal.bit, length);
-        let run = self.take_any(handle, goal.group, inside)?;
+        let run = self.take_any(handle, goal.group, goal.clusters, inside)?;
         self.windows.lock().hit(owner, run.map_or(0, |run| run.length));
         Ok(run)
     }
@@ -231,12 +296,12 @@ impl Groups {
             return Ok(Some(run));
         }
         for round in 1..=ROUNDS_MAX {
-            let Some((group, room)) = self.roomiest(goal.group, look_for) else {
+            let Some((group, room)) = self.roomiest(goal, look_for) else {
                 return Ok(None);
             };
             let at_least = if round == ROUNDS_MAX { 1 } else { room.min(length) };
             let bit = if group == goal.group { goal.bit } else { 0 };
-            if let Some(run) = self.take_roomy(handle, Goal { group, bit }, length, look_for, at_least)? {
+            if let Some(run) = self.take_roomy(handle, Goal { group, bit, ..goal }, length, look_for, at_least)? {
                 return Ok(Some(run));
             }
         }
@@ -244,11 +309,11 @@ impl Groups {
     }
 
     /// The first group from this one on that may have a run of `enough`; else the one that may have the longest.
-    fn roomiest(&self, first: GroupNo, enough: u32) -> Option<(GroupNo, u32)> {
+    fn roomiest(&self, first: Goal, enough: u32) -> Option<(GroupNo, u32)> {
         let mut best = None;
         let mut most = 0;
-        for group in self.cyclic(first) {
-            let room = self.state(group).lock().room();
+        for group in self.cyclic(first.group) {
+            let room = self.room(group, first.clusters);
             if room > most {
                 (best, most) = (Some(group), room);
             }
@@ -268,11 +333,11 @@ impl Groups {
         look_for: u32,
         at_least: u32,
     ) -> Result<Option<Run>> {
-        if self.state(goal.group).lock().room() < at_least {
+        if self.room(goal.group, goal.clusters) < at_least {
             return Ok(None);
         }
         let mut known = None;
-        let run = self.take(handle, goal.group, |bits, limit| {
+        let run = self.take(handle, goal.group, goal.clusters, |bits, limit| {
             let found = search::roomy(bits, limit, goal.bit, length, look_for)?;
             if found.length < length {
                 known = Some(found.length); // shorter than what would have been enough: it is the longest of all
@@ -287,7 +352,8 @@ impl Groups {
             && !self.windows_bind_all.load(Ordering::Relaxed)
         {
             let mut state = self.state(goal.group).lock();
-            state.longest_free = state.longest_free.min(longest);
+            let known = state.longest(goal.clusters);
+            *known = (*known).min(longest);
         }
         Ok(run)
     }
@@ -297,32 +363,57 @@ impl Groups {
         &self,
         handle: &Handle<'_>,
         group: GroupNo,
+        clusters: Clusters,
         search: impl FnOnce(&[u8], u32) -> Option<Found>,
     ) -> Result<Option<Run>> {
         if !self.windows_bind_all() {
-            return self.take_any(handle, group, search);
+            return self.take_any(handle, group, clusters, search);
         }
         let start = self.superblock.group_start(group).0;
-        self.take_any(handle, group, |bytes, limit| {
+        self.take_any(handle, group, clusters, |bytes, limit| {
             let marked = self.windows.lock().marked(Bits { start, bytes, limit });
             search(marked.as_deref().unwrap_or(bytes), limit)
         })
     }
 
-    /// Searches one group and marks what was found.
+    /// Searches one group, unless it has too little room around its cluster, and marks what was found.
     fn take_any(
         &self,
         handle: &Handle<'_>,
         group: GroupNo,
+        clusters: Clusters,
+        search: impl FnOnce(&[u8], u32) -> Option<Found>,
+    ) -> Result<Option<Run>> {
+        if clusters == Clusters::Closed && self.room(group, clusters) == 0 {
+            return Ok(None);
+        }
+        self.take_free(handle, group, clusters, search)
+    }
+
+    /// Searches one group and marks what was found.
+    fn take_free(
+        &self,
+        handle: &Handle<'_>,
+        group: GroupNo,
+        clusters: Clusters,
         search: impl FnOnce(&[u8], u32) -> Option<Found>,
     ) -> Result<Option<Run>> {
         if self.state(group).lock().descriptor.free_blocks == 0 {
             return Ok(None);
         }
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
-        let Some(found) = search(&frame.bytes(), self.limit(group, Which::Blocks)) else {
+        let bytes = frame.bytes();
+        let closed = self.cluster(group).filter(|_| clusters == Clusters::Closed);
+        let around = closed.map(|cluster| {
+            let mut marked = bytes.to_vec();
+            let _ = set_run(&mut marked, cluster.start, cluster.end - cluster.start);
+            marked
+        });
+        let limit = self.limit(group, Which::Blocks);
+        let Some(found) = search(around.as_deref().unwrap_or(&bytes), limit) else {
             return Ok(None);
         };
+        drop(bytes);
         if !handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
             return Err(wrong(
                 group,
@@ -405,7 +496,10 @@ impl Groups {
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
         // At worst it joins two of the longest runs. A search finds out what really is.
-        state.longest_free = state.longest_free.saturating_mul(2).saturating_add(length);
+        for clusters in [Clusters::Open, Clusters::Closed] {
+            let longest = state.longest(clusters);
+            *longest = longest.saturating_mul(2).saturating_add(length);
+        }
         self.changed(group, &mut state, Which::Blocks);
         drop(state);
         self.available.fetch_add(length.into(), Ordering::AcqRel);

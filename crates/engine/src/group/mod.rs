@@ -2,7 +2,7 @@
 //!
 //! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free blocks of the volume less
 //! those promised, is never negative. No bit of the volume's own metadata is ever cleared. `longest_free` is never below
-//! the longest free run. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
+//! the longest free run, nor `longest_around` below the longest outside the group's cluster. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
 //!
 //! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it is taken. Group locks are
 //! never nested. Under a group's lock: a frame's, then `dirty`, `loaded` or `windows`, which are last.
@@ -16,19 +16,21 @@ mod search;
 mod tests;
 mod windows;
 
-use crate::allocation::WindowFacts;
+use crate::allocation::{GroupShape, MapBlocks, WindowFacts};
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, Place, Result};
 use crate::journal::Handle;
 use crate::placement::GroupFacts;
 use crate::volume::Volume;
 use bitmaps::Which;
+use blocks::Clusters;
 use extant_block::ShortLock;
 use extant_format::group::GroupDescriptor;
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, GroupNo, Ino};
 use metadata::Metadata;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use windows::Windows;
@@ -73,6 +75,8 @@ struct GroupState {
     inode_bitmap: Option<Arc<Frame>>,
     /// No free run is longer.
     longest_free: u32,
+    /// The same, with the group's cluster taken for used.
+    longest_around: u32,
     /// Orlov's counter.
     debt: u8,
     /// Whether the group is in the list of those to be stored.
@@ -86,6 +90,7 @@ impl GroupState {
     fn new(descriptor: GroupDescriptor) -> GroupState {
         GroupState {
             longest_free: descriptor.free_blocks,
+            longest_around: descriptor.free_blocks,
             descriptor,
             block_bitmap: None,
             inode_bitmap: None,
@@ -96,9 +101,12 @@ impl GroupState {
         }
     }
 
-    /// No free run is longer than this.
-    fn room(&self) -> u32 {
-        self.longest_free.min(self.descriptor.free_blocks)
+    /// What no free run is longer than.
+    fn longest(&mut self, clusters: Clusters) -> &mut u32 {
+        match clusters {
+            Clusters::Open => &mut self.longest_free,
+            Clusters::Closed => &mut self.longest_around,
+        }
     }
 }
 
@@ -123,6 +131,8 @@ pub(crate) struct Groups {
     in_hand: AtomicU32,
     /// Whether windows are kept from everybody: also from those who have none.
     windows_bind_all: AtomicBool,
+    /// The cluster of each group, as bits of it; empty where map blocks lie beside the data.
+    clusters: Vec<Range<u32>>,
 }
 
 impl Groups {
@@ -152,7 +162,50 @@ impl Groups {
             windows: ShortLock::new(Windows::default()),
             in_hand: AtomicU32::new(0),
             windows_bind_all: AtomicBool::new(false),
+            clusters: Vec::new(),
         })
+    }
+
+    /// From now on map blocks go to clusters, or not.
+    pub(crate) fn set_map_blocks(&mut self, map_blocks: MapBlocks) {
+        let MapBlocks::Metacluster(metacluster) = map_blocks else {
+            self.clusters.clear();
+            return;
+        };
+        let place = |group| {
+            let front = self.metadata_bits(group).next().filter(|(first, _)| *first == 0);
+            metacluster.place(GroupShape {
+                blocks: self.limit(group, Which::Blocks),
+                front: front.map_or(0, |(_, length)| length),
+            })
+        };
+        self.clusters = (0..self.len()).map(GroupNo).map(place).collect();
+    }
+
+    /// A group's cluster, as bits of it.
+    fn cluster(&self, group: GroupNo) -> Option<Range<u32>> {
+        self.clusters.get(group.0 as usize).cloned()
+    }
+
+    /// Whether a block lies in its group's cluster.
+    pub(crate) fn is_in_cluster(&self, block: BlockNo) -> bool {
+        let Some(group) = self.superblock.group_of_block(block) else {
+            return false;
+        };
+        let bit = block.0.saturating_sub(self.superblock.group_start(group).0);
+        self.cluster(group)
+            .is_some_and(|cluster| (u64::from(cluster.start)..cluster.end.into()).contains(&bit))
+    }
+
+    /// No free run of a group is longer than this. A group that may have no more free blocks than its cluster has no room around it.
+    fn room(&self, group: GroupNo, clusters: Clusters) -> u32 {
+        let mut state = self.state(group).lock();
+        let free = state.descriptor.free_blocks;
+        let cluster = self.cluster(group).filter(|_| clusters == Clusters::Closed);
+        if cluster.is_some_and(|cluster| free <= cluster.end - cluster.start) {
+            return 0;
+        }
+        (*state.longest(clusters)).min(free)
     }
 
     /// How many groups.

@@ -1,6 +1,6 @@
 //! Groups on volumes in memory, against a model that keeps free blocks one by one.
 use super::*;
-use crate::allocation::{Plan, Purpose, Search};
+use crate::allocation::{Plan, Purpose, Route, Search};
 use crate::error::{Corrupt, ErrorKind};
 use crate::volume::{Access, DataKeeping, Options};
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
@@ -128,7 +128,7 @@ fn allocate(volume: &Volume, plan: &Plan) -> Result<Run> {
     let mut reservation = volume.groups.reserve(volume, plan.length.into())?;
     volume
         .groups
-        .allocate(&Handle::begin(volume, 9)?, &mut reservation, plan)
+        .allocate(&Handle::begin(volume, 9)?, &mut reservation, plan, Route::Anywhere)
 }
 
 fn free(volume: &Volume, start: u64, length: u32) -> Result<()> {
@@ -444,7 +444,12 @@ fn promises_are_kept_and_given_back() {
     assert_eq!(reservation.remaining(), all - 10);
     let handle = Handle::begin(&volume, 9).unwrap();
     let run = groups
-        .allocate(&handle, &mut reservation, &plan(1, 5, Search::Sequential))
+        .allocate(
+            &handle,
+            &mut reservation,
+            &plan(1, 5, Search::Sequential),
+            Route::Anywhere,
+        )
         .unwrap();
     assert_eq!((run.length, reservation.remaining()), (5, all - 15));
     drop(reservation);
@@ -463,6 +468,7 @@ fn promises_are_kept_and_given_back() {
             &handle,
             &mut adopted,
             &plan(1, 100, Search::LongestRun { look_for: 100 }),
+            Route::Anywhere,
         )
         .unwrap();
     assert_eq!(adopted.remaining(), 0, "no more than was promised is taken");
@@ -490,7 +496,12 @@ fn what_may_not_be_freed_is_refused_and_nothing_is_freed() {
         while reservation.remaining() > 0 {
             volume
                 .groups
-                .allocate(&handle, &mut reservation, &plan(1, 3000, Search::Sequential))
+                .allocate(
+                    &handle,
+                    &mut reservation,
+                    &plan(1, 3000, Search::Sequential),
+                    Route::Anywhere,
+                )
                 .unwrap();
         }
         let before = free_blocks(&volume);
@@ -775,7 +786,7 @@ fn a_long_run_is_found_in_another_group_and_looked_for_once() {
         (volume.superblock.group_of_block(run.start), run.length),
         (Some(GroupNo(1)), 50)
     );
-    assert_eq!(volume.groups.state(GroupNo(0)).lock().room(), 4, "known now");
+    assert_eq!(volume.groups.room(GroupNo(0), Clusters::Open), 4, "known now");
     let run = allocate(&volume, &plan(2, 8, long)).unwrap();
     assert_eq!(
         (volume.superblock.group_of_block(run.start), run.length),

@@ -216,7 +216,8 @@ impl<'v> Grant<'_, 'v, '_> {
                 let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
                 plan.length = plan.length.min(wish.want).min(room).max(1);
                 window::lengthen(self.handle, node, &wish, &mut plan, self.reservation);
-                let given = volume.groups.allocate(self.handle, self.reservation, &plan)?;
+                let route = volume.policies.map_blocks.route(&facts, &plan);
+                let given = volume.groups.allocate(self.handle, self.reservation, &plan, route)?;
                 let run = Run {
                     length: given.length.min(wish.want),
                     ..given
@@ -227,7 +228,10 @@ impl<'v> Grant<'_, 'v, '_> {
                 run
             }
         };
-        volume.allocation.given(&facts, run);
+        // A cursor does not follow into a cluster.
+        if wish.purpose != Purpose::Map || !volume.groups.is_in_cluster(run.start) {
+            volume.allocation.given(&facts, run);
+        }
         node.inode.sectors += u64::from(run.length) * u64::from(volume.block_size() / 512);
         if wish.purpose != Purpose::Map {
             node.stream = volume.allocation.remembered(&facts, run);

@@ -3,7 +3,7 @@ use super::{
     BitmapLoad, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
-use crate::allocation::{self, packed_from};
+use crate::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
 use crate::{placement, readahead, throttle};
 use extant_block::queue::{ELEVATORS, ElevatorError};
 use extant_format::BlockNo;
@@ -62,6 +62,14 @@ fn elevator(column: &Column, words: &str, policies: &mut Policies) -> Result<Str
     Ok(words.to_owned())
 }
 
+fn map_blocks(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
+    policies.map_blocks = words.parse().map_err(|error: MapBlocksError| PresetError::Wrong {
+        column: column.name,
+        reason: error.to_string(),
+    })?;
+    Ok(words.to_owned())
+}
+
 fn requests(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
     let number: Option<u32> = words.parse().ok().filter(|number| (4..=65536).contains(number));
     policies.requests = number.ok_or_else(|| PresetError::Wrong {
@@ -86,6 +94,13 @@ pub static COLUMNS: &[Column] = &[
         choices: ALLOCATIONS,
         of: |row| row.allocation,
         choose: by_name,
+    },
+    Column {
+        name: "map-blocks",
+        line: "where indirect blocks and nodes of extent trees go",
+        choices: MAP_BLOCKS,
+        of: |row| row.map_blocks,
+        choose: map_blocks,
     },
     Column {
         name: "growth",
@@ -241,6 +256,19 @@ const ALLOCATIONS: &[Choice] = &[
         name: "packed",
         line: "one block behind the other as they are asked for (for images made in one go)",
         set: |policies| policies.allocation = Arc::new(packed_from(BlockNo(0), BlockNo(0))),
+    },
+];
+
+const MAP_BLOCKS: &[Choice] = &[
+    Choice {
+        name: "beside",
+        line: "where the allocation puts them, between the data that they map (all systems of the posts)",
+        set: |policies| policies.map_blocks = MapBlocks::Beside,
+    },
+    Choice {
+        name: "metacluster",
+        line: "in one run of each group: metacluster(POSITION,SIZE), (middle,1/64) if not said (post of 2007)",
+        set: |policies| policies.map_blocks = MapBlocks::Metacluster(Metacluster::default()),
     },
 ];
 

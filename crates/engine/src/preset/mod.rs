@@ -18,7 +18,7 @@ mod tests;
 pub use columns::{COLUMNS, Choice, Column};
 pub use presets::{PRESETS, Preset};
 
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, MapBlocks};
 use crate::placement::Placement;
 use crate::readahead::ReadAhead;
 use crate::throttle::Throttle;
@@ -127,6 +127,8 @@ pub struct Policies {
     pub placement: Arc<dyn Placement>,
     /// Where blocks go.
     pub allocation: Arc<dyn Allocation>,
+    /// Where map blocks go.
+    pub map_blocks: MapBlocks,
     /// How directories grow.
     pub growth: Growth,
     /// How changed inodes are written.

@@ -16,6 +16,8 @@ pub struct Preset {
     pub placement: &'static str,
     /// Column `allocation`.
     pub allocation: &'static str,
+    /// Column `map-blocks`.
+    pub map_blocks: &'static str,
     /// Column `growth`.
     pub growth: &'static str,
     /// Column `inode-write-back`.
@@ -69,6 +71,7 @@ const LINUX_2_4: Preset = Preset {
     line: "ext2 of 2001 (the post of 2001: stock)",
     placement: "spread",
     allocation: "ext2-goal",
+    map_blocks: "beside",
     growth: "single",
     inode_write_back: "interleaved",
     inode_creation: "read-on-write",
@@ -90,6 +93,7 @@ const FREEBSD: Preset = Preset {
     line: "FreeBSD's ext2fs of 2004 (the post of 2010: the fast one)",
     placement: "dirpref",
     allocation: "freebsd-5.2",
+    map_blocks: "beside",
     growth: "single",
     inode_write_back: "clustered",
     inode_creation: "read-on-write",
@@ -146,6 +150,7 @@ pub static PRESETS: &[Preset] = &[
         line: "the best that we know",
         placement: "flex",
         allocation: "multi-block",
+        map_blocks: "beside",
         growth: "contiguous-8",
         inode_write_back: "clustered",
         inode_creation: "zero-fill",
@@ -165,6 +170,7 @@ pub static PRESETS: &[Preset] = &[
         line: "images made in one go",
         placement: "packed",
         allocation: "packed",
+        map_blocks: "beside",
         growth: "single",
         inode_write_back: "clustered",
         inode_creation: "zero-fill",
@@ -187,6 +193,7 @@ impl Policies {
         Policies {
             placement: Arc::new(placement::Parent),
             allocation: Arc::new(allocation::Ext2Goal),
+            map_blocks: allocation::MapBlocks::Beside,
             growth: Growth::Single,
             inode_write_back: InodeWriteBack::Clustered,
             inode_creation: InodeCreation::ZeroFill,
