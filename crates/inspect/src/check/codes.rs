@@ -99,10 +99,137 @@ codes! {
     // The journal.
     // Inodes and maps.
     // Attributes.
+    InodeExtraSize, "inode-extra-size", Inodes, Error,
+        "inode {ino}: it cannot have {found} bytes of extra fields", RewriteInode;
+    AttributesOverlap, "attributes-overlap", Inodes, Error,
+        "inode {ino}: names or values of its attributes lie over each other or past their end", ClearAttributes;
+    AttributeValueSize, "attribute-value-size", Inodes, Error,
+        "inode {ino}: an attribute cannot have a value of {found} bytes", ClearAttributes;
+    AttributeHash, "attribute-hash", Inodes, Error,
+        "inode {ino}: the hash of attribute {name} is not {found}", ClearAttributes;
+    AttributeValueInode, "attribute-value-inode", Inodes, Error,
+        "inode {ino}: the value of an attribute cannot be inode {other}", ClearAttributes;
+    AttributeBlockOutside, "attribute-block-outside", Inodes, Error,
+        "inode {ino}: its attributes cannot be in block {block}", ClearAttributes;
+    AttributeBlockMagic, "attribute-block-magic", Inodes, Error,
+        "inode {ino}: block {block} is no block of attributes", ClearAttributes;
+    AttributeBlockCount, "attribute-block-count", Inodes, Error,
+        "inode {ino}: attribute block {block} says that it has {found} blocks", ClearAttributes;
+    AttributeBlockChecksum, "attribute-block-checksum", Inodes, Error,
+        "inode {ino}: the checksum of attribute block {block} is {found}, should be {expected}", RewriteChecksum;
+    AttributeReferences, "attribute-references", Inodes, Error,
+        "attribute block {block} counts {found} inodes that share it, {expected} do", Recount;
+    AttributeReferencesLost, "attribute-references-lost", Inodes, Stopping,
+        "attribute block {block} counts {found} inodes that share it, {expected} do, and it is no block of attributes",
+        ClearAttributes;
+    SymlinkInvalid, "symlink-invalid", Inodes, Error,
+        "inode {ino}: the symlink has no target of {found} bytes", ClearInode;
+    SymlinkFastExtents, "symlink-fast-extents", Inodes, Error,
+        "inode {ino}: the target of the symlink lies in the inode, but it says that it has extents", RewriteInode;
+    SpecialFileImmutable, "special-file-immutable", Inodes, Error,
+        "inode {ino}: a special file is immutable or append-only", RewriteInode;
+    SpecialFileMapped, "special-file-mapped", Inodes, Error,
+        "inode {ino}: a special file has blocks, or an impossible device number", ClearInode;
+    SpecialFileSize, "special-file-size", Inodes, Error,
+        "inode {ino}: a special file has a size of {found}", RewriteInode;
     // Duplicates.
     // Directories.
+    DirectoryHole, "directory-hole", Directories, Error,
+        "directory {ino}: block {file_block} is missing ({found} in all from there on)", RebuildDirectoryBlock;
+    DirectoryChain, "directory-chain", Directories, Stopping,
+        "directory {ino}, block {file_block}: what stands at byte {found} is no entry", RebuildDirectoryBlock;
+    DirectoryNoChecksum, "directory-no-checksum", Directories, Error,
+        "directory {ino}, block {file_block}: there is no checksum", RewriteChecksum;
+    DirectoryChecksum, "directory-checksum", Directories, Error,
+        "directory {ino}, block {file_block}: the checksum is {found}, should be {expected}", RewriteChecksum;
+    DotMissing, "dot-missing", Directories, Error,
+        "directory {ino}: '.' is missing", RewriteEntry;
+    DotNotFirst, "dot-not-first", Directories, Error,
+        "directory {ino}: the first entry is {name}, should be '.'", RewriteEntry;
+    DotNotTerminated, "dot-not-terminated", Directories, Error,
+        "directory {ino}: no zero byte follows '.'", RewriteEntry;
+    DotTooLong, "dot-too-long", Directories, Error,
+        "directory {ino}: the entry '.' has {found} bytes, should have {expected}", RewriteEntry;
+    DotWrong, "dot-wrong", Directories, Error,
+        "directory {ino}: '.' is inode {other}", RewriteEntry;
+    DotDotMissing, "dot-dot-missing", Directories, Error,
+        "directory {ino}: '..' is missing", RewriteEntry;
+    DotDotNotSecond, "dot-dot-not-second", Directories, Error,
+        "directory {ino}: the second entry is {name}, should be '..'", RewriteEntry;
+    DotDotNotTerminated, "dot-dot-not-terminated", Directories, Error,
+        "directory {ino}: no zero byte follows '..'", RewriteEntry;
+    DotTwice, "dot-twice", Directories, Error,
+        "directory {ino}, block {file_block}: {name} stands there again", RemoveEntry;
+    EntryNameEmpty, "entry-name-empty", Directories, Error,
+        "directory {ino}, block {file_block}: an entry for inode {other} has no name", RemoveEntry;
+    EntryNameIllegal, "entry-name-illegal", Directories, Error,
+        "directory {ino}, block {file_block}: the name {name} has a slash or a zero byte", RewriteEntry;
+    EntryNameShort, "entry-name-short", Directories, Error,
+        "directory {ino}, block {file_block}: the name {name} is too short for an encrypted one", RemoveEntry;
+    EntryNameEncoding, "entry-name-encoding", Directories, Error,
+        "directory {ino}, block {file_block}: the name {name} is not in the encoding of the volume", RewriteEntry;
+    EntryTwice, "entry-twice", Directories, Error,
+        "directory {ino}, block {file_block}: the name {name} stands there twice", RewriteEntry;
+    EntryInode, "entry-inode", Directories, Error,
+        "directory {ino}: {name} cannot be inode {other}", RemoveEntry;
+    EntryUnused, "entry-unused", Directories, Error,
+        "directory {ino}: {name} is inode {other}, which is not in use", RemoveEntry;
+    EntryToSelf, "entry-to-self", Directories, Error,
+        "directory {ino}: {name} is the directory itself", RemoveEntry;
+    EntryToRoot, "entry-to-root", Directories, Error,
+        "directory {ino}: {name} is the root directory", RemoveEntry;
+    EntryToValue, "entry-to-value", Directories, Error,
+        "directory {ino}: {name} is inode {other}, which is the value of an attribute", RemoveEntry;
+    EntryType, "entry-type", Directories, Error,
+        "directory {ino}: {name} has type {found}, its inode {other} has {expected}", RewriteEntry;
+    EntryTyped, "entry-typed", Directories, Error,
+        "directory {ino}: {name} has type {found}, but the volume keeps none", RewriteEntry;
+    DirectoryTwice, "directory-twice", Directories, Error,
+        "directory {ino}: {name} is directory {other}, which has a name already", RemoveEntry;
     // The index.
+    IndexUnsupported, "index-unsupported", Directories, Error,
+        "directory {ino}: it has an index, but the volume has none", RebuildIndex;
+    IndexRoot, "index-root", Directories, Error,
+        "directory {ino}: there is no root of an index in its first block", RebuildIndex;
+    IndexHashVersion, "index-hash-version", Directories, Error,
+        "directory {ino}: the index is sorted by an unknown hash, number {found}", RebuildIndex;
+    IndexFlags, "index-flags", Directories, Error,
+        "directory {ino}: the root of the index has flags {found}", RebuildIndex;
+    IndexLevels, "index-levels", Directories, Error,
+        "directory {ino}: the index has {found} levels below its root, at most {expected} are possible", RebuildIndex;
+    IndexLimit, "index-limit", Directories, Error,
+        "directory {ino}, block {file_block}: the index has room for {found} entries, should have for {expected}", RebuildIndex;
+    IndexCount, "index-count", Directories, Error,
+        "directory {ino}, block {file_block}: the index has {found} entries, {expected} at most fit", RebuildIndex;
+    IndexOrder, "index-order", Directories, Error,
+        "directory {ino}, block {file_block}: hash {found} of the index follows a higher one", RebuildIndex;
+    IndexOutside, "index-outside", Directories, Error,
+        "directory {ino}, block {file_block}: the index points to block {found} of the directory", RebuildIndex;
+    IndexTwice, "index-twice", Directories, Error,
+        "directory {ino}, block {file_block}: the index points to it twice", RebuildIndex;
+    IndexUnreferenced, "index-unreferenced", Directories, Error,
+        "directory {ino}, block {file_block}: the index does not point to it", RebuildIndex;
+    IndexDepth, "index-depth", Directories, Error,
+        "directory {ino}, block {file_block}: its names lie {found} levels below the root, should lie {expected}", RebuildIndex;
+    IndexBelow, "index-below", Directories, Error,
+        "directory {ino}, block {file_block}: hash {found} is below what the index has there, {expected} and more", RebuildIndex;
+    IndexAbove, "index-above", Directories, Error,
+        "directory {ino}, block {file_block}: hash {found} is above what the index has there, {expected} at most", RebuildIndex;
+    IndexChecksum, "index-checksum", Directories, Error,
+        "directory {ino}, block {file_block}: the checksum of the index is {found}, should be {expected}", RewriteChecksum;
     // Connectivity and links.
+    RootMissing, "root-missing", Connectivity, Stopping,
+        "there is no root directory", CreateDirectory;
+    DotDotWrong, "dot-dot-wrong", Connectivity, Error,
+        "directory {ino}: '..' is inode {found}, should be {expected}", RewriteEntry;
+    DirectoryUnreachable, "directory-unreachable", Connectivity, Error,
+        "directory {ino} is not reached from the root; its '..' is inode {other}", ReconnectToLostFound;
+    LinkCount, "link-count", Links, Error,
+        "inode {ino}: it counts {found} links, {expected} were found", Recount;
+    InodeUnattached, "inode-unattached", Links, Error,
+        "inode {ino} is in use, but no directory has an entry for it", ReconnectToLostFound;
+    ValueReferences, "value-references", Links, Error,
+        "inode {ino}, the value of an attribute, counts {found} attributes that have it, {expected} do", Recount;
     // Bitmaps and counters.
 }
 

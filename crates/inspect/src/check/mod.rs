@@ -12,14 +12,18 @@
 //!
 //! Problems are data ([`Problem`]): a [`Code`] with its [`Rule`] (sentence, severity, what a repair would do) and the place.
 //! The report is the same whatever the number of threads.
+mod attribute_list;
 mod attributes;
 mod codes;
 mod groups;
 mod problem;
 mod progress;
+mod reader;
+mod special;
 mod state;
 mod superblock;
 mod tree;
+mod words;
 mod work;
 
 pub use codes::{CODES, Code, Rule};

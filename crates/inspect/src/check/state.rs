@@ -7,6 +7,7 @@ use super::CheckOptions;
 use super::attributes::Sharers;
 use super::problem::{Problem, Sink};
 use super::progress::Meter;
+use super::special::Targets;
 use super::tree::Tree;
 use crate::error::Error;
 use crate::volume::Volume;
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) inline_directories: ShortLock<Vec<Ino>>,
     /// Who has which attribute block.
     pub(crate) sharers: Sharers,
+    /// Symlinks whose targets are yet to be read.
+    pub(crate) targets: Targets,
     /// What pass 2 leaves for passes 3 and 4.
     pub(crate) tree: OnceLock<Tree>,
     pub(crate) problems: Sink,
@@ -90,6 +93,7 @@ impl State {
             directories: ShortLock::default(),
             inline_directories: ShortLock::default(),
             sharers: Default::default(),
+            targets: Default::default(),
             tree: Default::default(),
             problems: Sink::default(),
             meter: Meter::new(options.progress.clone()),

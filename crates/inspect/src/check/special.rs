@@ -1,0 +1,159 @@
+//! Inodes without data of a usual kind: symlinks, devices, pipes and sockets.
+//!
+//! A symlink shorter than the inode's map lies in its place; a longer one is one block. Blocks of symlinks are noted in pass 1
+//! and read afterwards in the order of the disk.
+//!
+//! *Invariants*: a block is read only where a symlink says that it lies, and its inode's map was judged to be one block.
+//! *Locking*: one short lock around the list, held for a push.
+use super::attributes::Held;
+use super::codes::Code;
+use super::problem::Problem;
+use super::reader::Reader;
+use super::state::State;
+use super::words::u32_at;
+use crate::error::Error;
+use extant_block::ShortLock;
+use extant_format::extent::Node;
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::{BlockNo, Ino};
+use std::sync::Arc;
+
+/// Encrypted: the target of a symlink is not what it says.
+const ENCRYPTED: u32 = 0x800;
+/// Bytes of a device number in one of the two forms, or both: the rest of the map is zero.
+const DEVICE_BYTES: usize = 8;
+
+/// Symlinks whose targets lie in blocks.
+#[derive(Default)]
+pub(crate) struct Targets(ShortLock<Vec<Target>>);
+
+/// A symlink whose target lies in a block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Target {
+    block: BlockNo,
+    ino: Ino,
+    length: u64,
+}
+
+/// Judges what is particular to a symlink, device, pipe or socket; does nothing for files and directories. Pass 1 calls it
+/// for each inode in use, on any thread, with what [`super::attributes::judge`] gave. False when the inode is no such thing
+/// and would be cleared.
+pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
+    let is_right = match inode.file_type() {
+        Some(FileType::Symlink) => symlink(state, ino, inode, held),
+        Some(FileType::CharacterDevice | FileType::BlockDevice) => device(state, ino, inode),
+        Some(FileType::Fifo | FileType::Socket) => pipe(state, ino, inode),
+        Some(FileType::Regular | FileType::Directory) | None => return true,
+    };
+    if inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
+        state.tell(Problem::new(Code::SpecialFileImmutable).ino(ino).found(inode.flags));
+    }
+    is_right
+}
+
+fn symlink(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
+    let is_right = is_symlink(state, ino, inode, held);
+    if !is_right {
+        state.tell(Problem::new(Code::SymlinkInvalid).ino(ino).found(inode.size));
+    }
+    is_right
+}
+
+fn is_symlink(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
+    let block_size = u64::from(state.volume.superblock().block_size());
+    if inode.size == 0 || inode.size >> 32 != 0 {
+        return false;
+    }
+    if inode.flags & flags::INLINE_DATA != 0 {
+        let room = 60 + held.inline_bytes;
+        return inode.size <= room;
+    }
+    if inode.size < inode.block.len() as u64 {
+        if inode.flags & flags::EXTENTS != 0 {
+            state.tell(Problem::new(Code::SymlinkFastExtents).ino(ino));
+        }
+        return inode.flags & ENCRYPTED != 0 || length(&inode.block) as u64 == inode.size;
+    }
+    if inode.size >= block_size {
+        return false;
+    }
+    let Some(block) = target_block(state, inode) else {
+        return false;
+    };
+    if inode.flags & ENCRYPTED == 0 {
+        let length = inode.size;
+        state.targets.0.lock().push(Target { block, ino, length });
+    }
+    true
+}
+
+/// The one block of a symlink, if its map has exactly that.
+fn target_block(state: &State, inode: &Inode) -> Option<BlockNo> {
+    let superblock = state.volume.superblock();
+    let block = if inode.has_extents() {
+        let node = Node::parse(&inode.block, None, superblock.blocks_count).ok()?;
+        if node.depth() != 0 || node.len() != 1 {
+            return None;
+        }
+        let extent = node.extent(0);
+        (extent.length == 1 && extent.file_block.0 == 0).then_some(extent.start)?
+    } else {
+        let rest = inode.block.get(4..)?;
+        rest.iter().all(|byte| *byte == 0).then_some(())?;
+        BlockNo(u32_at(&inode.block, 0).into())
+    };
+    (block.0 > u64::from(superblock.first_data_block) && state.volume.holds(block)).then_some(block)
+}
+
+fn length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len())
+}
+
+fn device(state: &State, ino: Ino, inode: &Inode) -> bool {
+    let mapped = flags::EXTENTS | flags::INLINE_DATA;
+    let behind = inode.block.get(DEVICE_BYTES..).unwrap_or_default();
+    let (old, new) = (u32_at(&inode.block, 0), u32_at(&inode.block, 4));
+    // The old form has 16 bits; whoever stores the new one leaves it zero.
+    let is_number = old < 0x1_0000 && (old == 0 || new == 0);
+    let is_right = inode.flags & mapped == 0 && is_number && behind.iter().all(|byte| *byte == 0);
+    finish_special(state, ino, inode, is_right)
+}
+
+fn pipe(state: &State, ino: Ino, inode: &Inode) -> bool {
+    let mapped = flags::EXTENTS | flags::INLINE_DATA;
+    let is_right = inode.flags & mapped == 0 && inode.block.iter().all(|byte| *byte == 0);
+    finish_special(state, ino, inode, is_right)
+}
+
+fn finish_special(state: &State, ino: Ino, inode: &Inode, is_right: bool) -> bool {
+    if !is_right {
+        state.tell(Problem::new(Code::SpecialFileMapped).ino(ino));
+    }
+    if inode.size != 0 {
+        let problem = Problem::new(Code::SpecialFileSize).ino(ino);
+        state.tell(problem.found(inode.size).expected(0_u64));
+    }
+    is_right
+}
+
+/// Reads and judges the targets that lie in blocks. Pass 1 calls it when all inodes were seen.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn finish(state: &Arc<State>) -> Result<(), Error> {
+    let mut targets = std::mem::take(&mut *state.targets.0.lock());
+    targets.sort_unstable();
+    let mut reader = Reader::default();
+    for range in Reader::batches(state, &targets, |target| target.block) {
+        let batch = targets.get(range).unwrap_or_default();
+        reader.read(state, "symlink", batch, |target| target.block)?;
+        for (at, target) in batch.iter().enumerate() {
+            if length(reader.item(at)) as u64 != target.length {
+                let problem = Problem::new(Code::SymlinkInvalid).ino(target.ino);
+                state.tell(problem.found(target.length));
+                state.inodes.set_bad(target.ino);
+            }
+        }
+    }
+    Ok(())
+}
