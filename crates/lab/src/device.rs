@@ -17,6 +17,7 @@
 //!
 //! *Locking*: one short lock, before the clock's; not held while a completion runs or bytes are copied.
 mod statistics;
+mod timeline;
 
 use crate::clock::{Event, VirtualClock};
 use crate::drive::{self, Done, Drive, DriveInfo};
@@ -27,8 +28,10 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Weak};
+use timeline::Timeline;
 
 pub use statistics::{Histogram, Statistics};
+pub use timeline::{Activity, Field, INTERVALS, Interval, ROWS};
 
 /// Metadata lies scattered over a large drive: contents are kept in pieces of this.
 const CHUNK_BYTES: usize = 4096;
@@ -112,6 +115,7 @@ struct Traffic {
     /// Since when the drive has had a command.
     busy_since: u64,
     statistics: Statistics,
+    timeline: Timeline,
     hash: u64,
     records: Vec<TraceRecord>,
     /// Kept for its memory.
@@ -186,6 +190,11 @@ impl SimDevice {
         statistics.idle_ns = now.saturating_sub(statistics.busy_ns);
         statistics.queue = state.queue.statistics();
         statistics
+    }
+
+    /// What it has done so far, over time.
+    pub fn activity(&self) -> Activity {
+        self.state.lock().timeline.activity()
     }
 
     /// The commands that ended since the last call, in the order of their ends; none unless they are kept.
@@ -361,6 +370,7 @@ impl Traffic {
             scheduled: None,
             busy_since: 0,
             statistics: Statistics::default(),
+            timeline: Timeline::default(),
             hash: 0,
             records: Vec::new(),
             done: Vec::new(),
@@ -391,6 +401,7 @@ impl Traffic {
             self.arriving.pop_first();
             let depth = self.queue.waiting() + self.queue.under_way();
             self.statistics.count_depth(depth);
+            self.timeline.count_depth(depth, now);
             if let Some(pending) = self.waiting.get_mut(&sequence) {
                 pending.depth = depth;
                 self.queue.add(pending.queued, now);
@@ -415,6 +426,7 @@ impl Traffic {
 
     fn send(&mut self, command: Command, now: u64) {
         self.statistics.count_seek(&command, self.head);
+        self.timeline.count_seek(&command, self.head, now);
         if command.operation != Operation::Flush {
             self.head = command.offset + command.bytes;
         }
@@ -478,6 +490,7 @@ impl Traffic {
     fn record(&mut self, answer: &Done, inside: &Inside, trace: TraceKeeping) {
         let Inside { command, dispatched } = inside;
         self.statistics.count_command(answer, command.parts.len());
+        self.timeline.count_command(command, answer);
         let operation = match command.operation {
             Operation::Read => 1,
             Operation::Write => 2,

@@ -293,6 +293,8 @@ pub enum FigureContent {
     Table(Table),
     /// Text whose lines and spaces matter: a stem-and-leaf plot.
     Text(String),
+    /// Seek plots and lines under each other, over the horizontal axis of the first.
+    Stack(Vec<FigureContent>),
 }
 
 impl FigureContent {
@@ -308,6 +310,7 @@ impl FigureContent {
             FigureContent::Grid(grid) => grid.maps.iter().map(|(_, fields)| fields.len()).sum(),
             FigureContent::Table(table) => table.rows().len(),
             FigureContent::Text(text) => text.lines().count(),
+            FigureContent::Stack(parts) => parts.iter().map(FigureContent::marks).sum(),
         }
     }
 }

@@ -24,12 +24,13 @@ mod text;
 
 pub use distribution::Distribution;
 pub use figure::{
-    Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle, Origin, Raster, RasterCell,
-    Series, Unit,
+    Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle, Origin, Raster,
+    RasterCell, Series, Unit,
 };
 pub use figures::{LayoutFigures, Traffic, Work};
 pub use table::{Alignment, Table, seconds};
 
+use crate::device::Activity;
 use crate::drive::file::DriveSpec;
 use crate::trace::TraceRecord;
 use serde::{Deserialize, Serialize};
@@ -123,6 +124,9 @@ pub struct DriveReport {
     /// In hexadecimal; empty of the host's own, `null` in JSON.
     #[serde(serialize_with = "hash_or_null")]
     pub trace_hash: String,
+    /// What it did over time; not in the JSON, and empty of the host's own.
+    #[serde(skip)]
+    pub activity: Activity,
     /// Every command, when it was asked for: time, place, parts, and the queue's depth.
     pub trace: Option<Vec<TraceRecord>>,
 }

@@ -5,7 +5,7 @@ use super::run::simulated;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
-use crate::device::TraceKeeping;
+use crate::device::{Activity, TraceKeeping};
 use crate::random;
 use crate::report::{
     Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA, TimeKind,
@@ -100,6 +100,7 @@ fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) 
         read_latency: Distribution::default(),
         write_latency: Distribution::default(),
         trace_hash: String::new(),
+        activity: Activity::default(),
         trace: None,
     };
     if let Medium::Simulated(device) = medium {
@@ -118,6 +119,7 @@ fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) 
         report.read_latency = Distribution::from(&statistics.read_latency);
         report.write_latency = Distribution::from(&statistics.write_latency);
         report.trace_hash = format!("{:016x}", device.trace_hash());
+        report.activity = device.activity();
         report.trace = (trace == TraceKeeping::All).then(|| device.take_trace());
     }
     report
