@@ -7,14 +7,16 @@
 //! ahead.
 use super::arrivals::{Failure, Landing};
 use super::check_mapped;
+use crate::cache::Kind;
 use crate::error::{Error, Result};
 use crate::inode::{Node, NodeState};
 use crate::mapping::{self, Piece};
 use crate::pages::{Pages, Payload};
-use crate::readahead::{Access, LargeReads, Reach, Stream};
+use crate::readahead::{Access, LargeReads, MapReadAhead, Reach, Stream};
 use crate::volume::{DataKeeping, Volume};
 use extant_block::{Operation, Request, Segment, ShortLock, Urgency};
 use extant_format::extent::State;
+use extant_format::indirect::DIRECT;
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
 
@@ -103,6 +105,9 @@ impl Reader<'_> {
             return Ok(());
         };
         let policy = &self.volume.policies.file_read_ahead;
+        self.note(stream, &wanted);
+        self.fetch_maps(stream, wanted.start, Urgency::Awaited);
+        self.fetch_maps(stream, wanted.end.saturating_sub(1), Urgency::Awaited);
         if buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
             stream.lock().next = wanted.end;
             return self.copy(offset, buffer, &Way::Straight);
@@ -124,19 +129,46 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Notes how long the stream goes on.
+    fn note(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) {
+        let access = self.access(wanted, false);
+        stream.lock().going.note(&access);
+    }
+
+    /// Starts to read the map block of a file block, if it lies together with others of the file, and these with it.
+    fn fetch_maps(&self, stream: &ShortLock<Stream>, block: u32, urgency: Urgency) {
+        let volume = self.volume;
+        if volume.policies.map_read_ahead == MapReadAhead::None {
+            return;
+        }
+        let block_size = volume.block_size();
+        let most = stream.lock().going.maps(block, block_size, block_size / 4, DIRECT);
+        if most == 0 {
+            return;
+        }
+        // What is wrong with the map is met by who follows it.
+        let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most).unwrap_or_default();
+        let maps = maps.into_iter().map(|block| (block, Kind::Plain));
+        volume.cache.fetch(urgency, maps);
+    }
+
     /// Asks the policy what to read ahead.
     fn window(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) -> Option<Range<u32>> {
-        let blocks = self.state.inode.size.div_ceil(self.block_size as u64);
-        let arrivals = &self.pages.arrivals;
         let first = wanted.start..wanted.start.saturating_add(1);
-        let access = Access {
+        let cached = self.pages.arrivals.missing(self.pages.map(), first).is_empty();
+        let access = self.access(wanted, cached);
+        self.volume.policies.file_read_ahead.window(&mut stream.lock(), &access)
+    }
+
+    fn access(&self, wanted: &Range<u32>, cached: bool) -> Access {
+        let blocks = self.state.inode.size.div_ceil(self.block_size as u64);
+        Access {
             block: wanted.start,
             count: wanted.end - wanted.start,
             file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
-            cached: arrivals.missing(self.pages.map(), first).is_empty(),
+            cached,
             block_size: self.volume.block_size(),
-        };
-        self.volume.policies.file_read_ahead.window(&mut stream.lock(), &access)
+        }
     }
 
     fn fetch_wanted(&self, offset: u64, part: &[u8]) -> Result<Failure> {
@@ -158,7 +190,11 @@ impl Reader<'_> {
             window.end = window.start + contiguous;
             stream.lock().cut(window.end);
         }
+        // Of this window, before it; of the next one, behind it.
+        self.fetch_maps(stream, window.end.saturating_sub(1), Urgency::Background);
+        let behind = window.end.saturating_add(window.end - window.start);
         let _ = self.fetch(window, None);
+        self.fetch_maps(stream, behind, Urgency::Background);
         Failure::default()
     }
 

@@ -100,6 +100,51 @@ fn slots(volume: &Volume, node: &NodeState, path: &Path) -> Result<std::result::
     Ok(Err(1))
 }
 
+/// Indirect blocks of the double tree that are read alone: a file that ends there is read as it always was.
+const FIRST_FEW: u32 = 2;
+
+/// See [`super::clustered_maps`]. Two map blocks lie together when they are fewer blocks apart than one of them maps.
+pub(super) fn clustered_maps(volume: &Volume, node: &NodeState, block: FileBlock, most: u32) -> Result<Vec<BlockNo>> {
+    let mut together = Vec::new();
+    let Some(path) = path(block, volume.superblock.block_size_log2) else {
+        return Ok(together);
+    };
+    // Only trees of two levels or three have indirect blocks that follow each other.
+    let Some(above) = path.depth.checked_sub(2).filter(|step| *step >= 1) else {
+        return Ok(together);
+    };
+    let mut next = pointer(&node.inode.block, path.index[0]);
+    for step in 1..above {
+        if next == 0 || !volume.cache.holds_filled(BlockNo(next.into())) {
+            return Ok(together);
+        }
+        next = pointer(&read_map(volume, node, next)?.bytes(), path.index[step]);
+    }
+    if next == 0 || !volume.cache.holds_filled(BlockNo(next.into())) {
+        return Ok(together);
+    }
+    let parent = read_map(volume, node, next)?.bytes();
+    let (first, pointers) = (path.index[above], 1u32 << pointers_log2(volume));
+    let is_early = above == 1 && first < FIRST_FEW;
+    let at = |index: u32| BlockNo(pointer(&parent, index).into());
+    if is_early || at(first).0 == 0 || volume.cache.holds(at(first)) {
+        return Ok(together);
+    }
+    let is_near = |one: BlockNo, other: BlockNo| other.0 != 0 && one.0.abs_diff(other.0) < pointers.into();
+    together.push(at(first));
+    for index in first + 1..pointers.min(first.saturating_add(most)) {
+        if !is_near(at(index - 1), at(index)) || check_block(volume, node, at(index)).is_err() {
+            break;
+        }
+        together.push(at(index));
+    }
+    let is_alone = together.len() == 1 && (first == 0 || !is_near(at(first), at(first - 1)));
+    if is_alone || check_block(volume, node, at(first)).is_err() {
+        together.clear();
+    }
+    Ok(together)
+}
+
 /// File blocks from the path's place to the end of the subtree whose root, at `step`, is missing.
 fn rest_of_subtree(volume: &Volume, path: &Path, step: usize) -> u64 {
     let before: u64 = (step..path.depth)

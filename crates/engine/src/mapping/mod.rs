@@ -56,6 +56,15 @@ pub(crate) fn block_at(volume: &Volume, node: &NodeState, block: FileBlock) -> R
     })
 }
 
+/// The map block that leads to file block `block` and those that follow it in the file, at most `most` in all, as far as they lie
+/// together; none where it lies alone, is in memory, or is one of the first of its file. Reads nothing.
+pub(crate) fn clustered_maps(volume: &Volume, node: &NodeState, block: FileBlock, most: u32) -> Result<Vec<BlockNo>> {
+    if node.inode.has_extents() {
+        return Ok(Vec::new());
+    }
+    indirect::clustered_maps(volume, node, block, most)
+}
+
 /// Allocates blocks for `block..block + want` (all holes), as the policy wants them, and maps them, map blocks included.
 /// Gives what was mapped: at least 1 block, perhaps fewer than wanted. Blocks come out of `reservation`, which holds at
 /// least `worst_case` of it. The caller stores the inode.

@@ -4,6 +4,7 @@ use super::{
 };
 use super::{Policies, Preset, PresetError};
 use crate::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
+use crate::readahead::MapReadAhead;
 use crate::{placement, readahead, throttle};
 use extant_block::queue::{ELEVATORS, ElevatorError};
 use extant_format::BlockNo;
@@ -135,6 +136,13 @@ pub static COLUMNS: &[Column] = &[
         line: "how far files are read ahead",
         choices: READ_AHEADS,
         of: |row| row.file_read_ahead,
+        choose: by_name,
+    },
+    Column {
+        name: "map-read-ahead",
+        line: "which map blocks of a file are read ahead of its data",
+        choices: MAP_READ_AHEADS,
+        of: |row| row.map_read_ahead,
         choose: by_name,
     },
     Column {
@@ -364,6 +372,19 @@ const READ_AHEADS: &[Choice] = &[
         name: "on-demand-128k",
         line: "the same with windows of up to 128 KiB (Linux 2.6.23 and later)",
         set: |policies| policies.file_read_ahead = Arc::new(readahead::OnDemand::LINUX),
+    },
+];
+
+const MAP_READ_AHEADS: &[Choice] = &[
+    Choice {
+        name: "none",
+        line: "each indirect block alone, when it is wanted (all systems of the posts)",
+        set: |policies| policies.map_read_ahead = MapReadAhead::None,
+    },
+    Choice {
+        name: "metacluster",
+        line: "up to 32 of those that lie together, on sequential reads, seen by where they lie (post of 2007)",
+        set: |policies| policies.map_read_ahead = MapReadAhead::Metacluster,
     },
 ];
 

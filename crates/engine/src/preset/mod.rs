@@ -20,7 +20,7 @@ pub use presets::{PRESETS, Preset};
 
 use crate::allocation::{Allocation, MapBlocks};
 use crate::placement::Placement;
-use crate::readahead::ReadAhead;
+use crate::readahead::{MapReadAhead, ReadAhead};
 use crate::throttle::Throttle;
 use extant_block::queue::ElevatorChoice;
 use std::fmt;
@@ -139,6 +139,8 @@ pub struct Policies {
     pub bitmap_load: BitmapLoad,
     /// How far files are read ahead.
     pub file_read_ahead: Arc<dyn ReadAhead>,
+    /// Which map blocks are read ahead of the data of a file.
+    pub map_read_ahead: MapReadAhead,
     /// How far directories are read ahead.
     pub directory_read_ahead: DirectoryReadAhead,
     /// How far the inode table is read ahead.

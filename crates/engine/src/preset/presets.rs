@@ -28,6 +28,8 @@ pub struct Preset {
     pub bitmap_load: &'static str,
     /// Column `read-ahead`.
     pub file_read_ahead: &'static str,
+    /// Column `map-read-ahead`.
+    pub map_read_ahead: &'static str,
     /// Column `directory-read-ahead`.
     pub directory_read_ahead: &'static str,
     /// Column `table-read-ahead`.
@@ -77,6 +79,7 @@ const LINUX_2_4: Preset = Preset {
     inode_creation: "read-on-write",
     bitmap_load: "under-lock",
     file_read_ahead: "2.4",
+    map_read_ahead: "none",
     directory_read_ahead: "none",
     table_read_ahead: "none",
     neighbour_read_ahead: "none",
@@ -99,6 +102,7 @@ const FREEBSD: Preset = Preset {
     inode_creation: "read-on-write",
     bitmap_load: "outside",
     file_read_ahead: "clustered",
+    map_read_ahead: "none",
     directory_read_ahead: "none",
     table_read_ahead: "none",
     neighbour_read_ahead: "none",
@@ -156,6 +160,7 @@ pub static PRESETS: &[Preset] = &[
         inode_creation: "zero-fill",
         bitmap_load: "outside",
         file_read_ahead: "on-demand",
+        map_read_ahead: "metacluster",
         directory_read_ahead: "logical",
         table_read_ahead: "around-8",
         neighbour_read_ahead: "grow-2m",
@@ -176,6 +181,7 @@ pub static PRESETS: &[Preset] = &[
         inode_creation: "zero-fill",
         bitmap_load: "outside",
         file_read_ahead: "on-demand",
+        map_read_ahead: "metacluster",
         directory_read_ahead: "logical",
         table_read_ahead: "around-8",
         neighbour_read_ahead: "none",
@@ -199,6 +205,7 @@ impl Policies {
             inode_creation: InodeCreation::ZeroFill,
             bitmap_load: BitmapLoad::Outside,
             file_read_ahead: Arc::new(readahead::None),
+            map_read_ahead: readahead::MapReadAhead::None,
             directory_read_ahead: DirectoryReadAhead::None,
             table_read_ahead: TableReadAhead::None,
             neighbour_read_ahead: NeighbourReadAhead::None,

@@ -11,6 +11,7 @@
 mod clustered;
 mod linux24;
 mod linux26;
+mod maps;
 mod on_demand;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 pub use clustered::Clustered;
 pub use linux24::Linux24;
 pub use linux26::Linux26;
+pub use maps::{Going, MapReadAhead};
 pub use on_demand::OnDemand;
 
 use std::ops::Range;
@@ -37,6 +39,8 @@ pub struct Stream {
     pub ahead: u32,
     /// How long reads have gone on where the ones before ended: for policies that count.
     pub streak: u32,
+    /// How long it has gone on, whatever the policy: for map blocks.
+    pub going: Going,
 }
 
 /// A read of a stream.
