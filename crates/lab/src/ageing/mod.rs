@@ -1,11 +1,40 @@
 //! Ageing: volumes that live for months under a profile of creates, deletes, truncates, appends, overwrites and renames.
 //!
 //! ```text
-//! report    what ageing gave: series of samples
+//! profile, file, distribution   what a volume is used for: TOML files           report, text   what ageing gave
+//! experiment                    a profile, lists of policies, a drive           sample         a look at the layout
+//! colony                        which files live                                measure        cold reads, writes, checks
+//! life                          what is done to a volume, session by session    run            months, series by series
+//! image                         the same on a real image, in place
 //! ```
+//!
+//! A profile has *populations* of files, or of whole trees. Each has its share of the room, its distributions of size and
+//! lifetime, its rates. The volume is filled, and then every session does its part of the day: what has lived its time goes, what
+//! the rates ask for is done, and then so many units go, or are made, that the volume is as full as it is meant to be. One seed
+//! gives one life, whatever the policies are.
+mod colony;
+mod distribution;
+mod error;
+mod experiment;
+mod file;
+mod image;
+mod life;
+mod measure;
+mod profile;
 mod report;
+mod run;
+mod sample;
+mod text;
 
+pub use distribution::Distribution;
+pub use error::AgeingError;
+pub use experiment::{DRIVE, EXPERIMENTS, Experiment, Subject, volume_kind};
+pub use file::{load, parse};
+pub use image::{DatedClock, ImageAged, ImageOptions, age_image};
+pub use life::Tally;
+pub use profile::{Builtin, PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes, find};
 pub use report::{
     AgeingReport, Better, Form, FreeClass, FreeFigures, METRICS, Metric, MetricFacts, ProfileFacts, SCHEMA, Sample,
     Series, Timing,
 };
+pub use run::{AgeOptions, Aged, Keep, Sampling, Tell, run};
