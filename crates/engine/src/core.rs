@@ -2,6 +2,7 @@
 //!
 //! *Invariants*: every operation leaves memory within its bounds (`balance`); after a failed write nothing more is written.
 //! *Locking*: `renaming` before any inode; the rest lies in the layers below.
+use crate::admission::Backlog;
 use crate::allocation::Delay;
 use crate::cache::{Frame, Kind};
 use crate::error::{ErrorKind, Result};
@@ -10,8 +11,9 @@ use crate::flusher::Flusher;
 use crate::inode::{Node, Nodes};
 use crate::journal::Handle;
 use crate::preset::{InodeWriteBack, Mount};
+use crate::throttle::{DirtyBudget, Manner};
 use crate::volume::{Options, Volume};
-use crate::writeback::{settle_map, write_back};
+use crate::writeback::{PIECE_BYTES, settle_map, write_back, write_back_piece};
 use extant_block::{BlockDevice, ShortLock, SleepLock};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
@@ -34,6 +36,8 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// Writes in the background, where the policy has one.
     pub(crate) flusher: Flusher,
+    /// What writers that have to write go on with.
+    pub(crate) backlog: ShortLock<Backlog>,
 }
 
 /// Something to write, and since when.
@@ -72,8 +76,12 @@ fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
 const CLEAN: u16 = 1;
 
 impl Core {
-    pub(crate) fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Core> {
-        let volume = Volume::open(device, options)?;
+    pub(crate) fn open(
+        device: Arc<dyn BlockDevice>,
+        options: &Options,
+        shared: Option<(&Arc<DirtyBudget>, u32)>,
+    ) -> Result<Core> {
+        let volume = Volume::open_within(device, options, shared)?;
         let changes = volume.check_writable().is_ok();
         if changes && volume.superblock.has(Feature::ORPHAN_PRESENT) {
             // The kernel leaves this behind only together with a journal to be replayed: whoever does that frees them too.
@@ -88,6 +96,7 @@ impl Core {
             opened_to_change: changes,
             closed: AtomicBool::new(false),
             flusher: Flusher::new(&volume.clock),
+            backlog: ShortLock::default(),
             volume,
         };
         if core.is_writable() {
@@ -117,6 +126,9 @@ impl Core {
     pub(crate) fn told<T>(&self, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
             self.volume.latch.settle();
+            if self.volume.latch.is_closed() {
+                self.volume.seat.leave();
+            }
         }
         outcome
     }
@@ -189,6 +201,48 @@ impl Core {
             }
         }
         self.store_clustered(late)
+    }
+
+    /// Starts to write from the front until so many bytes were begun, a piece of each file in turn; gives how many it were.
+    /// What is left of a file goes to the end.
+    pub(crate) fn write_pieces(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<u64> {
+        let volume = &self.volume;
+        let mut begun = 0;
+        let mut late = Vec::new();
+        while begun < bytes {
+            let node = match changes.pop_front() {
+                None => break,
+                Some(Changed::Frame(_, frame)) => {
+                    volume.cache.start_writing(vec![frame]);
+                    begun += u64::from(volume.block_size());
+                    continue;
+                }
+                Some(Changed::Node(_, node)) => node,
+            };
+            begun += write_back_piece(volume, &node, (bytes - begun).min(PIECE_BYTES))?;
+            if node.pages.is_dirty() {
+                changes.push_back(Changed::Node(node.pages.dirty_since(), node));
+                continue;
+            }
+            match volume.policies.inode_write_back {
+                InodeWriteBack::Interleaved => self.store_late(&node)?,
+                InodeWriteBack::Clustered => late.push(node),
+            }
+        }
+        self.store_clustered(late)?;
+        Ok(begun)
+    }
+
+    /// Starts to write all of these, each file as it is now, piece by piece.
+    pub(crate) fn write_each(&self, changes: VecDeque<Changed>) -> Result<()> {
+        for change in changes {
+            let left = match &change {
+                Changed::Node(_, node) => node.pages.dirty_blocks() * u64::from(self.volume.block_size()),
+                Changed::Frame(..) => 1,
+            };
+            self.write_pieces(&mut VecDeque::from([change]), left.max(1))?;
+        }
+        Ok(())
     }
 
     /// Stores inodes that are not in their table yet: table blocks that are missing are read in rising order, many at a time.
@@ -294,15 +348,19 @@ impl Core {
         let _ = self.balance();
     }
 
-    /// Writes what is dirty and lets go of all pages. After a failure what is dirty stays, and all else can still be read.
+    /// Lets go of all pages that are clean; where no limit keeps what is dirty small, that is written first. After a failure
+    /// what is dirty stays, and all else can still be read.
     fn make_room(&self) -> Result<()> {
+        let writes = self.manner() == Manner::Whole;
         for node in self.nodes.all() {
-            if node.pages.is_dirty() && self.is_writable() {
+            if writes && node.pages.is_dirty() && self.is_writable() {
                 write_back(&self.volume, &node)?;
             }
             if node.pages.len() > 0 {
                 let state = node.state.write();
-                node.pages.under_way.wait_for(&(0..u64::MAX));
+                if writes {
+                    node.pages.under_way.wait_for(&(0..u64::MAX));
+                }
                 node.pages.drop_clean(|block| state.dirty.contains(block.into()));
             }
         }

@@ -12,6 +12,7 @@ use crate::journal::Handle;
 use crate::namespace::{Follow, NewInode};
 use crate::readahead::Stream;
 use crate::rename::Rename;
+use crate::throttle::DirtyBudget;
 use crate::volume::{DataKeeping, Options, Volume};
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::Ino;
@@ -155,7 +156,25 @@ impl Filesystem {
     /// # Errors
     /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the place; device errors.
     pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
-        let core = Arc::new(Core::open(device, options)?);
+        Filesystem::start(Core::open(device, options, None)?, options)
+    }
+
+    /// The same for one of several that share memory, and with it one dirty limit: `number` tells devices apart, so two volumes
+    /// on one device have the same. All run by the clock of the budget.
+    ///
+    /// # Errors
+    /// As [`Filesystem::open`].
+    pub fn open_within(
+        device: Arc<dyn BlockDevice>,
+        options: &Options,
+        budget: &Arc<DirtyBudget>,
+        number: u32,
+    ) -> Result<Filesystem> {
+        Filesystem::start(Core::open(device, options, Some((budget, number)))?, options)
+    }
+
+    fn start(core: Core, options: &Options) -> Result<Filesystem> {
+        let core = Arc::new(core);
         if core.is_writable() && options.policies.throttle.has_flusher() {
             Flusher::start(&core);
         }
@@ -206,8 +225,10 @@ impl Filesystem {
 
     /// Work that changes something: what goes wrong half-way stops all further writing.
     fn change_at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let pledge = self.core.admit_call().map_err(|error| error.at(path))?;
         let before = self.core.volume.cache.changes();
         let result = self.answer(path, |core| core.volume.guard(before, work(core)));
+        drop(pledge);
         self.core.balance()?;
         let result = result?;
         self.core.write_through()?;
@@ -514,6 +535,14 @@ impl File {
         volume.guard(before, self.core.with_room(|| work(volume)))
     }
 
+    /// The same for what changes few blocks.
+    fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
+        let pledge = self.core.admit_call()?;
+        self.changing(work)?;
+        drop(pledge);
+        self.core.balance()
+    }
+
     /// The processor's work of a call that copies so many bytes.
     fn charge(&self, bytes: usize) {
         let volume = &self.core.volume;
@@ -536,10 +565,33 @@ impl File {
 
     /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
-        let length = self.changing(|volume| file::write(volume, &self.node, offset, content))?;
+        let length = self.write_pieces(offset, content)?;
         self.charge(length);
         self.core.balance()?;
         Ok(length)
+    }
+
+    /// Writes as much at once as the policy lets through. What goes wrong behind the first piece is told by the next call.
+    fn write_pieces(&self, offset: u64, content: &[u8]) -> Result<usize> {
+        let mut done = 0;
+        loop {
+            let at = offset.saturating_add(done as u64);
+            let piece = self.core.piece(at, content.len() - done);
+            let bytes = &content[done..done + piece];
+            let written = self.core.admit(piece as u64).and_then(|pledge| {
+                let written = self.changing(|volume| file::write(volume, &self.node, at, bytes));
+                drop(pledge);
+                written
+            });
+            match written {
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => return Ok(done),
+                Ok(length) => done += length,
+            }
+            if done == content.len() || at.saturating_add(piece as u64) > offset.saturating_add(done as u64) {
+                return Ok(done);
+            }
+        }
     }
 
     /// Writes all of it at an offset.
@@ -556,20 +608,17 @@ impl File {
 
     /// Sets the size.
     pub fn set_len(&self, size: u64) -> Result<()> {
-        self.changing(|volume| file::set_size(volume, &self.node, size))?;
-        self.core.balance()
+        self.changing_map(|volume| file::set_size(volume, &self.node, size))
     }
 
     /// Allocates blocks that read as zeros (files with extents only).
     pub fn allocate(&self, offset: u64, length: u64, size: Size) -> Result<()> {
-        self.changing(|volume| file::allocate(volume, &self.node, offset, length, size))?;
-        self.core.balance()
+        self.changing_map(|volume| file::allocate(volume, &self.node, offset, length, size))
     }
 
     /// Makes a hole.
     pub fn punch_hole(&self, offset: u64, length: u64) -> Result<()> {
-        self.changing(|volume| file::punch(volume, &self.node, offset, length))?;
-        self.core.balance()
+        self.changing_map(|volume| file::punch(volume, &self.node, offset, length))
     }
 
     /// The next stretch of data at or behind an offset; `None` when only a hole is left.

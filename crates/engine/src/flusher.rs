@@ -6,7 +6,7 @@
 use crate::allocation::Delay;
 use crate::core::{Changed, Core};
 use crate::error::Result;
-use crate::throttle::{FlusherAdvice, FlusherFacts, WriterAdvice, WriterFacts};
+use crate::throttle::{FlusherAdvice, FlusherFacts, Manner};
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -19,6 +19,8 @@ struct Shared {
     /// A writer found that there is work.
     called: bool,
     ended: bool,
+    /// Its last round met what cannot be read or written.
+    stuck: bool,
     task: Option<Task>,
 }
 
@@ -48,9 +50,14 @@ impl Flusher {
     }
 
     /// There is work.
-    fn call(&self) {
+    pub(crate) fn call(&self) {
         self.shared.0.lock().called = true;
         self.shared.1.wake_all();
+    }
+
+    /// Whether its last round failed.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.shared.0.lock().stuck
     }
 
     /// Ends it, and waits until it has ended.
@@ -84,11 +91,19 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
         }
         let Some(core) = core.upgrade() else { return };
         let next = match core.is_writable() {
-            true => round.work(&core).unwrap_or_else(|_| {
-                let now = core.volume.clock.now();
-                Some(Sleep::Until(now.saturating_add(RETRY_NS)))
-            }),
-            false => None,
+            true => {
+                let outcome = round.work(&core);
+                state.lock().stuck = outcome.is_err();
+                outcome.unwrap_or_else(|_| {
+                    let now = core.volume.clock.now();
+                    Some(Sleep::Until(now.saturating_add(RETRY_NS)))
+                })
+            }
+            false => {
+                // What is dirty behind a failure is never written: it is nobody's burden.
+                core.volume.seat.leave();
+                None
+            }
         };
         drop(core);
         match next {
@@ -127,10 +142,8 @@ impl Round {
         let volume = &core.volume;
         let now = volume.clock.now();
         let facts = FlusherFacts {
-            now,
-            dirty_bytes: volume.dirty_bytes(),
-            memory_bytes: volume.memory_bytes(),
-            last_look: self.last_look,
+            dirty_bytes: volume.dirty_bytes() + volume.seat.dirty_bytes_of_others(),
+            ..volume.seat.flusher_facts(now, self.last_look)
         };
         match volume.policies.throttle.flusher(&facts) {
             FlusherAdvice::SleepUntil(deadline) => {
@@ -138,7 +151,7 @@ impl Round {
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))
             }
             FlusherAdvice::Write(bytes) => {
-                let before = facts.dirty_bytes;
+                let before = volume.dirty_bytes();
                 self.write(core, bytes)?;
                 // All that is dirty may have an older write under way: then there is nothing to do until one has ended.
                 let is_stuck = volume.dirty_bytes() >= before && !volume.cache.wait_for_one();
@@ -162,6 +175,8 @@ impl Round {
         }
         if self.changes.is_empty() {
             core.write_metadata()
+        } else if core.manner() == Manner::Pieces {
+            core.write_pieces(&mut self.changes, bytes).map(drop)
         } else {
             core.write_changes(&mut self.changes, bytes)
         }
@@ -171,50 +186,15 @@ impl Round {
         self.changes.clear();
         let mut old = core.changes();
         old.retain(|change| change.since() <= since);
-        core.write_changes(&mut old, u64::MAX)?;
+        match core.manner() {
+            Manner::Whole => core.write_changes(&mut old, u64::MAX)?,
+            Manner::Pieces => core.write_each(old)?,
+        }
         // Where blocks are given at the write, metadata has its turn among the changes.
         if core.volume.allocation.delayed() == Delay::AtWriteBack && self.metadata_written <= since {
             self.metadata_written = core.volume.clock.now();
             core.write_metadata()?;
         }
         Ok(())
-    }
-}
-
-impl Core {
-    /// What somebody owes who has made blocks dirty.
-    pub(crate) fn throttle(&self) -> Result<()> {
-        loop {
-            let volume = &self.volume;
-            let facts = WriterFacts {
-                dirty_bytes: volume.dirty_bytes(),
-                memory_bytes: volume.memory_bytes(),
-            };
-            match volume.policies.throttle.writer(&facts) {
-                WriterAdvice::Proceed => return Ok(()),
-                WriterAdvice::WakeFlusher => {
-                    self.flusher.call();
-                    return Ok(());
-                }
-                WriterAdvice::WriteBack(bytes) => return self.write_some(bytes),
-                WriterAdvice::Pause(nanoseconds) => {
-                    let deadline = volume.clock.now().saturating_add(nanoseconds);
-                    while volume.clock.now() < deadline {
-                        volume.clock.park(Some(deadline));
-                    }
-                }
-            }
-        }
-    }
-
-    fn write_some(&self, bytes: u64) -> Result<()> {
-        let mut changes = self.changes();
-        if changes.is_empty() {
-            self.write_metadata()?;
-        } else {
-            self.write_changes(&mut changes, bytes)?;
-        }
-        self.volume.cache.wait()?;
-        self.volume.writes.wait()
     }
 }

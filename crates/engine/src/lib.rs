@@ -53,6 +53,7 @@
 //! Order: rename lock > inode (parent before child, then rising number) > journal handle > group > cache shard > frame > device
 //! queue. The first three are sleeping locks on the clock and may be held across I/O; the rest are short. There is no lock on
 //! the superblock in the allocation path: free space is one atomic promise, exact counts live in the groups.
+mod admission;
 pub mod allocation;
 pub mod attribute;
 mod cache;

@@ -74,6 +74,8 @@ pub(crate) struct Pages {
     /// By the clock: since when something is dirty here.
     dirty_since: AtomicU64,
     pub(crate) under_way: Arc<UnderWay>,
+    /// The block from which the next piece is written.
+    pub(crate) piece_at: AtomicU64,
 }
 
 impl Pages {
@@ -85,6 +87,7 @@ impl Pages {
             dirty: AtomicU64::new(0),
             dirty_since: AtomicU64::new(0),
             under_way: UnderWay::new(clock),
+            piece_at: AtomicU64::new(0),
         }
     }
 
@@ -96,6 +99,16 @@ impl Pages {
     /// Whether something here has to be written.
     pub(crate) fn is_dirty(&self) -> bool {
         self.dirty.load(Ordering::Acquire) > 0
+    }
+
+    /// How many blocks have to be written.
+    pub(crate) fn dirty_blocks(&self) -> u64 {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// Part of what is dirty is being written: the rest counts as dirty since now.
+    pub(crate) fn renew(&self, now: u64) {
+        self.dirty_since.store(now, Ordering::Release);
     }
 
     /// Since when something is dirty.

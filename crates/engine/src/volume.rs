@@ -13,6 +13,7 @@ use crate::latch::Latch;
 use crate::pages::Pages;
 use crate::placement::Placement;
 use crate::preset::{BitmapLoad, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies};
+use crate::throttle::{DirtyBudget, Seat};
 use crate::writeback::Writes;
 use extant_block::lock::SleepGuard;
 use extant_block::{BlockDevice, Clock, Neighbours, ShortLock, SleepLock};
@@ -42,6 +43,8 @@ pub(crate) struct Volume {
     pub(crate) policies: Policies,
     /// Held while bitmaps are loaded and searched, where the policy says so: the lock that the posts mean.
     pub(crate) superblock_lock: SleepLock<()>,
+    /// What is dirty here and elsewhere in the same memory.
+    pub(crate) seat: Arc<Seat>,
     /// Writes of files' blocks under way.
     pub(crate) writes: Writes,
     /// Inodes that were changed in memory and not yet in their table, and since when: where table blocks are read late.
@@ -105,12 +108,28 @@ pub(crate) struct Mutable {
     pub(crate) blocks_count: u64,
 }
 
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Write-back that is still under way counts for nobody.
+        self.seat.leave();
+    }
+}
+
 impl Volume {
     /// Opens the volume on a device: superblock, descriptors; nothing else is read.
     ///
     /// # Errors
     /// `NotExt`, `Unsupported`, `NeedsRecovery`, `Corrupt`, or what the device answers.
     pub(crate) fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Volume> {
+        Volume::open_within(device, options, None)
+    }
+
+    /// The same on a numbered device of a shared dirty budget; without one, on a budget of its own.
+    pub(crate) fn open_within(
+        device: Arc<dyn BlockDevice>,
+        options: &Options,
+        shared: Option<(&Arc<DirtyBudget>, u32)>,
+    ) -> Result<Volume> {
         let superblock = read_superblock(&*device)?;
         let volume_bytes = superblock.blocks_count.checked_mul(u64::from(superblock.block_size()));
         let device_bytes = device.info().bytes;
@@ -140,14 +159,26 @@ impl Volume {
             NeighbourReadAhead::Grow(bytes) => Arc::new(Neighbours::new(Arc::clone(&device), bytes)),
         };
         let latch = Latch::new(device.clock());
-        let cache = Cache::new(Arc::clone(&traffic), &superblock, style, options.cache_bytes, &latch);
+        let block_size = superblock.block_size() as usize;
+        let pages_max = (options.cache_bytes / block_size).max(256);
+        let throttle = &options.policies.throttle;
+        let seat = match shared {
+            Some((budget, number)) => budget.join(number, throttle),
+            None => DirtyBudget::new(device.clock(), (pages_max * block_size) as u64).join(0, throttle),
+        };
+        let cache = Cache::new(
+            Arc::clone(&traffic),
+            &superblock,
+            style,
+            options.cache_bytes,
+            (&latch, &seat),
+        );
         let mut groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
         groups.set_map_blocks(options.policies.map_blocks);
         if options.policies.growth == Growth::Reservation {
             groups.bind_all_by_windows();
         }
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
-        let block_size = superblock.block_size() as usize;
         Ok(Volume {
             clock: Arc::clone(device.clock()),
             hasher: Hasher::of(&superblock),
@@ -158,6 +189,7 @@ impl Volume {
             allocation: Arc::clone(&options.policies.allocation),
             superblock_lock: SleepLock::new(Arc::clone(device.clock()), ()),
             traffic,
+            seat,
             writes: Writes::new(device.clock(), &latch),
             policies: options.policies.clone(),
             unstored: ShortLock::default(),
@@ -172,7 +204,7 @@ impl Volume {
             latch,
             data: options.data,
             pages: AtomicUsize::new(0),
-            pages_max: (options.cache_bytes / block_size).max(256),
+            pages_max,
             written_bytes: AtomicU64::new(0),
             device,
             superblock,
@@ -197,10 +229,24 @@ impl Volume {
     pub(crate) fn note_dirty(&self, pages: &Pages, state: &NodeState) {
         let now = state.dirty.len();
         let before = pages.count_dirty(now, self.clock.now());
+        let block_size = u64::from(self.block_size());
         if now >= before {
             self.dirty_blocks.fetch_add(now - before, Ordering::Relaxed);
+            self.seat.dirtied((now - before) * block_size);
         } else {
             self.dirty_blocks.fetch_sub(before - now, Ordering::Relaxed);
+            self.seat.forgotten((before - now) * block_size);
+        }
+    }
+
+    /// Says how many are left when others were submitted, each of which was counted then.
+    pub(crate) fn note_submitted(&self, pages: &Pages, state: &NodeState) {
+        let (now, clock_now) = (state.dirty.len(), self.clock.now());
+        let before = pages.count_dirty(now, clock_now);
+        self.dirty_blocks
+            .fetch_sub(before.saturating_sub(now), Ordering::Relaxed);
+        if now > 0 {
+            pages.renew(clock_now);
         }
     }
 
@@ -208,11 +254,6 @@ impl Volume {
     pub(crate) fn dirty_bytes(&self) -> u64 {
         let blocks = self.dirty_blocks.load(Ordering::Relaxed) + self.cache.dirty_frames();
         blocks * u64::from(self.block_size())
-    }
-
-    /// Bytes of memory that may hold them.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.pages_max as u64 * u64::from(self.block_size())
     }
 
     /// The lock under which bitmaps are loaded, where the policy says so.

@@ -5,11 +5,12 @@
 //! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while they are written.
 use crate::allocation::Purpose;
 use crate::error::Result;
+use crate::group::Reservation;
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::latch::Latch;
 use crate::mapping::{self, Piece};
-use crate::pages::{Pages, Payload, UnderWay};
+use crate::pages::{Pages, Payload};
 use crate::volume::Volume;
 use extant_block::device::Urgency;
 use extant_block::{BlockDevice, Clock, Completed, Operation, Request, Segment, ShortLock, WaitQueue};
@@ -22,7 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Blocks of one write request, in bytes, at most.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
+const REQUEST_BYTES_MAX: usize = crate::throttle::REQUEST_BYTES_MAX as usize;
+/// Bytes of a file that are submitted while its inode is held, at most, where files are written piece by piece.
+pub(crate) const PIECE_BYTES: u64 = 4 << 20;
 /// Bytes under way, at most: the device's queue merges and orders them.
 const UNDER_WAY_BYTES_MAX: usize = 64 << 20;
 /// Requests under way, at most.
@@ -100,6 +103,13 @@ impl Writes {
         self.latch.check()
     }
 
+    /// Waits until so many bytes could be begun at once: a full queue is waited for with no inode held.
+    pub(crate) fn wait_for_room(&self, bytes: usize) {
+        let (progress, queue) = &*self.shared;
+        let bytes = bytes.min(UNDER_WAY_BYTES_MAX);
+        queue.wait_until(progress, |progress| progress.has_room(bytes).then_some(()));
+    }
+
     /// Waits until one of those that are under way now has ended; says whether there was one.
     pub(crate) fn wait_for_one(&self) -> bool {
         let (progress, queue) = &*self.shared;
@@ -112,10 +122,14 @@ impl Writes {
 }
 
 impl Progress {
+    fn has_room(&self, bytes: usize) -> bool {
+        let room = self.under_way.len() < UNDER_WAY_MAX && self.bytes + bytes <= UNDER_WAY_BYTES_MAX;
+        room || self.under_way.is_empty()
+    }
+
     /// The number of a write that may begin.
     fn begin(&mut self, bytes: usize) -> Option<u64> {
-        let room = self.under_way.len() < UNDER_WAY_MAX && self.bytes + bytes <= UNDER_WAY_BYTES_MAX;
-        (room || self.under_way.is_empty()).then(|| {
+        self.has_room(bytes).then(|| {
             let number = self.number_next;
             self.number_next += 1;
             self.under_way.insert(number);
@@ -193,52 +207,97 @@ pub(crate) fn settle_map(volume: &Volume, state: &mut NodeState) -> Result<()> {
 
 /// The same, for a caller who holds the inode. Returns when the writes are under way.
 pub(crate) fn write_back_locked(volume: &Volume, pages: &Pages, state: &mut NodeState) -> Result<()> {
-    if state.dirty.is_empty() {
-        return Ok(());
-    }
-    let handle = Handle::begin(volume, 8)?;
-    if let Err(error) = submit_all(&handle, pages, state) {
-        volume.latch_failure();
-        return Err(error);
-    }
-    state.dirty = Default::default();
-    // Stored first: whoever finds nothing dirty here finds the map in its place.
-    let stored = state.store(&handle);
-    volume.note_dirty(pages, state);
-    stored
+    write_blocks(volume, pages, state, 0, u64::MAX).map(drop)
 }
 
-fn submit_all(handle: &Handle<'_>, pages: &Pages, state: &mut NodeState) -> Result<()> {
+/// Starts to write a piece of a file: so many bytes, or one block. Waits for room for them before the inode is held. Gives
+/// how many bytes it were; the next piece goes on behind them.
+pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Result<u64> {
+    volume.writes.wait_for_room(bytes as usize);
+    let block_size = u64::from(volume.block_size());
+    let mut state = node.state.write();
+    let from = node.pages.piece_at.load(Ordering::Acquire);
+    let from = state.dirty.next(from).map_or(0, |_| from);
+    let before = state.dirty.len();
+    let end = write_blocks(volume, &node.pages, &mut state, from, (bytes / block_size).max(1))?;
+    node.pages.piece_at.store(end, Ordering::Release);
+    let written = before - state.dirty.len();
+    if state.dirty.is_empty() && node.opens.load(Ordering::Acquire) == 0 {
+        settle_map(volume, &mut state)?;
+    }
+    Ok(written * block_size)
+}
+
+/// Writes at most so many dirty blocks from one on; gives where it ended.
+fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, from: u64, most: u64) -> Result<u64> {
+    if state.dirty.is_empty() {
+        return Ok(from);
+    }
+    let handle = Handle::begin(volume, 8)?;
+    let end = submit_some(&handle, pages, state, from, most).inspect_err(|_| volume.latch_failure())?;
+    // Stored first: whoever finds nothing dirty here finds the map in its place.
+    let stored = state.store(&handle);
+    volume.note_submitted(pages, state);
+    stored.map(|()| end)
+}
+
+fn submit_some(handle: &Handle<'_>, pages: &Pages, state: &mut NodeState, from: u64, most: u64) -> Result<u64> {
     let volume = handle.volume();
     let promised = state.delayed.len() + state.promised_map;
     let mut reservation = volume.groups.adopt(volume, promised);
     state.promised_map = 0;
-    let mut at = 0;
-    while let Some(run) = state.dirty.next(at) {
+    let (mut at, mut left) = (from, most);
+    let mut submitted = Vec::new();
+    while let Some(run) = state.dirty.next(at).filter(|_| left > 0) {
         at = run.start;
-        while at < run.end {
+        let end = run.end.min(at.saturating_add(left));
+        while at < end {
             let block = FileBlock(at as u32);
-            let want = (run.end - at).min(u64::from(u32::MAX)) as u32;
-            let placed = match mapping::find(volume, state, block, want)? {
-                Piece::Run(placed, State::Written) => {
-                    mapping::check_data(volume, state, placed)?;
-                    placed
-                }
-                Piece::Run(placed, State::Unwritten) => {
-                    mapping::set_written(handle, &mut reservation, state, block, placed.length)?;
-                    placed
-                }
-                Piece::Hole(length) => {
-                    let purpose = Purpose::Data;
-                    mapping::allocate(handle, &mut reservation, state, block, length, purpose, State::Written)?
-                }
-            };
+            let want = (end - at).min(u64::from(u32::MAX)) as u32;
+            let placed = place(handle, &mut reservation, state, block, want)?;
             submit_run(volume, pages, block, placed);
             at += u64::from(placed.length);
         }
+        left = left.saturating_sub(at - run.start);
+        submitted.push(run.start..at);
     }
-    state.delayed = Default::default();
-    Ok(())
+    for range in submitted {
+        state.dirty.remove(range.clone());
+        state.delayed.remove(range);
+    }
+    if !state.dirty.is_empty() {
+        // What is promised to the rest stays so.
+        let data = state.delayed.len();
+        reservation.grow(data.saturating_sub(reservation.remaining()))?;
+        state.promised_map = reservation.remaining() - data;
+        reservation.take(reservation.remaining());
+    }
+    Ok(at)
+}
+
+/// Where a run of dirty blocks is written: where it was, or a place that it is given now.
+fn place(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let volume = handle.volume();
+    match mapping::find(volume, state, block, want)? {
+        Piece::Run(placed, State::Written) => {
+            mapping::check_data(volume, state, placed)?;
+            Ok(placed)
+        }
+        Piece::Run(placed, State::Unwritten) => {
+            mapping::set_written(handle, reservation, state, block, placed.length)?;
+            Ok(placed)
+        }
+        Piece::Hole(length) => {
+            let purpose = Purpose::Data;
+            mapping::allocate(handle, reservation, state, block, length, purpose, State::Written)
+        }
+    }
 }
 
 fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
@@ -253,16 +312,26 @@ fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
         let offset = (run.start.0 + u64::from(at)) * block_size as u64;
         let segments = segments(pages, first, count, block_size);
         pages.under_way.begin(range.clone());
-        let ended = end_of(&pages.under_way, range);
+        let bytes = u64::from(count) * block_size as u64;
+        volume.seat.write_begins(bytes);
+        let ended = end_of(pages, volume, range, bytes);
         volume.writes.write(&*volume.traffic, offset, segments, ended);
         at += count;
     }
 }
 
 /// What ends the write of a range.
-fn end_of(under_way: &Arc<UnderWay>, range: Range<u64>) -> impl FnOnce(&io::Result<()>) + Send + 'static {
-    let under_way = Arc::clone(under_way);
-    move |_| under_way.end(range)
+fn end_of(
+    pages: &Pages,
+    volume: &Volume,
+    range: Range<u64>,
+    bytes: u64,
+) -> impl FnOnce(&io::Result<()>) + Send + 'static {
+    let (under_way, seat) = (Arc::clone(&pages.under_way), Arc::clone(&volume.seat));
+    move |_| {
+        under_way.end(range);
+        seat.write_ended(bytes);
+    }
 }
 
 /// The memory of some pages; what carries no bytes in one piece.

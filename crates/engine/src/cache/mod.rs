@@ -21,6 +21,7 @@ mod sweep;
 
 use crate::error::{Error, Place, Result};
 use crate::latch::Latch;
+use crate::throttle::Seat;
 use crate::writeback::Writes;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
@@ -199,6 +200,8 @@ pub(crate) struct Cache {
     spare: ShortLock<Vec<Vec<u8>>>,
     /// Closed by the first failure.
     latch: Arc<Latch>,
+    /// Where dirty frames are counted for all volumes.
+    seat: Arc<Seat>,
 }
 
 impl Cache {
@@ -208,7 +211,7 @@ impl Cache {
         superblock: &Superblock,
         style: Style,
         bytes_max: usize,
-        latch: &Arc<Latch>,
+        (latch, seat): (&Arc<Latch>, &Arc<Seat>),
     ) -> Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
@@ -232,6 +235,7 @@ impl Cache {
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
             spare: ShortLock::new(Vec::new()),
             latch: Arc::clone(latch),
+            seat: Arc::clone(seat),
             device,
         }
     }
@@ -388,6 +392,7 @@ impl Cache {
             state.dirty_since = self.device.clock().now();
             // Counted before anybody can write it, who counts it out again.
             self.dirty_count.fetch_add(1, Ordering::Relaxed);
+            self.seat.dirtied(self.block_size as u64);
             let was_listed = std::mem::replace(&mut state.is_listed, true);
             drop(state);
             if !was_listed {
@@ -407,6 +412,7 @@ impl Cache {
                 settled.then(|| {
                     if state.status == Status::Dirty {
                         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
+                        self.seat.forgotten(self.block_size as u64);
                     }
                     state.status = Status::Forgotten;
                 })

@@ -111,6 +111,7 @@ impl Cache {
             return None;
         }
         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
+        self.seat.write_begins(self.block_size as u64);
         let kind = state.kind;
         kind.seal(
             Arc::make_mut(&mut state.bytes).as_mut_slice(),
@@ -128,8 +129,10 @@ impl Cache {
         let (frames, bytes): (Vec<_>, Vec<_>) = run.into_iter().unzip();
         let segments = bytes.into_iter().map(Segment::Shared).collect();
         let shards = Arc::clone(&self.shards);
+        let (seat, bytes) = (Arc::clone(&self.seat), frames.len() as u64 * self.block_size as u64);
         self.writes.write(&*self.device, offset, segments, move |result| {
             settle(&shards, &frames, result);
+            seat.write_ended(bytes);
         });
     }
 }

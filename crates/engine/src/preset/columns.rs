@@ -453,6 +453,21 @@ const THROTTLES: &[Choice] = &[
         line: "a flusher from 8 MiB dirty on, so that the device never idles; writers write from 40 % (ours)",
         set: |policies| policies.throttle = Arc::new(throttle::WriteBehind),
     },
+    Choice {
+        name: "global",
+        line: "one limit for all devices, 10 and 40 %, and writers that write (Linux 2.6.20)",
+        set: |policies| policies.throttle = Arc::new(throttle::Global::default()),
+    },
+    Choice {
+        name: "per-device",
+        line: "a limit for each device by its part of recent write-back, of 5 and 10 % (version 9 of 2007; Linux 2.6.24)",
+        set: |policies| policies.throttle = Arc::new(throttle::PerDevice::default()),
+    },
+    Choice {
+        name: "proportional",
+        line: "writers are paused so that dirty blocks settle between 10 and 20 %, and never write (Linux 3.2)",
+        set: |policies| policies.throttle = Arc::new(throttle::Proportional::default()),
+    },
 ];
 
 const MOUNTS: &[Choice] = &[

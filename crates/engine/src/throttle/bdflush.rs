@@ -49,6 +49,7 @@ mod tests {
             Bdflush.writer(&WriterFacts {
                 dirty_bytes,
                 memory_bytes: 1000,
+                ..WriterFacts::default()
             })
         };
         assert_eq!(told(300), WriterAdvice::Proceed);
@@ -65,6 +66,7 @@ mod tests {
                 dirty_bytes,
                 memory_bytes: 1000,
                 last_look,
+                ..FlusherFacts::default()
             })
         };
         let second = 1_000_000_000;

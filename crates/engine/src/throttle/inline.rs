@@ -30,6 +30,7 @@ mod tests {
             Inline.writer(&WriterFacts {
                 dirty_bytes,
                 memory_bytes: 1000,
+                ..WriterFacts::default()
             })
         };
         assert_eq!(told(0), WriterAdvice::Proceed);

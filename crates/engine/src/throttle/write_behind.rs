@@ -56,6 +56,7 @@ mod tests {
             WriteBehind.writer(&WriterFacts {
                 dirty_bytes,
                 memory_bytes,
+                ..WriterFacts::default()
             })
         };
         assert_eq!(writer(BACKGROUND_BYTES), WriterAdvice::Proceed);
@@ -67,6 +68,7 @@ mod tests {
                 dirty_bytes,
                 memory_bytes: 4000,
                 last_look: 0,
+                ..FlusherFacts::default()
             })
         };
         assert_eq!(flusher(1000, 1), FlusherAdvice::SleepUntil(INTERVAL_NS));

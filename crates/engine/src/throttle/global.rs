@@ -1,0 +1,99 @@
+//! Linux 2.6.20: one limit for all devices, and writers that write.
+//!
+//! From the public descriptions of the time: background at 10 %, limit at 40 % of the dirtyable memory; a writer is asked each
+//! limit / (32 x processors) pages, 4 MiB at most, and each 8 pages once the limit is exceeded. Then it writes 1.5 times the
+//! rate-limit pages itself, of the device that it writes to, and waits for write-back on any device, 100 ms at a time, until
+//! all are under the limit or it has written its part. What another device has dirty holds it back all the same.
+use super::{
+    FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Throttle, WriterAdvice, WriterFacts, flusher_of_2_6,
+};
+
+/// A writer that is held back looks again after so long, at the latest.
+pub(super) const WAIT_NS: u64 = 100_000_000;
+/// What pdflush writes in one pass.
+pub(super) const PASS_BYTES: u64 = 1024 * PAGE_BYTES;
+/// A writer is asked so often when the limit is exceeded.
+pub(super) const EXCEEDED_BYTES: u64 = 8 * PAGE_BYTES;
+
+/// One dirty limit for all devices (2.6.20).
+pub struct Global {
+    background_percent: u64,
+    limit_percent: u64,
+}
+
+impl Default for Global {
+    fn default() -> Global {
+        Global {
+            background_percent: 10,
+            limit_percent: 40,
+        }
+    }
+}
+
+impl Global {
+    /// With other shares of memory, in percent.
+    pub fn new(background_percent: u64, limit_percent: u64) -> Global {
+        Global {
+            background_percent,
+            limit_percent,
+        }
+    }
+}
+
+/// How much a writer makes dirty between two looks below the limit, on one processor.
+pub(super) fn rate_limit_bytes(limit_bytes: u64) -> u64 {
+    let pages = (limit_bytes / PAGE_BYTES / 32).max(16);
+    (pages * PAGE_BYTES).min(4 << 20)
+}
+
+/// What a writer that is held back writes itself.
+pub(super) fn chunk_bytes(limit_bytes: u64) -> u64 {
+    let rate = rate_limit_bytes(limit_bytes);
+    rate + rate / 2
+}
+
+impl Throttle for Global {
+    fn has_flusher(&self) -> bool {
+        true
+    }
+
+    fn manner(&self) -> Manner {
+        Manner::Pieces
+    }
+
+    fn limits(&self, memory_bytes: u64) -> Limits {
+        Limits::of(memory_bytes, self.background_percent, self.limit_percent)
+    }
+
+    fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
+        let limit = self.limits(facts.memory_bytes).limit_bytes;
+        if facts.all.total() > limit {
+            EXCEEDED_BYTES
+        } else {
+            rate_limit_bytes(limit)
+        }
+    }
+
+    fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
+        let limit = self.limits(facts.memory_bytes).limit_bytes;
+        let chunk = chunk_bytes(limit);
+        if facts.all.total() <= limit {
+            return WriterAdvice::Proceed;
+        }
+        if facts.task.dirtied_bytes < EXCEEDED_BYTES {
+            return WriterAdvice::OnAccount;
+        }
+        if facts.task.written_bytes >= chunk {
+            WriterAdvice::Proceed
+        } else if facts.device.load.dirty_bytes > 0 {
+            WriterAdvice::WriteOwn(chunk - facts.task.written_bytes)
+        } else {
+            WriterAdvice::Wait(WAIT_NS)
+        }
+    }
+
+    fn flusher(&self, facts: &FlusherFacts) -> FlusherAdvice {
+        let background = self.limits(facts.memory_bytes).background_bytes;
+        flusher_of_2_6(facts, facts.all.dirty_bytes > background, PASS_BYTES)
+    }
+}

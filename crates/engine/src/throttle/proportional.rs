@@ -1,0 +1,149 @@
+//! Position control (3.2): no writer does I/O; each is paused so long that what is dirty settles between the background and
+//! the limit.
+//!
+//! From the public descriptions: below freerun = (background + limit) / 2 nobody is held back. Above it a writer's rate is its
+//! device's balanced rate times pos_ratio = 1 + ((setpoint - dirty) / (limit - setpoint))^3, setpoint = (freerun + limit) / 2,
+//! times a factor that falls with the device's own dirty bytes. The balanced rate follows write rate / dirty rate every 200 ms;
+//! a pause is 200 ms at most. Ratios 10 and 20 %. Fixed point with ten binary digits.
+use super::{
+    FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Period, REQUEST_BYTES_MAX, Throttle, WriterAdvice,
+    WriterFacts, flusher_of_2_6, has_room, piece_under,
+};
+
+/// One, in fixed point.
+const ONE: i128 = 1 << 10;
+const PAUSE_NS_MAX: u64 = 200_000_000;
+/// What is owed for less than this stays on the account: short sleeps cost more than they bring.
+const PAUSE_NS_MIN: u64 = 10_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// No writer is held to less than this a second.
+const RATE_MIN: u64 = 16 * PAGE_BYTES;
+const RATE_MAX: u64 = 1 << 40;
+/// A piece above freerun.
+const PIECE_BYTES: u64 = 32 * PAGE_BYTES;
+
+/// Writers are paused, and never write (3.2).
+pub struct Proportional {
+    background_percent: u64,
+    limit_percent: u64,
+}
+
+impl Default for Proportional {
+    fn default() -> Proportional {
+        Proportional::new(10, 20)
+    }
+}
+
+fn freerun(limits: Limits) -> u64 {
+    limits.limit_bytes / 2 + limits.background_bytes / 2
+}
+
+impl Proportional {
+    /// With other shares of memory, in percent.
+    pub fn new(background_percent: u64, limit_percent: u64) -> Proportional {
+        Proportional {
+            background_percent,
+            limit_percent,
+        }
+    }
+
+    /// By how much the balanced rate is to be multiplied, in fixed point: 0 at the limit, 1 at the setpoint, 2 at freerun.
+    fn position(&self, facts: &WriterFacts) -> i128 {
+        let limits = self.limits(facts.memory_bytes);
+        let (limit, dirty) = (i128::from(limits.limit_bytes), i128::from(facts.all.total()));
+        let setpoint = i128::from(freerun(limits) / 2 + limits.limit_bytes / 2);
+        let x = ((setpoint - dirty) * ONE / (limit - setpoint).max(1)).clamp(-ONE, ONE);
+        let of_all = ONE + x * x * x / (ONE * ONE);
+        // The device's own setpoint is its part of that of all; a device that is new is left an eighth of what is free.
+        let spare = limits.limit_bytes.saturating_sub(facts.all.total()) / 8;
+        let device_limit = facts.device.share.of(limits.limit_bytes).max(spare);
+        let device_setpoint = setpoint * i128::from(device_limit) / limit.max(1);
+        let span = i128::from(
+            facts
+                .device
+                .write_rate
+                .saturating_mul(8)
+                .clamp(REQUEST_BYTES_MAX, limits.limit_bytes.max(REQUEST_BYTES_MAX)),
+        );
+        let ahead = device_setpoint - i128::from(facts.device.load.total());
+        let of_device = (ONE + ahead * ONE / span).clamp(ONE / 8, 2 * ONE);
+        of_all * of_device / ONE
+    }
+
+    /// How long the writer has to be away from its last pause on for what is on its account.
+    fn owed_ns(&self, facts: &WriterFacts) -> u64 {
+        let rate = i128::from(facts.device.task_rate) * self.position(facts) / ONE;
+        let rate = rate.clamp(RATE_MIN.into(), RATE_MAX.into());
+        let owed = i128::from(facts.task.dirtied_bytes) * i128::from(SECOND_NS) / rate;
+        u64::try_from(owed).unwrap_or(u64::MAX)
+    }
+}
+
+impl Throttle for Proportional {
+    fn has_flusher(&self) -> bool {
+        true
+    }
+
+    fn manner(&self) -> Manner {
+        Manner::Pieces
+    }
+
+    fn limits(&self, memory_bytes: u64) -> Limits {
+        Limits::of(memory_bytes, self.background_percent, self.limit_percent)
+    }
+
+    fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
+        let limits = self.limits(facts.memory_bytes);
+        let is_free = facts.all.total().saturating_add(REQUEST_BYTES_MAX) <= freerun(limits);
+        piece_under(
+            limits.limit_bytes,
+            if is_free { REQUEST_BYTES_MAX } else { PIECE_BYTES },
+        )
+    }
+
+    fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
+        let limits = self.limits(facts.memory_bytes);
+        if !has_room(facts, limits.limit_bytes) {
+            return WriterAdvice::Wait(PAUSE_NS_MAX);
+        }
+        if facts.all.total() <= freerun(limits) {
+            return WriterAdvice::Proceed;
+        }
+        let owed = self.owed_ns(facts);
+        let (task, left) = (&facts.task, owed.saturating_sub(facts.task.since_ns));
+        if task.stopped_ns >= PAUSE_NS_MAX || left == 0 {
+            WriterAdvice::Proceed
+        } else if task.stopped_ns == 0 && left < PAUSE_NS_MIN {
+            WriterAdvice::OnAccount
+        } else {
+            WriterAdvice::Pause(left.min(PAUSE_NS_MAX - task.stopped_ns))
+        }
+    }
+
+    fn task_rate(&self, facts: &WriterFacts, period: &Period) -> u64 {
+        let old = i128::from(facts.device.task_rate);
+        if period.dirtied_bytes == 0
+            || period.length_ns == 0
+            || facts.all.total() <= freerun(self.limits(facts.memory_bytes))
+        {
+            return facts.device.task_rate;
+        }
+        let dirty_rate = i128::from(period.dirtied_bytes) * i128::from(SECOND_NS) / i128::from(period.length_ns);
+        let applied = old * self.position(facts) / ONE;
+        let balanced = applied * i128::from(facts.device.write_rate) / dirty_rate.max(1);
+        // A quarter of the way, and at most twice or half: one period says little.
+        let new = (old + (balanced - old) / 4).clamp(old / 2, old * 2);
+        new.clamp(RATE_MIN.into(), RATE_MAX.into()) as u64
+    }
+
+    fn flusher(&self, facts: &FlusherFacts) -> FlusherAdvice {
+        let background = self.limits(facts.memory_bytes).background_bytes;
+        let own = facts.device.load.dirty_bytes;
+        let is_much = facts.all.dirty_bytes > background
+            || own > facts.device.share.of(background).max(REQUEST_BYTES_MAX)
+            || facts.device.waiting > 0;
+        // Half a second of work, so that files are written in long pieces.
+        let batch = (facts.device.write_rate / 2).clamp(4 << 20, 64 << 20);
+        flusher_of_2_6(facts, is_much, batch)
+    }
+}
