@@ -97,7 +97,114 @@ codes! {
     InodeTableConflict, "inode-table-conflict", Volume, Error,
         "group {group}: the inode table at block {block} lies on other metadata", RelocateMetadata;
     // The journal.
+    IsJournalDevice, "is-journal-device", Volume, Fatal,
+        "the device is the journal of another volume", None;
+    RecoveryWithoutJournal, "recovery-without-journal", Volume, Error,
+        "the journal must be replayed, but there is none", RewriteSuperblock;
+    JournalWithoutFeature, "journal-without-feature", Volume, Error,
+        "the superblock has a journal, but not the feature has_journal", RewriteSuperblock;
+    JournalMissing, "journal-missing", Volume, Stopping,
+        "the volume has the feature has_journal, but no journal", RecreateJournal;
+    ExternalJournal, "external-journal", Volume, Stopping,
+        "the journal is on another device, which is not looked at", None;
+    NeedsRecovery, "needs-recovery", Volume, Advice,
+        "the journal must be replayed: what follows may be mended by that", RecoverJournal;
+    JournalInode, "journal-inode", Volume, Stopping,
+        "inode {ino} is no journal", RecreateJournal;
+    JournalSuperblock, "journal-superblock", Volume, Stopping,
+        "the superblock of the journal in inode {ino} is damaged", RecreateJournal;
+    JournalFields, "journal-fields", Volume, Stopping,
+        "the superblock of the journal in inode {ino} has fields that its version does not know", RecreateJournal;
+    JournalFeatures, "journal-features", Volume, Stopping,
+        "the journal in inode {ino} has features that are not known", RecreateJournal;
+    JournalChecksum, "journal-checksum", Volume, Stopping,
+        "the checksum of the superblock of the journal in inode {ino} is wrong", RecreateJournal;
+    JournalError, "journal-error", Volume, Advice,
+        "the journal in inode {ino} has recorded the error {found}", RecoverJournal;
+    OrphansWait, "orphans-wait", Volume, Advice,
+        "{found} deleted inodes wait on the list of orphans to be freed", RecoverJournal;
+    OrphanList, "orphan-list", Volume, Error,
+        "the list of orphans leads to inode {ino}, which cannot be one", RewriteSuperblock;
     // Inodes and maps.
+    InodeChecksum, "inode-checksum", Inodes, Error,
+        "inode {ino}: the checksum is wrong", RewriteChecksum;
+    DeletedWithoutTime, "deleted-without-time", Inodes, Error,
+        "inode {ino}: was deleted, but has no time of deletion", RewriteInode;
+    UsedButDeleted, "used-but-deleted", Inodes, Error,
+        "inode {ino}: is in use, but has a time of deletion ({found})", RewriteInode;
+    LostOrphan, "lost-orphan", Inodes, Error,
+        "inode {ino}: was on a list of orphans that is broken (next: {found})", RewriteInode;
+    ExtraSize, "extra-size", Inodes, Error,
+        "inode {ino}: {found} bytes of extra fields cannot be", RewriteInode;
+    NoFileType, "no-file-type", Inodes, Error,
+        "inode {ino}: the mode {found} has no file type", ClearInode;
+    ReservedInUse, "reserved-in-use", Inodes, Error,
+        "inode {ino}: has blocks, but the feature that it is reserved for is not set", ClearInode;
+    ReservedMode, "reserved-mode", Inodes, Error,
+        "inode {ino}: is reserved, and cannot have the mode {found}", RewriteInode;
+    ResizeInode, "resize-inode", Inodes, Error,
+        "inode {ino} does not map the descriptor blocks kept for growth", RebuildMap;
+    ExtentsWithoutFeature, "extents-without-feature", Inodes, Error,
+        "inode {ino}: is mapped by extents, but the volume does not have that feature", RewriteSuperblock;
+    InlineWithoutFeature, "inline-without-feature", Inodes, Error,
+        "inode {ino}: has the flag of inline data, but the volume does not have that feature", RewriteInode;
+    InlineWithExtents, "inline-with-extents", Inodes, Error,
+        "inode {ino}: has the flags of inline data and of extents", RewriteInode;
+    IndexFlag, "index-flag", Inodes, Error,
+        "inode {ino}: has the flag of a hash index, but cannot have one", RewriteInode;
+    EncryptedWithoutFeature, "encrypted-without-feature", Inodes, Error,
+        "inode {ino}: is encrypted, but the volume does not have that feature", RewriteSuperblock;
+    LargeFile, "large-file", Inodes, Error,
+        "inode {ino}: has {found} bytes, but the volume does not have the feature large_file", RewriteSuperblock;
+    DirectorySizeHigh, "directory-size-high", Inodes, Error,
+        "inode {ino}: has {found} bytes, more than a directory can have", RewriteInode;
+    FileTooLarge, "file-too-large", Inodes, Error,
+        "inode {ino}: has {found} bytes, but no more than {expected} can be mapped", RewriteInode;
+    MapBlockOutside, "map-block-outside", Inodes, Error,
+        "inode {ino}: map block {block}, from file block {file_block} on, is not on the volume", ClearPointer;
+    MapBlockOnMetadata, "map-block-on-metadata", Inodes, Error,
+        "inode {ino}: map block {block}, from file block {file_block} on, lies on metadata of the volume", ClearPointer;
+    BlockOutside, "block-outside", Inodes, Error,
+        "inode {ino}: block {block} of file block {file_block} ({found} blocks) is not on the volume", ClearPointer;
+    ManyIllegalBlocks, "many-illegal-blocks", Inodes, Error,
+        "inode {ino}: {found} blocks are illegal", ClearInode;
+    BadMetadata, "bad-metadata", Inodes, Error,
+        "block {block} of the volume's metadata is on the list of bad blocks", None;
+    ClusterAlignment, "cluster-alignment", Inodes, Error,
+        "inode {ino}: file block {file_block} and block {block} do not have the same place in their clusters", ClearPointer;
+    ExtentRoot, "extent-root", Inodes, Error,
+        "inode {ino}: has the flag of extents, but no extent tree", ClearInode;
+    ExtentNode, "extent-node", Inodes, Error,
+        "inode {ino}: block {block}, from file block {file_block} on, is no node of an extent tree", ClearPointer;
+    ExtentChecksum, "extent-checksum", Inodes, Error,
+        "inode {ino}: the checksum of the extent block {block} is wrong", RewriteChecksum;
+    ExtentStart, "extent-start", Inodes, Error,
+        "inode {ino}: the extent block {block} starts at file block {expected}, its parent says {found}", RebuildMap;
+    ExtentEmpty, "extent-empty", Inodes, Error,
+        "inode {ino}: an index node of its extent tree has no entry", RebuildMap;
+    ExtentOrder, "extent-order", Inodes, Error,
+        "inode {ino}: the extent at file block {file_block} lies before the end of the one before it", RebuildMap;
+    ExtentLength, "extent-length", Inodes, Error,
+        "inode {ino}: the extent at file block {file_block} has no length", ClearPointer;
+    ExtentPastFile, "extent-past-file", Inodes, Error,
+        "inode {ino}: the extent at file block {file_block} ({found} blocks) passes the largest file", ClearPointer;
+    ExtentBounds, "extent-bounds", Inodes, Error,
+        "inode {ino}: the extent at file block {file_block} ({found} blocks) is not under the entry that leads to it",
+        RebuildMap;
+    ExtentDepth, "extent-depth", Inodes, Advice,
+        "inode {ino}: the extent tree has {found} levels, {expected} hold any file", RebuildMap;
+    DirectoryTooBig, "directory-too-big", Inodes, Error,
+        "inode {ino}: file block {file_block} is more than a directory can have", ClearPointer;
+    DirectoryUnwritten, "directory-unwritten", Inodes, Error,
+        "inode {ino}: file block {file_block} of the directory is in an unwritten extent", RebuildMap;
+    DirectoryWithoutBlocks, "directory-without-blocks", Inodes, Error,
+        "inode {ino}: the directory has no block", ClearInode;
+    DirectorySize, "directory-size", Inodes, Error,
+        "inode {ino}: the size of the directory is {found}, should be {expected}", RewriteInode;
+    FileSize, "file-size", Inodes, Error,
+        "inode {ino}: the size is {found}, should be {expected}", RewriteInode;
+    SectorCount, "sector-count", Inodes, Error,
+        "inode {ino}: {found} sectors are counted, should be {expected}", RewriteInode;
     // Attributes.
     InodeExtraSize, "inode-extra-size", Inodes, Error,
         "inode {ino}: it cannot have {found} bytes of extra fields", RewriteInode;
@@ -126,7 +233,7 @@ codes! {
         "inode {ino}: the symlink has no target of {found} bytes", ClearInode;
     SymlinkFastExtents, "symlink-fast-extents", Inodes, Error,
         "inode {ino}: the target of the symlink lies in the inode, but it says that it has extents", RewriteInode;
-    SpecialFileImmutable, "special-file-immutable", Inodes, Error,
+    SpecialFileImmutable, "special-file-immutable", Inodes, Advice,
         "inode {ino}: a special file is immutable or append-only", RewriteInode;
     SpecialFileMapped, "special-file-mapped", Inodes, Error,
         "inode {ino}: a special file has blocks, or an impossible device number", ClearInode;
@@ -220,6 +327,8 @@ codes! {
     // Connectivity and links.
     RootMissing, "root-missing", Connectivity, Stopping,
         "there is no root directory", CreateDirectory;
+    RootNotDirectory, "root-not-directory", Connectivity, Stopping,
+        "the root is no directory", CreateDirectory;
     DotDotWrong, "dot-dot-wrong", Connectivity, Error,
         "directory {ino}: '..' is inode {found}, should be {expected}", RewriteEntry;
     DirectoryUnreachable, "directory-unreachable", Connectivity, Error,
@@ -231,6 +340,32 @@ codes! {
     ValueReferences, "value-references", Links, Error,
         "inode {ino}, the value of an attribute, counts {found} attributes that have it, {expected} do", Recount;
     // Bitmaps and counters.
+    BlockBitmapChecksum, "block-bitmap-checksum", Bitmaps, Error,
+        "group {group}: the checksum of the block bitmap in block {block} is wrong", RewriteChecksum;
+    BlockBitmapPadding, "block-bitmap-padding", Bitmaps, Error,
+        "group {group}: the block bitmap in block {block} is not set behind its end", RewriteBitmap;
+    BlocksMarkedFree, "blocks-marked-free", Bitmaps, Error,
+        "group {group}: {found} blocks are marked free but in use, block {block} first", RewriteBitmap;
+    BlocksMarkedUsed, "blocks-marked-used", Bitmaps, Error,
+        "group {group}: {found} blocks are marked in use but free, block {block} first", RewriteBitmap;
+    InodeBitmapChecksum, "inode-bitmap-checksum", Bitmaps, Error,
+        "group {group}: the checksum of the inode bitmap in block {block} is wrong", RewriteChecksum;
+    InodeBitmapPadding, "inode-bitmap-padding", Bitmaps, Error,
+        "group {group}: the inode bitmap in block {block} is not set behind its end", RewriteBitmap;
+    InodesMarkedFree, "inodes-marked-free", Bitmaps, Error,
+        "group {group}: {found} inodes are marked free but in use, inode {ino} first", RewriteBitmap;
+    InodesMarkedUsed, "inodes-marked-used", Bitmaps, Error,
+        "group {group}: {found} inodes are marked in use but free, inode {ino} first", RewriteBitmap;
+    GroupFreeBlocks, "group-free-blocks", Bitmaps, Error,
+        "group {group}: {found} free blocks are counted, should be {expected}", Recount;
+    GroupFreeInodes, "group-free-inodes", Bitmaps, Error,
+        "group {group}: {found} free inodes are counted, should be {expected}", Recount;
+    GroupDirectories, "group-directories", Bitmaps, Error,
+        "group {group}: {found} directories are counted, should be {expected}", Recount;
+    FreeBlocks, "free-blocks", Bitmaps, Advice,
+        "{found} free blocks are counted in the superblock, should be {expected}", Recount;
+    FreeInodes, "free-inodes", Bitmaps, Advice,
+        "{found} free inodes are counted in the superblock, should be {expected}", Recount;
 }
 
 #[cfg(test)]

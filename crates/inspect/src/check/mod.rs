@@ -14,11 +14,23 @@
 //! The report is the same whatever the number of threads.
 mod attribute_list;
 mod attributes;
+mod bitmaps;
 mod codes;
+mod directories;
+mod entries;
+mod duplicates;
 mod groups;
+mod index;
+mod inline;
+mod inodes;
+mod journal;
+mod maps;
+mod orphans;
+mod plan;
 mod problem;
 mod progress;
 mod reader;
+mod resize;
 mod special;
 mod state;
 mod superblock;
@@ -35,6 +47,7 @@ pub(crate) use superblock::{Corrections, parse_corrected};
 use crate::error::Error;
 use crate::volume::Volume;
 use extant_block::BlockDevice;
+use problem::{Found, Sink};
 use serde::Serialize;
 use state::State;
 use std::collections::BTreeMap;
@@ -123,6 +136,86 @@ impl CheckReport {
 /// # Errors
 /// When the device fails. What stands on it is never an error: it is a problem of the report.
 pub fn check(device: Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<CheckReport, Error> {
-    let _ = (device, options);
-    Err(Error::NoInode(0))
+    let mut options = options.clone();
+    if options.plan == Plan::Vanilla {
+        // The era's checkers have one thread.
+        options.threads = NonZeroU32::MIN;
+    }
+    let mut state = match prepare(&device, &options)? {
+        Prepared::Ready(state) => state,
+        Prepared::Unusable(problems) => return Ok(report(problems.take(), Summary::default())),
+    };
+    run(&state)?;
+    if state.order_matters() && options.threads.get() > 1 {
+        // Who claims a block first decides what follows: once more, by one thread, in the order of the disk.
+        options.threads = NonZeroU32::MIN;
+        if let Prepared::Ready(again) = prepare(&device, &options)? {
+            state = again;
+            run(&state)?;
+        }
+    }
+    let summary = bitmaps::summary(&state);
+    Ok(report(state.problems.take(), summary))
+}
+
+/// What pass 0 comes to.
+enum Prepared {
+    Ready(Arc<State>),
+    Unusable(Sink),
+}
+
+/// Pass 0.
+fn prepare(device: &Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Prepared, Error> {
+    let problems = Sink::default();
+    let Some(volume) = superblock::open(device, &problems)? else {
+        return Ok(Prepared::Unusable(problems));
+    };
+    superblock::judge(&volume, &problems);
+    let (volume, described) = groups::believable(volume, device, &problems)?;
+    journal::judge(&volume, &problems)?;
+    if problems.has(Severity::Fatal) {
+        return Ok(Prepared::Unusable(problems));
+    }
+    let clock = Arc::clone(device.clock());
+    let mut state = State::new(Arc::new(volume), options.clone(), clock);
+    state.problems = problems;
+    let judged = groups::judge(&state.volume, described, &state.claims, &state.problems);
+    (state.groups, state.metadata) = (judged.groups, judged.metadata);
+    orphans::collect(&mut state)?;
+    Ok(Prepared::Ready(Arc::new(state)))
+}
+
+/// The passes behind pass 0.
+fn run(state: &Arc<State>) -> Result<(), Error> {
+    inodes::run(state)?;
+    if state.claims.any_double() {
+        duplicates::run(state)?;
+    }
+    bitmaps::run(state)
+}
+
+/// Found problems, in order, with the exit code that they come to.
+fn report(found: Found, summary: Summary) -> CheckReport {
+    let severities = found.counts.keys().map(|code| code.rule().severity);
+    let exit_code = severities.fold(0, |code, severity| {
+        code | match severity {
+            Severity::Advice => 0,
+            Severity::Error => 4,
+            Severity::Stopping => 12,
+            Severity::Fatal => 8,
+        }
+    });
+    let all: u64 = found.counts.values().sum();
+    CheckReport {
+        schema: 1,
+        exit_code,
+        omitted: all - found.problems.len() as u64,
+        problems: found.problems.into_iter().collect(),
+        counts: found
+            .counts
+            .iter()
+            .map(|(code, count)| (code.rule().name, *count))
+            .collect(),
+        summary,
+    }
 }

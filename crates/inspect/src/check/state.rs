@@ -5,6 +5,9 @@
 //! *Locking*: each list has a short lock of its own, held for a push; no two are held together.
 use super::CheckOptions;
 use super::attributes::Sharers;
+use super::bitmaps::Totals;
+use super::inodes::TablePiece;
+use super::plan::Pool;
 use super::problem::{Problem, Sink};
 use super::progress::Meter;
 use super::special::Targets;
@@ -15,6 +18,7 @@ use extant_block::{Clock, ShortLock};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::FileType;
 use extant_format::{BlockNo, GroupNo, Ino};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +48,17 @@ pub(crate) struct State {
     pub(crate) targets: Targets,
     /// What pass 2 leaves for passes 3 and 4.
     pub(crate) tree: OnceLock<Tree>,
+    /// Map blocks that wait to be read.
+    pub(crate) pool: Pool,
+    /// What pass 1 reads of the tables.
+    pub(crate) table_pieces: ShortLock<Arc<Vec<TablePiece>>>,
+    pub(crate) totals: Totals,
+    /// Inodes that were deleted but are still held: on the list of orphans.
+    pub(crate) orphans: BTreeSet<Ino>,
+    /// Inodes on that list that are still in use: they are being truncated.
+    pub(crate) truncated: BTreeSet<Ino>,
+    /// A map block or directory block was claimed twice: who is first decides what follows.
+    order_matters: AtomicU64,
     pub(crate) problems: Sink,
     pub(crate) meter: Meter,
 }
@@ -95,6 +110,12 @@ impl State {
             sharers: Default::default(),
             targets: Default::default(),
             tree: Default::default(),
+            pool: Pool::new(Arc::clone(&clock)),
+            table_pieces: ShortLock::default(),
+            totals: Totals::default(),
+            orphans: BTreeSet::new(),
+            truncated: BTreeSet::new(),
+            order_matters: AtomicU64::new(0),
             problems: Sink::default(),
             meter: Meter::new(options.progress.clone()),
             clock,
@@ -113,6 +134,33 @@ impl State {
         self.volume.read(what, block, bytes)?;
         self.meter.add(bytes.len() as u64, &*self.clock);
         Ok(())
+    }
+
+    /// Whether a block belongs to metadata of the volume.
+    pub(crate) fn is_metadata(&self, block: BlockNo) -> bool {
+        let behind = self.metadata.partition_point(|run| run.start <= block);
+        // Runs may overlap where metadata is damaged: then some of the neighbours are looked at.
+        let near = self.metadata.get(behind.saturating_sub(4)..behind).unwrap_or_default();
+        near.iter().any(|run| block.0 - run.start.0 < run.length)
+    }
+
+    /// Who claims a block first decides what is followed.
+    pub(crate) fn set_order_matters(&self) {
+        self.order_matters.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether it does.
+    pub(crate) fn order_matters(&self) -> bool {
+        self.order_matters.load(Ordering::Relaxed) != 0
+    }
+
+    /// Adds blocks of directories; empties the list. The number is bounded by twice that of the blocks on the device.
+    pub(crate) fn add_directory_blocks(&self, blocks: &mut Vec<DirectoryBlock>) {
+        let mut directories = self.directories.lock();
+        if (directories.len() as u64) < self.volume.present_blocks().saturating_mul(2) {
+            directories.append(blocks);
+        }
+        blocks.clear();
     }
 
     /// The group of an inode, if it is on the volume.
@@ -264,6 +312,7 @@ const ATTRIBUTE_INODE: u64 = 1 << 19;
 const ENCRYPTED: u64 = 1 << 20;
 const CASEFOLDED: u64 = 1 << 21;
 const REACHED: u64 = 1 << 22;
+const RESERVED: u64 = 1 << 23;
 const TYPE_SHIFT: u32 = 24;
 const COUNT_SHIFT: u32 = 32;
 
@@ -302,6 +351,16 @@ impl Facts {
     #[must_use]
     pub(crate) fn casefolded(self) -> Facts {
         Facts(self.0 | CASEFOLDED)
+    }
+
+    /// An inode of the system: nobody needs to have a name for it.
+    #[must_use]
+    pub(crate) fn reserved(self) -> Facts {
+        Facts(self.0 | RESERVED)
+    }
+
+    pub(crate) fn is_reserved(self) -> bool {
+        self.0 & RESERVED != 0
     }
 
     pub(crate) fn is_used(self) -> bool {
@@ -408,6 +467,16 @@ impl InodeFacts {
     pub(crate) fn set_reached(&self, ino: Ino) -> bool {
         let slot = self.slot(ino);
         slot.is_some_and(|slot| slot.fetch_or(REACHED, Ordering::Relaxed) & REACHED != 0)
+    }
+
+    /// Whether any of these inodes may be in use; asked before each is looked at.
+    pub(crate) fn any_used(&self, first: Ino, count: u32) -> bool {
+        let from = first.0.saturating_sub(1) as usize / CHUNK;
+        let to = (first.0 as usize + count as usize)
+            .div_ceil(CHUNK)
+            .min(self.chunks.len());
+        let chunks = self.chunks.get(from..to.max(from)).unwrap_or_default();
+        chunks.iter().any(|chunk| chunk.get().is_some())
     }
 
     /// All inodes in use, rising.

@@ -1,0 +1,337 @@
+//! Pass 1: inode tables in large reads, each inode judged, its map handed to the [plan](super::plan).
+//!
+//! *Invariants*: an inode is judged by one thread; what is told of it depends on its bytes alone. Inodes that no checksum has
+//! ever seen used are not read.
+use super::attributes;
+use super::codes::Code;
+use super::maps::{self, Kind, MapBlock, Walk};
+use super::plan::{MapReader, PutAside};
+use super::problem::{Pass, Problem};
+use super::special;
+use super::state::{Facts, State};
+use super::superblock::{ENCRYPT, INLINE_DATA, LARGE_DIRECTORY};
+use super::words::{u16_at, u32_at};
+use super::work::{self, Worker};
+use super::{Plan, resize};
+use crate::error::Error;
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, Ino};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes of one read of a table by our plan; the era's reads so many blocks.
+const READ_BYTES: usize = 1 << 20;
+const VANILLA_BLOCKS: u64 = 8;
+
+pub(crate) const CASEFOLDED: u32 = 0x4000_0000;
+const ENCRYPTED: u32 = 0x800;
+const BAD_BLOCKS: Ino = Ino(1);
+
+/// A piece of an inode table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TablePiece {
+    /// First, so that sorted means by place.
+    start: BlockNo,
+    first: Ino,
+    inodes: u32,
+}
+
+/// Runs the pass.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
+    let pieces = pieces(state);
+    let inodes: u64 = pieces.iter().map(|piece| u64::from(piece.inodes)).sum();
+    let bytes = inodes * u64::from(state.volume.superblock().inode_size);
+    state.meter.begin(Pass::Inodes, bytes, &*state.clock);
+    let count = pieces.len() as u64;
+    *state.table_pieces.lock() = Arc::new(pieces);
+    work::share::<TableReader>(state, "check-inodes", count)?;
+    let threads = state.options.threads.get().into();
+    work::share::<MapReader>(state, "check-maps", threads)?;
+    resize::judge(state)?;
+    attributes::finish(state)?;
+    special::finish(state)
+}
+
+/// What is to be read of the tables, by place.
+fn pieces(state: &State) -> Vec<TablePiece> {
+    let superblock = state.volume.superblock();
+    let block_size = u64::from(superblock.block_size());
+    let per_block = (block_size / u64::from(superblock.inode_size)).max(1);
+    let step_blocks = match state.options.plan {
+        Plan::DiskOrder => (READ_BYTES as u64 / block_size).max(1),
+        // A group at a time: it is read in smaller steps, but inodes are put aside by group.
+        Plan::Vanilla => u64::from(superblock.inode_table_blocks()).max(1),
+    };
+    let mut pieces = Vec::new();
+    for (number, group) in (0_u32..).zip(&state.groups).filter(|(_, group)| group.has_table) {
+        let first = number * superblock.inodes_per_group + 1;
+        let inodes = u64::from(group.inodes_used);
+        let mut at = 0;
+        while at * per_block < inodes {
+            let left = inodes - at * per_block;
+            pieces.push(TablePiece {
+                start: BlockNo(group.descriptor.inode_table.0 + at),
+                first: Ino(first + u32::try_from(at * per_block).unwrap_or(0)),
+                inodes: u32::try_from(left.min(step_blocks * per_block)).unwrap_or(0),
+            });
+            at += step_blocks;
+        }
+    }
+    pieces.sort_unstable();
+    pieces
+}
+
+/// A thread that reads tables.
+#[derive(Default)]
+pub(crate) struct TableReader {
+    buffer: Vec<u8>,
+    roots: Vec<MapBlock>,
+    maps: MapReader,
+    aside: PutAside,
+}
+
+impl Worker for TableReader {
+    fn work(&mut self, state: &Arc<State>, piece: u64) -> Result<(), Error> {
+        let pieces = Arc::clone(&state.table_pieces.lock());
+        let Some(piece) = pieces.get(usize::try_from(piece).unwrap_or(usize::MAX)).copied() else {
+            return Ok(());
+        };
+        let size = usize::from(state.volume.superblock().inode_size);
+        let block_size = state.volume.block_size();
+        let blocks = (piece.inodes as usize * size).div_ceil(block_size) as u64;
+        let step = match state.options.plan {
+            Plan::DiskOrder => blocks,
+            Plan::Vanilla => VANILLA_BLOCKS,
+        };
+        let (mut at, mut ino) = (0, piece.first.0);
+        let mut left = piece.inodes as usize;
+        while at < blocks {
+            let length = step.min(blocks - at);
+            let bytes = usize::try_from(length).unwrap_or(0) * block_size;
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.resize(bytes.max(buffer.len()), 0);
+            let chunk = buffer.get_mut(..bytes).unwrap_or_default();
+            state.read("inode table", BlockNo(piece.start.0 + at), chunk)?;
+            for raw in chunk.chunks_exact(size).take(left) {
+                self.inode(state, Ino(ino), raw)?;
+                ino = ino.saturating_add(1);
+            }
+            left = left.saturating_sub(bytes / size);
+            self.buffer = buffer;
+            at += length;
+        }
+        match state.options.plan {
+            Plan::Vanilla => self.aside.follow(state, &mut self.maps),
+            Plan::DiskOrder if state.pool.add(&mut self.roots) => self.maps.relieve(state),
+            Plan::DiskOrder => Ok(()),
+        }
+    }
+}
+
+impl TableReader {
+    #[inline]
+    fn inode(&mut self, state: &State, ino: Ino, raw: &[u8]) -> Result<(), Error> {
+        let links = u16_at(raw, 26);
+        if links == 0 && u16_at(raw, 0) == 0 && u32_at(raw, 20) == 0 && state.orphans.is_empty() {
+            return Ok(());
+        }
+        if links == 0 && !state.orphans.contains(&ino) {
+            judge_unused(state, ino, raw, &mut self.roots);
+            return Ok(());
+        }
+        judge(state, ino, raw, &mut self.roots);
+        if state.options.plan == Plan::Vanilla && self.aside.add(&mut self.roots) {
+            self.aside.follow(state, &mut self.maps)?;
+        }
+        Ok(())
+    }
+}
+
+/// An inode without links is free: it has a time of deletion, or was never used.
+fn judge_unused(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
+    let (mode, deleted) = (u16_at(raw, 0), u32_at(raw, 20));
+    let superblock = state.volume.superblock();
+    if ino.0 < superblock.first_inode && ino != Ino::ROOT {
+        // Inodes of the system may have blocks without a link.
+        let inode = Inode::decode(raw, superblock);
+        if ino == BAD_BLOCKS && inode.block.iter().any(|byte| *byte != 0) {
+            let walk = Walk::new(ino, Kind::BadBlocks, &inode, 0, state);
+            maps::roots(state, walk, &inode, roots);
+        }
+        return;
+    }
+    if mode != 0 && deleted == 0 {
+        state.tell(Problem::new(Code::DeletedWithoutTime).ino(ino));
+    } else if deleted != 0
+        && deleted < superblock.inodes_count
+        && superblock.written_seconds > u64::from(deleted) + (1 << 24)
+    {
+        // So early a time is no time: the list of orphans used the field for the next of them.
+        state.tell(Problem::new(Code::LostOrphan).ino(ino).found(deleted));
+    }
+}
+
+/// An inode in use.
+fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
+    let superblock = state.volume.superblock();
+    let inode = Inode::decode(raw, superblock);
+    let tell = |code| state.tell(Problem::new(code).ino(ino));
+    if Inode::verify_checksum(raw, ino, superblock).is_err() {
+        tell(Code::InodeChecksum);
+    }
+    let is_orphan = inode.links == 0;
+    if !is_orphan && inode.deletion_time != 0 && !state.truncated.contains(&ino) {
+        let problem = Problem::new(Code::UsedButDeleted).ino(ino);
+        state.tell(problem.found(inode.deletion_time));
+    }
+    judge_extra_size(state, ino, raw);
+    let file_type = inode.file_type();
+    let mut facts = Facts::new(file_type, inode.links);
+    if ino.0 < superblock.first_inode && ino != Ino::ROOT {
+        return judge_reserved(state, ino, &inode, facts, roots);
+    }
+    facts = judge_flags(state, ino, &inode, facts);
+    let held = attributes::judge(state, ino, &inode, raw);
+    if file_type.is_none() {
+        // Nothing can be said of its content. Pass 2 tells who has a name for it.
+        facts = facts.bad();
+        let problem = Problem::new(Code::NoFileType).ino(ino);
+        state.tell(problem.found(inode.mode));
+    } else if !special::judge(state, ino, &inode, held) {
+        facts = facts.bad();
+    }
+    state.inodes.set(ino, facts);
+    if file_type == Some(FileType::Directory) && !is_orphan {
+        if let Some((_, group)) = state.group_of(ino) {
+            group.directories.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    judge_map(state, ino, &inode, held.blocks, roots);
+}
+
+/// The size of the fixed fields behind the first 128 bytes.
+fn judge_extra_size(state: &State, ino: Ino, raw: &[u8]) {
+    let size = state.volume.superblock().inode_size;
+    if size <= 128 {
+        return;
+    }
+    let extra = u16_at(raw, 128);
+    if extra != 0 && (extra < 4 || extra > size - 128 || extra % 4 != 0) {
+        state.tell(Problem::new(Code::ExtraSize).ino(ino).found(extra));
+    }
+}
+
+/// Inodes below the first one for users: the journal, the list of bad blocks, quotas.
+fn judge_reserved(state: &State, ino: Ino, inode: &Inode, facts: Facts, roots: &mut Vec<MapBlock>) {
+    let superblock = state.volume.superblock();
+    state.inodes.set(ino, facts.reserved());
+    if ino == Ino::RESIZE && superblock.has(Feature::RESIZE_INODE) {
+        // Judged apart, when all else is known.
+        return;
+    }
+    let has_blocks = inode.block.iter().any(|byte| *byte != 0);
+    let unused = (ino == Ino::RESIZE || ino == Ino::JOURNAL && !superblock.has(Feature::HAS_JOURNAL)) && has_blocks;
+    if unused {
+        state.tell(Problem::new(Code::ReservedInUse).ino(ino));
+    }
+    let kind = match inode.file_type() {
+        _ if ino == BAD_BLOCKS => Kind::BadBlocks,
+        Some(FileType::Regular) => Kind::Regular,
+        None if inode.mode == 0 => Kind::Regular,
+        _ => {
+            let problem = Problem::new(Code::ReservedMode).ino(ino);
+            return state.tell(problem.found(inode.mode));
+        }
+    };
+    maps::roots(state, Walk::new(ino, kind, inode, 0, state), inode, roots);
+}
+
+/// Flags that exclude each other, or that the volume has no feature for.
+fn judge_flags(state: &State, ino: Ino, inode: &Inode, mut facts: Facts) -> Facts {
+    let superblock = state.volume.superblock();
+    let tell = |code| state.tell(Problem::new(code).ino(ino));
+    let file_type = inode.file_type();
+    let is_directory = file_type == Some(FileType::Directory);
+    let has = |flag: u32| inode.flags & flag != 0;
+    if has(flags::EXTENTS) && !superblock.has(Feature::EXTENTS) {
+        tell(Code::ExtentsWithoutFeature);
+    }
+    if has(flags::INLINE_DATA) && !superblock.has(INLINE_DATA) {
+        tell(Code::InlineWithoutFeature);
+    }
+    if has(flags::INLINE_DATA) && has(flags::EXTENTS) {
+        tell(Code::InlineWithExtents);
+    }
+    if has(flags::INDEX) && is_directory && !superblock.has(Feature::DIR_INDEX)
+        || has(flags::INDEX) && !is_directory && file_type.is_some()
+    {
+        tell(Code::IndexFlag);
+    }
+    if has(ENCRYPTED) && !superblock.has(ENCRYPT) {
+        tell(Code::EncryptedWithoutFeature);
+    }
+    if has(flags::INDEX) && is_directory {
+        facts = facts.indexed();
+    }
+    if has(ENCRYPTED) {
+        facts = facts.encrypted();
+    }
+    if has(CASEFOLDED) && is_directory {
+        facts = facts.casefolded();
+    }
+    if has(flags::EA_INODE) {
+        facts = facts.attribute_inode();
+    }
+    facts
+}
+
+/// What an inode maps: its blocks are claimed now or, behind map blocks, by the plan.
+fn judge_map(state: &State, ino: Ino, inode: &Inode, held_blocks: u64, roots: &mut Vec<MapBlock>) {
+    let superblock = state.volume.superblock();
+    let kind = Kind::of(inode.file_type());
+    if kind == Some(Kind::Regular) && inode.size > 0x7fff_ffff && !superblock.has(Feature::LARGE_FILE) {
+        state.tell(Problem::new(Code::LargeFile).ino(ino).found(inode.size));
+    }
+    if kind == Some(Kind::Directory) && inode.size >> 32 != 0 && !superblock.has(LARGE_DIRECTORY) {
+        state.tell(Problem::new(Code::DirectorySizeHigh).ino(ino).found(inode.size));
+    }
+    if inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA) {
+        if kind == Some(Kind::Directory) {
+            state.inline_directories.lock().push(ino);
+        }
+        return judge_sectors(state, ino, inode, held_blocks);
+    }
+    let is_fast = kind == Some(Kind::Symlink) && inode.size > 0 && inode.size < 60 && !inode.has_extents();
+    match kind.filter(|_| !is_fast) {
+        Some(kind) => {
+            if kind == Kind::Regular && !inode.has_extents() {
+                judge_size(state, ino, inode);
+            }
+            maps::roots(state, Walk::new(ino, kind, inode, held_blocks, state), inode, roots);
+        }
+        None => judge_sectors(state, ino, inode, held_blocks),
+    }
+}
+
+/// The largest file that indirect blocks map.
+fn judge_size(state: &State, ino: Ino, inode: &Inode) {
+    let log2 = state.volume.superblock().block_size_log2;
+    let most = extant_format::indirect::capacity(log2).saturating_mul(1 << log2);
+    if inode.size > most {
+        let problem = Problem::new(Code::FileTooLarge).ino(ino);
+        state.tell(problem.found(inode.size).expected(most));
+    }
+}
+
+/// The sectors of an inode that has no map.
+fn judge_sectors(state: &State, ino: Ino, inode: &Inode, held_blocks: u64) {
+    let expected = held_blocks * u64::from(state.volume.superblock().block_size() / 512);
+    if inode.file_type().is_some() && inode.sectors != expected {
+        let problem = Problem::new(Code::SectorCount).ino(ino);
+        state.tell(problem.found(inode.sectors).expected(expected));
+    }
+}

@@ -1,0 +1,218 @@
+//! In which order map blocks are read.
+//!
+//! [`Plan::DiskOrder`](super::Plan): the map blocks of all files are put into one pool, whatever their level, and taken out of
+//! it by place: an elevator over the disk. Neighbours are read in one large request, so a metacluster is read whole; each
+//! thread has one request under way. The pool is bounded: above its limit threads read before they look at more inodes.
+//!
+//! [`Plan::Vanilla`](super::Plan): the order of the checkers of ext2 and ext3: up to 256 inodes of a group, sorted by their
+//! first indirect block, each followed to its end, one block a read.
+//!
+//! *Invariants*: a thread that takes blocks from the pool gives their children back before it counts as idle; the pool is
+//! done when it is empty and nobody is at work.
+//! *Locking*: the pool's short lock, never held across I/O.
+use super::maps::{self, MapBlock};
+use super::state::State;
+use super::work::Worker;
+use crate::error::Error;
+use extant_block::{Clock, ShortLock, WaitQueue};
+use extant_format::BlockNo;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Map blocks in the pool above which no more inodes are looked at.
+const POOL_MAX: usize = 64 * 1024;
+/// Bytes of one read, at most.
+const READ_BYTES: usize = 1 << 20;
+/// Bytes between two map blocks that are read along rather than skipped.
+const GAP_BYTES: usize = 16 * 1024;
+/// Inodes that are sorted together by the era's plan.
+pub(crate) const VANILLA_INODES: usize = 256;
+
+/// Map blocks that wait to be read, by place.
+pub(crate) struct Pool {
+    pending: ShortLock<Pending>,
+    changed: WaitQueue,
+}
+
+#[derive(Default)]
+struct Pending {
+    /// By block, then by arrival.
+    blocks: BTreeMap<(BlockNo, u64), MapBlock>,
+    arrived: u64,
+    /// Where the elevator stands.
+    cursor: BlockNo,
+    /// Threads that read and may give children.
+    at_work: u32,
+    has_failed: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Pool {
+        Pool {
+            pending: ShortLock::default(),
+            changed: WaitQueue::new(clock),
+        }
+    }
+
+    /// Adds map blocks; empties the list. Tells whether the pool is over its limit.
+    pub(crate) fn add(&self, blocks: &mut Vec<MapBlock>) -> bool {
+        let mut pending = self.pending.lock();
+        pending.add(blocks);
+        pending.blocks.len() > POOL_MAX
+    }
+}
+
+impl Pending {
+    fn add(&mut self, blocks: &mut Vec<MapBlock>) {
+        for block in blocks.drain(..) {
+            self.arrived += 1;
+            self.blocks.insert((block.block, self.arrived), block);
+        }
+    }
+
+    /// The next blocks that are read together: from the cursor upwards, from the start again behind the last.
+    fn take(&mut self, block_size: usize) -> Option<Vec<MapBlock>> {
+        let ahead = self.blocks.range((self.cursor, 0)..).next().map(|(key, _)| *key);
+        let mut key = ahead.or_else(|| self.blocks.keys().next().copied())?;
+        let first = key.0;
+        let mut taken = Vec::new();
+        loop {
+            taken.extend(self.blocks.remove(&key));
+            let Some(next) = self.blocks.range(key..).next().map(|(key, _)| *key) else {
+                break;
+            };
+            let gap = (next.0.0 - key.0.0).saturating_sub(1) as usize * block_size;
+            let bytes = (next.0.0 - first.0 + 1) as usize * block_size;
+            if gap > GAP_BYTES || bytes > READ_BYTES {
+                break;
+            }
+            key = next;
+        }
+        self.cursor = BlockNo(key.0.0 + 1);
+        self.at_work += 1;
+        Some(taken)
+    }
+}
+
+/// What a thread reads map blocks with.
+#[derive(Default)]
+pub(crate) struct MapReader {
+    buffer: Vec<u8>,
+    children: Vec<MapBlock>,
+}
+
+impl MapReader {
+    /// Reads from the pool until it is at half its limit.
+    pub(crate) fn relieve(&mut self, state: &State) -> Result<(), Error> {
+        loop {
+            let mut pending = state.pool.pending.lock();
+            if pending.blocks.len() <= POOL_MAX / 2 {
+                return Ok(());
+            }
+            let Some(taken) = pending.take(state.volume.block_size()) else {
+                return Ok(());
+            };
+            drop(pending);
+            self.read(state, taken)?;
+        }
+    }
+
+    /// Reads from the pool until nothing is left of it, and nobody can add to it.
+    fn drain(&mut self, state: &State) -> Result<(), Error> {
+        let block_size = state.volume.block_size();
+        let next = |pending: &mut Pending| {
+            let taken = if pending.has_failed {
+                None
+            } else {
+                pending.take(block_size)
+            };
+            match taken {
+                Some(taken) => Some(Some(taken)),
+                None => (pending.at_work == 0 || pending.has_failed).then_some(None),
+            }
+        };
+        while let Some(taken) = state.pool.changed.wait_until(&state.pool.pending, next) {
+            self.read(state, taken)?;
+        }
+        Ok(())
+    }
+
+    /// Reads blocks that lie together, judges each, and gives their children to the pool.
+    fn read(&mut self, state: &State, taken: Vec<MapBlock>) -> Result<(), Error> {
+        let done = self.read_run(state, &taken);
+        drop(taken);
+        let mut pending = state.pool.pending.lock();
+        pending.add(&mut self.children);
+        pending.at_work -= 1;
+        pending.has_failed |= done.is_err();
+        drop(pending);
+        if state.options.threads.get() > 1 {
+            state.pool.changed.wake_all();
+        }
+        done
+    }
+
+    fn read_run(&mut self, state: &State, taken: &[MapBlock]) -> Result<(), Error> {
+        let (Some(first), Some(last)) = (taken.first(), taken.last()) else {
+            return Ok(());
+        };
+        let block_size = state.volume.block_size();
+        let first = first.block.0;
+        let bytes = (last.block.0 - first + 1) as usize * block_size;
+        self.buffer.resize(bytes.max(self.buffer.len()), 0);
+        let buffer = self.buffer.get_mut(..bytes).unwrap_or_default();
+        state.read("map", BlockNo(first), buffer)?;
+        for map_block in taken {
+            let at = (map_block.block.0 - first) as usize * block_size;
+            let bytes = self.buffer.get(at..at + block_size).unwrap_or_default();
+            maps::judge_block(state, map_block, bytes, &mut self.children);
+        }
+        Ok(())
+    }
+
+    /// Follows one file's map to its end, one block a read, in the order of the file.
+    fn follow(&mut self, state: &State, roots: Vec<MapBlock>) -> Result<(), Error> {
+        let mut stack = roots;
+        stack.reverse();
+        self.buffer.resize(state.volume.block_size(), 0);
+        while let Some(map_block) = stack.pop() {
+            state.read("map", map_block.block, &mut self.buffer)?;
+            maps::judge_block(state, &map_block, &self.buffer, &mut self.children);
+            stack.extend(self.children.drain(..).rev());
+        }
+        Ok(())
+    }
+}
+
+/// Empties the pool when all inodes were seen: every thread does until all is done.
+impl Worker for MapReader {
+    fn work(&mut self, state: &Arc<State>, _piece: u64) -> Result<(), Error> {
+        self.drain(state)
+    }
+}
+
+/// The inodes that the era's plan has put aside.
+#[derive(Default)]
+pub(crate) struct PutAside {
+    /// With the first indirect block of each.
+    inodes: Vec<(BlockNo, Vec<MapBlock>)>,
+}
+
+impl PutAside {
+    /// Puts an inode with map blocks aside; empties the list. Tells whether there are enough.
+    pub(crate) fn add(&mut self, roots: &mut Vec<MapBlock>) -> bool {
+        if let Some(first) = roots.first() {
+            self.inodes.push((first.block, std::mem::take(roots)));
+        }
+        self.inodes.len() >= VANILLA_INODES
+    }
+
+    /// Follows the maps of those that were put aside.
+    pub(crate) fn follow(&mut self, state: &State, reader: &mut MapReader) -> Result<(), Error> {
+        self.inodes.sort_by_key(|(first, _)| *first);
+        for (_, roots) in self.inodes.drain(..) {
+            reader.follow(state, roots)?;
+        }
+        Ok(())
+    }
+}

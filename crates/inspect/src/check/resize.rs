@@ -1,0 +1,84 @@
+//! Pass 1: the inode that maps the descriptor blocks kept for growth.
+//!
+//! ```text
+//! inode 7 -> double indirect -> one block for each reserved descriptor block of group 0 (the block itself)
+//!                                  -> the same block of each copy
+//! ```
+use super::codes::Code;
+use super::problem::Problem;
+use super::state::State;
+use super::superblock::META_BG;
+use super::words::u32_at;
+use crate::error::Error;
+use extant_format::inode::{FileType, Inode};
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, GroupNo, Ino, indirect};
+
+/// Where the double indirect block stands in the inode.
+const DOUBLE: u32 = indirect::DIRECT + 1;
+
+/// Judges inode 7, and claims its double indirect block; all else that it maps is metadata already.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn judge(state: &State) -> Result<(), Error> {
+    let superblock = state.volume.superblock();
+    if !superblock.has(Feature::RESIZE_INODE) || superblock.has(META_BG) {
+        return Ok(());
+    }
+    let inode = match state.volume.inode(Ino::RESIZE) {
+        Err(Error::Device(error)) => return Err(error.into()),
+        result => result.ok(),
+    };
+    let found = match &inode {
+        Some(inode) => valid(state, inode)?,
+        None => Some("it cannot be read"),
+    };
+    if found.is_some() {
+        state.tell(Problem::new(Code::ResizeInode).ino(Ino::RESIZE));
+    }
+    Ok(())
+}
+
+/// What is wrong with it.
+fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
+    let root = BlockNo(indirect::pointer(&inode.block, DOUBLE).into());
+    if root.0 == 0 || !state.volume.holds(root) || state.is_metadata(root) {
+        return Ok(Some("its double indirect block is not on the volume"));
+    }
+    state.claims.claim_run(root, 1);
+    let others = (0..15).filter(|index| *index != DOUBLE);
+    if others
+        .into_iter()
+        .any(|index| indirect::pointer(&inode.block, index) != 0)
+    {
+        return Ok(Some("it has other blocks"));
+    }
+    if inode.file_type() != Some(FileType::Regular) || inode.links == 0 {
+        return Ok(Some("it is no file"));
+    }
+    let superblock = state.volume.superblock();
+    let copies = (1..superblock.group_count())
+        .map(GroupNo)
+        .filter(|group| state.volume.has_super(*group));
+    let offsets: Vec<u64> = copies
+        .map(|group| u64::from(group.0) * u64::from(superblock.blocks_per_group))
+        .collect();
+    let root = state.volume.block("resize inode", root)?;
+    let pointers = u64::from(superblock.block_size() / 4);
+    let old_blocks = u64::from(superblock.descriptor_blocks());
+    let first = u64::from(superblock.first_data_block) + 1 + old_blocks;
+    let mut bytes = vec![0; state.volume.block_size()];
+    for block in first..first + u64::from(superblock.reserved_gdt_blocks) {
+        let slot = (block - u64::from(superblock.first_data_block) - 1) % pointers;
+        if u64::from(u32_at(&root, usize::try_from(slot * 4).unwrap_or(0))) != block {
+            return Ok(Some("a reserved block is missing"));
+        }
+        state.read("resize inode", BlockNo(block), &mut bytes)?;
+        let is_right = |(index, offset): (usize, &u64)| u64::from(u32_at(&bytes, index * 4)) == block + offset;
+        if !offsets.iter().enumerate().all(is_right) {
+            return Ok(Some("a copy of a reserved block is missing"));
+        }
+    }
+    Ok(None)
+}
