@@ -1,24 +1,38 @@
-//! The directories as a tree: what pass 2 finds out and passes 3 and 4 judge.
+//! The directories as a tree: what pass 2 works on and finds out, and what passes 3 and 4 judge.
 //!
-//! *Invariants*: `inodes` rises; the other lists have one element for each of it. A parent is the directory of the entry
-//! that comes first by place on the disk, whichever thread met it.
-//! *Locking*: none; numbers only fall (parents) or are stored by the one thread that judges a directory's first block.
+//! A *place* is a number for a piece of directory, in the order in which they are judged: directories in inodes first, then
+//! blocks by where they lie.
+//!
+//! *Invariants*: `inodes` rises, and `nodes` has one element for each of it; blocks rise by place. A parent is the directory
+//! of the entry that has the lowest place, whichever thread met it.
+//! *Locking*: numbers only fall (parents), are added to, or are stored by the one thread that judges a directory's first
+//! block; findings of the index have one short lock, held when a thread ends.
+use super::index;
+use super::state::DirectoryBlock;
+use extant_block::ShortLock;
 use extant_format::Ino;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All directories in use, and how they hang together.
-#[derive(Debug)]
 pub(crate) struct Tree {
     inodes: Vec<Ino>,
     nodes: Vec<Node>,
+    /// Directories that lie in their inodes, rising.
+    pub(crate) inline: Vec<Ino>,
+    /// The blocks of all others, by place on the disk.
+    pub(crate) blocks: Vec<DirectoryBlock>,
+    /// Which blocks are read together.
+    pub(crate) batches: Vec<Range<usize>>,
+    /// What blocks of indexed directories say.
+    pub(crate) index: ShortLock<Vec<index::Block>>,
 }
 
 /// What is known of one directory.
-#[derive(Debug)]
 struct Node {
     /// What its `..` says; 0 when it has none.
     dotdot: AtomicU32,
-    /// The first directory block, by place, with an entry for it.
+    /// The lowest place with an entry for it.
     first: AtomicU32,
     /// Entries for it, `.` and `..` apart.
     entries: AtomicU32,
@@ -29,14 +43,25 @@ const NOWHERE: u32 = u32::MAX;
 
 impl Tree {
     /// A tree of these directories, which must rise, not yet connected.
-    pub(crate) fn new(inodes: Vec<Ino>) -> Tree {
+    pub(crate) fn new(
+        inodes: Vec<Ino>,
+        inline: Vec<Ino>,
+        blocks: Vec<DirectoryBlock>,
+        batches: Vec<Range<usize>>,
+    ) -> Tree {
         let node = |_: &Ino| Node {
             dotdot: AtomicU32::new(0),
             first: AtomicU32::new(NOWHERE),
             entries: AtomicU32::new(0),
         };
-        let nodes = inodes.iter().map(node).collect();
-        Tree { inodes, nodes }
+        Tree {
+            nodes: inodes.iter().map(node).collect(),
+            inodes,
+            inline,
+            blocks,
+            batches,
+            index: ShortLock::default(),
+        }
     }
 
     /// The directories, rising.
@@ -48,7 +73,21 @@ impl Tree {
         self.nodes.get(self.inodes.binary_search(&ino).ok()?)
     }
 
-    /// What `..` of a directory says.
+    /// The place of block `at`.
+    pub(crate) fn place_of_block(&self, at: usize) -> u32 {
+        u32::try_from(self.inline.len() + at).unwrap_or(NOWHERE - 1)
+    }
+
+    /// Whose entries stand at a place.
+    fn owner(&self, place: u32) -> Option<Ino> {
+        let place = place as usize;
+        match place.checked_sub(self.inline.len()) {
+            Some(at) => self.blocks.get(at).map(|block| block.ino),
+            None => self.inline.get(place).copied(),
+        }
+    }
+
+    /// `..` of a directory is this.
     pub(crate) fn set_dotdot(&self, ino: Ino, parent: Ino) {
         if let Some(node) = self.node(ino) {
             node.dotdot.store(parent.0, Ordering::Relaxed);
@@ -60,7 +99,7 @@ impl Tree {
         Ino(self.node(ino).map_or(0, |node| node.dotdot.load(Ordering::Relaxed)))
     }
 
-    /// Directory block `place`, by place on the disk, has an entry for a directory.
+    /// At this place is an entry for a directory.
     pub(crate) fn add_entry(&self, ino: Ino, place: u32) {
         if let Some(node) = self.node(ino) {
             node.first.fetch_min(place, Ordering::Relaxed);
@@ -68,14 +107,21 @@ impl Tree {
         }
     }
 
-    /// The directory block with the first entry for a directory.
+    /// The place of the first entry for a directory.
     pub(crate) fn first_entry(&self, ino: Ino) -> Option<u32> {
         let first = self.node(ino)?.first.load(Ordering::Relaxed);
         (first != NOWHERE).then_some(first)
     }
 
-    /// How many entries a directory has, `.` and `..` apart.
-    pub(crate) fn entries(&self, ino: Ino) -> u32 {
-        self.node(ino).map_or(0, |node| node.entries.load(Ordering::Relaxed))
+    /// The directory that has the first entry for a directory.
+    pub(crate) fn parent(&self, ino: Ino) -> Option<Ino> {
+        self.owner(self.first_entry(ino)?)
+    }
+
+    /// Directories that have several entries, `.` and `..` apart; rising.
+    pub(crate) fn linked_twice(&self) -> Vec<Ino> {
+        let nodes = self.inodes.iter().zip(&self.nodes);
+        let twice = nodes.filter(|(_, node)| node.entries.load(Ordering::Relaxed) > 1);
+        twice.map(|(ino, _)| *ino).collect()
     }
 }
