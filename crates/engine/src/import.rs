@@ -358,7 +358,9 @@ impl Import {
         Ok(())
     }
 
+    /// The inode is complete: what its growth was to have of the groups is free for the next one.
     fn store(&self, state: &NodeState) -> Result<()> {
+        self.core.volume.groups.close_window(state.ino);
         state.store_now(&Handle::begin(&self.core.volume, 2)?)
     }
 }
