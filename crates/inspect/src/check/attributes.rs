@@ -77,7 +77,7 @@ pub(crate) struct Held {
 /// thread. Claims no block: [`finish`] does.
 pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) -> Held {
     let mut held = Held::default();
-    if let Some(region) = tail(state, ino, raw) {
+    if let Some(region) = tail(raw) {
         Judge::new(state, ino, None).list(region, 0, &mut held);
     }
     if inode.attribute_block.0 != 0 {
@@ -87,15 +87,14 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) -> Held 
 }
 
 /// The bytes of an inode that attributes may take, from their first entry on; `None` when there are none.
-fn tail<'a>(state: &State, ino: Ino, raw: &'a [u8]) -> Option<&'a [u8]> {
+fn tail(raw: &[u8]) -> Option<&[u8]> {
     let room = raw.len().checked_sub(BASE).filter(|room| *room > 0)?;
     let extra = usize::from(u16_at(raw, BASE));
     if extra == 0 {
         return None;
     }
     if !(4..=room).contains(&extra) || !extra.is_multiple_of(4) {
-        let problem = Problem::new(Code::InodeExtraSize).ino(ino);
-        state.tell(problem.found(extra as u64));
+        // Told with the inode.
         return None;
     }
     let tail = raw.get(BASE + extra..)?;

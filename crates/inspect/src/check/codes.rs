@@ -206,8 +206,6 @@ codes! {
     SectorCount, "sector-count", Inodes, Error,
         "inode {ino}: {found} sectors are counted, should be {expected}", RewriteInode;
     // Attributes.
-    InodeExtraSize, "inode-extra-size", Inodes, Error,
-        "inode {ino}: it cannot have {found} bytes of extra fields", RewriteInode;
     AttributesOverlap, "attributes-overlap", Inodes, Error,
         "inode {ino}: names or values of its attributes lie over each other or past their end", ClearAttributes;
     AttributeValueSize, "attribute-value-size", Inodes, Error,
@@ -294,8 +292,6 @@ codes! {
     DirectoryTwice, "directory-twice", Directories, Error,
         "directory {ino}: {name} is directory {other}, which has a name already", RemoveEntry;
     // The index.
-    IndexUnsupported, "index-unsupported", Directories, Error,
-        "directory {ino}: it has an index, but the volume has none", RebuildIndex;
     IndexRoot, "index-root", Directories, Error,
         "directory {ino}: there is no root of an index in its first block", RebuildIndex;
     IndexHashVersion, "index-hash-version", Directories, Error,

@@ -113,7 +113,8 @@ impl Piece<'_> {
     fn target(&self, entry: &Entry<'_>) -> Option<Facts> {
         let ino = Ino(entry.ino);
         let facts = self.state.inodes.get(ino);
-        if !facts.is_used() || !self.state.volume.superblock().is_usable(ino) {
+        // What has no link is only kept for those who have it open.
+        if !facts.is_used() || facts.links() == 0 || !self.state.volume.superblock().is_usable(ino) {
             self.not_there(entry);
             return None;
         }

@@ -27,6 +27,10 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
         if ino != Ino::ROOT && !state.volume.superblock().is_usable(ino) {
             continue;
         }
+        if facts.links() == 0 {
+            // In the list of orphans.
+            continue;
+        }
         if facts.is_attribute_inode() {
             judge_value(state, ino, &values)?;
         } else {

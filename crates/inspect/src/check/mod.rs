@@ -193,6 +193,9 @@ fn run(state: &Arc<State>) -> Result<(), Error> {
     if state.claims.any_double() {
         duplicates::run(state)?;
     }
+    directories::run(state)?;
+    connectivity::run(state)?;
+    links::run(state)?;
     bitmaps::run(state)
 }
 
