@@ -56,6 +56,50 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
     special::finish(state)
 }
 
+/// Pass 1b: walks the maps of all inodes in use once more, in order.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn search(state: &State) -> Result<(), Error> {
+    let superblock = state.volume.superblock();
+    let size = usize::from(superblock.inode_size);
+    let pieces = Arc::clone(&state.table_pieces.lock());
+    let (mut buffer, mut reader, mut roots) = (Vec::new(), MapReader::default(), Vec::new());
+    for piece in pieces.iter() {
+        let bytes = (piece.inodes as usize * size).next_multiple_of(state.volume.block_size());
+        buffer.resize(bytes, 0);
+        state.read("inode table", piece.start, &mut buffer)?;
+        for (ino, raw) in (piece.first.0..)
+            .map(Ino)
+            .zip(buffer.chunks_exact(size))
+            .take(piece.inodes as usize)
+        {
+            let reserved = ino.0 < superblock.first_inode && ino != Ino::ROOT;
+            if !reserved && !state.inodes.get(ino).is_used() || ino == Ino::RESIZE {
+                continue;
+            }
+            let inode = Inode::decode(raw, superblock);
+            let kind = if ino == BAD_BLOCKS {
+                Some(Kind::BadBlocks)
+            } else {
+                Kind::of(inode.file_type())
+            };
+            if let Some(kind) = kind.filter(|_| has_map(state, &inode)) {
+                maps::roots(state, Walk::new(ino, kind, &inode, 0, state), &inode, &mut roots);
+                reader.follow(state, std::mem::take(&mut roots))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the inode's block pointers are a map: not so for data in the inode, and for short symlinks.
+fn has_map(state: &State, inode: &Inode) -> bool {
+    let is_inline = inode.flags & flags::INLINE_DATA != 0 && state.volume.superblock().has(INLINE_DATA);
+    let is_fast = inode.file_type() == Some(FileType::Symlink) && (1..60).contains(&inode.size) && !inode.has_extents();
+    !is_inline && !is_fast
+}
+
 /// What is to be read of the tables, by place.
 fn pieces(state: &State) -> Vec<TablePiece> {
     let superblock = state.volume.superblock();
@@ -201,7 +245,7 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
         facts = facts.bad();
         let problem = Problem::new(Code::NoFileType).ino(ino);
         state.tell(problem.found(inode.mode));
-    } else if !special::judge(state, ino, &inode, held) {
+    } else if !special::judge(state, ino, &inode, raw, held) {
         facts = facts.bad();
     }
     state.inodes.set(ino, facts);
@@ -210,7 +254,10 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
             group.directories.fetch_add(1, Ordering::Relaxed);
         }
     }
-    judge_map(state, ino, &inode, held.blocks, roots);
+    // An attribute block has a cluster to itself.
+    let own = u64::from(inode.attribute_block.0 != 0 && held.blocks > 0);
+    let held_blocks = held.blocks + own * u64::from(state.volume.cluster_blocks() - 1);
+    judge_map(state, ino, &inode, held_blocks, roots);
 }
 
 /// The size of the fixed fields behind the first 128 bytes.

@@ -38,9 +38,11 @@ struct Target {
 /// Judges what is particular to a symlink, device, pipe or socket; does nothing for files and directories. Pass 1 calls it
 /// for each inode in use, on any thread, with what [`super::attributes::judge`] gave. False when the inode is no such thing
 /// and would be cleared.
-pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
+pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: Held) -> bool {
+    // The high half of the size, which means something for files and directories only.
+    let size_high = u32_at(raw, 108);
     let is_right = match inode.file_type() {
-        Some(FileType::Symlink) => symlink(state, ino, inode, held),
+        Some(FileType::Symlink) => symlink(state, ino, inode, size_high, held),
         Some(FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo | FileType::Socket) => {
             unmapped(state, ino, inode)
         }
@@ -52,8 +54,8 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool 
     is_right
 }
 
-fn symlink(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
-    let is_right = is_symlink(state, ino, inode, held);
+fn symlink(state: &State, ino: Ino, inode: &Inode, size_high: u32, held: Held) -> bool {
+    let is_right = size_high == 0 && is_symlink(state, ino, inode, held);
     if !is_right {
         state.tell(Problem::new(Code::SymlinkInvalid).ino(ino).found(inode.size));
     }
@@ -62,7 +64,7 @@ fn symlink(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
 
 fn is_symlink(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
     let block_size = u64::from(state.volume.superblock().block_size());
-    if inode.size == 0 || inode.size >> 32 != 0 || inode.flags & flags::INDEX != 0 {
+    if inode.size == 0 || inode.flags & flags::INDEX != 0 {
         return false;
     }
     if inode.flags & flags::INLINE_DATA != 0 {
