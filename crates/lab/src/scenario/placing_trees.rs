@@ -1,7 +1,7 @@
 //! Trees onto an empty volume at once: what is there before anything is measured, millions of files in seconds of the host.
 //!
 //! Inodes are numbered from the first free one on, in the order in which a tree is made; those of scattered trees first, in an
-//! order by chance, as installing, updating and removing leaves them over the months. Directories, maps and data get their
+//! order by chance, as installing, updating and removing leaves them over the months; those of trees that grew directory by directory last. Directories, maps and data get their
 //! blocks by the policies of the file system. The drive has no part in it.
 use super::process::{Outcome, Stop, Worker};
 use super::step::{Inodes, PlacedTree};
@@ -86,6 +86,20 @@ fn order(placed: &[PlacedTree], planted: &[Planted], random: &mut Random) -> Vec
     let mut order: Vec<Object> = objects(Inodes::Scattered).collect();
     random.shuffle(&mut order);
     order.extend(objects(Inodes::InOrder));
+    let grown = objects(Inodes::ByDirectory).filter(|object| matches!(object.entry, Entry::Directory(_)));
+    let mut grown: Vec<Object> = grown.collect();
+    random.shuffle(&mut grown);
+    for object in grown {
+        order.push(object);
+        let Entry::Directory(directory) = object.entry else {
+            continue;
+        };
+        let files = &planted[object.tree as usize].within[directory];
+        order.extend(files.iter().map(|file| Object {
+            entry: Entry::File(*file as usize),
+            ..object
+        }));
+    }
     order
 }
 

@@ -7,6 +7,7 @@ mod parse;
 pub use parse::{KINDS, Kind};
 pub(super) use parse::{Surroundings, parse_steps, parse_tree};
 
+pub use super::filling::Filling;
 use super::tree::TreeSpec;
 use extant_engine::preset::Policies;
 use extant_inspect::Plan;
@@ -51,6 +52,13 @@ pub enum Action {
     Place {
         /// Which, in the order in which they are laid.
         files: Vec<PlacedFiles>,
+    },
+    /// Makes files until the file system is so full.
+    Fill {
+        /// Where; made when it is not there.
+        at: String,
+        /// How full, with what.
+        filling: Filling,
     },
     /// Checks the file system as fsck does, closed meanwhile. What is found fails the step.
     Check {
@@ -159,6 +167,8 @@ pub struct PlacedTree {
 pub enum Inodes {
     /// As the tree is made.
     InOrder,
+    /// Each directory with its files in a row, the directories by chance: they were made at different times.
+    ByDirectory,
     /// By chance, all scattered trees together, as months of installing and updating leave them.
     Scattered,
 }

@@ -1,16 +1,14 @@
 //! The table of steps, and how each is read from a scenario file.
-use super::{
-    Action, Detail, Direction, Durability, End, Inodes, MakeStyle, Order, Pattern, PlacedFiles, PlacedTree, Step,
-};
+mod volumes;
+
+use super::{Action, Detail, Direction, Durability, End, Inodes, MakeStyle, Order, Pattern, PlacedTree, Step};
 use super::{Stream, Task};
 use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
 use crate::scenario::tree::{BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing};
 use extant_engine::preset::Policies;
-use extant_inspect::Plan;
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -88,20 +86,26 @@ pub static KINDS: &[Kind] = &[
     kind(
         "place-trees",
         On::Filesystem,
-        "trees onto an empty file system at once, without its drive: trees (at, tree, inodes: in-order, scattered)",
+        "trees onto an empty file system at once, without its drive: trees (at, tree, inodes)",
         place_trees,
     ),
     kind(
         "place-files",
         On::Filesystem,
         "files onto an empty file system at once, without its drive: files (count, bytes, names)",
-        place_files,
+        volumes::place_files,
+    ),
+    kind(
+        "fill",
+        On::Filesystem,
+        "files until the file system is so full: at, percent (100: to the last block), size",
+        volumes::fill,
     ),
     kind(
         "check",
         On::Filesystem,
         "check the file system, closed meanwhile: plan (vanilla, ours), threads, processor_per_kib",
-        check,
+        volumes::check,
     ),
     kind(
         "find",
@@ -445,7 +449,11 @@ fn place_trees(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Re
                 "has to be one name at the top, such as \"/usr\", that no other tree has",
             ));
         }
-        let orders = [("in-order", Inodes::InOrder), ("scattered", Inodes::Scattered)];
+        let orders = [
+            ("in-order", Inodes::InOrder),
+            ("by-directory", Inodes::ByDirectory),
+            ("scattered", Inodes::Scattered),
+        ];
         trees.push(PlacedTree {
             at,
             tree: named_or_own_tree(&mut table, surroundings)?,
@@ -454,35 +462,6 @@ fn place_trees(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Re
         table.finish()?;
     }
     Ok(Action::PlaceTrees { trees })
-}
-
-fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let tables = section.sections("files")?;
-    if tables.is_empty() {
-        return Err(section.error("files", "is missing, or has no files"));
-    }
-    let files = tables.into_iter().enumerate().map(|(number, mut table)| {
-        let files = PlacedFiles {
-            count: required_count(&mut table, "count", 1..=ENTRIES_MAX)?,
-            bytes: fields::size(&mut table, "bytes", 0..=SIZE_MAX)?.unwrap_or(0),
-            names: name_pattern(&mut table, "names", &format!("placed-{number}-%d"))?,
-        };
-        table.finish()?;
-        Ok(files)
-    });
-    Ok(Action::Place {
-        files: files.collect::<Result<_>>()?,
-    })
-}
-
-fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let plans = [("vanilla", Plan::Vanilla), ("ours", Plan::DiskOrder)];
-    let threads = section.whole_within("threads", 1..=64, Some(1))? as u32;
-    Ok(Action::Check {
-        plan: section.choice("plan", &plans, Plan::DiskOrder)?,
-        threads: NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN),
-        processor_ns_per_kib: fields::time(section, "processor_per_kib")?.unwrap_or(0),
-    })
 }
 
 fn walk(section: &mut Section<'_>, surroundings: &Surroundings<'_>, task: Task) -> Result<Action> {
