@@ -238,6 +238,12 @@ codes! {
     SpecialFileSize, "special-file-size", Inodes, Error,
         "inode {ino}: a special file has a size of {found}", RewriteInode;
     // Duplicates.
+    BlocksOfMetadata, "blocks-of-metadata", Duplicates, Error,
+        "inode {ino}: {found} of its blocks belong to metadata of the volume, block {block} first", CopyBlock;
+    BlocksTwiceInFile, "blocks-twice-in-file", Duplicates, Error,
+        "inode {ino}: {found} of its blocks stand in it more than once, block {block} first", CopyBlock;
+    BlocksOfOther, "blocks-of-other", Duplicates, Error,
+        "inode {ino}: {found} of its blocks belong to others too, block {block} first (inode {other})", CopyBlock;
     // Directories.
     DirectoryHole, "directory-hole", Directories, Error,
         "directory {ino}: block {file_block} is missing ({found} in all from there on)", RebuildDirectoryBlock;

@@ -248,16 +248,16 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
     } else if !special::judge(state, ino, &inode, raw, held) {
         facts = facts.bad();
     }
+    if state.is_system_file(ino) {
+        facts = facts.reserved();
+    }
     state.inodes.set(ino, facts);
     if file_type == Some(FileType::Directory) && !is_orphan {
         if let Some((_, group)) = state.group_of(ino) {
             group.directories.fetch_add(1, Ordering::Relaxed);
         }
     }
-    // An attribute block has a cluster to itself.
-    let own = u64::from(inode.attribute_block.0 != 0 && held.blocks > 0);
-    let held_blocks = held.blocks + own * u64::from(state.volume.cluster_blocks() - 1);
-    judge_map(state, ino, &inode, held_blocks, roots);
+    judge_map(state, ino, &inode, held.blocks, roots);
 }
 
 /// The size of the fixed fields behind the first 128 bytes.

@@ -285,8 +285,14 @@ fn child(
         tally.is_cut = true;
         return tell(state, tally, problem(Code::MapBlockOutside));
     }
-    tally.blocks += 1;
-    let is_free = state.claims.claim_run(block, 1);
+    // With clusters a map block has one to itself.
+    tally.blocks += u64::from(state.volume.cluster_blocks());
+    let is_free = if state.is_searching() {
+        search(state, walk, block, 1);
+        !state.claims.is_double(block) || state.owners.follow(block)
+    } else {
+        state.claims.claim_run(block, 1)
+    };
     if walk.kind != Kind::BadBlocks && state.is_metadata(block) {
         tally.is_cut = true;
         return tell(state, tally, problem(Code::MapBlockOnMetadata));
@@ -344,9 +350,19 @@ fn data(
     claim_data(state, walk, file_block, start, length, tally);
 }
 
+/// Pass 1b: collects the double blocks of a run.
+fn search(state: &State, walk: &Walk, start: BlockNo, length: u64) {
+    for block in state.claims.double_in(start, length) {
+        state.owners.add(block, walk.ino);
+    }
+}
+
 /// Claims a run, cluster by cluster where there are clusters.
 fn claim_data(state: &State, walk: &Walk, file_block: u64, start: BlockNo, length: u64, tally: &mut Tally) {
     let cluster = u64::from(state.volume.cluster_blocks());
+    if state.is_searching() {
+        return search(state, walk, start, length);
+    }
     if cluster == 1 {
         tally.blocks += length;
         if !state.claims.claim_run(start, length) && walk.kind == Kind::Directory {
@@ -426,7 +442,9 @@ fn directory_run(
 fn bad_blocks(state: &State, walk: &Walk, start: BlockNo, length: u64, tally: &mut Tally) {
     tally.blocks += length;
     for block in (start.0..start.0 + length).map(BlockNo) {
-        if state.is_metadata(block) {
+        if state.is_searching() {
+            search(state, walk, block, 1);
+        } else if state.is_metadata(block) {
             tell(state, tally, Problem::new(Code::BadMetadata).ino(walk.ino).block(block));
         } else {
             state.claims.claim_run(block, 1);
@@ -621,16 +639,7 @@ fn finish(state: &State, walk: &Walk) {
     let sectors_per_block = u64::from(superblock.block_size() / 512);
     let cluster = u64::from(state.volume.cluster_blocks());
     let shared = shared_clusters(&mut walk.edges.lock()) * cluster;
-    let map_blocks = if cluster > 1 {
-        0
-    } else {
-        walk.blocks.load(Ordering::Relaxed)
-    };
-    let blocks = if cluster > 1 {
-        walk.blocks.load(Ordering::Relaxed) - shared
-    } else {
-        map_blocks
-    };
+    let blocks = walk.blocks.load(Ordering::Relaxed).saturating_sub(shared);
     let expected = (blocks + walk.held_blocks) * sectors_per_block;
     if expected != walk.sectors {
         let problem = Problem::new(Code::SectorCount).ino(walk.ino);

@@ -171,7 +171,7 @@ impl MapReader {
     }
 
     /// Follows one file's map to its end, one block a read, in the order of the file.
-    fn follow(&mut self, state: &State, roots: Vec<MapBlock>) -> Result<(), Error> {
+    pub(crate) fn follow(&mut self, state: &State, roots: Vec<MapBlock>) -> Result<(), Error> {
         let mut stack = roots;
         stack.reverse();
         self.buffer.resize(state.volume.block_size(), 0);

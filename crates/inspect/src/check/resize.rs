@@ -67,10 +67,12 @@ fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
     let root = state.volume.block("resize inode", root)?;
     let pointers = u64::from(superblock.block_size() / 4);
     let old_blocks = u64::from(superblock.descriptor_blocks());
-    let first = u64::from(superblock.first_data_block) + 1 + old_blocks;
+    // With clusters block 0 is the first one, and the superblock still stands in block 1 of 1 KiB.
+    let behind_super = u64::from(superblock.block_size() == 1024) + 1;
+    let first = behind_super + old_blocks;
     let mut bytes = vec![0; state.volume.block_size()];
     for block in first..first + u64::from(superblock.reserved_gdt_blocks) {
-        let slot = (block - u64::from(superblock.first_data_block) - 1) % pointers;
+        let slot = (block - behind_super) % pointers;
         if u64::from(u32_at(&root, usize::try_from(slot * 4).unwrap_or(0))) != block {
             return Ok(Some("a reserved block is missing"));
         }

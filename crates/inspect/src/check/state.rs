@@ -6,6 +6,7 @@
 use super::CheckOptions;
 use super::attributes::Sharers;
 use super::bitmaps::Totals;
+use super::duplicates::Owners;
 use super::inodes::TablePiece;
 use super::plan::Pool;
 use super::problem::{Problem, Sink};
@@ -13,6 +14,7 @@ use super::progress::Meter;
 use super::special::Targets;
 use super::tree::Tree;
 use crate::error::Error;
+use crate::fields;
 use crate::volume::Volume;
 use extant_block::{Clock, ShortLock};
 use extant_format::group::GroupDescriptor;
@@ -57,6 +59,9 @@ pub(crate) struct State {
     pub(crate) orphans: BTreeSet<Ino>,
     /// Inodes on that list that are still in use: they are being truncated.
     pub(crate) truncated: BTreeSet<Ino>,
+    /// Pass 1b: who has blocks that were claimed twice.
+    pub(crate) owners: Owners,
+    searching: AtomicU64,
     /// A map block or directory block was claimed twice: who is first decides what follows.
     order_matters: AtomicU64,
     pub(crate) problems: Sink,
@@ -115,6 +120,8 @@ impl State {
             totals: Totals::default(),
             orphans: BTreeSet::new(),
             truncated: BTreeSet::new(),
+            owners: Owners::default(),
+            searching: AtomicU64::new(0),
             order_matters: AtomicU64::new(0),
             problems: Sink::default(),
             meter: Meter::new(options.progress.clone()),
@@ -126,7 +133,19 @@ impl State {
 
     /// A problem was found.
     pub(crate) fn tell(&self, problem: Problem) {
-        self.problems.add(problem);
+        if !self.is_searching() {
+            self.problems.add(problem);
+        }
+    }
+
+    /// Pass 1b begins or ends.
+    pub(crate) fn set_searching(&self, searching: bool) {
+        self.searching.store(searching.into(), Ordering::Relaxed);
+    }
+
+    /// Whether owners of double blocks are searched: nothing else is claimed, listed or told.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.searching.load(Ordering::Relaxed) != 0
     }
 
     /// Fills `bytes` from a block on.
@@ -144,6 +163,20 @@ impl State {
         near.iter().any(|run| block.0 - run.start.0 < run.length)
     }
 
+    /// Whether a file belongs to the system although its number does not say so: nobody has a name for it.
+    pub(crate) fn is_system_file(&self, ino: Ino) -> bool {
+        let superblock = self.volume.superblock();
+        let fields = self.volume.fields();
+        let numbers = [
+            superblock.journal_inode,
+            superblock.orphan_file_inode,
+            fields.u32(fields::USER_QUOTA_INODE),
+            fields.u32(fields::GROUP_QUOTA_INODE),
+            fields.u32(fields::PROJECT_QUOTA_INODE),
+        ];
+        numbers.contains(&ino.0)
+    }
+
     /// Who claims a block first decides what is followed.
     pub(crate) fn set_order_matters(&self) {
         self.order_matters.store(1, Ordering::Relaxed);
@@ -157,7 +190,7 @@ impl State {
     /// Adds blocks of directories; empties the list. The number is bounded by twice that of the blocks on the device.
     pub(crate) fn add_directory_blocks(&self, blocks: &mut Vec<DirectoryBlock>) {
         let mut directories = self.directories.lock();
-        if (directories.len() as u64) < self.volume.present_blocks().saturating_mul(2) {
+        if !self.is_searching() && (directories.len() as u64) < self.volume.present_blocks().saturating_mul(2) {
             directories.append(blocks);
         }
         blocks.clear();
@@ -223,6 +256,37 @@ impl Claims {
             at = (at / 64 + 1) * 64;
         }
         free
+    }
+
+    /// The double clusters of a run, each by its first block.
+    pub(crate) fn double_in(&self, start: BlockNo, length: u64) -> Vec<BlockNo> {
+        let mut found = Vec::new();
+        let last = start.0.saturating_add(length.max(1) - 1) >> self.cluster_log2;
+        let mut at = start.0 >> self.cluster_log2;
+        while at <= last && length > 0 {
+            let index = usize::try_from(at / 64).unwrap_or(usize::MAX);
+            let Some(chunk) = self.double.0.get(index / CHUNK) else {
+                break;
+            };
+            let Some(words) = chunk.get() else {
+                at = (index / CHUNK + 1) as u64 * (CHUNK as u64 * 64);
+                continue;
+            };
+            let to = if last / 64 == at / 64 {
+                u64::MAX >> (63 - last % 64)
+            } else {
+                u64::MAX
+            };
+            let mask = u64::MAX << (at % 64) & to;
+            let mut word = words.get(index % CHUNK).map_or(0, |word| word.load(Ordering::Relaxed)) & mask;
+            while word != 0 {
+                let bit = at / 64 * 64 + u64::from(word.trailing_zeros());
+                found.push(BlockNo(bit << self.cluster_log2));
+                word &= word - 1;
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        found
     }
 
     /// Takes a run for metadata, whoever has it.
