@@ -80,7 +80,7 @@ codes! {
     // Groups.
     DescriptorsDamaged, "descriptors-damaged", Volume, Error,
         "the first group descriptors cannot be used; the copy in group {group} is", RewriteDescriptor;
-    DescriptorChecksum, "descriptor-checksum", Volume, Error,
+    DescriptorChecksum, "descriptor-checksum", Volume, Advice,
         "group {group}: the checksum of the descriptor is {found}, should be {expected}", RewriteChecksum;
     UnusedInodes, "unused-inodes", Volume, Error,
         "group {group}: {found} inodes were never used, more than it has", RewriteDescriptor;

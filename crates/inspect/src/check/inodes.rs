@@ -180,7 +180,8 @@ impl TableReader {
     #[inline]
     fn inode(&mut self, state: &State, ino: Ino, raw: &[u8]) -> Result<(), Error> {
         let links = u16_at(raw, 26);
-        if links == 0 && u16_at(raw, 0) == 0 && u32_at(raw, 20) == 0 && state.orphans.is_empty() {
+        let is_clear = links == 0 && u16_at(raw, 0) == 0 && u32_at(raw, 20) == 0;
+        if is_clear && ino != BAD_BLOCKS && state.orphans.is_empty() {
             return Ok(());
         }
         if links == 0 && !state.orphans.contains(&ino) {

@@ -27,8 +27,8 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
         if ino != Ino::ROOT && !state.volume.superblock().is_usable(ino) {
             continue;
         }
-        if facts.links() == 0 {
-            // In the list of orphans.
+        if facts.links() == 0 || facts.is_reserved() {
+            // On the list of orphans; or a file of the system: a quota, the list of orphans itself.
             continue;
         }
         if facts.is_attribute_inode() {
