@@ -13,6 +13,7 @@ use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::Access;
 use extant_engine::mkfs::{self, Contents as Before};
+use extant_engine::throttle::DirtyBudget;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -163,6 +164,7 @@ fn end(entry: &FilesystemEntry) -> u64 {
 pub(super) fn mounts(scenario: &Scenario, drives: &[Medium]) -> Result<Vec<Mount>, ScenarioError> {
     let mut taken: Vec<(usize, u64, u64, &str)> = Vec::new();
     let mut mounts = Vec::new();
+    let budget = budget(scenario, drives);
     for (number, entry) in scenario.filesystems.iter().enumerate() {
         let error = |key: &str, reason: String| {
             ScenarioError::File(FileError {
@@ -203,12 +205,23 @@ pub(super) fn mounts(scenario: &Scenario, drives: &[Medium]) -> Result<Vec<Mount
         } else {
             Access::ReadOnly
         };
-        mounts.push(mount(entry, medium, end - entry.offset, access));
+        mounts.push(mount(entry, medium, end - entry.offset, (access, &budget)));
     }
     Ok(mounts)
 }
 
-fn mount(entry: &FilesystemEntry, medium: &Medium, bytes: u64, access: Access) -> Mount {
+/// One memory for all file systems: the most that any of them is given.
+fn budget(scenario: &Scenario, drives: &[Medium]) -> Option<Arc<DirtyBudget>> {
+    let memory = scenario.filesystems.iter().map(|entry| entry.memory_bytes).max()?;
+    Some(DirtyBudget::new(drives.first()?.device().clock(), memory))
+}
+
+fn mount(
+    entry: &FilesystemEntry,
+    medium: &Medium,
+    bytes: u64,
+    (access, budget): (Access, &Option<Arc<DirtyBudget>>),
+) -> Mount {
     let part =
         |device: Arc<dyn BlockDevice>| Arc::new(Partition::new(device, entry.offset, bytes)) as Arc<dyn BlockDevice>;
     let contents: Arc<dyn BlockDevice> = match medium {
@@ -227,6 +240,7 @@ fn mount(entry: &FilesystemEntry, medium: &Medium, bytes: u64, access: Access) -
         memory_bytes: entry.memory_bytes,
         data: entry.data,
         policies: entry.policies.clone(),
+        budget: budget.clone(),
     })
 }
 

@@ -7,6 +7,7 @@ use super::Data;
 use crate::report::{LayoutFigures, LayoutRecord};
 use extant_block::{BlockDevice, FileDevice, ShortLock};
 use extant_engine::preset::Policies;
+use extant_engine::throttle::DirtyBudget;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_inspect::SuperblockPlace;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(super) struct Mount {
     access: Access,
     memory_bytes: u64,
     data: Data,
+    /// What is dirty on all file systems of the run.
+    budget: Option<Arc<DirtyBudget>>,
     state: ShortLock<State>,
 }
 
@@ -56,6 +59,7 @@ pub(super) struct Parts {
     pub(super) memory_bytes: u64,
     pub(super) data: Data,
     pub(super) policies: Policies,
+    pub(super) budget: Option<Arc<DirtyBudget>>,
 }
 
 impl Mount {
@@ -75,13 +79,14 @@ impl Mount {
             access: parts.access,
             memory_bytes: parts.memory_bytes,
             data: parts.data,
+            budget: parts.budget,
             state: ShortLock::new(state),
         }
     }
 
     /// Opens it.
     pub(super) fn open(&self) -> Result<(), String> {
-        let filesystem = self.open_on(&self.device)?;
+        let filesystem = self.open_on(&self.device, self.budget.as_ref())?;
         self.state.lock().filesystem = Some(filesystem);
         Ok(())
     }
@@ -89,7 +94,8 @@ impl Mount {
     /// Does something with it, mounted where it takes no time of the drive; closed before and opened afterwards.
     pub(super) fn at_once<T>(&self, work: impl FnOnce(&Filesystem) -> Result<T, String>) -> Result<T, String> {
         self.close()?;
-        let filesystem = self.open_on(&self.contents)?;
+        // What is written at no cost says nothing of how fast a drive is: it counts by itself.
+        let filesystem = self.open_on(&self.contents, None)?;
         let done = work(&filesystem);
         filesystem.close().map_err(|error| error.to_string())?;
         let done = done?;
@@ -97,7 +103,7 @@ impl Mount {
         Ok(done)
     }
 
-    fn open_on(&self, device: &Arc<dyn BlockDevice>) -> Result<Filesystem, String> {
+    fn open_on(&self, device: &Arc<dyn BlockDevice>, budget: Option<&Arc<DirtyBudget>>) -> Result<Filesystem, String> {
         let policies = self.state.lock().policies.clone();
         let options = Options {
             access: self.access,
@@ -108,7 +114,12 @@ impl Mount {
                 Data::Bytes => DataKeeping::Bytes,
             },
         };
-        Filesystem::open(Arc::clone(device), &options).map_err(|error| error.to_string())
+        let device = Arc::clone(device);
+        let opened = match budget {
+            Some(budget) => Filesystem::open_within(device, &options, budget, self.drive as u32),
+            None => Filesystem::open(device, &options),
+        };
+        opened.map_err(|error| error.to_string())
     }
 
     /// For a step.
