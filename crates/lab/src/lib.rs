@@ -10,11 +10,13 @@
 //! device       a simulated block device: host queue + drive + contents        trace    records and their formats
 //! drive        rotating, ssd, network volume, object store                    clock    virtual time
 //! ageing       months of use of a volume, and what they do to it
+//! page         reports as HTML: one file, its plots drawn here
 //! ```
 pub mod ageing;
 pub mod clock;
 pub mod device;
 pub mod drive;
+pub mod page;
 pub mod posts;
 pub mod random;
 pub mod replay;

@@ -16,7 +16,7 @@ mod post_0;
 mod post_3;
 mod post_4;
 mod readdir_cost;
-mod text;
+pub(crate) mod text;
 
 pub use judge::{Verdict, judge};
 pub use limit::{Limit, Need};

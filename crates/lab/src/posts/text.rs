@@ -166,7 +166,7 @@ fn table(table: &PostTable) -> String {
 }
 
 /// The number of a note, from 1; equal ones have one.
-fn number(notes: &mut Vec<String>, note: String) -> usize {
+pub(crate) fn number(notes: &mut Vec<String>, note: String) -> usize {
     match notes.iter().position(|other| *other == note) {
         Some(at) => at + 1,
         None => {
@@ -177,7 +177,7 @@ fn number(notes: &mut Vec<String>, note: String) -> usize {
 }
 
 /// What has to be said of a row: why it is not modelled, its note, what its limit is made of.
-fn note(row: &Row) -> Option<String> {
+pub(crate) fn note(row: &Row) -> Option<String> {
     let reason = match &row.class {
         Class::NotModelled { reason } => Some(reason.clone()),
         _ => None,
@@ -200,7 +200,7 @@ fn parts_of(limit: &Limit) -> String {
     parts.join(", ")
 }
 
-fn asked(class: &Class) -> String {
+pub(crate) fn asked(class: &Class) -> String {
     match class {
         Class::Exact => "exact".to_owned(),
         Class::Ratio { within_permille } => format!("ratio {}", percent(*within_permille)),
@@ -233,7 +233,7 @@ fn mark(row: &Row, note: Option<usize>) -> String {
         .join(" ")
 }
 
-fn shown(quantity: Option<Quantity>) -> String {
+pub(crate) fn shown(quantity: Option<Quantity>) -> String {
     match quantity {
         None => String::new(),
         Some(Quantity::Nanoseconds(nanoseconds)) => time(nanoseconds),
@@ -243,7 +243,7 @@ fn shown(quantity: Option<Quantity>) -> String {
 }
 
 /// A time in the unit that suits it.
-fn time(nanoseconds: u64) -> String {
+pub(crate) fn time(nanoseconds: u64) -> String {
     let rounded = |unit: u64, digits: u32| {
         let step = unit / 10u64.pow(digits);
         let steps = nanoseconds / step + u64::from(nanoseconds % step >= step.div_ceil(2));
@@ -261,7 +261,7 @@ fn time(nanoseconds: u64) -> String {
     }
 }
 
-fn hundredths(permille: u64) -> String {
+pub(crate) fn hundredths(permille: u64) -> String {
     let hundredths = permille / 10 + u64::from(permille % 10 >= 5);
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }

@@ -295,6 +295,11 @@ impl Report {
         text::render(self)
     }
 
+    /// The tables of [`Report::to_text`], those that have a row.
+    pub fn tables(&self) -> Vec<Table> {
+        text::tables(self)
+    }
+
     /// The row of that name; the first, of several.
     pub fn measure(&self, name: &str) -> Option<&Measure> {
         self.measures.iter().find(|measure| measure.measure == name)

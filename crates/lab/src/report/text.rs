@@ -10,7 +10,15 @@ const REAL: &str = "the host's own drive: what it did is not counted (-); a remo
 /// The whole report.
 pub(super) fn render(report: &Report) -> String {
     let mut text = head(report);
-    let tables = [
+    for table in tables(report) {
+        text.push_str(&table.render());
+    }
+    text
+}
+
+/// Its tables, those that have a row.
+pub(super) fn tables(report: &Report) -> Vec<Table> {
+    let all = [
         drives(report),
         measures(report),
         steps(report),
@@ -18,10 +26,7 @@ pub(super) fn render(report: &Report) -> String {
         calls(report),
         layouts(report),
     ];
-    for table in tables.iter().filter(|table| !table.is_empty()) {
-        text.push_str(&table.render());
-    }
-    text
+    all.into_iter().filter(|table| !table.is_empty()).collect()
 }
 
 fn head(report: &Report) -> String {

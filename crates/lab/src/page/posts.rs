@@ -1,0 +1,302 @@
+//! The page of the posts: a section each, with its question, its tables and its plots.
+use super::document::{Document, Section};
+use super::markup::Markup;
+use super::{figures, tables};
+use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, Scale};
+use crate::report::{Axis, BarChart, Figure, Origin, Unit};
+
+/// What each post asked, and what was measured: by number.
+const QUESTIONS: [(u32, &str); 5] = [
+    (
+        0,
+        "A file system of 2001 puts each new directory into another group, far from its parent, and writes inodes and blocks as \
+         they come. What does that cost when trees are unpacked, compared, archived and removed, and what do seven changes give?",
+    ),
+    (
+        1,
+        "A full check of a large volume reads indirect blocks that lie scattered among the data. What if each group kept them \
+         together, in a metacluster: how much faster is the check, and what do ordinary reads and writes pay for it?",
+    ),
+    (
+        2,
+        "While one process writes without pause, every other waits, because all share one limit of dirty memory. What does a \
+         limit of its own for each device, shared in proportion to its speed, do for the readers?",
+    ),
+    (
+        3,
+        "Listing a cold directory of a thousand names takes tens of milliseconds, because its blocks are read one by one, each \
+         after a seek. Would a directory that grows by several blocks at once, and is read ahead, list faster?",
+    ),
+    (
+        4,
+        "FreeBSD's ext2 spread the blocks of small files over the volume. What do an allocator that keeps a file and its \
+         neighbours together, and clustered reads, give for tar, copies and dumps?",
+    ),
+];
+
+/// The whole page.
+pub(super) fn page(report: &PostsReport) -> String {
+    let sections = report.posts.iter().map(|post| section(post, report.model_version));
+    let document = Document {
+        title: "The posts, measured again",
+        lead: lead(report),
+        sections: sections.chain([legend()]).collect(),
+    };
+    document.into_html()
+}
+
+fn rows(post: &PostReport) -> impl Iterator<Item = &Row> {
+    post.tables.iter().flat_map(|table| &table.rows)
+}
+
+fn count<'a>(rows: impl Iterator<Item = &'a Row>, class: &str) -> usize {
+    rows.filter(|row| tables::verdict(row).0 == class).count()
+}
+
+const VERDICTS: [(&str, &str, &str); 5] = [
+    ("agrees", "✓", "agree"),
+    ("misses", "✗", "miss"),
+    ("warns", "!", "outside their tolerance"),
+    ("shown", "·", "shown only"),
+    ("left-out", "○", "not modelled"),
+];
+
+fn lead(report: &PostsReport) -> Markup {
+    let mut out = Markup::default();
+    out.raw("<p class=\"lead\">Mailing list posts about the layout and the scheduling of ext2 and its heirs, with what they \
+             measured then, and what the same engine that ships gives now, on models of drives, in virtual time. Beside each \
+             stands what the <code>modern</code> preset takes for the same work, and the least time that the drive could.</p>");
+    let scale = match report.scale {
+        Scale::Quick => "in quick form: counts are divided where that keeps what a row is about",
+        Scale::Full => "at the size of the posts",
+    };
+    let words = format!("Run {scale}; model {}.", report.model_version);
+    out.element("p", &[("class", "facts")], &words);
+    let all = || report.posts.iter().flat_map(rows);
+    out.raw("<ul class=\"tally\">");
+    for (class, mark, words) in VERDICTS {
+        out.open("li", &[("class", class)]);
+        out.element("b", &[], &count(all(), class).to_string());
+        out.open("span", &[])
+            .element("i", &[("aria-hidden", "true")], mark)
+            .raw(" ")
+            .text(words)
+            .raw("</span></li>");
+    }
+    out.raw("</ul>");
+    for (heading, lines) in [
+        ("Rows that miss", report.missed()),
+        ("Rows outside their tolerance", report.warned()),
+    ] {
+        if lines.is_empty() {
+            continue;
+        }
+        let heading = format!("{heading} ({})", lines.len());
+        out.raw("<details class=\"lines\"><summary>")
+            .text(&heading)
+            .raw("</summary><ul>");
+        lines.iter().for_each(|line| drop(out.element("li", &[], line)));
+        out.raw("</ul></details>");
+    }
+    out
+}
+
+/// The first letter of a title as a capital.
+fn capital(words: &str) -> String {
+    let mut characters = words.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+fn section(post: &PostReport, model_version: u32) -> Section {
+    let id = format!("post-{}", post.number);
+    let mut body = Markup::default();
+    let question = QUESTIONS.iter().find(|(number, _)| *number == post.number);
+    if let Some((_, question)) = question {
+        body.element("p", &[("class", "question")], question);
+    }
+    facts(post, model_version, &mut body);
+    let mut parts = Vec::new();
+    for (number, table) in post.tables.iter().enumerate() {
+        let id = format!("{id}-{}", number + 1);
+        body.element("h3", &[("id", &id)], &capital(&table.title));
+        tables::of_post(table, &id, &mut body);
+        let bars = against_the_post(table);
+        let own = post.figures.iter().filter(|figure| figure.section == table.title);
+        together(bars.iter().chain(own), &mut body);
+        parts.push((id, capital(&table.title)));
+    }
+    further(post, &id, &mut body, &mut parts);
+    if !post.notes.is_empty() {
+        body.raw("<h3>To know</h3><ul class=\"to-know\">");
+        post.notes.iter().for_each(|note| drop(body.element("li", &[], note)));
+        body.raw("</ul>");
+    }
+    Section {
+        id,
+        kicker: format!("Post {} · {}", post.number, post.origin),
+        title: capital(&post.title),
+        body,
+        parts,
+    }
+}
+
+/// Figures side by side, where there is room.
+fn together<'a>(all: impl Iterator<Item = &'a Figure>, out: &mut Markup) {
+    let mut all = all.peekable();
+    if all.peek().is_none() {
+        return;
+    }
+    out.raw("<div class=\"figures\">");
+    all.for_each(|figure| figures::draw(figure, out));
+    out.raw("</div>");
+}
+
+/// Figures under headings of their own, and then those under none.
+fn further(post: &PostReport, id: &str, body: &mut Markup, parts: &mut Vec<(String, String)>) {
+    let is_placed = |figure: &&Figure| post.tables.iter().any(|table| table.title == figure.section);
+    let others: Vec<&Figure> = post.figures.iter().filter(|figure| !is_placed(figure)).collect();
+    let mut headings: Vec<&str> = Vec::new();
+    for figure in &others {
+        if !figure.section.is_empty() && !headings.contains(&figure.section.as_str()) {
+            headings.push(&figure.section);
+        }
+    }
+    for (number, heading) in headings.iter().chain(&[""]).enumerate() {
+        let mut own = others
+            .iter()
+            .copied()
+            .filter(|figure| figure.section == *heading)
+            .peekable();
+        if own.peek().is_none() {
+            continue;
+        }
+        let heading = if heading.is_empty() { "over time" } else { heading };
+        let id = format!("{id}-figures-{}", number + 1);
+        body.element("h3", &[("id", &id)], &capital(heading));
+        together(own, body);
+        parts.push((id, capital(heading)));
+    }
+}
+
+fn facts(post: &PostReport, model_version: u32, out: &mut Markup) {
+    let fitted = match post.fitted.is_empty() {
+        true => "nothing".to_owned(),
+        false => post.fitted.join("; "),
+    };
+    out.raw("<dl class=\"facts\">");
+    let run = format!("seed {}, model {model_version}, trace {}", post.seed, post.trace_hash);
+    for (what, words) in [("Drive", &post.drive), ("Fitted", &fitted), ("Run", &run)] {
+        out.raw("<div>")
+            .element("dt", &[], what)
+            .element("dd", &[], words)
+            .raw("</div>");
+    }
+    let verdicts = VERDICTS
+        .iter()
+        .filter_map(|(class, mark, words)| match count(rows(post), class) {
+            0 => None,
+            count => Some(format!("{mark} {count} {words}")),
+        });
+    out.raw("<div>").element("dt", &[], "Rows");
+    out.element("dd", &[], &verdicts.collect::<Vec<_>>().join(", "))
+        .raw("</div></dl>");
+}
+
+/// The times of a table that the post has too, post and model on one axis.
+fn against_the_post(table: &PostTable) -> Option<Figure> {
+    let time = |quantity: Option<Quantity>| match quantity {
+        Some(Quantity::Nanoseconds(nanoseconds)) => Some(nanoseconds),
+        _ => None,
+    };
+    let is_compared = |row: &&Row| {
+        row.cells
+            .iter()
+            .any(|cell| time(cell.posted).is_some() && time(cell.ours).is_some())
+    };
+    let rows: Vec<&Row> = table.rows.iter().filter(is_compared).collect();
+    // A row is often there twice, as ratio and as time: once is enough.
+    let mut groups: Vec<(String, Vec<Option<u64>>)> = Vec::new();
+    let columns = 0..table.columns.len();
+    let has_posted = |column: &usize| {
+        rows.iter()
+            .any(|row| row.cells.get(*column).is_some_and(|cell| cell.posted.is_some()))
+    };
+    let shown: Vec<usize> = columns
+        .filter(|column| has_posted(column) || table.modern() == Some(*column))
+        .collect();
+    let mut bars = Vec::new();
+    for column in &shown {
+        let name = &table.columns[*column].name;
+        if has_posted(column) {
+            bars.push((format!("{name}: post"), Origin::Posted));
+        }
+        bars.push((name.clone(), Origin::Ours));
+    }
+    for row in &rows {
+        let mut values = Vec::new();
+        for column in &shown {
+            let cell = row.cells.get(*column).copied().unwrap_or_default();
+            if has_posted(column) {
+                values.push(time(cell.posted));
+            }
+            values.push(time(cell.ours));
+        }
+        if !groups.iter().any(|(_, known)| *known == values) {
+            let words = row.what.trim_end_matches(&[' ', ',']).to_owned();
+            groups.push((words, values));
+        }
+    }
+    if groups.len() < 2 {
+        return None;
+    }
+    let chart = BarChart {
+        value: Axis::new("time, by powers", Unit::Nanoseconds).logarithmic(),
+        bars,
+        groups,
+    };
+    let line = "Hollow marks are the post's figures, full ones the model's; equal distances are equal ratios.";
+    Some(Figure::new("Post and model", chart).line(line))
+}
+
+/// How to read the page.
+fn legend() -> Section {
+    let mut body = Markup::default();
+    body.raw("<dl class=\"legend\">");
+    let words = [
+        (
+            "post, model, ratio",
+            "What the post says, what the model gives for the same work, and the second over the first.",
+        ),
+        ("exact", "The same number is asked for."),
+        (
+            "ratio",
+            "The column's ratio to the first column is that of the post, within so much.",
+        ),
+        (
+            "time",
+            "The time itself agrees within so much; a miss is a warning, for the post does not name its drive.",
+        ),
+        ("at most", "The post has a bound in words."),
+        (
+            "modern over the best, over the limit",
+            "What the modern preset takes, over the best other column, and over the least time that the drive could take: bytes over the rate of its medium, and the seeks that no layout saves.",
+        ),
+        (
+            "not modelled",
+            "The row is the post's; why we have none stands in its note.",
+        ),
+    ];
+    for (what, words) in words {
+        body.element("dt", &[], what).element("dd", &[], words);
+    }
+    body.raw("</dl>");
+    Section {
+        id: "legend".to_owned(),
+        kicker: String::new(),
+        title: "How to read the tables".to_owned(),
+        body,
+        parts: Vec::new(),
+    }
+}
