@@ -163,6 +163,7 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
         } else {
             TraceKeeping::None
         },
+        ..RunOptions::default()
     })
 }
 
