@@ -362,3 +362,109 @@ fn packed_keeps_two_cursors_apart_or_has_one() {
     assert_eq!(at(&one), [21; 4]);
     assert_eq!(one.plan(&facts()).search, Search::Sequential);
 }
+
+#[test]
+fn clusters_lie_where_their_words_say() {
+    let full = GroupShape {
+        blocks: 32_768,
+        front: 515,
+    };
+    let small = GroupShape {
+        blocks: 600,
+        front: 550,
+    };
+    let table: &[(&str, GroupShape, std::ops::Range<u32>)] = &[
+        ("metacluster", full, 16_128..16_640),
+        ("metacluster(begin)", full, 515..1027),
+        ("metacluster(middle,1/32)", full, 15_872..16_896),
+        ("metacluster(end,2%)", full, 32_113..32_768),
+        ("metacluster(end,100)", full, 32_668..32_768),
+        // Metadata in the middle: behind it, as far as the group goes. Never more than half of a group.
+        ("metacluster(middle,10)", small, 550..560),
+        ("metacluster(begin,1/4)", small, 450..600),
+        ("metacluster(end,50%)", small, 300..600),
+        (
+            "metacluster(middle,100000)",
+            GroupShape { blocks: 100, front: 0 },
+            25..75,
+        ),
+        ("metacluster(end,1/64)", GroupShape { blocks: 9, front: 0 }, 8..9),
+        ("metacluster(middle,7)", GroupShape { blocks: 0, front: 0 }, 0..0),
+    ];
+    for (words, shape, expected) in table {
+        let MapBlocks::Metacluster(cluster) = words.parse().unwrap() else {
+            panic!("{words}")
+        };
+        assert_eq!(&cluster.place(*shape), expected, "{words} of {shape:?}");
+        assert_eq!(
+            MapBlocks::Metacluster(cluster).to_string().parse(),
+            Ok(MapBlocks::Metacluster(cluster))
+        );
+    }
+    assert_eq!("beside".parse(), Ok(MapBlocks::Beside));
+    for wrong in [
+        "",
+        "cluster",
+        "metacluster()",
+        "metacluster(top)",
+        "metacluster(end,)",
+        "metacluster(end,0)",
+        "metacluster(end,51%)",
+        "metacluster(end,1/1)",
+        "metacluster(end,1/4097)",
+        "metacluster(end,1,2)",
+        "metacluster(middle",
+        "metacluster(end,-4)",
+    ] {
+        let told = wrong.parse::<MapBlocks>().unwrap_err().to_string();
+        assert!(
+            told.starts_with("unknown ") && told.contains("middle or end"),
+            "{wrong}: {told}"
+        );
+    }
+}
+
+#[test]
+fn maps_go_into_clusters_and_everything_else_around() {
+    let cluster = MapBlocks::Metacluster(Metacluster::default());
+    let route = |map_blocks: MapBlocks, change: &dyn Fn(&mut AllocationFacts)| {
+        let mut facts = facts();
+        change(&mut facts);
+        map_blocks.route(&facts, &Ext2Goal.plan(&facts))
+    };
+    for purpose in [Purpose::Data, Purpose::Directory, Purpose::Attribute] {
+        assert_eq!(route(cluster, &|facts| facts.purpose = purpose), Route::Around);
+        assert_eq!(
+            route(MapBlocks::Beside, &|facts| facts.purpose = purpose),
+            Route::Anywhere
+        );
+    }
+    assert_eq!(
+        route(MapBlocks::Beside, &|facts| facts.purpose = Purpose::Map),
+        Route::Anywhere
+    );
+    let map = |facts: &mut AllocationFacts| facts.purpose = Purpose::Map;
+    assert_eq!(
+        route(cluster, &map),
+        Route::Inside(BlockNo(4001)),
+        "where the allocation looks"
+    );
+    let reopened = |facts: &mut AllocationFacts| {
+        map(facts);
+        facts.previous = Some((FileBlock(4), BlockNo(7000)));
+    };
+    assert_eq!(
+        route(cluster, &reopened),
+        Route::Inside(BlockNo(7000)),
+        "the block before it"
+    );
+    let growing = |facts: &mut AllocationFacts| {
+        reopened(facts);
+        facts.stream = stream(4, 9000);
+    };
+    assert_eq!(
+        route(cluster, &growing),
+        Route::Inside(BlockNo(9000)),
+        "the last block that it got"
+    );
+}

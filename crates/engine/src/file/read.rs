@@ -106,8 +106,7 @@ impl Reader<'_> {
         };
         let policy = &self.volume.policies.file_read_ahead;
         self.note(stream, &wanted);
-        self.fetch_maps(stream, wanted.start, Urgency::Awaited);
-        self.fetch_maps(stream, wanted.end.saturating_sub(1), Urgency::Awaited);
+        self.fetch_maps(stream, wanted.clone(), Urgency::Awaited);
         if buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
             stream.lock().next = wanted.end;
             return self.copy(offset, buffer, &Way::Straight);
@@ -135,21 +134,20 @@ impl Reader<'_> {
         stream.lock().going.note(&access);
     }
 
-    /// Starts to read the map block of a file block, if it lies together with others of the file, and these with it.
-    fn fetch_maps(&self, stream: &ShortLock<Stream>, block: u32, urgency: Urgency) {
+    /// Starts to read the map blocks of a range of the file that lie together with others of the file, and these with them.
+    fn fetch_maps(&self, stream: &ShortLock<Stream>, range: Range<u32>, urgency: Urgency) {
         let volume = self.volume;
         if volume.policies.map_read_ahead == MapReadAhead::None {
             return;
         }
         let block_size = volume.block_size();
-        let most = stream.lock().going.maps(block, block_size, block_size / 4, DIRECT);
-        if most == 0 {
-            return;
+        let look = || stream.lock().going.maps(&range, block_size, block_size / 4, DIRECT);
+        while let Some((block, most)) = look() {
+            // What is wrong with the map is met by who follows it.
+            let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most).unwrap_or_default();
+            let maps = maps.into_iter().map(|block| (block, Kind::Plain));
+            volume.cache.fetch(urgency, maps);
         }
-        // What is wrong with the map is met by who follows it.
-        let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most).unwrap_or_default();
-        let maps = maps.into_iter().map(|block| (block, Kind::Plain));
-        volume.cache.fetch(urgency, maps);
     }
 
     /// Asks the policy what to read ahead.
@@ -191,10 +189,10 @@ impl Reader<'_> {
             stream.lock().cut(window.end);
         }
         // Of this window, before it; of the next one, behind it.
-        self.fetch_maps(stream, window.end.saturating_sub(1), Urgency::Background);
-        let behind = window.end.saturating_add(window.end - window.start);
+        self.fetch_maps(stream, window.clone(), Urgency::Background);
+        let next = window.end..window.end.saturating_add(window.end - window.start);
         let _ = self.fetch(window, None);
-        self.fetch_maps(stream, behind, Urgency::Background);
+        self.fetch_maps(stream, next, Urgency::Background);
         Failure::default()
     }
 

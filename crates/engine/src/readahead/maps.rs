@@ -9,6 +9,7 @@
 //! 512 bytes, and of 512 KB) never are followed by one; nor for the first few indirect blocks of a file, which files of some
 //! MiB have. Then four at once, and up to 32 the longer the stream goes on: as many as a group full of one file has.
 use super::Access;
+use std::ops::Range;
 
 /// Which map blocks are read ahead of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,16 +50,18 @@ impl Going {
         }
     }
 
-    /// How many map blocks may be read now, from the one on that leads to a file block; 0 for none, or where that one was looked
-    /// for already. A map block maps `mapped` blocks of `block_size` bytes, behind the first `direct` ones.
-    pub fn maps(&mut self, block: u32, block_size: u32, mapped: u32, direct: u32) -> u32 {
-        if block < self.looked || self.blocks.saturating_mul(block_size.into()) < BYTES_MIN {
-            return 0;
+    /// The first block of a range of the file whose map block was not looked for yet, and how many map blocks may be read from
+    /// that one on; `None` for none. Each answer comes once. A map block maps `mapped` blocks of `block_size` bytes, behind the
+    /// first `direct` ones.
+    pub fn maps(&mut self, range: &Range<u32>, block_size: u32, mapped: u32, direct: u32) -> Option<(u32, u32)> {
+        let block = range.start.max(self.looked);
+        if block >= range.end || self.blocks.saturating_mul(block_size.into()) < BYTES_MIN {
+            return None;
         }
         let mapped = mapped.max(1);
         let index = block.saturating_sub(direct) / mapped;
         self.looked = (index + 1).saturating_mul(mapped).saturating_add(direct);
         let passed = self.blocks / u64::from(mapped);
-        (BLOCKS_MIN * (passed + 1)).min(BLOCKS_MAX) as u32
+        Some((block, (BLOCKS_MIN * (passed + 1)).min(BLOCKS_MAX) as u32))
     }
 }

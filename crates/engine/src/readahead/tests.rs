@@ -297,3 +297,30 @@ fn the_largest_numbers_overflow_nothing() {
         }
     }
 }
+
+#[test]
+fn map_blocks_are_read_ahead_of_a_stream_that_goes_on() {
+    let mut going = Going::default();
+    let mut read = |block: u32, count: u32| {
+        let access = Access {
+            block,
+            count,
+            file_blocks: 10_000_000,
+            cached: false,
+            block_size: 4096,
+        };
+        going.note(&access);
+        let looked: Vec<_> = std::iter::from_fn(|| going.maps(&(block..block + count), 4096, 1024, 12)).collect();
+        looked
+    };
+    assert_eq!(read(0, 255), [], "not a MiB yet");
+    assert_eq!(read(255, 1), [(255, 4)]);
+    assert_eq!(read(256, 32), [], "looked for");
+    assert_eq!(read(288, 1024), [(1036, 8)], "the next map block, after one was passed");
+    assert_eq!(read(1312, 4000), [(2060, 24), (3084, 24), (4108, 24), (5132, 24)]);
+    assert_eq!(read(5312, 10_000).first(), Some(&(6156, 32)), "never more");
+    assert_eq!(read(1_000_000, 128), [], "a jump");
+    assert_eq!(read(1_000_128, 127), []);
+    assert_eq!(read(1_000_255, 1), [(1_000_255, 4)], "and on from there");
+    assert_eq!(read(40, 255), []);
+}
