@@ -3,13 +3,16 @@
 //! From the public descriptions of the time: background at 10 %, limit at 40 % of the dirtyable memory; a writer is asked each
 //! limit / (32 x processors) pages, 4 MiB at most, and each 8 pages once the limit is exceeded. Then it writes 1.5 times the
 //! rate-limit pages itself, of the device that it writes to, and waits for write-back on any device, 100 ms at a time, until
-//! all are under the limit or it has written its part. What another device has dirty holds it back all the same.
+//! all are under the limit or it has written its part. What another device has dirty holds it back all the same. Ours is that it
+//! goes on after 30 s, so that a device that hangs does not stop the writers of all others for ever.
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Throttle, WriterAdvice, WriterFacts, flusher_of_2_6,
 };
 
 /// A writer that is held back looks again after so long, at the latest.
 pub(super) const WAIT_NS: u64 = 100_000_000;
+/// No writer is held back for longer.
+const STOPPED_NS_MAX: u64 = 30_000_000_000;
 /// What pdflush writes in one pass.
 pub(super) const PASS_BYTES: u64 = 1024 * PAGE_BYTES;
 /// A writer is asked so often when the limit is exceeded.
@@ -83,7 +86,7 @@ impl Throttle for Global {
         if facts.task.dirtied_bytes < EXCEEDED_BYTES {
             return WriterAdvice::OnAccount;
         }
-        if facts.task.written_bytes >= chunk {
+        if facts.task.written_bytes >= chunk || facts.task.stopped_ns >= STOPPED_NS_MAX {
             WriterAdvice::Proceed
         } else if facts.device.load.dirty_bytes > 0 {
             WriterAdvice::WriteOwn(chunk - facts.task.written_bytes)
