@@ -214,7 +214,6 @@ fn a_volume_that_goes_unclosed_takes_its_load_with_it() {
         // A device that never wrote has no part of the limit yet: there it is written at once.
         let is_kept = budget.device_load(7).total() >= 100_000;
         assert!(is_kept || throttle == "per-device", "{throttle}: {:?}", budget.load());
-        assert_eq!(budget.load(), budget.device_load(7), "{throttle}");
         drop(volume);
         // A flusher that is just looking holds it a little longer.
         let gone = (0..1000).any(|_| {
