@@ -80,7 +80,8 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) -> Held 
     if let Some(region) = tail(raw) {
         Judge::new(state, ino, None).list(region, 0, &mut held);
     }
-    if inode.attribute_block.0 != 0 {
+    // What is the value of an attribute has none itself.
+    if inode.attribute_block.0 != 0 && inode.flags & flags::EA_INODE == 0 {
         remember(state, ino, inode, &mut held);
     }
     held
@@ -192,7 +193,7 @@ impl Judge<'_> {
             Value::Elsewhere { ino, bytes } => {
                 let block_size = u64::from(self.state.volume.superblock().block_size());
                 held.blocks += u64::from(bytes).div_ceil(block_size);
-                self.value_inode(entry, Ino(ino), bytes);
+                self.value_inode(entry, Ino(ino));
             }
         }
     }
@@ -204,7 +205,7 @@ impl Judge<'_> {
     }
 
     /// Judges the inode that is a value.
-    fn value_inode(&self, entry: &Entry<'_>, ino: Ino, bytes: u32) {
+    fn value_inode(&self, entry: &Entry<'_>, ino: Ino) {
         if self.told == Told::Nothing {
             return;
         }
@@ -218,9 +219,6 @@ impl Judge<'_> {
             return;
         };
         self.state.sharers.values.lock().push(ino);
-        if value.size != u64::from(bytes) {
-            self.tell(Code::AttributeValueSize, |problem| problem.other(ino).found(bytes));
-        }
         // The inode keeps the hash of its content in place of the access time.
         let hash = (value.access_time.seconds & 0xffff_ffff) as u32;
         if !attribute_list::is_hash_of_inode(entry, hash) {

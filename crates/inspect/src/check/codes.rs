@@ -227,6 +227,14 @@ codes! {
     AttributeReferencesLost, "attribute-references-lost", Inodes, Stopping,
         "attribute block {block} counts {found} inodes that share it, {expected} do, and it is no block of attributes",
         ClearAttributes;
+    FieldNotZero, "field-not-zero", Inodes, Error,
+        "inode {ino}: the field {name} is {found}, should be 0", RewriteInode;
+    InlineMissing, "inline-missing", Inodes, Error,
+        "inode {ino}: has the flag of inline data, but not the attribute in which it goes on", ClearInode;
+    InlineSize, "inline-size", Inodes, Error,
+        "inode {ino}: the size is {found}, but {expected} bytes lie in the inode", RewriteInode;
+    BadBlocksInode, "bad-blocks-inode", Inodes, Error,
+        "inode {ino}: is no list of bad blocks", ClearInode;
     SymlinkInvalid, "symlink-invalid", Inodes, Error,
         "inode {ino}: the symlink has no target of {found} bytes", ClearInode;
     SymlinkFastExtents, "symlink-fast-extents", Inodes, Error,

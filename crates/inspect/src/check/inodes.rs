@@ -4,12 +4,13 @@
 //! ever seen used are not read.
 use super::attributes;
 use super::codes::Code;
+use super::leftover;
 use super::maps::{self, Kind, MapBlock, Walk};
 use super::plan::{MapReader, PutAside};
 use super::problem::{Pass, Problem};
 use super::special;
 use super::state::{Facts, State};
-use super::superblock::{ENCRYPT, INLINE_DATA, LARGE_DIRECTORY};
+use super::superblock::{ENCRYPT, INLINE_DATA};
 use super::words::{u16_at, u32_at};
 use super::work::{self, Worker};
 use super::{Plan, resize};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Bytes of one read of a table by our plan; the era's reads so many blocks.
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 512 << 10;
 const VANILLA_BLOCKS: u64 = 8;
 
 pub(crate) const CASEFOLDED: u32 = 0x4000_0000;
@@ -181,7 +182,8 @@ impl TableReader {
     fn inode(&mut self, state: &State, ino: Ino, raw: &[u8]) -> Result<(), Error> {
         let links = u16_at(raw, 26);
         let is_clear = links == 0 && u16_at(raw, 0) == 0 && u32_at(raw, 20) == 0;
-        if is_clear && ino != BAD_BLOCKS && state.orphans.is_empty() {
+        let is_reserved = ino.0 < state.volume.superblock().first_inode;
+        if is_clear && !is_reserved && state.orphans.is_empty() {
             return Ok(());
         }
         if links == 0 && !state.orphans.contains(&ino) {
@@ -203,6 +205,7 @@ fn judge_unused(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) 
     if ino.0 < superblock.first_inode && ino != Ino::ROOT {
         // Inodes of the system may have blocks without a link.
         let inode = Inode::decode(raw, superblock);
+        leftover::judge_reserved(state, ino, &inode, raw);
         if ino == BAD_BLOCKS && inode.block.iter().any(|byte| *byte != 0) {
             let walk = Walk::new(ino, Kind::BadBlocks, &inode, 0, state);
             maps::roots(state, walk, &inode, roots);
@@ -241,6 +244,7 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
     }
     facts = judge_flags(state, ino, &inode, facts);
     let held = attributes::judge(state, ino, &inode, raw);
+    leftover::judge(state, ino, &inode, raw, held);
     if file_type.is_none() {
         // Nothing can be said of its content. Pass 2 tells who has a name for it.
         facts = facts.bad();
@@ -344,14 +348,12 @@ fn judge_map(state: &State, ino: Ino, inode: &Inode, held_blocks: u64, roots: &m
     if kind == Some(Kind::Regular) && inode.size > 0x7fff_ffff && !superblock.has(Feature::LARGE_FILE) {
         state.tell(Problem::new(Code::LargeFile).ino(ino).found(inode.size));
     }
-    if kind == Some(Kind::Directory) && inode.size >> 32 != 0 && !superblock.has(LARGE_DIRECTORY) {
-        state.tell(Problem::new(Code::DirectorySizeHigh).ino(ino).found(inode.size));
-    }
     if inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA) {
         if kind == Some(Kind::Directory) {
             state.inline_directories.lock().push(ino);
         }
-        return judge_sectors(state, ino, inode, held_blocks);
+        // The blocks of what lies in its inode are not counted on.
+        return;
     }
     let is_fast = kind == Some(Kind::Symlink) && inode.size > 0 && inode.size < 60 && !inode.has_extents();
     match kind.filter(|_| !is_fast) {

@@ -15,6 +15,7 @@
 mod attribute_list;
 mod attributes;
 mod bitmaps;
+mod claims;
 mod codes;
 mod connectivity;
 mod directories;
@@ -25,6 +26,7 @@ mod index;
 mod inline;
 mod inodes;
 mod journal;
+mod leftover;
 mod links;
 mod maps;
 mod orphans;

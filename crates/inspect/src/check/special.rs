@@ -44,7 +44,7 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: He
     let is_right = match inode.file_type() {
         Some(FileType::Symlink) => symlink(state, ino, inode, size_high, held),
         Some(FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo | FileType::Socket) => {
-            unmapped(state, ino, inode)
+            unmapped(state, ino, inode, size_high)
         }
         Some(FileType::Regular | FileType::Directory) | None => return true,
     };
@@ -114,7 +114,7 @@ fn length(bytes: &[u8]) -> usize {
 
 /// Devices, pipes and sockets. Old kernels left what stood in the map before, so that tells nothing by itself; with flags
 /// that such an inode hardly has, it tells that it is none.
-fn unmapped(state: &State, ino: Ino, inode: &Inode) -> bool {
+fn unmapped(state: &State, ino: Ino, inode: &Inode, size_high: u32) -> bool {
     let is_odd = inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
     let behind = inode.block.get(DEVICE_BYTES..).unwrap_or_default();
     let is_mapped = inode.flags & (flags::EXTENTS | flags::INLINE_DATA | flags::INDEX) != 0;
@@ -122,9 +122,10 @@ fn unmapped(state: &State, ino: Ino, inode: &Inode) -> bool {
     if !is_right {
         state.tell(Problem::new(Code::SpecialFileMapped).ino(ino));
     }
-    if inode.size != 0 {
+    let size = inode.size | u64::from(size_high) << 32;
+    if size != 0 {
         let problem = Problem::new(Code::SpecialFileSize).ino(ino);
-        state.tell(problem.found(inode.size).expected(0_u64));
+        state.tell(problem.found(size).expected(0_u64));
     }
     is_right
 }

@@ -1,0 +1,104 @@
+//! What inodes keep beside mode, map and attributes: fields that must be zero, data in the inode, inodes of the system that
+//! are not in use.
+//!
+//! *Invariants*: nothing is read; what is told depends on the bytes of one inode.
+//! *Locking*: none.
+use super::attributes::Held;
+use super::codes::Code;
+use super::problem::Problem;
+use super::state::State;
+use super::superblock::{INLINE_DATA, LARGE_DIRECTORY};
+use super::words::{u16_at, u32_at};
+use extant_format::Ino;
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::superblock::Feature;
+
+const QUOTA: Feature = Feature::RoCompat(0x100);
+const BAD_BLOCKS: Ino = Ino(1);
+const USER_QUOTA: Ino = Ino(3);
+const GROUP_QUOTA: Ino = Ino(4);
+
+/// Bytes of data that an inode holds in place of its map.
+const INLINE_BYTES: u64 = 60;
+
+/// Where fields stand.
+mod at {
+    pub(super) const UID: usize = 2;
+    pub(super) const GID: usize = 24;
+    pub(super) const ATTRIBUTE_BLOCK: usize = 104;
+    pub(super) const SIZE_HIGH: usize = 108;
+    pub(super) const FRAGMENT: usize = 112;
+    pub(super) const SECTORS_HIGH: usize = 116;
+    pub(super) const ATTRIBUTE_BLOCK_HIGH: usize = 118;
+}
+
+/// Judges what is left of an inode in use. Pass 1 calls it on any thread.
+pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: Held) {
+    let superblock = state.volume.superblock();
+    let zero = |name: &[u8], found: u32| {
+        if found != 0 {
+            let problem = Problem::new(Code::FieldNotZero).ino(ino);
+            state.tell(problem.name(name).found(found));
+        }
+    };
+    zero(b"fragment", u32_at(raw, at::FRAGMENT));
+    if !superblock.has(Feature::HUGE_FILE) {
+        zero(b"sectors, high half", u16_at(raw, at::SECTORS_HIGH).into());
+    }
+    if !superblock.has(Feature::SIXTY_FOUR_BIT) {
+        zero(
+            b"attribute block, high half",
+            u16_at(raw, at::ATTRIBUTE_BLOCK_HIGH).into(),
+        );
+    }
+    let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;
+    if inode.file_type() == Some(FileType::Directory) && size >> 32 != 0 && !superblock.has(LARGE_DIRECTORY) {
+        state.tell(Problem::new(Code::DirectorySizeHigh).ino(ino).found(size));
+    }
+    if inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA) {
+        judge_inline(state, ino, inode, size, held);
+    }
+}
+
+/// Data in the inode: a first part in place of the map, the rest in an attribute that is there even when it is empty.
+fn judge_inline(state: &State, ino: Ino, inode: &Inode, size: u64, held: Held) {
+    let file_type = inode.file_type();
+    if !held.has_inline_data {
+        state.tell(Problem::new(Code::InlineMissing).ino(ino));
+        return;
+    }
+    let room = INLINE_BYTES + held.inline_bytes;
+    let is_right = match file_type {
+        Some(FileType::Directory) => size == room,
+        Some(FileType::Regular) => size <= room,
+        _ => true,
+    };
+    if !is_right {
+        let problem = Problem::new(Code::InlineSize).ino(ino);
+        state.tell(problem.found(size).expected(room));
+    }
+}
+
+/// Judges an inode of the system that has no links: most are zero.
+pub(crate) fn judge_reserved(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) {
+    if raw.iter().all(|byte| *byte == 0) {
+        return;
+    }
+    let superblock = state.volume.superblock();
+    if Inode::verify_checksum(raw, ino, superblock).is_err() {
+        state.tell(Problem::new(Code::InodeChecksum).ino(ino));
+    }
+    let has_feature = match ino {
+        USER_QUOTA | GROUP_QUOTA => superblock.has(QUOTA),
+        Ino::RESIZE => superblock.has(Feature::RESIZE_INODE),
+        Ino::JOURNAL => superblock.has(Feature::HAS_JOURNAL),
+        _ => true,
+    };
+    if !has_feature && inode.block.iter().any(|byte| *byte != 0) {
+        state.tell(Problem::new(Code::ReservedInUse).ino(ino));
+    }
+    let fields = [at::UID, at::GID, at::ATTRIBUTE_BLOCK, at::ATTRIBUTE_BLOCK + 2];
+    if ino == BAD_BLOCKS && (inode.mode != 0 || fields.iter().any(|at| u16_at(raw, *at) != 0)) {
+        state.tell(Problem::new(Code::BadBlocksInode).ino(ino));
+    }
+}
