@@ -8,6 +8,10 @@
 //! which CFQ's formula gives as many for the usual priority). Not modelled: priorities, and different waits for streams that
 //! seek.
 //!
+//! With a `quantum` (CFQ of 2.6.22 and later: 4) the device never holds many commands that nobody waits for: as many as that while
+//! others wait for theirs, four times as many else, and no new one while one is inside that somebody waits for. Without one (2.6.20)
+//! a device that queues is filled with write-back to its depth, and a read comes behind that, whatever its turn here.
+//!
 //! What it promises: a slice ends, if others wait, with the first command after its time; queues that wait take turns.
 use super::stream::Streams;
 use super::waiting::Waiting;
@@ -21,6 +25,8 @@ const PARAMETERS: &[ElevatorParameter] = &[
     parameter("idle_ms", 8),
     parameter("expire_sync_ms", 125),
     parameter("expire_async_ms", 250),
+    parameter("quantum", 0),
+    parameter("background_commands", 16),
 ];
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
@@ -39,6 +45,9 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
                 expire_ns: ns(4),
             },
             idle_ns: ns(2),
+            quantum: number_of(PARAMETERS, numbers, 5),
+            background_commands: number_of(PARAMETERS, numbers, 6),
+            inside: Inside::default(),
             streams: Streams::new(ns(2)),
             queues: BTreeMap::new(),
             turns: VecDeque::new(),
@@ -47,9 +56,6 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
         })
     },
 };
-
-/// So many commands has a slice that nobody waits for while somebody waits for others.
-const BACKGROUND_COMMANDS_MAX: u64 = 16;
 
 const fn parameter(name: &'static str, default: u64) -> ElevatorParameter {
     ElevatorParameter {
@@ -93,11 +99,35 @@ struct Slice {
     preempted: bool,
 }
 
+/// What is in the device.
+#[derive(Default)]
+struct Inside {
+    awaited: u64,
+    background: u64,
+}
+
+impl Inside {
+    fn count(&mut self, owner: Owner) -> &mut u64 {
+        match owner {
+            Owner::Stream(_) => &mut self.awaited,
+            Owner::Background => &mut self.background,
+        }
+    }
+}
+
+/// A device that holds enough of the background and answers nothing for so long gets more all the same.
+const SILENCE_NS: u64 = 1_000_000_000;
+
 /// *Invariants*: `queues` has no empty queue; each of them is in `turns` once or has the slice.
 struct FairQueues {
     sync: Class,
     background: Class,
     idle_ns: u64,
+    /// 0: no bound on what the device holds.
+    quantum: u64,
+    /// So many commands has a slice that nobody waits for while somebody waits for others.
+    background_commands: u64,
+    inside: Inside,
     streams: Streams,
     queues: BTreeMap<Owner, Waiting>,
     /// Who comes next.
@@ -124,7 +154,7 @@ impl FairQueues {
     }
     /// Whether the slice has to end, as others wait.
     fn is_over(&self, slice: &Slice, now: u64) -> bool {
-        let enough = slice.owner == Owner::Background && slice.sent >= BACKGROUND_COMMANDS_MAX;
+        let enough = slice.owner == Owner::Background && slice.sent >= self.background_commands;
         !self.turns.is_empty() && (now >= slice.ends || slice.preempted || enough)
     }
     /// Until when the device is kept for a stream that has the slice and nothing waiting, while others wait.
@@ -145,11 +175,22 @@ impl FairQueues {
         }
         Some(until)
     }
+    /// Whether the device holds as much of the background as it may.
+    fn holds_enough(&self) -> bool {
+        let others_wait = self.queues.keys().any(|owner| *owner != Owner::Background);
+        let most = if others_wait { self.quantum } else { 4 * self.quantum };
+        self.quantum > 0 && self.inside.background > 0 && (self.inside.background >= most || self.inside.awaited > 0)
+    }
     /// Sends one from the queue that has the slice. The first of a slice is the oldest, if that has expired.
     fn send(&mut self, mut slice: Slice, now: u64) -> Next<Queued> {
         let Some(queue) = self.queues.get(&slice.owner) else {
             return Next::Empty;
         };
+        let until = slice.ended.saturating_add(SILENCE_NS);
+        if slice.owner == Owner::Background && self.holds_enough() && now < until {
+            self.slice = Some(slice);
+            return Next::IdleUntil(until);
+        }
         let class = self.class(slice.owner);
         if now >= slice.ends {
             // Nobody else waits: the slice begins anew.
@@ -165,6 +206,7 @@ impl FairQueues {
             return Next::Empty;
         };
         slice.sent += 1;
+        *self.inside.count(slice.owner) += 1;
         self.remove(slice.owner, command.sequence);
         self.position = command.end();
         self.slice = Some(slice);
@@ -243,6 +285,8 @@ impl Elevator for FairQueues {
     }
     fn completed(&mut self, command: &Queued, now: u64) {
         let owner = owner(command);
+        let inside = self.inside.count(owner);
+        *inside = inside.saturating_sub(1);
         if let Owner::Stream(stream) = owner {
             self.streams.answered(stream, now);
         }

@@ -335,6 +335,48 @@ fn cfq_gives_slices_and_idles_in_them() {
 }
 
 #[test]
+fn cfq_with_a_quantum_keeps_the_device_nearly_free_of_write_back() {
+    let mut queue = elevator("cfq-like(100,40,8,125,250,4)");
+    let write = |number| Queued {
+        urgency: Background,
+        ..request(number, Write, 1000 + number, 9)
+    };
+    (0..40).for_each(|number| queue.add(write(number), 0));
+    let mut inside: Vec<Queued> = Vec::new();
+    let fill = |queue: &mut Box<dyn Elevator>, inside: &mut Vec<Queued>, now| loop {
+        match queue.next(0, now) {
+            Next::Dispatch(command) => inside.push(command),
+            Next::IdleUntil(until) => return assert!(until > now),
+            Next::Empty => return,
+        }
+    };
+    fill(&mut queue, &mut inside, 0);
+    assert_eq!(inside.len(), 16, "four times the quantum while nobody waits");
+    queue.add(request(100, Read, 5000, 1), MS);
+    fill(&mut queue, &mut inside, MS);
+    assert_eq!(inside.len(), 17, "the read, and no write behind it");
+    let read = inside.pop().expect("the read");
+    assert_eq!(read.operation, Read);
+    for write in inside.drain(..14) {
+        queue.completed(&write, 2 * MS);
+    }
+    fill(&mut queue, &mut inside, 2 * MS);
+    assert_eq!(inside.len(), 2, "while the read is inside no write is added");
+    queue.completed(&read, 3 * MS);
+    fill(&mut queue, &mut inside, 3 * MS);
+    assert_eq!(inside.len(), 2, "its stream is waited for");
+    fill(&mut queue, &mut inside, 12 * MS);
+    assert_eq!(inside.len(), 16);
+    // A device that never answers gets the rest after a while.
+    let mut now = 12 * MS;
+    for _ in 0..30 {
+        now += 2000 * MS;
+        fill(&mut queue, &mut inside, now);
+    }
+    assert_eq!(inside.len(), 26, "all forty were sent");
+}
+
+#[test]
 fn cfq_background_gives_way() {
     let preempted = [
         Add(0, Write, 1, 9),
