@@ -106,21 +106,27 @@ pub struct Left {
     pub name: String,
     /// What is on it, without waiting for a drive.
     pub contents: Arc<dyn BlockDevice>,
-    /// The drive, where the file system begins at its first byte.
-    whole: Option<Arc<SimDevice>>,
+    /// The drive, and whether the file system begins at its first byte.
+    drive: Option<(Arc<SimDevice>, Begins)>,
+}
+
+/// Where on its drive a file system begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Begins {
+    AtFirstByte,
+    Behind,
 }
 
 impl Left {
-    /// What is on its drive, for other runs; `None` where the file system does not begin at the drive's first byte, or the drive is
-    /// the host's.
+    /// What is on its drive, for other runs; `None` of the host's own.
     pub fn prepared(&self) -> Option<Prepared> {
-        self.whole.as_ref().map(|device| Prepared(Arc::clone(device)))
+        self.drive.as_ref().map(|(device, _)| Prepared(Arc::clone(device)))
     }
 
     /// Writes it to a file, sparse. One that exists is replaced.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         use std::os::unix::fs::FileExt;
-        if let Some(device) = &self.whole {
+        if let Some((device, Begins::AtFirstByte)) = &self.drive {
             // Quicker: only what was ever written is looked at.
             device.contents().save(path)?;
             let file = std::fs::OpenOptions::new().write(true).open(path)?;
@@ -200,15 +206,22 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, Scenari
     })
 }
 
+fn simulated_drive(world: &World, number: usize) -> Option<Arc<SimDevice>> {
+    match &world.drives[number] {
+        Medium::Simulated(device) => Some(Arc::clone(device)),
+        Medium::Host(_) => None,
+    }
+}
+
 fn left(world: &World) -> Vec<Left> {
     let entries = world.scenario.filesystems.iter().zip(&world.mounts);
     let left = |(entry, mount): (&super::FilesystemEntry, &Mount)| Left {
         name: entry.name.clone(),
         contents: Arc::clone(&mount.contents),
-        whole: match &world.drives[mount.drive] {
-            Medium::Simulated(device) if entry.offset == 0 => Some(Arc::clone(device)),
-            _ => None,
-        },
+        drive: simulated_drive(world, mount.drive).map(|device| match entry.offset {
+            0 => (device, Begins::AtFirstByte),
+            _ => (device, Begins::Behind),
+        }),
     };
     entries.map(left).collect()
 }
