@@ -90,6 +90,23 @@ const LINUX_2_4: Preset = Preset {
     costs: COSTS_2001,
 };
 
+/// Linux of 2007, the base of three rows.
+const LINUX_2_6: Preset = Preset {
+    name: "linux-2.6",
+    line: "ext3 of 2007 (the posts of 2007)",
+    placement: "orlov",
+    allocation: "reservation",
+    inode_write_back: "clustered",
+    inode_creation: "zero-fill",
+    bitmap_load: "outside",
+    file_read_ahead: "2.6",
+    directory_read_ahead: "physical",
+    elevator: "cfq-like",
+    requests: "128",
+    costs: COSTS_2007,
+    ..LINUX_2_4
+};
+
 /// FreeBSD, the base of two rows. Its mounts wait for metadata unless they are told not to.
 const FREEBSD: Preset = Preset {
     name: "freebsd-5.2",
@@ -127,20 +144,18 @@ pub static PRESETS: &[Preset] = &[
         requests: "2048",
         ..LINUX_2_4
     },
+    LINUX_2_6,
     Preset {
-        name: "linux-2.6",
-        line: "ext3 of 2007 (the posts of 2007)",
-        placement: "orlov",
-        allocation: "reservation",
-        inode_write_back: "clustered",
-        inode_creation: "zero-fill",
-        bitmap_load: "outside",
-        file_read_ahead: "2.6",
-        directory_read_ahead: "physical",
-        elevator: "cfq-like",
-        requests: "128",
-        costs: COSTS_2007,
-        ..LINUX_2_4
+        name: "linux-2.6.20",
+        line: "the same with that release's limit on dirty memory (the second post of 2007: before)",
+        throttle: "global",
+        ..LINUX_2_6
+    },
+    Preset {
+        name: "linux-2.6.23-mm",
+        line: "the same with a limit for each device (the second post of 2007: after)",
+        throttle: "per-device",
+        ..LINUX_2_6
     },
     FREEBSD,
     Preset {
