@@ -316,20 +316,7 @@ impl Bits {
 
     /// The clusters that were claimed.
     fn found(&self, state: &State) -> Vec<u64> {
-        let (at, shift) = (self.first / 64, self.first % 64);
-        let mut low = state.claims.word(at);
-        (0..self.count.div_ceil(64) as usize)
-            .map(|index| {
-                let high = state.claims.word(at + index as u64 + 1);
-                let word = if shift == 0 {
-                    low
-                } else {
-                    low >> shift | high << (64 - shift)
-                };
-                low = high;
-                word & self.mask(index)
-            })
-            .collect()
+        state.claims.words(self.first, self.count)
     }
 
     /// The clusters of the group's metadata.

@@ -2,9 +2,10 @@
 //!
 //! *Invariants*: the bitmaps and tables of a [`GroupState`] that are said to be there lie on the device; a table's inodes are
 //! claimed by one group.
+use super::claims::Claims;
 use super::codes::Code;
 use super::problem::{Problem, Sink};
-use super::state::{Claims, GroupState, MetadataRun};
+use super::state::{GroupState, MetadataRun};
 use crate::error::Error;
 use crate::group::BlockRange;
 use crate::volume::{SuperblockPlace, Volume};

@@ -352,8 +352,11 @@ fn judge_map(state: &State, ino: Ino, inode: &Inode, held_blocks: u64, roots: &m
         if kind == Some(Kind::Directory) {
             state.inline_directories.lock().push(ino);
         }
-        // The blocks of what lies in its inode are not counted on.
-        return;
+        if kind == Some(Kind::Symlink) {
+            // Nobody counts the blocks of those.
+            return;
+        }
+        return judge_sectors(state, ino, inode, held_blocks);
     }
     let is_fast = kind == Some(Kind::Symlink) && inode.size > 0 && inode.size < 60 && !inode.has_extents();
     match kind.filter(|_| !is_fast) {

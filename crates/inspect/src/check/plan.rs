@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Map blocks in the pool above which no more inodes are looked at.
-const POOL_MAX: usize = 64 * 1024;
+const POOL_MAX: usize = 32 * 1024;
 /// Bytes of one read, at most.
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 512 << 10;
 /// Bytes between two map blocks that are read along rather than skipped.
 const GAP_BYTES: usize = 16 * 1024;
 /// Inodes that are sorted together by the era's plan.

@@ -6,6 +6,7 @@
 use super::CheckOptions;
 use super::attributes::Sharers;
 use super::bitmaps::Totals;
+use super::claims::Claims;
 use super::duplicates::Owners;
 use super::inodes::TablePiece;
 use super::plan::Pool;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words of a piece of a bitmap or table that is made when the first of them is needed.
+/// Inodes of a piece of a table that is made when the first of them is needed.
 const CHUNK: usize = 1024;
 
 /// What the passes share.
@@ -203,165 +204,8 @@ impl State {
     }
 }
 
-/// A bitmap over the blocks of the volume (clusters with bigalloc), in pieces that are made when they are first touched.
-pub(crate) struct Claims {
-    cluster_log2: u32,
-    chunks: Vec<OnceLock<Box<[AtomicU64]>>>,
-    /// Clusters that were claimed again.
-    double: Bits,
-    any_double: AtomicU64,
-}
-
-/// A lazily made bitmap.
-struct Bits(Vec<OnceLock<Box<[AtomicU64]>>>);
-
 fn chunk() -> Box<[AtomicU64]> {
     (0..CHUNK).map(|_| AtomicU64::new(0)).collect()
-}
-
-impl Claims {
-    pub(crate) fn new(blocks: u64, cluster_log2: u32) -> Claims {
-        let chunks = (blocks >> cluster_log2) / (CHUNK as u64 * 64) + 1;
-        let empty = || (0..chunks).map(|_| OnceLock::new()).collect();
-        Claims {
-            cluster_log2,
-            chunks: empty(),
-            double: Bits(empty()),
-            any_double: AtomicU64::new(0),
-        }
-    }
-
-    /// Claims a run; tells whether all of it was free. What was not is marked as claimed twice. Blocks past the end of the
-    /// volume are let pass: who claims has judged them.
-    pub(crate) fn claim_run(&self, start: BlockNo, length: u64) -> bool {
-        if length == 0 {
-            return true;
-        }
-        let first = start.0 >> self.cluster_log2;
-        let last = start.0.saturating_add(length - 1) >> self.cluster_log2;
-        let mut free = true;
-        let mut at = first;
-        while at <= last {
-            let Some((word, mask)) = word(&self.chunks, at, last) else {
-                break;
-            };
-            let taken = word.fetch_or(mask, Ordering::Relaxed) & mask;
-            if taken != 0 {
-                free = false;
-                self.any_double.store(1, Ordering::Relaxed);
-                if let Some((word, _)) = self::word(&self.double.0, at, last) {
-                    word.fetch_or(taken, Ordering::Relaxed);
-                }
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        free
-    }
-
-    /// The double clusters of a run, each by its first block.
-    pub(crate) fn double_in(&self, start: BlockNo, length: u64) -> Vec<BlockNo> {
-        let mut found = Vec::new();
-        let last = start.0.saturating_add(length.max(1) - 1) >> self.cluster_log2;
-        let mut at = start.0 >> self.cluster_log2;
-        while at <= last && length > 0 {
-            let index = usize::try_from(at / 64).unwrap_or(usize::MAX);
-            let Some(chunk) = self.double.0.get(index / CHUNK) else {
-                break;
-            };
-            let Some(words) = chunk.get() else {
-                at = (index / CHUNK + 1) as u64 * (CHUNK as u64 * 64);
-                continue;
-            };
-            let to = if last / 64 == at / 64 {
-                u64::MAX >> (63 - last % 64)
-            } else {
-                u64::MAX
-            };
-            let mask = u64::MAX << (at % 64) & to;
-            let mut word = words.get(index % CHUNK).map_or(0, |word| word.load(Ordering::Relaxed)) & mask;
-            while word != 0 {
-                let bit = at / 64 * 64 + u64::from(word.trailing_zeros());
-                found.push(BlockNo(bit << self.cluster_log2));
-                word &= word - 1;
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        found
-    }
-
-    /// Takes a run for metadata, whoever has it.
-    pub(crate) fn take_run(&self, start: BlockNo, length: u64) {
-        self.words(start, length, |word, mask| {
-            word.fetch_or(mask, Ordering::Relaxed);
-        });
-    }
-
-    /// Whether nobody has any block of a run.
-    pub(crate) fn is_free(&self, start: BlockNo, length: u64) -> bool {
-        let mut free = true;
-        self.words(start, length, |word, mask| {
-            free &= word.load(Ordering::Relaxed) & mask == 0
-        });
-        free
-    }
-
-    fn words(&self, start: BlockNo, length: u64, mut visit: impl FnMut(&AtomicU64, u64)) {
-        if length == 0 {
-            return;
-        }
-        let last = start.0.saturating_add(length - 1) >> self.cluster_log2;
-        let mut at = start.0 >> self.cluster_log2;
-        while at <= last {
-            let Some((word, mask)) = word(&self.chunks, at, last) else {
-                break;
-            };
-            visit(word, mask);
-            at = (at / 64 + 1) * 64;
-        }
-    }
-
-    /// Whether somebody has the block.
-    pub(crate) fn is_claimed(&self, block: BlockNo) -> bool {
-        has_bit(&self.chunks, block.0 >> self.cluster_log2)
-    }
-
-    /// Whether two have the block.
-    pub(crate) fn is_double(&self, block: BlockNo) -> bool {
-        has_bit(&self.double.0, block.0 >> self.cluster_log2)
-    }
-
-    /// Whether any block was claimed twice.
-    pub(crate) fn any_double(&self) -> bool {
-        self.any_double.load(Ordering::Relaxed) != 0
-    }
-
-    /// 64 bits from cluster `at * 64` on.
-    pub(crate) fn word(&self, at: u64) -> u64 {
-        let index = usize::try_from(at).unwrap_or(usize::MAX);
-        let chunk = self.chunks.get(index / CHUNK).and_then(OnceLock::get);
-        let word = chunk.and_then(|chunk| chunk.get(index % CHUNK));
-        word.map_or(0, |word| word.load(Ordering::Relaxed))
-    }
-}
-
-/// The word of bit `at`, and the bits of it that lie in `at..=last`.
-fn word(chunks: &[OnceLock<Box<[AtomicU64]>>], at: u64, last: u64) -> Option<(&AtomicU64, u64)> {
-    let index = usize::try_from(at / 64).ok()?;
-    let word = chunks.get(index / CHUNK)?.get_or_init(chunk).get(index % CHUNK)?;
-    let from = u64::MAX << (at % 64);
-    let to = if last / 64 == at / 64 {
-        u64::MAX >> (63 - last % 64)
-    } else {
-        u64::MAX
-    };
-    Some((word, from & to))
-}
-
-fn has_bit(chunks: &[OnceLock<Box<[AtomicU64]>>], at: u64) -> bool {
-    let index = usize::try_from(at / 64).unwrap_or(usize::MAX);
-    let chunk = chunks.get(index / CHUNK).and_then(OnceLock::get);
-    let word = chunk.and_then(|chunk| chunk.get(index % CHUNK));
-    word.is_some_and(|word| word.load(Ordering::Relaxed) >> (at % 64) & 1 == 1)
 }
 
 /// What is known of an inode, packed into one word: 0 for one that is not in use.
