@@ -57,6 +57,7 @@ mod checking;
 mod error;
 pub(crate) mod fields;
 mod file;
+mod filling;
 mod image;
 mod machine;
 mod making;

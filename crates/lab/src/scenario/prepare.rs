@@ -108,7 +108,8 @@ pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) 
 /// Whether a step changes the file system.
 pub(super) fn writes(step: &Step) -> bool {
     match &step.action {
-        Action::Make { .. } | Action::Remove { .. } | Action::Place { .. } | Action::PlaceTrees { .. } => true,
+        Action::Make { .. } | Action::Remove { .. } => true,
+        Action::Place { .. } | Action::PlaceTrees { .. } | Action::Fill { .. } => true,
         Action::Stream(stream) => stream.path.is_some() && stream.direction == Direction::Write,
         _ => false,
     }

@@ -304,6 +304,7 @@ impl Worker {
         match action {
             Action::Make { at, tree, style } => self.make(&self.path(at), tree, *style),
             Action::Place { files } => self.place(files),
+            Action::Fill { at, filling } => self.fill(&self.path(at), *filling),
             Action::Check {
                 plan,
                 threads,

@@ -1,0 +1,46 @@
+//! Steps about a file system as a whole: what is laid on it, how full it is made, how it is checked.
+use super::{ENTRIES_MAX, SIZE_MAX, Surroundings, name_pattern, required_count};
+use crate::drive::file::Section;
+use crate::scenario::fields::{self, Result};
+use crate::scenario::step::{Action, Filling, PlacedFiles};
+use extant_inspect::Plan;
+use std::num::NonZeroU32;
+
+pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let tables = section.sections("files")?;
+    if tables.is_empty() {
+        return Err(section.error("files", "is missing, or has no files"));
+    }
+    let files = tables.into_iter().enumerate().map(|(number, mut table)| {
+        let files = PlacedFiles {
+            count: required_count(&mut table, "count", 1..=ENTRIES_MAX)?,
+            bytes: fields::size(&mut table, "bytes", 0..=SIZE_MAX)?.unwrap_or(0),
+            names: name_pattern(&mut table, "names", &format!("placed-{number}-%d"))?,
+        };
+        table.finish()?;
+        Ok(files)
+    });
+    Ok(Action::Place {
+        files: files.collect::<Result<_>>()?,
+    })
+}
+
+pub(super) fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    let plans = [("vanilla", Plan::Vanilla), ("ours", Plan::DiskOrder)];
+    let threads = section.whole_within("threads", 1..=64, Some(1))? as u32;
+    Ok(Action::Check {
+        plan: section.choice("plan", &plans, Plan::DiskOrder)?,
+        threads: NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN),
+        processor_ns_per_kib: fields::time(section, "processor_per_kib")?.unwrap_or(0),
+    })
+}
+
+pub(super) fn fill(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+    Ok(Action::Fill {
+        at: fields::path(section, "at")?,
+        filling: Filling {
+            percent: required_count(section, "percent", 1..=100)? as u32,
+            bytes: fields::size(section, "size", 1..=SIZE_MAX)?.unwrap_or(2 << 20),
+        },
+    })
+}
