@@ -136,9 +136,7 @@ impl Core {
             changes = self.changes();
         }
         if changes.is_empty() {
-            let before = self.volume.dirty_bytes();
-            self.write_metadata()?;
-            return Ok(before.saturating_sub(self.volume.dirty_bytes()));
+            return self.start_metadata();
         }
         let outcome = self.write_pieces(&mut changes, bytes);
         let mut backlog = self.backlog.lock();

@@ -372,6 +372,18 @@ impl Core {
         self.volume.cache.write_back()
     }
 
+    /// Starts to write metadata and waits for none of it; gives how many bytes it were.
+    pub(crate) fn start_metadata(&self) -> Result<u64> {
+        let volume = &self.volume;
+        volume.groups.store(&Handle::begin(volume, 0)?)?;
+        let changed = volume.cache.changed();
+        let bytes = changed.len() as u64 * u64::from(volume.block_size());
+        volume
+            .cache
+            .start_writing(changed.into_iter().map(|(_, frame)| frame).collect());
+        Ok(bytes)
+    }
+
     /// On a synchronous mount: writes the directory blocks and inode tables that a call changed, and waits for them.
     pub(crate) fn write_through(&self) -> Result<()> {
         if self.volume.policies.mount == Mount::Async || !self.is_writable() {

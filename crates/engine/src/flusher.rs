@@ -173,7 +173,9 @@ impl Round {
         if self.changes.is_empty() {
             self.changes = core.changes();
         }
-        if self.changes.is_empty() {
+        if self.changes.is_empty() && core.manner() == Manner::Pieces {
+            core.start_metadata().map(drop)
+        } else if self.changes.is_empty() {
             core.write_metadata()
         } else if core.manner() == Manner::Pieces {
             core.write_pieces(&mut self.changes, bytes).map(drop)
