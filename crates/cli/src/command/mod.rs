@@ -36,6 +36,7 @@ macro_rules! commands {
 commands! {
     build       Build       "build",
     cat         Cat         "cat",
+    check       Check       "check",
     completions Completions "completions",
     info        Info        "info",
     lab         Lab         "lab",

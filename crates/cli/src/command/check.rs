@@ -1,0 +1,199 @@
+//! `extant check`: whether a volume is what its own metadata says it is.
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments};
+use crate::progress::{Progress, Unit};
+use extant_inspect::{CODES, CheckOptions, CheckReport, Listener, Pass, Plan, Problem, Severity};
+use std::io::{BufWriter, Write};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Check a volume: superblocks, groups, inodes, maps, directories and their indexes, links, attributes, bitmaps, checksums.
+///
+/// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the order of the disk. Each problem is one
+/// line; what is only advice does not change the exit code. An image that is mounted and written meanwhile looks damaged.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant check disk.img
+  extant check --offset 1M whole-disk.img && echo clean
+  extant check --json disk.img | jq -r '.problems[] | .code'
+  extant check --list                   all problems that it knows
+
+Exit codes, as those of fsck:
+  0  clean
+  4  problems were found, and left
+  8  it could not be checked: not a file system, or it cannot be read
+  12 problems were found, and hide others that could not be looked for
+  16 wrong usage")]
+pub struct Arguments {
+    /// The image: a file or a block device
+    #[arg(value_name = "IMAGE", required_unless_present = "list")]
+    pub image: Option<PathBuf>,
+    /// List the problems that are known, with their codes, and check nothing
+    #[arg(long, conflicts_with = "image")]
+    pub list: bool,
+    /// How many threads share the work; as many as the machine has, unless given
+    #[arg(long, short = 'j', value_name = "N")]
+    pub threads: Option<NonZeroU32>,
+    /// In which order the disk is read: disk-order, or vanilla as checkers did in 2007
+    #[arg(long, value_name = "PLAN", default_value = "disk-order", value_parser = plan)]
+    pub plan: Plan,
+    /// Accepted, and nothing else than what is done anyway: `-f -n` as of e2fsck
+    #[arg(short = 'f', hide = true)]
+    pub force: bool,
+    /// As for -f
+    #[arg(short = 'n', hide = true)]
+    pub no_change: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub place: ImageArguments,
+}
+
+fn plan(word: &str) -> Result<Plan, String> {
+    match word {
+        "disk-order" => Ok(Plan::DiskOrder),
+        "vanilla" => Ok(Plan::Vanilla),
+        _ => Err("there are disk-order and vanilla".to_owned()),
+    }
+}
+
+/// Checks it and prints what was found; the exit code is fsck's. With `--json`: the report, see `docs/CHECK.md`.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    let Some(image) = &arguments.image else {
+        return list(console);
+    };
+    let device = image::device(image, arguments.place.offset_bytes())?;
+    let options = CheckOptions {
+        plan: arguments.plan,
+        threads: arguments.threads.unwrap_or_else(machine_threads),
+        progress: Some(listener(console)),
+    };
+    let report = extant_inspect::check(Arc::clone(&device), &options);
+    let report = report.map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
+    let fatal = report
+        .problems
+        .iter()
+        .any(|problem| problem.rule().severity == Severity::Fatal);
+    if fatal && !console.is_json() && report.exit_code() == 8 && report.problems.len() == 1 {
+        // Partitions, an archive, an empty disk: better words than "no superblock" exist.
+        return Err(image::not_ext(image, &*device, arguments.place.offset_bytes()));
+    }
+    match console.is_json() {
+        true => console.print_json(&report)?,
+        false => print_text(image, &report, console)?,
+    }
+    Ok(Exit::Checked(report.exit_code()))
+}
+
+fn machine_threads() -> NonZeroU32 {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
+    u32::try_from(threads)
+        .ok()
+        .and_then(NonZeroU32::new)
+        .unwrap_or(NonZeroU32::MIN)
+}
+
+/// The line that moves, one after the other for each pass.
+fn listener(console: &Console) -> Listener {
+    let console = console.clone();
+    let shown: Mutex<Option<(Pass, Progress)>> = Mutex::new(None);
+    Arc::new(move |told| {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.as_ref().is_none_or(|(pass, _)| *pass != told.pass) {
+            *shown = None;
+            *shown = Some((
+                told.pass,
+                Progress::new(&console, label(told.pass), Unit::Bytes, told.expected_bytes),
+            ));
+        }
+        if let Some((_, progress)) = shown.as_ref() {
+            progress.set_total(told.expected_bytes);
+            progress.advance(told.done_bytes.saturating_sub(progress.done()));
+        }
+    })
+}
+
+fn label(pass: Pass) -> &'static str {
+    match pass {
+        Pass::Volume => "check: volume",
+        Pass::Inodes => "check: inodes",
+        Pass::Duplicates => "check: duplicates",
+        Pass::Directories => "check: directories",
+        Pass::Connectivity => "check: connectivity",
+        Pass::Links => "check: links",
+        Pass::Bitmaps => "check: bitmaps",
+    }
+}
+
+fn print_text(image: &Path, report: &CheckReport, console: &Console) -> Result<(), Error> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let written = report
+        .problems
+        .iter()
+        .try_for_each(|problem| print_problem(problem, &mut out));
+    let written = written.and_then(|()| match report.omitted {
+        0 => Ok(()),
+        more => writeln!(out, "... and {more} more"),
+    });
+    let summed = written.and_then(|()| match console.chatter {
+        crate::console::Chatter::Quiet => Ok(()),
+        crate::console::Chatter::Normal => writeln!(out, "{}: {}", image.display(), sum(report)),
+    });
+    summed.and_then(|()| out.flush()).map_err(|error| Error::stdout(&error))
+}
+
+fn print_problem(problem: &Problem, out: &mut impl Write) -> std::io::Result<()> {
+    writeln!(out, "{}: {problem} [{}]", problem.rule().severity, problem.rule().name)
+}
+
+/// The last line: how it is, and what is there.
+fn sum(report: &CheckReport) -> String {
+    let found: u64 = report.counts.values().sum();
+    let state = match (report.is_clean(), found) {
+        (true, 0) => "clean".to_owned(),
+        (true, _) => format!(
+            "clean; {found} {}",
+            plural(found, "piece of advice", "pieces of advice")
+        ),
+        (false, _) => format!("{found} {}", plural(found, "problem", "problems")),
+    };
+    let held = &report.summary;
+    format!(
+        "{state}; {} of {} inodes ({} {}) and {} of {} blocks in use",
+        held.inodes_used,
+        held.inodes,
+        held.directories,
+        plural(held.directories, "directory", "directories"),
+        held.blocks_used,
+        held.blocks
+    )
+}
+
+fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+/// All codes, one a line: severity, pass, name, sentence with its blanks.
+fn list(console: &Console) -> Result<Exit, Error> {
+    if console.is_json() {
+        let rows = CODES.iter().map(|rule| {
+            serde_json::json!({
+                "code": rule.name, "pass": rule.pass, "severity": rule.severity, "repair": rule.repair, "sentence": rule.sentence,
+            })
+        });
+        console.print_json(&serde_json::json!({ "codes": rows.collect::<Vec<_>>() }))?;
+        return Ok(Exit::Complete);
+    }
+    let width = CODES.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
+    let rows = CODES.iter().map(|rule| {
+        format!(
+            "{:width$}  {:8}  {}\n",
+            rule.name,
+            rule.severity.to_string(),
+            rule.sentence
+        )
+    });
+    console.print(&rows.collect::<String>())?;
+    Ok(Exit::Complete)
+}
