@@ -6,13 +6,18 @@
 //!
 //! *Invariants*: memory is one number for each inode with blocks; runs are counted as they come and never kept.
 mod grid;
+mod maps;
+mod paths;
+mod text;
 
 pub use grid::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
+pub use maps::MapLayout;
 
+use self::maps::{Distances, Grouping};
+use self::paths::Paths as Names;
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
 use crate::table::{TableScan, each_inode};
-use crate::text::Rows;
 use crate::volume::Volume;
 use extant_format::directory::Style;
 use extant_format::inode::{FileType, Inode};
@@ -20,11 +25,36 @@ use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino, Run};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
 use std::ops::ControlFlow;
 
-/// How many of the most fragmented files are named.
-const WORST_MAX: usize = 10;
+/// What is asked of a survey.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SurveyOptions {
+    /// How many of the most fragmented files are told; at most 65,536.
+    pub worst_files: usize,
+    /// Whether they are told by name.
+    pub paths: Paths,
+}
+
+/// Whether files are told by name: the names of all directories are kept for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paths {
+    /// Inode numbers only.
+    Unknown,
+    /// With a path.
+    Found,
+}
+
+impl Default for SurveyOptions {
+    fn default() -> SurveyOptions {
+        SurveyOptions {
+            worst_files: 10,
+            paths: Paths::Unknown,
+        }
+    }
+}
+
+const WORST_MAX: usize = 1 << 16;
 
 /// How the files of a volume lie.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -49,6 +79,10 @@ pub struct LayoutReport {
     pub fragmented_files: u64,
     /// Fragments of regular files in all.
     pub fragments: u64,
+    /// Regular files by their fragments, rising; classes without files are left out.
+    pub by_fragments: Vec<FragmentClass>,
+    /// How indirect blocks and extent nodes lie.
+    pub maps: MapLayout,
     /// Regular files by size, rising; classes without files are left out.
     pub by_size: Vec<SizeClass>,
     /// The most fragmented regular files, worst first.
@@ -57,6 +91,8 @@ pub struct LayoutReport {
     pub locality: Locality,
     /// What is free.
     pub free: FreeSpace,
+    /// Free runs by length, rising; classes without runs are left out.
+    pub free_by_length: Vec<RunClass>,
     /// Things in maps and directories that cannot be.
     pub faults: u64,
     /// What the scan of the inode tables saw.
@@ -76,11 +112,33 @@ pub struct SizeClass {
     pub layout_score: Option<f64>,
 }
 
-/// A fragmented file.
+/// Regular files with so many fragments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct FragmentClass {
+    /// At most so many, and more than the class below: a power of two.
+    pub fragments_max: u64,
+    /// How many files.
+    pub files: u64,
+}
+
+/// Free runs of one length class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct RunClass {
+    /// Runs of at most so many blocks, and more than the class below: a power of two.
+    pub blocks_max: u64,
+    /// How many runs.
+    pub runs: u64,
+    /// Their blocks.
+    pub blocks: u64,
+}
+
+/// A fragmented file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fragmented {
     /// Its inode.
     pub inode: u32,
+    /// One of its names, where names were asked for and it has one. What is not UTF-8 in it is replaced.
+    pub path: Option<String>,
     /// Its fragments.
     pub fragments: u64,
     /// Its blocks.
@@ -188,22 +246,54 @@ struct Survey {
     data_blocks: u64,
     fragmented_files: u64,
     by_size: BTreeMap<u64, Sum>,
-    /// Worst first, at most [`WORST_MAX`].
+    by_fragments: BTreeMap<u64, u64>,
+    distances: Distances,
+    worst_max: usize,
+    /// Worst first, at most as many as are asked for.
     worst: Vec<Fragmented>,
     /// Where each inode's first block lies.
     first_blocks: Vec<(Ino, BlockNo)>,
+    directory_inodes: Vec<Ino>,
+}
+
+/// [`survey_with`] what is usual.
+///
+/// # Errors
+/// As [`survey_with`].
+pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
+    survey_with(volume, &SurveyOptions::default())
 }
 
 /// Reads all inodes, all maps and all directories, and tells how files lie.
 ///
 /// # Errors
 /// When the device fails. What is wrong on the volume is counted.
-pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
-    let mut survey = Survey::default();
+pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutReport, Error> {
+    let mut survey = Survey {
+        worst_max: options.worst_files.min(WORST_MAX),
+        ..Survey::default()
+    };
     let scan = each_file(volume, &mut |ino, inode| survey.add(volume, ino, inode))?;
     survey.first_blocks.sort_unstable();
-    let locality = Directories::read(volume, &mut survey)?;
+    survey.directory_inodes.sort_unstable();
+    let wanted = match options.paths {
+        Paths::Unknown => Vec::new(),
+        Paths::Found => survey.worst.iter().map(|file| Ino(file.inode)).collect(),
+    };
+    let mut names = Names::of(wanted);
+    let locality = Directories::read(volume, &mut survey, &mut names)?;
+    for file in &mut survey.worst {
+        file.path = names.path(Ino(file.inode));
+    }
+    let (free, free_by_length) = free_space(volume)?;
+    let superblock = volume.superblock();
+    let grouping = Grouping {
+        first: superblock.first_data_block.into(),
+        blocks_per_group: superblock.blocks_per_group.into(),
+        block_size: superblock.block_size().into(),
+    };
     let by_size = survey.by_size.iter();
+    let by_fragments = survey.by_fragments.iter();
     Ok(LayoutReport {
         files: survey.files,
         directories: survey.directories,
@@ -215,10 +305,18 @@ pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
         mapped_files: survey.total.files,
         fragmented_files: survey.fragmented_files,
         fragments: survey.total.fragments,
+        by_fragments: by_fragments
+            .map(|(fragments_max, files)| FragmentClass {
+                fragments_max: *fragments_max,
+                files: *files,
+            })
+            .collect(),
         by_size: by_size.map(|(blocks_max, sum)| size_class(*blocks_max, sum)).collect(),
+        maps: MapLayout::new(survey.claimed.blocks().collect(), &survey.distances, grouping),
         most_fragmented: survey.worst,
         locality,
-        free: free_space(volume)?,
+        free,
+        free_by_length,
         faults: survey.faults,
         scan,
     })
@@ -254,18 +352,23 @@ fn size_class(blocks_max: u64, sum: &Sum) -> SizeClass {
 impl Survey {
     fn add(&mut self, volume: &Volume, ino: Ino, inode: &Inode) -> Result<(), Error> {
         let mut file = FileLayout::default();
-        let (map_blocks, faults) = (&mut self.map_blocks, &mut self.faults);
+        let (map_blocks, faults, distances) = (&mut self.map_blocks, &mut self.faults, &mut self.distances);
         map::walk(volume, inode, &mut self.claimed, &mut |visit| {
             match visit {
-                Visit::Run { run, .. } => file.run(run),
+                Visit::Run { run, .. } => {
+                    file.run(run);
+                    distances.data(run.start);
+                }
                 Visit::MapBlock(block) => {
                     *map_blocks += 1;
                     file.map_block(block);
+                    distances.map_block(block);
                 }
                 Visit::Fault(_) => *faults += 1,
             }
             ControlFlow::Continue(())
         })?;
+        self.distances.end_file();
         if let Some(first) = file.first {
             self.first_blocks.push((ino, first));
         }
@@ -273,6 +376,7 @@ impl Survey {
             Some(FileType::Regular) => self.add_file(ino, &file),
             Some(FileType::Directory) => {
                 self.directories += 1;
+                self.directory_inodes.push(ino);
                 self.directory_blocks += file.blocks;
             }
             Some(_) => self.others += 1,
@@ -292,6 +396,8 @@ impl Survey {
             .entry(file.blocks.checked_next_power_of_two().unwrap_or(u64::MAX))
             .or_default()
             .add(file);
+        let class = file.fragments.checked_next_power_of_two().unwrap_or(u64::MAX);
+        *self.by_fragments.entry(class).or_default() += 1;
         if file.fragments < 2 {
             return;
         }
@@ -302,11 +408,17 @@ impl Survey {
             at,
             Fragmented {
                 inode: ino.0,
+                path: None,
                 fragments: file.fragments,
                 blocks: file.blocks,
             },
         );
-        self.worst.truncate(WORST_MAX);
+        self.worst.truncate(self.worst_max);
+    }
+
+    /// Whether an inode that is in use is a directory.
+    fn is_directory(&self, ino: Ino) -> bool {
+        self.directory_inodes.binary_search(&ino).is_ok()
     }
 
     fn first_block(&self, ino: Ino) -> Option<BlockNo> {
@@ -319,6 +431,7 @@ impl Survey {
 struct Directories<'a> {
     volume: &'a Volume,
     survey: &'a Survey,
+    paths: &'a mut Names,
     style: Style,
     names: u64,
     same_group: u64,
@@ -330,7 +443,7 @@ struct Directories<'a> {
 }
 
 impl<'a> Directories<'a> {
-    fn read(volume: &'a Volume, survey: &'a mut Survey) -> Result<Locality, Error> {
+    fn read(volume: &'a Volume, survey: &'a mut Survey, paths: &'a mut Names) -> Result<Locality, Error> {
         let superblock = volume.superblock();
         let style = Style {
             block_size: superblock.block_size(),
@@ -340,6 +453,7 @@ impl<'a> Directories<'a> {
         let mut pass = Directories {
             volume,
             survey,
+            paths,
             style,
             names: 0,
             same_group: 0,
@@ -414,6 +528,8 @@ impl<'a> Directories<'a> {
             };
             if entry.ino.0 != 0 && entry.name != b"." && entry.name != b".." {
                 self.name(directory, entry.ino, before);
+                let is_directory = self.survey.is_directory(entry.ino);
+                self.paths.note(directory, entry.ino, entry.name, is_directory);
             }
         }
         ControlFlow::Continue(())
@@ -440,8 +556,17 @@ impl<'a> Directories<'a> {
     }
 }
 
-fn free_space(volume: &Volume) -> Result<FreeSpace, Error> {
+/// Runs are counted by length when the next one begins.
+fn free_space(volume: &Volume) -> Result<(FreeSpace, Vec<RunClass>), Error> {
     let mut free = FreeSpace::default();
+    let mut classes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut count = |blocks: u64| {
+        if blocks > 0 {
+            let class = classes.entry(blocks.checked_next_power_of_two().unwrap_or(u64::MAX));
+            let (runs, sum) = class.or_default();
+            (*runs, *sum) = (*runs + 1, *sum + blocks);
+        }
+    };
     let (mut end, mut length) = (None, 0);
     for group in volume.groups() {
         let group = match group {
@@ -455,6 +580,7 @@ fn free_space(volume: &Volume) -> Result<FreeSpace, Error> {
             if end == Some(run.first) {
                 length += run.count();
             } else {
+                count(length);
                 free.runs += 1;
                 length = run.count();
             }
@@ -462,57 +588,11 @@ fn free_space(volume: &Volume) -> Result<FreeSpace, Error> {
             free.longest_run = free.longest_run.max(length);
         }
     }
-    Ok(free)
-}
-
-impl Display for LayoutReport {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut rows = Rows(f);
-        let share = |part: u64, whole: u64| ratio(part, whole).map(|share| format!("{:.1} %", share * 100.0));
-        rows.row("Files", self.files)?;
-        rows.row("Directories", self.directories)?;
-        rows.row("Other inodes", self.others)?;
-        rows.row("Data blocks", self.data_blocks)?;
-        rows.row("Directory blocks", self.directory_blocks)?;
-        rows.row("Map blocks", self.map_blocks)?;
-        rows.some("Layout score", self.layout_score.map(|score| format!("{score:.4}")))?;
-        rows.row("Fragments", self.fragments)?;
-        rows.row("Fragmented files", self.fragmented_files)?;
-        rows.some(
-            "Fragments per file",
-            ratio(self.fragments, self.mapped_files).map(|mean| format!("{mean:.2}")),
-        )?;
-        for class in &self.by_size {
-            let score = class
-                .layout_score
-                .map_or_else(String::new, |score| format!(", score {score:.4}"));
-            let value = format!("{} files, {} fragments{score}", class.files, class.fragments);
-            rows.row(&format!("  up to {} blocks", class.blocks_max), value)?;
-        }
-        for file in &self.most_fragmented {
-            let value = format!("{} fragments, {} blocks", file.fragments, file.blocks);
-            rows.row(&format!("  inode {}", file.inode), value)?;
-        }
-        let locality = &self.locality;
-        rows.row("Names", locality.names)?;
-        rows.some("In directory's group", share(locality.same_group, locality.names))?;
-        let distance = locality
-            .mean_distance_blocks
-            .map(|blocks| format!("{blocks:.0} blocks"));
-        rows.some("Distance to directory", distance)?;
-        rows.some(
-            "In disk order",
-            locality.in_disk_order.map(|share| format!("{:.1} %", share * 100.0)),
-        )?;
-        let free = &self.free;
-        let value = format!(
-            "{} blocks in {} runs, longest {}",
-            free.blocks, free.runs, free.longest_run
-        );
-        rows.row("Free", value)?;
-        if self.faults > 0 {
-            rows.row("Faults met", self.faults)?;
-        }
-        Ok(())
-    }
+    count(length);
+    let class = |(blocks_max, (runs, blocks))| RunClass {
+        blocks_max,
+        runs,
+        blocks,
+    };
+    Ok((free, classes.into_iter().map(class).collect()))
 }

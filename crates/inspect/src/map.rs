@@ -19,6 +19,11 @@ impl Claimed {
     pub(crate) fn claim(&mut self, block: BlockNo) -> bool {
         self.0.insert(block)
     }
+
+    /// All that were claimed, in no order.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|block| block.0)
+    }
 }
 
 /// What a walk meets, in the order of the file; a map block before all that hangs under it.

@@ -148,7 +148,7 @@ fn a_file_in_pieces_scores_low() {
         (bent.layout_score, bent.fragments, bent.fragmented_files),
         (Some(0.0), 4, 1)
     );
-    let worst = bent.most_fragmented[0];
+    let worst = &bent.most_fragmented[0];
     assert_eq!((worst.inode, worst.fragments, worst.blocks), (12, 4, 4));
     assert_eq!(bent.by_size.iter().map(|class| class.fragments).sum::<u64>(), 4);
     let text = bent.to_string();

@@ -1,0 +1,58 @@
+//! What a few inodes are called: one name of each, and of the directories above, found in one walk over all directories.
+use extant_format::Ino;
+use rustc_hash::FxHashMap;
+
+/// Directories above each other, at most: a loop of directories ends here.
+const DEPTH_MAX: usize = 4096;
+/// Bytes of names that are kept, at most: what comes behind stays without a name.
+const BYTES_MAX: usize = 256 << 20;
+
+/// Where a name stands, and what it is.
+struct Name {
+    directory: Ino,
+    name: Box<[u8]>,
+}
+
+/// Names of the inodes that are asked for, and of all directories.
+#[derive(Default)]
+pub(super) struct Paths {
+    wanted: Vec<Ino>,
+    names: FxHashMap<Ino, Name>,
+    bytes: usize,
+}
+
+impl Paths {
+    pub(super) fn of(mut wanted: Vec<Ino>) -> Paths {
+        wanted.sort_unstable();
+        Paths {
+            wanted,
+            ..Paths::default()
+        }
+    }
+
+    /// Told of every name. The first of an inode is kept.
+    pub(super) fn note(&mut self, directory: Ino, ino: Ino, name: &[u8], is_directory: bool) {
+        let is_wanted = is_directory || self.wanted.binary_search(&ino).is_ok();
+        if !is_wanted || self.wanted.is_empty() || self.bytes > BYTES_MAX {
+            return;
+        }
+        self.bytes += name.len() + size_of::<Name>();
+        self.names.entry(ino).or_insert_with(|| Name {
+            directory,
+            name: name.into(),
+        });
+    }
+
+    /// The path of an inode, from the root; `None` where it has no name, or none that leads to the root.
+    pub(super) fn path(&self, ino: Ino) -> Option<String> {
+        let mut parts = Vec::new();
+        let mut at = ino;
+        while at != Ino::ROOT {
+            let name = self.names.get(&at).filter(|_| parts.len() < DEPTH_MAX)?;
+            parts.push(String::from_utf8_lossy(&name.name).into_owned());
+            at = name.directory;
+        }
+        parts.reverse();
+        Some(format!("/{}", parts.join("/")))
+    }
+}
