@@ -25,6 +25,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) prefix: u8,
     pub(crate) name: &'a [u8],
     pub(crate) value: Value<'a>,
+    /// Where the value begins, if it lies in the list and is not empty.
+    pub(crate) offset: usize,
     pub(crate) hash: u32,
 }
 
@@ -61,6 +63,7 @@ pub(crate) fn walk<'a>(region: &'a [u8], start: usize, visit: &mut dyn FnMut(Ent
             prefix: rest.get(1).copied().unwrap_or(0),
             name,
             value,
+            offset: usize::from(u16_at(rest, 2)),
             hash: u32_at(rest, 12),
         });
         at = at.saturating_add(ENTRY).saturating_add(name_length.next_multiple_of(4));
@@ -185,6 +188,7 @@ mod tests {
             prefix: 1,
             name: b"\xe9",
             value: Value::Here(b"value"),
+            offset: 0,
             hash,
         };
         let unsigned = over_words(0xe9, [0x756c_6176, 0x65].into_iter());

@@ -80,8 +80,7 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) -> Held 
     if let Some(region) = tail(raw) {
         Judge::new(state, ino, None).list(region, 0, &mut held);
     }
-    // What is the value of an attribute has none itself.
-    if inode.attribute_block.0 != 0 && inode.flags & flags::EA_INODE == 0 {
+    if inode.attribute_block.0 != 0 {
         remember(state, ino, inode, &mut held);
     }
     held
@@ -109,6 +108,10 @@ fn remember(state: &State, ino: Ino, inode: &Inode, held: &mut Held) {
     let is_possible = superblock.has(Feature::EXT_ATTR)
         && block.0 > u64::from(superblock.first_data_block)
         && state.volume.holds(block);
+    if !is_possible && inode.flags & flags::EA_INODE != 0 {
+        // Nobody looks at the attributes of what is the value of an attribute.
+        return;
+    }
     if !is_possible {
         state.tell(Problem::new(Code::AttributeBlockOutside).ino(ino).block(block));
         return;
@@ -166,7 +169,7 @@ impl Judge<'_> {
 
     /// Judges the list from byte `start` of `region` on, and adds to what is held.
     fn list(&self, region: &[u8], start: usize, held: &mut Held) {
-        let walked = attribute_list::walk(region, start, &mut |entry| self.entry(&entry, held));
+        let walked = attribute_list::walk(region, start, &mut |entry| self.entry(&entry, region.len(), held));
         match walked {
             Ok(()) => {}
             Err(Fault::Overlap) => self.tell(Code::AttributesOverlap, |problem| problem),
@@ -176,11 +179,13 @@ impl Judge<'_> {
         }
     }
 
-    fn entry(&self, entry: &Entry<'_>, held: &mut Held) {
+    /// Judges one entry of a list of that length.
+    fn entry(&self, entry: &Entry<'_>, length: usize, held: &mut Held) {
         held.has_encryption |= (entry.prefix, entry.name) == ENCRYPTION;
         match entry.value {
             Value::Here(value) => {
-                if entry.prefix == SYSTEM && entry.name == b"data" && self.block.is_none() {
+                let is_data = entry.prefix == SYSTEM && entry.name == b"data";
+                if is_data && self.block.is_none() && entry.offset.saturating_add(value.len()) <= length {
                     held.has_inline_data = true;
                     held.inline_bytes = value.len() as u64;
                 }

@@ -229,6 +229,8 @@ codes! {
         ClearAttributes;
     FieldNotZero, "field-not-zero", Inodes, Error,
         "inode {ino}: the field {name} is {found}, should be 0", RewriteInode;
+    MagicFlag, "magic-flag", Inodes, Error,
+        "inode {ino}: has the flag imagic, but the volume does not have that feature", RewriteInode;
     InlineMissing, "inline-missing", Inodes, Error,
         "inode {ino}: has the flag of inline data, but not the attribute in which it goes on", ClearInode;
     InlineSize, "inline-size", Inodes, Error,

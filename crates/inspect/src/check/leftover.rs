@@ -18,6 +18,10 @@ const BAD_BLOCKS: Ino = Ino(1);
 const USER_QUOTA: Ino = Ino(3);
 const GROUP_QUOTA: Ino = Ino(4);
 
+/// A feature, and its flag, that were never more than reserved.
+const IMAGIC_INODES: Feature = Feature::Compat(0x2);
+const IMAGIC: u32 = 0x2000;
+
 /// Bytes of data that an inode holds in place of its map.
 const INLINE_BYTES: u64 = 60;
 
@@ -35,8 +39,10 @@ mod at {
 /// Judges what is left of an inode in use. Pass 1 calls it on any thread.
 pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: Held) {
     let superblock = state.volume.superblock();
+    // Nobody looks at these fields of what is the value of an attribute.
+    let is_value = inode.flags & flags::EA_INODE != 0;
     let zero = |name: &[u8], found: u32| {
-        if found != 0 {
+        if found != 0 && !is_value {
             let problem = Problem::new(Code::FieldNotZero).ino(ino);
             state.tell(problem.name(name).found(found));
         }
@@ -51,7 +57,15 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: He
             u16_at(raw, at::ATTRIBUTE_BLOCK_HIGH).into(),
         );
     }
+    if inode.flags & IMAGIC != 0 && !superblock.has(IMAGIC_INODES) {
+        state.tell(Problem::new(Code::MagicFlag).ino(ino));
+    }
     let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;
+    let most = u64::from(superblock.block_size()) << 32;
+    if inode.file_type() == Some(FileType::Regular) && inode.has_extents() && size > most {
+        let problem = Problem::new(Code::FileTooLarge).ino(ino);
+        state.tell(problem.found(size).expected(most));
+    }
     if inode.file_type() == Some(FileType::Directory) && size >> 32 != 0 && !superblock.has(LARGE_DIRECTORY) {
         state.tell(Problem::new(Code::DirectorySizeHigh).ino(ino).found(size));
     }
@@ -62,18 +76,12 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: He
 
 /// Data in the inode: a first part in place of the map, the rest in an attribute that is there even when it is empty.
 fn judge_inline(state: &State, ino: Ino, inode: &Inode, size: u64, held: Held) {
-    let file_type = inode.file_type();
     if !held.has_inline_data {
         state.tell(Problem::new(Code::InlineMissing).ino(ino));
         return;
     }
     let room = INLINE_BYTES + held.inline_bytes;
-    let is_right = match file_type {
-        Some(FileType::Directory) => size == room,
-        Some(FileType::Regular) => size <= room,
-        _ => true,
-    };
-    if !is_right {
+    if inode.file_type() == Some(FileType::Directory) && size != room {
         let problem = Problem::new(Code::InlineSize).ino(ino);
         state.tell(problem.found(size).expected(room));
     }
@@ -94,8 +102,13 @@ pub(crate) fn judge_reserved(state: &State, ino: Ino, inode: &Inode, raw: &[u8])
         Ino::JOURNAL => superblock.has(Feature::HAS_JOURNAL),
         _ => true,
     };
-    if !has_feature && inode.block.iter().any(|byte| *byte != 0) {
+    if !has_feature && u32_at(&inode.block, 0) != 0 {
         state.tell(Problem::new(Code::ReservedInUse).ino(ino));
+    }
+    let is_mapped = inode.block.iter().any(|byte| *byte != 0);
+    if ino != BAD_BLOCKS && !is_mapped && inode.mode == 0 && inode.sectors != 0 {
+        let problem = Problem::new(Code::SectorCount).ino(ino);
+        state.tell(problem.found(inode.sectors).expected(0_u64));
     }
     let fields = [at::UID, at::GID, at::ATTRIBUTE_BLOCK, at::ATTRIBUTE_BLOCK + 2];
     if ino == BAD_BLOCKS && (inode.mode != 0 || fields.iter().any(|at| u16_at(raw, *at) != 0)) {

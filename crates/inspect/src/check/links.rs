@@ -32,7 +32,7 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
             continue;
         }
         if facts.is_attribute_inode() {
-            judge_value(state, ino, &values)?;
+            judge_value(state, ino, facts, &values)?;
         } else {
             judge(state, ino, facts);
         }
@@ -59,7 +59,7 @@ fn judge(state: &State, ino: Ino, facts: Facts) {
 
 /// Judges an inode that is the value of attributes: it keeps their number where others keep the time of change (the high
 /// half) and the version (the low half).
-fn judge_value(state: &State, ino: Ino, values: &[Ino]) -> Result<(), Error> {
+fn judge_value(state: &State, ino: Ino, facts: Facts, values: &[Ino]) -> Result<(), Error> {
     let from = values.partition_point(|value| *value < ino);
     let counted = values
         .get(from..)
@@ -70,6 +70,10 @@ fn judge_value(state: &State, ino: Ino, values: &[Ino]) -> Result<(), Error> {
     if counted == 0 {
         state.tell(Problem::new(Code::InodeUnattached).ino(ino));
         return Ok(());
+    }
+    if facts.links() != 1 {
+        let problem = Problem::new(Code::LinkCount).ino(ino);
+        state.tell(problem.found(facts.links()).expected(1_u64));
     }
     let inode = match state.volume.inode(ino) {
         Ok(inode) => inode,
