@@ -5,10 +5,12 @@
 //! run       a scenario gives a report                          policies    what can be chosen
 //! replay    a trace on a drive, command by command             failure     what goes wrong, in the console's words
 //!                                                              outputs     what a run writes, checked before it starts
+//!                                                              page        --html: the same as a page
 //! ```
 mod failure;
 mod list;
 mod outputs;
+mod page;
 mod policies;
 mod posts;
 mod replay;

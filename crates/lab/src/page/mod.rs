@@ -12,21 +12,27 @@
 //! Whatever comes from outside (names of scenarios, files, processes) is text or an attribute, and is escaped where it is
 //! written ([`markup`]).
 mod activity;
+mod ageing;
 mod bars;
 mod document;
 mod figures;
 mod grid;
 mod histogram;
+mod layout;
 mod lines;
 mod markup;
 mod plot;
 mod posts;
 mod raster;
+mod replay;
 mod scale;
 mod tables;
 
 pub use activity::{latencies_of_drive, latencies_of_process, of_drive, of_run};
+pub use ageing::{figures_of_ageing, of_ageing};
 pub use document::BEGINNING;
+pub use layout::{FIELDS, of_layouts};
+pub use replay::of_replay;
 
 use crate::posts::PostsReport;
 use crate::report::{Figure, Report, TimeKind, seconds};

@@ -180,6 +180,7 @@ pub(super) fn show(unit: Unit, value: u64) -> String {
         Unit::Count => grouped(value),
         Unit::PerSecond => format!("{} /s", grouped(value)),
         Unit::Permille => digits(value, 1000, 3),
+        Unit::PartsPerMillion => digits(value, 1_000_000, 4),
         Unit::Percent => format!("{} %", digits(value, 10, 1)),
         Unit::Days => match value {
             1 => "1 day".to_owned(),

@@ -33,6 +33,8 @@ pub enum Unit {
     Permille,
     /// Shares in thousandths, shown in hundredths: 850 is 85 %.
     Percent,
+    /// Shares or ratios in millionths: 987,600 is shown as 0.9876.
+    PartsPerMillion,
     /// Days of 24 hours.
     Days,
 }

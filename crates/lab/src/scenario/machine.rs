@@ -269,7 +269,10 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
             }
         }
     }
-    if options.layouts == Layouts::Recorded {
+    if options.layouts == Layouts::Drawn {
+        world.mounts.iter().for_each(Mount::draw_layouts);
+    }
+    if options.layouts != Layouts::AtSteps {
         survey(world, "before")?;
     }
     for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {

@@ -4,12 +4,13 @@
 //! the one that closes it.
 //! *Locking*: `state` is short; nothing is called with it held.
 use super::Data;
+use crate::page;
 use crate::report::{LayoutFigures, LayoutRecord};
 use extant_block::{BlockDevice, FileDevice, ShortLock};
 use extant_engine::preset::Policies;
 use extant_engine::throttle::DirtyBudget;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
-use extant_inspect::SuperblockPlace;
+use extant_inspect::{LayoutMap, SuperblockPlace};
 use std::sync::Arc;
 
 /// A file system of a run.
@@ -35,6 +36,8 @@ struct State {
     policies: Policies,
     users: u32,
     layouts: Vec<LayoutRecord>,
+    /// A map of each, under its name; `None` when nobody draws them.
+    maps: Option<Vec<(String, LayoutMap)>>,
 }
 
 /// A file system in use by a step.
@@ -70,6 +73,7 @@ impl Mount {
             policies: parts.policies,
             users: 0,
             layouts: Vec::new(),
+            maps: None,
         };
         Mount {
             drive: parts.drive,
@@ -179,8 +183,27 @@ impl Mount {
             at_ns,
             layout: LayoutFigures::from(&layout),
         };
-        self.state.lock().layouts.push(record);
+        let is_drawn = self.state.lock().maps.is_some();
+        let map = match is_drawn {
+            true => Some(extant_inspect::layout_map(&volume, page::FIELDS).map_err(failed)?),
+            false => None,
+        };
+        let mut state = self.state.lock();
+        state.layouts.push(record);
+        if let (Some(maps), Some(map)) = (&mut state.maps, map) {
+            maps.push((when.to_owned(), map));
+        }
         Ok(())
+    }
+
+    /// From now on, surveys make a map too.
+    pub(super) fn draw_layouts(&self) {
+        self.state.lock().maps.get_or_insert_default();
+    }
+
+    /// The maps that were made.
+    pub(super) fn maps(&self) -> Vec<(String, LayoutMap)> {
+        self.state.lock().maps.clone().unwrap_or_default()
     }
 
     /// What was recorded.

@@ -66,6 +66,8 @@ pub enum Layouts {
     Recorded,
     /// Only where a step says so.
     AtSteps,
+    /// It is, and wherever a step says so, with a map of each for a page to draw.
+    Drawn,
 }
 
 /// Where a scenario runs.
@@ -235,7 +237,7 @@ fn all(world: &Arc<World>, options: &RunOptions) -> (All, u64) {
     let elapsed_ns = world.time.settled();
     let finished = finished.and_then(|finished| closed.map(|()| finished));
     let finished = finished.and_then(|finished| {
-        if options.layouts == Layouts::Recorded {
+        if options.layouts != Layouts::AtSteps {
             machine::survey(world, "after")?;
         }
         Ok(finished)

@@ -6,9 +6,10 @@ use super::time::Time;
 use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
 use crate::device::{Activity, TraceKeeping};
+use crate::page;
 use crate::random;
 use crate::report::{
-    Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA, TimeKind,
+    Column, Distribution, DriveReport, Figure, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA, TimeKind,
 };
 use extant_engine::read_superblock;
 
@@ -46,7 +47,7 @@ pub(super) fn report(world: &World, finished: Vec<Finished>, elapsed_ns: u64, tr
             Time::Virtual(_) => format!("{:016x}", hashes.fold(0, |all, hash| random::mix(all ^ hash))),
             Time::Real(_) => String::new(),
         },
-        figures: Vec::new(),
+        figures: maps(world),
     };
     for copies in finished.chunk_by(|one, other| one.report.name == other.report.name) {
         if let [first, _, ..] = copies {
@@ -78,6 +79,16 @@ fn together(copies: &[Finished], row: usize) -> Measure {
     let rows = copies[1..].iter().filter_map(|one| one.measures.get(row));
     measure.work = rows.fold(measure.work, |work, other| work.and(&other.work));
     measure
+}
+
+/// Maps of the file systems, where they were drawn.
+fn maps(world: &World) -> Vec<Figure> {
+    let mounts = world.scenario.filesystems.iter().zip(&world.mounts);
+    let figures = mounts.filter_map(|(entry, mount)| {
+        let title = format!("{}: what its blocks are used for", entry.name);
+        page::of_layouts(&mount.maps(), &title)
+    });
+    figures.collect()
 }
 
 fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) -> DriveReport {

@@ -1,8 +1,11 @@
 //! `extant lab list`: what is built in, a line each.
+use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_lab::drive::presets::PRESETS;
+use extant_lab::page;
 use extant_lab::posts::POSTS;
+use extant_lab::report::{Alignment, Figure, Table};
 use extant_lab::scenario::step::KINDS;
 use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS};
 use serde::Serialize;
@@ -12,7 +15,11 @@ use serde::Serialize;
 #[command(after_help = "Examples:
   extant lab list
   extant lab list --json | jq -r '.drives[].name'")]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
+}
 
 #[derive(Serialize)]
 struct Line {
@@ -29,8 +36,10 @@ struct Lists {
 }
 
 /// Prints it. With `--json`: `{"scenarios": [{"name", "line"}], "posts": .., "drives": .., "steps": ..}`.
-pub fn run(_: &Arguments, console: &Console) -> Result<Exit, Error> {
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    arguments.page.check()?;
     let lists = lists()?;
+    arguments.page.write(|| page(&lists))?;
     match console.is_json() {
         true => console.print_json(&lists)?,
         false => console.print(&text(&lists))?,
@@ -59,15 +68,34 @@ fn lists() -> Result<Lists, Error> {
     })
 }
 
-fn text(lists: &Lists) -> String {
-    let parts = [
+/// The lists with what they are for.
+fn parts(lists: &Lists) -> [(&'static str, &Vec<Line>); 4] {
+    [
         ("Scenarios (extant lab run NAME)", &lists.scenarios),
         ("Posts (extant lab posts NUMBER)", &lists.posts),
         ("Drives (--drive NAME)", &lists.drives),
         ("Steps of scenarios, with their keys (docs/LAB.md)", &lists.steps),
-    ];
+    ]
+}
+
+fn page(lists: &Lists) -> String {
+    let figures = parts(lists).map(|(title, lines)| {
+        let mut table = Table::new(title, &[("name", Alignment::Left), ("what it is", Alignment::Left)]);
+        lines
+            .iter()
+            .for_each(|line| table.row([line.name.clone(), line.line.clone()]));
+        Figure::new("", table).section(title)
+    });
+    page::of_figures(
+        "The laboratory",
+        "What is built in, and can be run, shown and changed.",
+        &figures,
+    )
+}
+
+fn text(lists: &Lists) -> String {
     let mut text = String::new();
-    for (title, lines) in parts {
+    for (title, lines) in parts(lists) {
         let width = lines.iter().map(|line| line.name.len()).max().unwrap_or(0);
         text.push_str(&format!("{title}\n"));
         for line in lines {

@@ -1,4 +1,4 @@
-//! The files that a run writes, `--trace` and `--save`: looked at before it starts, so that no run is lost for a folder that is
+//! The files that a run writes, `--trace`, `--save` and `--html`: looked at before it starts, so that no run is lost for a folder that is
 //! not there, and no file that somebody still needs is replaced.
 use crate::error::Error;
 use extant_lab::scenario::Scenario;
@@ -7,9 +7,12 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+/// The option of a page, which may replace another page: see [`super::page`].
+const PAGE: &str = "--html";
+
 /// A file that is to be written, with the option that asks for it.
 pub struct Output {
-    /// `--trace` or `--save`.
+    /// `--trace`, `--save` or `--html`.
     pub option: &'static str,
     /// Where.
     pub path: PathBuf,
@@ -30,17 +33,28 @@ pub fn saved_path(folder: &Path, filesystem: &str) -> PathBuf {
     folder.join(format!("{}.img", filesystem.replace('/', "_")))
 }
 
+/// What the options of a run name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// `--trace`
+    pub trace: Option<&'a Path>,
+    /// `--save`
+    pub save: Option<&'a Path>,
+    /// `--html`
+    pub page: Option<&'a Path>,
+}
+
 /// All that a run writes.
-pub fn outputs(scenario: &Scenario, trace: Option<&Path>, save: Option<&Path>) -> Vec<Output> {
+pub fn outputs(scenario: &Scenario, asked: &Asked) -> Vec<Output> {
     let mut outputs = Vec::new();
-    if let Some(path) = trace {
+    if let Some(path) = asked.trace {
         let several = scenario.drives.len() > 1;
         outputs.extend(scenario.drives.iter().map(|drive| Output {
             option: "--trace",
             path: trace_path(path, &drive.name, several),
         }));
     }
-    if let Some(path) = save {
+    if let Some(path) = asked.save {
         let filesystems = &scenario.filesystems;
         outputs.extend(filesystems.iter().map(|entry| Output {
             option: "--save",
@@ -50,6 +64,10 @@ pub fn outputs(scenario: &Scenario, trace: Option<&Path>, save: Option<&Path>) -
             },
         }));
     }
+    outputs.extend(asked.page.map(|path| Output {
+        option: PAGE,
+        path: path.to_owned(),
+    }));
     outputs
 }
 
@@ -80,7 +98,7 @@ pub fn check(outputs: &[Output], inputs: &[PathBuf], may_overwrite: bool) -> Res
         }
         // What is written to a terminal or a pipe replaces nothing.
         let replaces = !(found.file_type().is_char_device() || found.file_type().is_fifo());
-        if replaces && !may_overwrite {
+        if replaces && !may_overwrite && output.option != PAGE {
             return Err(Error::new(format!("{name}: exists already")).hint("--overwrite replaces it"));
         }
     }

@@ -1,7 +1,10 @@
 //! `extant lab policies`: every column with its choices, and the presets, which are rows of these columns.
+use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_engine::preset::{COLUMNS, PRESETS, Policies};
+use extant_lab::page;
+use extant_lab::report::{Alignment, Figure, Table};
 use serde::Serialize;
 
 /// List what can be chosen: the columns of the policies with all their choices, and the presets.
@@ -12,7 +15,11 @@ use serde::Serialize;
   extant lab policies
   extant lab policies --json | jq '.presets[] | {name, placement: .columns.placement}'
   extant lab run read-cold --preset linux-2.4,placement=orlov")]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
+}
 
 #[derive(Serialize)]
 struct Tables {
@@ -42,8 +49,10 @@ struct Preset {
 
 /// Prints them. With `--json`: `{"columns": [{"name", "line", "choices": [{"name", "line"}]}], "presets": [{"name", "line",
 /// "columns": {COLUMN: CHOICE}}]}`; a column without choices takes a number.
-pub fn run(_: &Arguments, console: &Console) -> Result<Exit, Error> {
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    arguments.page.check()?;
     let tables = tables()?;
+    arguments.page.write(|| page(&tables))?;
     match console.is_json() {
         true => console.print_json(&tables)?,
         false => console.print(&text(&tables))?,
@@ -74,6 +83,36 @@ fn tables() -> Result<Tables, Error> {
         columns: columns.collect(),
         presets,
     })
+}
+
+/// The presets beside each other, a row a column of the policies; then every column with its choices.
+fn page(tables: &Tables) -> String {
+    let heads = tables.presets.iter().map(|preset| (preset.name, Alignment::Left));
+    let heads: Vec<(&str, Alignment)> = [("column", Alignment::Left)].into_iter().chain(heads).collect();
+    let mut presets = Table::new("Presets", &heads);
+    for column in &tables.columns {
+        let choice = |preset: &Preset| {
+            let choice = preset.columns.get(column.name).and_then(|choice| choice.as_str());
+            choice.unwrap_or_default().to_owned()
+        };
+        let choices = tables.presets.iter().map(choice);
+        presets.row([column.name.to_owned()].into_iter().chain(choices));
+    }
+    let mut figures = vec![Figure::new("Which preset chooses what", presets).section("Presets")];
+    for column in tables.columns.iter().filter(|column| !column.choices.is_empty()) {
+        let mut table = Table::new(
+            column.name,
+            &[("choice", Alignment::Left), ("what it does", Alignment::Left)],
+        );
+        let rows = column.choices.iter();
+        rows.for_each(|choice| table.row([choice.name.to_owned(), choice.line.to_owned()]));
+        figures.push(Figure::new(column.name, table).line(column.line).section("Columns"));
+    }
+    page::of_figures(
+        "Policies",
+        "What a file system of the laboratory can be told to do.",
+        &figures,
+    )
 }
 
 fn text(tables: &Tables) -> String {

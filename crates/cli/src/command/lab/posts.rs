@@ -1,8 +1,10 @@
 //! `extant lab posts`: what the mailing list posts measured, and what the model gives.
 use super::failure;
+use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::progress::Status;
+use extant_lab::page;
 use extant_lab::posts::{self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, judge};
 use extant_lab::report::MODEL_VERSION;
 use extant_lab::scenario::ScenarioError;
@@ -19,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[command(after_help = "Examples:
   extant lab posts
   extant lab posts 3
+  extant lab posts --html posts.html
   extant lab posts 0 4 --full
   extant lab posts 0 --only orlov --only modern
   extant lab posts --json | jq '.posts[].tables[].rows[] | select(.verdict == \"misses\")'")]
@@ -32,14 +35,19 @@ pub struct Arguments {
     /// Show these columns only, besides the first of each table, to which ratios are formed; may be given several times
     #[arg(long, value_name = "COLUMN")]
     pub only: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
 }
 
 /// Runs them. With `--json`: the report, whose schema stands in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let numbers = chosen(&arguments.numbers)?;
+    arguments.page.check()?;
     let scale = if arguments.full { Scale::Full } else { Scale::Quick };
     let mut report = all(&numbers, scale, console).map_err(|error| failure::ran(&error))?;
     keep_columns(&mut report, &arguments.only)?;
+    arguments.page.write(|| page::of_posts(&report))?;
     match console.is_json() {
         true => console.print(&report.to_json())?,
         false => console.print(&report.to_text())?,

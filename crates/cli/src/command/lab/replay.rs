@@ -1,9 +1,11 @@
 //! `extant lab replay`: a trace on a drive, a response time for each of its requests.
 use super::failure;
+use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use clap::ValueEnum;
 use extant_lab::drive::file::DriveSpec;
+use extant_lab::page;
 use extant_lab::replay::{in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times};
 use extant_lab::trace::{self, TraceFormat};
 use serde::Serialize;
@@ -35,6 +37,9 @@ pub struct Arguments {
     /// What is random in the drive comes from this; disks have nothing that is
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     pub seed: u64,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
 }
 
 /// How a trace is written.
@@ -61,12 +66,17 @@ struct Times<'a> {
 /// Replays it. With `--json`: `{"drive": .., "requests": .., "mean_ms": .., "measured_mean_ms": .., "times_ns": [..]}`; the
 /// measured mean is `null` where the trace has no measured times.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    arguments.page.check()?;
     let spec = failure::drive(&arguments.drive)?;
     let (times, measured) = match arguments.format {
         Format::Measured => closed(&spec, arguments)?,
         Format::Disksim => (at_times(&spec, arguments, TraceFormat::DiskSim)?, None),
         Format::Blktrace => (at_times(&spec, arguments, TraceFormat::Blktrace)?, None),
     };
+    let trace = arguments.trace.display().to_string();
+    arguments
+        .page
+        .write(|| page::of_replay(&spec.name, &trace, &times, measured.as_deref()))?;
     if !console.is_json() {
         console.print(&in_milliseconds(&times))?;
         return Ok(Exit::Complete);

@@ -1,14 +1,16 @@
 //! `extant lab run`: a scenario on its drives, or on a file or device of the host.
 use super::failure;
 use super::outputs::{self, are_one_file, saved_path, trace_path};
+use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
 use extant_lab::device::TraceKeeping;
+use extant_lab::page;
 use extant_lab::report::Report;
-use extant_lab::scenario::{self, Existing, Left, Origin, RunOptions, Scenario, Target};
+use extant_lab::scenario::{self, Existing, Layouts, Left, Origin, RunOptions, Scenario, Target};
 use extant_lab::trace::{self, TraceFormat, TraceRecord};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -24,6 +26,7 @@ use std::path::{Path, PathBuf};
   extant lab run read-cold --image disk.img --drive ide-2001-7200
   extant lab run read-cold --preset linux-2.4,placement=orlov --json | jq .measures
   extant lab run mine.toml --trace mine.trace --trace-format blktrace
+  extant lab run writer-and-reader --html page.html
   extant lab run mine.toml --save after.img && e2fsck -fn after.img
   extant lab run mine.toml --real /srv/scratch.img --scale 10")]
 pub struct Arguments {
@@ -62,6 +65,9 @@ pub struct Arguments {
     /// unless the scenario keeps it (data = "bytes")
     #[arg(long, value_name = "PATH")]
     pub save: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
 }
 
 /// How a trace is written.
@@ -91,7 +97,13 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         return Err(Error::usage("--save: this scenario has no file system"));
     }
     check_pair(arguments)?;
-    let written = outputs::outputs(&scenario, arguments.trace.as_deref(), arguments.save.as_deref());
+    let files = outputs::Asked {
+        trace: arguments.trace.as_deref(),
+        save: arguments.save.as_deref(),
+        page: arguments.page.html.as_deref(),
+    };
+    let written = outputs::outputs(&scenario, &files);
+    arguments.page.check()?;
     outputs::check(&written, &inputs(arguments, &scenario), arguments.overwrite)?;
     arguments.image.as_deref().map_or(Ok(()), look_at)?;
     let mut outcome = scenario::run(&scenario, &options).map_err(|error| failure::ran(&error))?;
@@ -101,6 +113,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     if let Some(path) = &arguments.save {
         save(path, &outcome.filesystems)?;
     }
+    arguments.page.write(|| page::of_report(&outcome.report))?;
     match console.is_json() {
         true => console.print(&outcome.report.to_json())?,
         false => console.print(&outcome.report.to_text())?,
@@ -162,6 +175,10 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
             TraceKeeping::All
         } else {
             TraceKeeping::None
+        },
+        layouts: match arguments.page.html {
+            Some(_) => Layouts::Drawn,
+            None => Layouts::Recorded,
         },
         ..RunOptions::default()
     })

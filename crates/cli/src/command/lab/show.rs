@@ -1,7 +1,10 @@
 //! `extant lab show`: the file of something that is built in.
+use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_lab::drive::presets::PRESETS;
+use extant_lab::page;
+use extant_lab::report::Figure;
 use extant_lab::scenario::{BUILTINS, POST_SCENARIOS, builtin};
 
 /// Print the TOML file of a built-in scenario (also of a post's) or drive, to be changed and run.
@@ -14,11 +17,15 @@ pub struct Arguments {
     /// A scenario or drive, as `extant lab list` names it.
     #[arg(value_name = "NAME")]
     pub name: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
 }
 
 /// Prints it. With `--json`: `{"name": .., "kind": "scenario" or "drive", "text": ..}`.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let name = &arguments.name;
+    arguments.page.check()?;
     let Some((kind, text)) = find(name) else {
         let error = Error::usage(format!("{name}: no scenario and no drive of that name is built in"));
         return Err(error.hint(match beginning_with(name) {
@@ -26,6 +33,10 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
             similar => format!("there are {}", similar.join(", ")),
         }));
     };
+    let figure = || Figure::new("Its file", text.to_owned());
+    arguments
+        .page
+        .write(|| page::of_figures(name, &format!("A {kind} that is built in."), &[figure()]))?;
     match console.is_json() {
         true => console.print_json(&serde_json::json!({"name": name, "kind": kind, "text": text}))?,
         false => console.print(text)?,
