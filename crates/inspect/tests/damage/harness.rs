@@ -1,0 +1,349 @@
+//! Volumes to be damaged, and ways to the bytes of what they hold.
+use extant_block::{BlockDevice, MemoryDevice, RealClock};
+use extant_format::attribute;
+use extant_format::checksum::inode_seed;
+use extant_format::directory::Style;
+use extant_format::inode::Inode;
+use extant_format::superblock::{Feature, Superblock};
+use extant_format::{BlockNo, FileBlock, Ino};
+use extant_inspect::{CheckOptions, CheckReport, Claimed, Severity, SuperblockPlace, Visit, Volume, check, walk};
+use std::num::NonZeroU32;
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+use xtask::command::{output, program};
+use xtask::scratch::Scratch;
+
+/// A damaged volume, and all that is to be told of it.
+pub struct Case {
+    pub name: &'static str,
+    pub damage: fn() -> Image,
+    /// `code: sentence`, in order.
+    pub problems: &'static [&'static str],
+}
+
+/// A case.
+pub const fn case(name: &'static str, damage: fn() -> Image, problems: &'static [&'static str]) -> Case {
+    Case { name, damage, problems }
+}
+
+impl Case {
+    /// What is wrong with what is told.
+    pub fn judge(&self) -> Vec<String> {
+        let image = (self.damage)();
+        let (report, several) = (image.check(1), image.check(4));
+        let mut faults = Vec::new();
+        let told = sentences(&report);
+        if told != self.problems {
+            faults.push(format!("told {told:#?}, expected {:#?}", self.problems));
+        }
+        if sentences(&several) != told {
+            faults.push(format!("with several threads {:#?}", sentences(&several)));
+        }
+        // Advice is what e2fsck does without a word, or does not count.
+        let is_error = report
+            .problems
+            .iter()
+            .any(|problem| problem.rule().severity > Severity::Advice);
+        let judged = image.e2fsck();
+        if is_error != (judged != 0) {
+            faults.push(format!("e2fsck exits with {judged}, we with {}", report.exit_code()));
+        }
+        faults
+    }
+}
+
+/// What a report tells, as cases expect it.
+pub fn sentences(report: &CheckReport) -> Vec<String> {
+    let sentence = |problem: &extant_inspect::Problem| format!("{}: {problem}", problem.rule().name);
+    report.problems.iter().map(sentence).collect()
+}
+
+/// A volume in memory.
+#[derive(Clone)]
+pub struct Image {
+    pub bytes: Vec<u8>,
+}
+
+/// The identity of all volumes, and the seed of their hashes: checksums and hashes are the same in every run.
+const UUID: &str = "01234567-89ab-cdef-0123-456789abcdef";
+
+/// What is on the volumes, as commands of debugfs.
+const TREE: &str = "\
+mkdir d
+cd d
+mkdir sub
+mkdir other
+write SOURCE file
+write SOURCE second
+symlink short target
+symlink long LONG
+mknod null c 1 3
+mknod pipe p
+cd sub
+mkdir deep
+";
+
+/// Makes a volume with a tree on it; `more` are further commands, and names of files for a directory `many`.
+fn make(words: &str, size: &str, more: &str, many: usize) -> Image {
+    let folder = Scratch::new("damage");
+    let (image, source) = (folder.join("made.img"), folder.join("source"));
+    std::fs::write(&source, b"some bytes\n").unwrap();
+    let mut command = program("mke2fs");
+    command
+        .args(["-q", "-F", "-U", UUID])
+        .args(words.split(' '))
+        .arg(&image)
+        .arg(size);
+    if !words.contains("-E ") {
+        command.args(["-E", &format!("hash_seed={UUID}")]);
+    }
+    output(command.env("SOURCE_DATE_EPOCH", "1000000000")).expect("mke2fs makes it");
+    let source = source.to_str().unwrap();
+    let mut script = format!("{TREE}{more}");
+    if many > 0 {
+        script.push_str("cd /\nmkdir many\ncd many\n");
+        for number in 0..many {
+            script.push_str(&format!("write SOURCE a-file-of-many-{number}\n"));
+        }
+    }
+    let (medium, large) = (folder.join("medium"), folder.join("large"));
+    std::fs::write(&medium, [b'm'; 600]).unwrap();
+    std::fs::write(&large, [b'l'; 3000]).unwrap();
+    let script = script.replace("SOURCE", source).replace("LONG", &"long/".repeat(20));
+    let script = script.replace("MEDIUM", medium.to_str().unwrap());
+    let script = script.replace("LARGE", large.to_str().unwrap());
+    let commands = folder.join("commands");
+    std::fs::write(&commands, script).unwrap();
+    output(program("debugfs").arg("-w").arg("-f").arg(&commands).arg(&image)).expect("debugfs fills it");
+    // It builds indexes, and counts the blocks of large values, which debugfs forgets. Exit code 1: it did something.
+    let order = if many > 0 { "-fyD" } else { "-fy" };
+    program("e2fsck").arg(order).arg(&image).output().expect("e2fsck runs");
+    let bytes = std::fs::read(&image).unwrap();
+    let image = Image { bytes };
+    assert_eq!(
+        sentences(&image.check(1)),
+        [""; 0],
+        "a volume that nobody damaged: {words}"
+    );
+    image
+}
+
+macro_rules! volumes {
+    ($($(#[$doc:meta])* $name:ident: $words:literal, $size:literal, $more:literal, $many:literal;)*) => {
+        impl Image {$(
+            $(#[$doc])*
+            pub fn $name() -> Image {
+                static MADE: OnceLock<Image> = OnceLock::new();
+                MADE.get_or_init(|| make($words, $size, $more, $many)).clone()
+            }
+        )*}
+    };
+}
+
+volumes! {
+    /// As ext2 was: indirect blocks, inodes of 128 bytes, no index.
+    plain: "-t ext2 -b 1024 -I 128 -O ^dir_index,^resize_inode -N 64", "1M", "", 0;
+    /// The same without types in entries.
+    untyped: "-t ext2 -b 1024 -I 128 -O ^dir_index,^filetype,^resize_inode -N 64", "1M", "", 0;
+    /// Extents, attributes, no checksums.
+    modern: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode -N 64", "1M",
+        "cd /\nea_set d/file user.one value\nea_set -f MEDIUM d/second user.two\n", 0;
+    /// Everything under checksums.
+    sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N 64", "1M",
+        "cd /\nea_set -f MEDIUM d/second user.two\n", 0;
+    /// A directory with an index of one level.
+    indexed: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode -N 300", "2M", "", 200;
+    /// The same under checksums.
+    indexed_sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N 300", "2M", "", 200;
+    /// Directories in their inodes.
+    inline: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,inline_data -N 64", "1M", "", 0;
+    /// Large values in inodes of their own.
+    values: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,ea_inode -N 64", "1M",
+        "cd /\nea_set -f LARGE d/file user.large\n", 0;
+    /// A directory whose names know no case and are text.
+    folded: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,casefold -E encoding=utf8,encoding_flags=strict,hash_seed=01234567-89ab-cdef-0123-456789abcdef -N 64",
+        "1M", "cd /\nmkdir folded\nset_inode_field folded flags 0x40080000\nwrite SOURCE folded/name\n", 0;
+    /// A directory with a long name, to be encrypted.
+    encrypted: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,encrypt -N 64", "1M",
+        "cd /\nmkdir secret\nwrite SOURCE secret/0123456789abcdef\n", 0;
+}
+
+impl Image {
+    pub fn device(&self) -> Arc<dyn BlockDevice> {
+        Arc::new(MemoryDevice::from_bytes(RealClock::new(), &self.bytes))
+    }
+
+    pub fn check(&self, threads: u32) -> CheckReport {
+        let threads = NonZeroU32::new(threads).unwrap();
+        let options = CheckOptions {
+            threads,
+            ..CheckOptions::default()
+        };
+        check(self.device(), &options).expect("memory does not fail")
+    }
+
+    /// The exit code of `e2fsck -fn`.
+    pub fn e2fsck(&self) -> i32 {
+        let folder = Scratch::new("judge");
+        let path = folder.join("image");
+        std::fs::write(&path, &self.bytes).unwrap();
+        let output = program("e2fsck").arg("-fn").arg(&path).output().expect("e2fsck runs");
+        output.status.code().unwrap_or(i32::MAX)
+    }
+
+    pub fn volume(&self) -> Volume {
+        Volume::open(self.device(), SuperblockPlace::Primary).expect("it has a superblock")
+    }
+
+    pub fn superblock(&self) -> Superblock {
+        self.volume().superblock().clone()
+    }
+
+    pub fn block_size(&self) -> usize {
+        self.superblock().block_size() as usize
+    }
+
+    pub fn get32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(*self.bytes[at..].first_chunk().unwrap())
+    }
+
+    pub fn get16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(*self.bytes[at..].first_chunk().unwrap())
+    }
+
+    pub fn put32(&mut self, at: usize, value: u32) {
+        self.put(at, &value.to_le_bytes());
+    }
+
+    pub fn put16(&mut self, at: usize, value: u16) {
+        self.put(at, &value.to_le_bytes());
+    }
+
+    pub fn put8(&mut self, at: usize, value: u8) {
+        self.bytes[at] = value;
+    }
+
+    pub fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// The byte where an inode begins.
+    pub fn inode(&self, ino: u32) -> usize {
+        let volume = self.volume();
+        let superblock = volume.superblock();
+        let (group, _) = superblock.group_of_inode(Ino(ino)).unwrap();
+        let descriptor = volume.descriptor(group).unwrap();
+        let (block, offset) = superblock.inode_place(Ino(ino), &descriptor).unwrap();
+        block.0 as usize * self.block_size() + offset
+    }
+
+    /// The byte where an inode of that name begins.
+    pub fn inode_of(&self, path: &str) -> usize {
+        self.inode(self.find(path))
+    }
+
+    /// The byte where a block of a file begins.
+    pub fn block_of(&self, ino: u32, file_block: u64) -> usize {
+        let volume = self.volume();
+        let mut found = None;
+        walk(
+            &volume,
+            &volume.inode(Ino(ino)).unwrap(),
+            &mut Claimed::default(),
+            &mut |visit| {
+                if let Visit::Run {
+                    file_block: first, run, ..
+                } = visit
+                {
+                    let within = file_block.wrapping_sub(first);
+                    if within < u64::from(run.length) {
+                        found = Some(run.start.0 + within);
+                        return ControlFlow::Break(());
+                    }
+                }
+                ControlFlow::Continue(())
+            },
+        )
+        .unwrap();
+        found.expect("the file has the block") as usize * self.block_size()
+    }
+
+    fn style(&self) -> Style {
+        let superblock = self.superblock();
+        Style {
+            block_size: superblock.block_size(),
+            typed: superblock.has(Feature::FILETYPE),
+            checksummed: superblock.has(Feature::METADATA_CSUM),
+        }
+    }
+
+    /// The number and the byte of the entry of a name.
+    fn look_up(&self, directory: u32, name: &str) -> (u32, usize) {
+        let blocks = self.volume().inode(Ino(directory)).unwrap().size / self.block_size() as u64;
+        for file_block in 0..blocks {
+            let start = self.block_of(directory, file_block);
+            let block = &self.bytes[start..start + self.block_size()];
+            if let Some(entry) = self.style().find(block, name.as_bytes()).unwrap() {
+                return (entry.ino.0, start + entry.offset);
+            }
+        }
+        panic!("there is no {name} in directory {directory}");
+    }
+
+    /// The number of the inode of a name.
+    pub fn find(&self, path: &str) -> u32 {
+        let names = path.split('/').filter(|name| !name.is_empty());
+        names.fold(2, |directory, name| self.look_up(directory, name).0)
+    }
+
+    /// The byte where the entry of a name begins.
+    pub fn entry(&self, path: &str) -> usize {
+        let (directory, name) = path.rsplit_once('/').unwrap();
+        self.look_up(self.find(directory), name).1
+    }
+
+    /// The inode that is the value of a file's first attribute, which stands in its inode.
+    pub fn value_inode(&self, path: &str) -> u32 {
+        let at = self.inode_of(path);
+        let list = at + 128 + usize::from(self.get16(at + 128)) + 4;
+        self.get32(list + 4)
+    }
+
+    /// The byte where an attribute block begins.
+    pub fn attribute_block(&self, path: &str) -> usize {
+        let inode = self.volume().inode(Ino(self.find(path))).unwrap();
+        inode.attribute_block.0 as usize * self.block_size()
+    }
+
+    /// Stores the checksum of an inode anew.
+    pub fn seal_inode(&mut self, ino: u32) {
+        let (superblock, at) = (self.superblock(), self.inode(ino));
+        let size = usize::from(superblock.inode_size);
+        let bytes = &mut self.bytes[at..at + size];
+        // Reading and writing keeps everything but the checksum.
+        let inode = Inode::decode(bytes, &superblock);
+        inode.encode(bytes, Ino(ino), &superblock);
+    }
+
+    /// Stores the checksum of a directory block anew; a block of an index only where limit and count are possible.
+    pub fn seal_directory(&mut self, ino: u32, file_block: u32, indexed: bool) {
+        let superblock = self.superblock();
+        let generation = self.volume().inode(Ino(ino)).unwrap().generation;
+        let seed = inode_seed(superblock.checksum_seed, Ino(ino), generation);
+        let (style, at) = (self.style(), self.block_of(ino, file_block.into()));
+        let block_size = self.block_size();
+        style.seal(
+            &mut self.bytes[at..at + block_size],
+            FileBlock(file_block),
+            indexed,
+            seed,
+        );
+    }
+
+    /// Stores the checksum of an attribute block anew.
+    pub fn seal_attributes(&mut self, at: usize) {
+        let (superblock, block_size) = (self.superblock(), self.block_size());
+        let block = BlockNo((at / block_size) as u64);
+        attribute::seal_block(&mut self.bytes[at..at + block_size], block, &superblock);
+    }
+}
