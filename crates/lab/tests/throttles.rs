@@ -224,3 +224,10 @@ fn a_writer_alone_is_as_fast_as_its_device() {
         }
     }
 }
+
+#[test]
+fn one_limit_for_all_makes_the_fast_device_as_slow_as_the_slow_one() {
+    let outcome = beside("linux-2.6,throttle=global", [FAST, SLOW], 60);
+    check("global", &outcome);
+    assert!(outcome.rates[0] < 6 * SLOW, "{outcome:?}");
+}
