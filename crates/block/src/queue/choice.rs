@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How many numbers an elevator can have at most.
-const PARAMETERS_MAX: usize = 6;
+const PARAMETERS_MAX: usize = 7;
 
 /// A line of the table of elevators with its numbers. Written as its name, or with numbers in parentheses for its
 /// parameters in their order; what is left out at the end is the default.

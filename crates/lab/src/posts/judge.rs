@@ -27,6 +27,9 @@ pub fn judge(row: &Row) -> Verdict {
         Class::Absolute { within_permille } => verdict(&row.cells, Verdict::Warns, |posted, ours| {
             agree((ours, 1), (posted, 1), *within_permille)
         }),
+        Class::Between { least, most } => {
+            verdict(&row.cells, Verdict::Misses, |_, ours| (*least..=*most).contains(&ours))
+        }
         Class::AtMost => verdict(&row.cells, Verdict::Misses, |posted, ours| ours <= posted),
         Class::Shown | Class::NotModelled { .. } => Verdict::Shown,
     }

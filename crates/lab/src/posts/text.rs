@@ -205,6 +205,7 @@ pub(crate) fn asked(class: &Class) -> String {
         Class::Exact => "exact".to_owned(),
         Class::Ratio { within_permille } => format!("ratio {}", percent(*within_permille)),
         Class::Absolute { within_permille } => format!("time {}", percent(*within_permille)),
+        Class::Between { least, most } => format!("{} to {}", hundredths(*least), hundredths(*most)),
         Class::AtMost => "at most".to_owned(),
         Class::Shown => String::new(),
         Class::NotModelled { .. } => "not modelled".to_owned(),

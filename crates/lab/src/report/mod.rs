@@ -19,6 +19,7 @@
 mod distribution;
 pub mod figure;
 mod figures;
+mod stem;
 mod table;
 mod text;
 
@@ -28,6 +29,7 @@ pub use figure::{
     RasterCell, Series, Unit,
 };
 pub use figures::{LayoutFigures, Traffic, Work};
+pub use stem::StemPlot;
 pub use table::{Alignment, Table, seconds};
 
 use crate::device::Activity;

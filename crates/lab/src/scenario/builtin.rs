@@ -34,6 +34,8 @@ pub static BUILTINS: &[Builtin] = &[
     builtin!("getdents"),
     builtin!("clients"),
     builtin!("writer-and-reader"),
+    builtin!("reader-beside-writer"),
+    builtin!("two-drives"),
     builtin!("drive-patterns"),
 ];
 
@@ -41,6 +43,7 @@ pub static BUILTINS: &[Builtin] = &[
 pub static POST_SCENARIOS: &[Builtin] = &[
     builtin!("posts", "post-0"),
     builtin!("posts", "post-0-create"),
+    builtin!("posts", "post-2"),
     builtin!("posts", "post-3-hashed"),
     builtin!("posts", "post-3-linear"),
     builtin!("posts", "post-4"),
