@@ -77,6 +77,10 @@ codes! {
         "inodes must have {found} bytes of extra fields, but there is room for {expected}", RewriteSuperblock;
     WantedExtraSize, "wanted-extra-size", Volume, Advice,
         "new inodes get {found} bytes of extra fields, but there is room for {expected}", RewriteSuperblock;
+    UnknownIncompatible, "unknown-incompatible", Volume, Fatal,
+        "the volume has a feature that nobody knows, {name}: nothing can be said of it", None;
+    UnknownFeature, "unknown-feature", Volume, Stopping,
+        "the volume has a feature that nobody knows, {name}", None;
     // Groups.
     DescriptorsDamaged, "descriptors-damaged", Volume, Error,
         "the first group descriptors cannot be used; the copy in group {group} is", RewriteDescriptor;
@@ -231,6 +235,8 @@ codes! {
         "inode {ino}: the field {name} is {found}, should be 0", RewriteInode;
     MagicFlag, "magic-flag", Inodes, Error,
         "inode {ino}: has the flag imagic, but the volume does not have that feature", RewriteInode;
+    CasefoldFlag, "casefold-flag", Inodes, Error,
+        "inode {ino}: has the flag that names know no case, but cannot have it", RewriteInode;
     InlineMissing, "inline-missing", Inodes, Error,
         "inode {ino}: has the flag of inline data, but not the attribute in which it goes on", ClearInode;
     InlineSize, "inline-size", Inodes, Error,
@@ -376,6 +382,8 @@ codes! {
         "group {group}: {found} directories are counted, should be {expected}", Recount;
     FreeBlocks, "free-blocks", Bitmaps, Advice,
         "{found} free blocks are counted in the superblock, should be {expected}", Recount;
+    QuotaUsage, "quota-usage", Bitmaps, Error,
+        "the quota file in inode {ino} differs from what is used for {found} ids", RewriteQuota;
     FreeInodes, "free-inodes", Bitmaps, Advice,
         "{found} free inodes are counted in the superblock, should be {expected}", Recount;
 }

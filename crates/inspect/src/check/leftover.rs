@@ -22,6 +22,10 @@ const GROUP_QUOTA: Ino = Ino(4);
 const IMAGIC_INODES: Feature = Feature::Compat(0x2);
 const IMAGIC: u32 = 0x2000;
 
+/// Names that know no case: the feature and the flag of a directory.
+const CASEFOLD: Feature = Feature::Incompat(0x2_0000);
+const CASEFOLDED: u32 = 0x4000_0000;
+
 /// Bytes of data that an inode holds in place of its map.
 const INLINE_BYTES: u64 = 60;
 
@@ -60,13 +64,20 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: He
     if inode.flags & IMAGIC != 0 && !superblock.has(IMAGIC_INODES) {
         state.tell(Problem::new(Code::MagicFlag).ino(ino));
     }
+    let is_directory = inode.file_type() == Some(FileType::Directory);
+    if inode.flags & CASEFOLDED != 0 && !(is_directory && superblock.has(CASEFOLD)) {
+        state.tell(Problem::new(Code::CasefoldFlag).ino(ino));
+    }
     let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;
     let most = u64::from(superblock.block_size()) << 32;
-    if inode.file_type() == Some(FileType::Regular) && inode.has_extents() && size > most {
+    if inode.file_type() == Some(FileType::Regular)
+        && (inode.has_extents() || inode.flags & flags::INLINE_DATA != 0)
+        && size > most
+    {
         let problem = Problem::new(Code::FileTooLarge).ino(ino);
         state.tell(problem.found(size).expected(most));
     }
-    if inode.file_type() == Some(FileType::Directory) && size >> 32 != 0 && !superblock.has(LARGE_DIRECTORY) {
+    if is_directory && size >> 32 != 0 && !superblock.has(LARGE_DIRECTORY) {
         state.tell(Problem::new(Code::DirectorySizeHigh).ino(ino).found(size));
     }
     if inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA) {

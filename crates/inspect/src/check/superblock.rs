@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::fields;
 use crate::volume::{SPARSE_SUPER_2, SuperblockPlace, Volume};
 use extant_block::BlockDevice;
-use extant_format::superblock::{Feature, HashVersion, SUPERBLOCK_SIZE, Superblock, SuperblockError};
+use extant_format::superblock::{Feature, Features, HashVersion, SUPERBLOCK_SIZE, Superblock, SuperblockError};
 use extant_format::{BlockNo, Fault};
 use std::sync::Arc;
 
@@ -108,7 +108,25 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) {
     if superblock.reserved_gdt_blocks != 0 && !superblock.has(Feature::RESIZE_INODE) {
         problems.add(Problem::new(Code::ReservedDescriptors).found(superblock.reserved_gdt_blocks));
     }
+    judge_features(superblock, problems);
     judge_extra_sizes(superblock, problems);
+}
+
+/// Every feature that e2fsprogs 1.47 checks. The journal's are judged with it.
+const KNOWN: Features = Features {
+    compat: 0x1e3f,
+    incompat: 0x3_e7de,
+    ro_compat: 0x1_f77b,
+};
+
+fn judge_features(superblock: &Superblock, problems: &Sink) {
+    for feature in superblock.features.iter().filter(|feature| !KNOWN.has(*feature)) {
+        let code = match feature {
+            Feature::Incompat(_) => Code::UnknownIncompatible,
+            Feature::Compat(_) | Feature::RoCompat(_) => Code::UnknownFeature,
+        };
+        problems.add(Problem::new(code).name(feature.name().as_bytes()));
+    }
 }
 
 /// Fields of inodes that the superblock asks for must have room in them.

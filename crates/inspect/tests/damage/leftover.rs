@@ -15,6 +15,7 @@ const EXTRA: usize = 128;
 
 const INDEX: u32 = 0x1000;
 const IMAGIC: u32 = 0x2000;
+const CASEFOLDED: u32 = 0x4000_0000;
 
 /// Changes the inode of a path of a volume of ext2.
 fn inode(path: &str, change: impl FnOnce(&mut Image, usize)) -> Image {
@@ -147,4 +148,33 @@ pub const CASES: &[Case] = &[
         },
         &["inode-checksum: inode 6: the checksum is wrong"],
     ),
+    case(
+        "a file whose names know no case",
+        || inode("/d/file", |image, at| image.put32(at + FLAGS, CASEFOLDED)),
+        &["casefold-flag: inode 15: has the flag that names know no case, but cannot have it"],
+    ),
+    case(
+        "a directory whose names know no case",
+        || inode("/d", |image, at| image.put32(at + FLAGS, CASEFOLDED)),
+        &["casefold-flag: inode 12: has the flag that names know no case, but cannot have it"],
+    ),
+    case(
+        "a feature that nobody knows",
+        || feature(0, 1 << 14),
+        &["unknown-feature: the volume has a feature that nobody knows, 'FEATURE_C14'"],
+    ),
+    case(
+        "a feature that nobody knows and that changes everything",
+        || feature(1, 1 << 22),
+        &["unknown-incompatible: the volume has a feature that nobody knows, 'FEATURE_I22': nothing can be said of it"],
+    ),
 ];
+
+/// Sets a feature: compatible, incompatible, or such that one may still read.
+fn feature(class: usize, bit: u32) -> Image {
+    let mut image = Image::plain();
+    let at = 1024 + 92 + 4 * class;
+    let features = image.get32(at);
+    image.put32(at, features | bit);
+    image
+}
