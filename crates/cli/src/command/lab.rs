@@ -4,9 +4,11 @@
 //! posts     the mailing list posts: their figures and ours     list, show  what is built in
 //! run       a scenario gives a report                          policies    what can be chosen
 //! replay    a trace on a drive, command by command             failure     what goes wrong, in the console's words
+//! age       months of use of a volume
 //!                                                              outputs     what a run writes, checked before it starts
 //!                                                              page        --html: the same as a page
 //! ```
+mod age;
 mod failure;
 mod list;
 mod outputs;
@@ -47,6 +49,8 @@ pub enum Action {
     #[allow(missing_docs)]
     Run(run::Arguments),
     #[allow(missing_docs)]
+    Age(age::Arguments),
+    #[allow(missing_docs)]
     List(list::Arguments),
     #[allow(missing_docs)]
     Show(show::Arguments),
@@ -61,6 +65,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     match arguments.action {
         Action::Posts(arguments) => posts::run(&arguments, console),
         Action::Run(arguments) => run::run(&arguments, console),
+        Action::Age(arguments) => age::run(&arguments, console),
         Action::List(arguments) => list::run(&arguments, console),
         Action::Show(arguments) => show::run(&arguments, console),
         Action::Replay(arguments) => replay::run(&arguments, console),

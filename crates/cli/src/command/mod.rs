@@ -34,6 +34,7 @@ macro_rules! commands {
 }
 
 commands! {
+    age         Age         "age",
     build       Build       "build",
     cat         Cat         "cat",
     check       Check       "check",

@@ -4,7 +4,7 @@
 //! already is never touched.
 //! *Locking*: none.
 use super::error::{AgeingError, doing};
-use super::life::{Life, Tally};
+use super::life::{Life, Others, Place, Tally};
 use super::profile::Profile;
 use super::run::Tell;
 use extant_block::{BlockDevice, Clock, RealClock, Task, Unparked, Waker, WallTime};
@@ -101,7 +101,7 @@ pub struct ImageAged {
 ///
 /// # Errors
 /// What the engine answers: a volume that cannot be opened for writing, names of the profile that are there already, the
-/// device's. The volume is then not marked clean if anything was changed.
+/// device's. The volume is closed all the same: it is as far as it got, and sound unless the device failed.
 pub fn age_image(
     device: Arc<dyn BlockDevice>,
     clock: &DatedClock,
@@ -124,22 +124,44 @@ pub fn age_image(
     dated(0);
     let filesystem = doing("opening the volume", Filesystem::open(device, &open))?;
     let room = filesystem.statfs();
-    let bytes = room.blocks.saturating_mul(room.block_size.into());
-    let mut life = Life::new(Arc::new(profile), bytes, room.block_size, options.seed, &options.into);
-    tell("filling");
-    doing("filling the volume", life.fill(&filesystem))?;
-    for day in 1..=options.days {
+    let place = Place {
+        blocks: room.blocks,
+        block_bytes: room.block_size,
+        base_blocks: room.blocks.saturating_sub(room.free_blocks),
+        into: options.into.clone(),
+        others: Others::Perhaps,
+    };
+    let mut life = Life::new(Arc::new(profile), &place, options.seed);
+    let lived = live(&filesystem, &mut life, options, &mut |day| {
         dated(day);
-        tell(&format!("day {day} of {}", options.days));
-        doing("ageing the volume", life.day(&filesystem))?;
-    }
+        match day {
+            0 => tell("filling"),
+            day => tell(&format!("day {day} of {}", options.days)),
+        }
+    });
     let room = filesystem.statfs();
     let used = room.blocks.saturating_sub(room.free_blocks);
-    let aged = ImageAged {
+    // Also behind a failure: what was done so far is whole, unless the device failed, and then this does too.
+    let closed = doing("closing the volume", filesystem.close());
+    lived.and(closed)?;
+    Ok(ImageAged {
         tally: life.tally,
         files: life.colonies.iter().map(|colony| colony.living.len() as u64).sum(),
         utilisation_ppm: super::sample::parts(used, room.blocks, 1_000_000) as u32,
-    };
-    doing("closing the volume", filesystem.close())?;
-    Ok(aged)
+    })
+}
+
+fn live(
+    filesystem: &Filesystem,
+    life: &mut Life,
+    options: &ImageOptions,
+    begin: &mut dyn FnMut(u32),
+) -> Result<(), AgeingError> {
+    begin(0);
+    doing("filling the volume", life.fill(filesystem))?;
+    for day in 1..=options.days {
+        begin(day);
+        doing("ageing the volume", life.day(filesystem))?;
+    }
+    Ok(())
 }

@@ -11,6 +11,8 @@ use super::colony::Colony;
 use super::profile::{Profile, Unit};
 use crate::random::{Random, mix};
 use extant_engine::{Error, ErrorKind, File, Filesystem, Rename};
+use extant_format::inode::{Device, FileType};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What became of something that takes room.
@@ -52,6 +54,8 @@ const DEEDS: [Deed; 8] = [
 const DEEDS_MAX: u128 = 4_000_000;
 /// Units that are given up at once when the volume is full.
 const RELIEF_UNITS: u32 = 8;
+/// No file is larger than this part of its volume: one file does not decide how full a small volume is.
+pub(super) const LARGEST_PART: u64 = 32;
 /// A try at something that cannot be done just now ends after so many others.
 const TRIES: u32 = 4;
 
@@ -81,6 +85,29 @@ pub struct Tally {
     pub files_deleted: u64,
 }
 
+/// Where a life takes place.
+pub(super) struct Place {
+    /// Blocks of the volume.
+    pub(super) blocks: u64,
+    /// Bytes of one.
+    pub(super) block_bytes: u32,
+    /// Blocks that no file can have, or that are in use by others.
+    pub(super) base_blocks: u64,
+    /// A directory of the volume in which all of it lies; empty for the root.
+    pub(super) into: String,
+    /// What else lives there.
+    pub(super) others: Others,
+}
+
+/// What lives on a volume besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Others {
+    /// Nothing: the volume is new.
+    None,
+    /// Perhaps something, which is not to be touched.
+    Perhaps,
+}
+
 /// A volume in use.
 pub(super) struct Life {
     profile: Arc<Profile>,
@@ -91,6 +118,7 @@ pub(super) struct Life {
     size_most: u64,
     /// A directory of the volume in which all of it lies; empty for the root.
     into: String,
+    others: Others,
     pub(super) colonies: Vec<Colony>,
     /// What is left of each rate, by colony and deed.
     owed: Vec<[u128; DEEDS.len()]>,
@@ -98,7 +126,9 @@ pub(super) struct Life {
     in_flight: Vec<InFlight>,
     /// Thousandths of days since the volume was filled.
     pub(super) millidays: u64,
-    /// Blocks in use before the first file.
+    /// Blocks of the volume.
+    blocks: u64,
+    /// Blocks that no file can have, or that are in use by others.
     base_blocks: u64,
     pub(super) tally: Tally,
     buffer: Vec<u8>,
@@ -113,28 +143,25 @@ fn full(result: Result<()>) -> Result<Done> {
     }
 }
 
-fn used_blocks(filesystem: &Filesystem) -> u64 {
-    let room = filesystem.statfs();
-    room.blocks - room.free_blocks.min(room.blocks)
-}
-
 impl Life {
-    /// One that has not begun, on a volume of so many bytes; everything will lie in the directory `into` ("" for the root).
-    pub(super) fn new(profile: Arc<Profile>, bytes: u64, block_bytes: u32, seed: u64, into: &str) -> Life {
-        let colony = |population| Colony::new(population, block_bytes.into(), seed);
+    /// One that has not begun.
+    pub(super) fn new(profile: Arc<Profile>, place: &Place, seed: u64) -> Life {
+        let colony = |population| Colony::new(population, place.block_bytes.into(), seed);
         let colonies: Vec<Colony> = profile.populations.iter().map(colony).collect();
+        let bytes = place.blocks.saturating_mul(place.block_bytes.into());
         Life {
             scale: (bytes.into(), profile.bytes.max(1).into()),
             seed,
-            // One file does not decide how full a small volume is.
-            size_most: bytes / 32,
-            into: into.trim_end_matches('/').to_owned(),
+            size_most: bytes / LARGEST_PART,
+            into: place.into.trim_end_matches('/').to_owned(),
+            others: place.others,
+            blocks: place.blocks,
+            base_blocks: place.base_blocks,
             owed: vec![[0; DEEDS.len()]; colonies.len()],
             colonies,
             random: Random::for_part(seed, "sessions"),
             in_flight: Vec::new(),
             millidays: 0,
-            base_blocks: 0,
             tally: Tally::default(),
             buffer: vec![0; profile.chunk_bytes as usize],
             profile,
@@ -153,11 +180,11 @@ impl Life {
     /// # Errors
     /// What the engine answers; `Exists` when the volume has names that the profile uses.
     pub(super) fn fill(&mut self, filesystem: &Filesystem) -> Result<()> {
-        self.base_blocks = used_blocks(filesystem);
+        let mut made = BTreeSet::new();
         for colony in 0..self.colonies.len() {
-            self.found(filesystem, colony)?;
+            self.found(filesystem, colony, &mut made)?;
         }
-        let goals = self.goals(filesystem);
+        let goals = self.goals();
         let mut left: Vec<usize> = (0..self.colonies.len()).collect();
         while !left.is_empty() {
             // The one that has the least of what it shall have.
@@ -174,16 +201,21 @@ impl Life {
         filesystem.sync()
     }
 
-    /// Makes the directories of a population.
-    fn found(&mut self, filesystem: &Filesystem, at: usize) -> Result<()> {
+    /// Makes the directories of a population. That in which it lives is new, or was made for another, or is where all is to be.
+    fn found(&mut self, filesystem: &Filesystem, at: usize, made: &mut BTreeSet<String>) -> Result<()> {
         let top = format!("{}{}", self.into, self.colonies[at].population.at.trim_end_matches('/'));
         let mut path = String::new();
         for name in top.split('/').filter(|name| !name.is_empty()) {
             path.push('/');
             path.push_str(name);
-            match filesystem.create_dir(&path, 0o755) {
-                Err(error) if matches!(error.kind, ErrorKind::Exists) => {}
-                made => made?,
+            let is_new = match filesystem.create_dir(&path, 0o755) {
+                Err(error) if matches!(error.kind, ErrorKind::Exists) => false,
+                made => made.map(|()| true)?,
+            };
+            if is_new {
+                made.insert(path.clone());
+            } else if path == top && top != self.into && !made.contains(&path) {
+                return Err(Error::from(ErrorKind::Exists).at(path));
             }
         }
         self.colonies[at].add_directory(top, 0);
@@ -224,15 +256,12 @@ impl Life {
         }
     }
 
-    /// The blocks that each population is meant to have now.
-    fn goals(&self, filesystem: &Filesystem) -> Vec<u64> {
-        let blocks = filesystem.statfs().blocks;
+    /// The blocks that each population is meant to have now. What the policies did with the volume is not asked: maps and
+    /// directories come on top, so that one seed gives one life under all policies.
+    fn goals(&self) -> Vec<u64> {
         let goal_ppm = self.profile.utilisation.goal_ppm(self.millidays);
-        let goal = (u128::from(blocks) * u128::from(goal_ppm) / 1_000_000) as u64;
-        let counted: u64 = self.colonies.iter().map(|colony| colony.blocks).sum();
-        // Maps and directories.
-        let overhead = used_blocks(filesystem).saturating_sub(self.base_blocks + counted);
-        let room = goal.saturating_sub(self.base_blocks + overhead);
+        let goal = (u128::from(self.blocks) * u128::from(goal_ppm) / 1_000_000) as u64;
+        let room = goal.saturating_sub(self.base_blocks);
         let share = |colony: &Colony| (u128::from(room) * u128::from(colony.population.share_ppm) / 1_000_000) as u64;
         self.colonies.iter().map(share).collect()
     }
@@ -406,7 +435,7 @@ impl Life {
         );
         let path = colony.path_of(directory, name);
         self.tally.operations += 1;
-        let file = match filesystem.create_file(&path, 0o644) {
+        let file = match self.create(filesystem, &path) {
             Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. }) => return Ok((None, Done::Full)),
             made => made?,
         };
@@ -424,6 +453,15 @@ impl Life {
             },
         )?;
         Ok((Some(slot), done))
+    }
+
+    /// Makes a file. Where others live it is not one of theirs, which would be emptied.
+    fn create(&self, filesystem: &Filesystem, path: &str) -> Result<File> {
+        if self.others == Others::None {
+            return filesystem.create_file(path, 0o644);
+        }
+        filesystem.make_node(path, FileType::Regular, 0o644, Device::default())?;
+        filesystem.open_file(path)
     }
 
     /// A tree as an archive is unpacked: a directory, its files, the next directory.
@@ -601,7 +639,7 @@ impl Life {
         let colony = &mut self.colonies[at];
         let bytes = colony.population.size.draw(&mut colony.random, size_most);
         let beside = format!("{}.new", colony.path(slot));
-        let file = match filesystem.create_file(&beside, 0o644) {
+        let file = match self.create(filesystem, &beside) {
             Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. }) => return Ok(Done::Full),
             made => made?,
         };
@@ -728,7 +766,7 @@ impl Life {
 
     /// Has units go, or more be made, until every population has what it is meant to have, give or take a unit.
     fn keep_to_goals(&mut self, filesystem: &Filesystem) -> Result<()> {
-        let goals = self.goals(filesystem);
+        let goals = self.goals();
         for (at, goal) in goals.into_iter().enumerate() {
             while self.colonies[at].blocks > goal + self.colonies[at].mean_unit_blocks() {
                 let Some(slot) = self.colonies[at].next_due(u64::MAX) else {

@@ -14,6 +14,7 @@ use extant_block::{MemoryDevice, Operation};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
 use extant_format::inode::FileType;
+use extant_inspect::{CheckOptions, check};
 use std::sync::Arc;
 
 /// Memory of the machine that reads and writes the samples.
@@ -93,8 +94,8 @@ fn by_age(colonies: &[Colony], age: Age) -> Vec<String> {
     let total: usize = colonies.iter().map(|colony| colony.living.len()).sum();
     let mut paths = Vec::new();
     for colony in colonies {
-        // Each population by its share of all files.
-        let count = colony.living.len() * FILES_MAX.min(total) / total.max(1);
+        // Each population by its share of all files; the newest and the oldest never are the same.
+        let count = colony.living.len() * FILES_MAX.min(total.div_ceil(4)) / total.max(1);
         paths.extend(colony.by_age(count, age).into_iter().map(|(_, slot)| colony.path(slot)));
     }
     paths
@@ -123,6 +124,7 @@ pub(super) fn measure(
     sample.read_newest = Some(run(Access::ReadOnly, TraceKeeping::None, read_newest)?.0);
     sample.read_oldest = Some(run(Access::ReadOnly, TraceKeeping::None, read_oldest)?.0);
     sample.write = Some(run(Access::ReadWrite, TraceKeeping::None, write)?.0);
+    sample.check = Some(bench.check(contents)?);
     Ok(())
 }
 
@@ -163,6 +165,30 @@ impl Bench {
         let drive = self.drive.build(self.seed);
         let device = SimDevice::with_contents(Arc::clone(&clock), drive, settings, contents.snapshot());
         Ok((clock, device.map_err(|error| AgeingError::Run(error.to_string()))?))
+    }
+
+    /// Has a copy of the volume checked, on the drive.
+    fn check(&self, contents: &MemoryDevice) -> Result<Timing, AgeingError> {
+        let (clock, device) = self.device(contents, TraceKeeping::None)?;
+        let (inner, time) = (Arc::clone(&device), Arc::clone(&clock));
+        let ran = clock.run("check", move || {
+            let report = check(inner.clone(), &CheckOptions::default())?;
+            time.settle();
+            Ok((report, time.local_now(), inner.statistics()))
+        });
+        let ran: Result<_, extant_inspect::Error> = ran.map_err(|error| AgeingError::Run(error.to_string()))?;
+        let (report, elapsed_ns, statistics) = ran?;
+        if !report.is_clean() {
+            let first = report.problems.first().map(ToString::to_string).unwrap_or_default();
+            return Err(AgeingError::Run(format!("the aged volume has problems: {first}")));
+        }
+        Ok(Timing {
+            elapsed_ns,
+            files: report.summary.inodes_used,
+            bytes: statistics.bytes_read,
+            commands: statistics.commands,
+            seeks: statistics.seeks,
+        })
     }
 
     /// Opens a copy of the volume and does something with it; how long that took, and what the drive was asked if it is kept.

@@ -11,7 +11,7 @@
 //! A profile has *populations* of files, or of whole trees. Each has its share of the room, its distributions of size and
 //! lifetime, its rates. The volume is filled, and then every session does its part of the day: what has lived its time goes, what
 //! the rates ask for is done, and then so many units go, or are made, that the volume is as full as it is meant to be. One seed
-//! gives one life, whatever the policies are.
+//! gives one life, whatever the policies are, as long as the volume has room for it.
 mod colony;
 mod distribution;
 mod error;

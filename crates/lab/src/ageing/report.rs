@@ -101,14 +101,15 @@ pub struct Sample {
     pub free: FreeFigures,
     /// Indirect blocks or nodes of extent trees.
     pub map_blocks: u64,
-    /// Of map blocks, the share that lies right behind another map block of its group; `None` without map blocks.
+    /// Of the map blocks of groups with two or more, the share that lies in the 64th of the group that has most of them; `None`
+    /// where there is no such group.
     pub map_clustering_ppm: Option<u64>,
     /// Conway's dynamic layout score: of the blocks that the cold scan asked of the drive, the share that lay right behind the
     /// one before.
     pub dynamic_layout_score_ppm: Option<u64>,
     /// Cold: whole directories, chosen by the seed, as `grep -r` reads them.
     pub scan: Option<Timing>,
-    /// Cold: the newest files, by inode number as a backup reads them.
+    /// Cold: the newest files, in the order in which they were written.
     pub read_newest: Option<Timing>,
     /// Cold: the oldest files, the same way.
     pub read_oldest: Option<Timing>,
@@ -155,7 +156,7 @@ pub struct Timing {
     pub bytes: u64,
     /// Commands that the drive got.
     pub commands: u64,
-    /// Commands before which its arm moved.
+    /// Commands that did not begin where the one before had ended.
     pub seeks: u64,
 }
 

@@ -7,7 +7,7 @@
 //! *Locking*: none; each series has its own device and clock.
 use super::error::{AgeingError, doing};
 use super::experiment::{Experiment, Subject};
-use super::life::Life;
+use super::life::{LARGEST_PART, Life, Others, Place};
 use super::measure::{Bench, Plan, measure};
 use super::profile::Profile;
 use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
@@ -83,6 +83,8 @@ struct Setting {
     drive: DriveSpec,
     seed: u64,
     bytes: u64,
+    /// Blocks that files cannot have on the volume that leaves them the least: each life has as much room.
+    base_blocks: u64,
     days: u32,
     sampling: Sampling,
     tell: Tell,
@@ -99,15 +101,22 @@ pub fn run(experiment: &Experiment, options: &AgeOptions, keep: Keep, tell: &Tel
         Form::Full => experiment.bytes,
         Form::Quick => experiment.quick_bytes,
     });
-    let setting = Arc::new(Setting {
+    let mut setting = Setting {
         seed: options.seed,
         bytes,
+        base_blocks: 0,
         days: options.months.unwrap_or(experiment.months) * MONTH_DAYS,
         sampling: options.sampling,
         tell: Arc::clone(tell),
         profile: Arc::clone(&profile),
         drive: drive.clone(),
-    });
+    };
+    for subject in &experiment.subjects {
+        let (layout, journal_blocks) = doing("planning the volume", mkfs::plan(&format_options(&setting, subject)))?;
+        let blocks = layout.overhead_blocks().saturating_add(journal_blocks.into());
+        setting.base_blocks = setting.base_blocks.max(blocks);
+    }
+    let setting = Arc::new(setting);
     let facts = ProfileFacts {
         name: profile.name.clone(),
         line: profile.line.clone(),
@@ -179,7 +188,7 @@ fn series(setting: &Arc<Setting>, subject: &Subject) -> Outcome {
     let seam: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
     let device = Arc::new(MemoryDevice::with_chunks(seam, setting.bytes, CHUNK_BYTES));
     let format = format_options(setting, subject);
-    let block_bytes = format.wishes.block_size;
+    let (blocks, block_bytes) = (format.wishes.blocks, format.wishes.block_size);
     let mut stage = Stage {
         clock,
         device,
@@ -189,13 +198,14 @@ fn series(setting: &Arc<Setting>, subject: &Subject) -> Outcome {
     let device = Arc::clone(&stage.device);
     let policies = subject.policies.clone();
     stage.on_clock(move || doing("making the volume", mkfs::format(device, &format, &policies)))?;
-    let life = Life::new(
-        Arc::clone(&setting.profile),
-        setting.bytes,
+    let place = Place {
+        blocks,
         block_bytes,
-        setting.seed,
-        "",
-    );
+        base_blocks: setting.base_blocks,
+        into: String::new(),
+        others: Others::None,
+    };
+    let life = Life::new(Arc::clone(&setting.profile), &place, setting.seed);
     let mut series = Series {
         name: subject.name.clone(),
         policies: subject.words.clone(),
@@ -279,7 +289,7 @@ impl Stage {
                 policies: self.subject.policies.clone(),
                 seed: setting.seed,
             };
-            let plan = Plan::new(&life.colonies, setting.seed, setting.bytes / 32);
+            let plan = Plan::new(&life.colonies, setting.seed, setting.bytes / LARGEST_PART);
             measure(&bench, &self.device, &plan, &mut sample)?;
         }
         Ok(sample)

@@ -2,7 +2,7 @@
 use super::error::AgeingError;
 use super::report::{FreeClass, FreeFigures, Sample};
 use extant_block::BlockDevice;
-use extant_inspect::{LayoutReport, SuperblockPlace, Volume};
+use extant_inspect::{SuperblockPlace, Volume};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,13 +40,9 @@ pub(super) fn layout(contents: Arc<dyn BlockDevice>) -> Result<Sample, AgeingErr
             .map(|blocks| blocks.round().max(0.0) as u64),
         free,
         map_blocks: layout.map_blocks,
-        map_clustering_ppm: map_clustering(&layout),
+        map_clustering_ppm: layout.maps.clustered.map(ppm),
         ..Sample::default()
     })
-}
-
-fn map_clustering(_layout: &LayoutReport) -> Option<u64> {
-    None
 }
 
 /// The runs of free blocks over all groups; those that meet at a group's edge are one.

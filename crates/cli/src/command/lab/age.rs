@@ -1,0 +1,144 @@
+//! `extant lab age`: months of use of a volume, under several policies.
+use super::failure;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::progress::Status;
+use crate::size::Size;
+use extant_lab::ageing::{
+    self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling, Subject, Tell,
+};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+
+/// Let a volume live for months, and see what becomes of its layout and its speed.
+///
+/// WHAT is an experiment (post-0, post-1), a profile (mail, git, packages, containers, new-directories, file-server), or a TOML
+/// file of one of the two. A profile runs under every preset. Volumes have their full size, with data that has places but no
+/// content; every month where everything lies is looked at, and samples are read and written on the simulated drive, cold. The
+/// same command gives the same bytes.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant lab age post-1
+  extant lab age post-0 --full
+  extant lab age mail --preset linux-2.6 --preset modern --size 8G
+  extant lab age git --months 12 --json | jq '.series[] | {name, scores: [.samples[].layout_score_ppm]}'
+  extant lab age mine.toml --layout-only")]
+pub struct Arguments {
+    /// An experiment, a profile, or a file; the profiles are listed if none is given
+    #[arg(value_name = "WHAT")]
+    pub what: Option<String>,
+    /// Policies in place of the experiment's: a preset, perhaps with columns changed; may be given several times
+    #[arg(long, value_name = "POLICIES", visible_alias = "policies")]
+    pub preset: Vec<String>,
+    /// ext2, ext3 or ext4, for all policies; by default what was usual in a preset's time
+    #[arg(long, value_name = "KIND", value_parser = ["ext2", "ext3", "ext4"])]
+    pub volume: Option<String>,
+    /// For so many months of 30 days
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=120))]
+    pub months: Option<u32>,
+    /// Size of the volume; what is done on it a day grows and shrinks with it
+    #[arg(long, value_name = "BYTES", conflicts_with = "full")]
+    pub size: Option<Size>,
+    /// The full size of the experiment or profile: minutes instead of seconds
+    #[arg(long)]
+    pub full: bool,
+    /// Everything random comes from this
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub seed: u64,
+    /// Where samples are read and written: a built-in drive, or a file
+    #[arg(long, value_name = "DRIVE")]
+    pub drive: Option<String>,
+    /// Only look where everything lies; read and write no samples
+    #[arg(long, conflicts_with = "drive")]
+    pub layout_only: bool,
+}
+
+/// Volumes that can be aged.
+const BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
+
+/// Runs it. With `--json`: the report, whose schema stands in docs/LAB.md.
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    let Some(what) = &arguments.what else {
+        console.print(&list())?;
+        return Ok(Exit::Complete);
+    };
+    let experiment = experiment(arguments, what)?;
+    let options = options(arguments)?;
+    let status = Mutex::new(Status::new(console));
+    let tell: Tell = Arc::new(move |line: &str| {
+        if let Ok(mut status) = status.lock() {
+            status.show(line);
+        }
+    });
+    let aged = ageing::run(&experiment, &options, Keep::Report, &tell);
+    drop(tell);
+    let Aged { report, .. } = aged.map_err(|error| Error::new(error.to_string()))?;
+    match console.is_json() {
+        true => console.print(&report.to_json())?,
+        false => console.print(&report.to_text())?,
+    }
+    Ok(Exit::Complete)
+}
+
+fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
+    let is_file = what.contains(['/', '.']);
+    let mut experiment = Experiment::find(what).map_err(|error| match (is_file, &error) {
+        (false, AgeingError::File(_)) => Error::usage(error.to_string())
+            .hint("extant lab age says what each is; a file is named with its folder or its ending: ./mine.toml"),
+        _ => Error::new(error.to_string()),
+    })?;
+    if !arguments.preset.is_empty() {
+        let subjects = arguments.preset.iter().map(|words| {
+            failure::policies(words)?;
+            Subject::new(words).map_err(|error| Error::usage(format!("--preset {error}")))
+        });
+        experiment.subjects = subjects.collect::<Result<Vec<Subject>, Error>>()?;
+    }
+    if let Some(kind) = arguments.volume.as_deref().and_then(ageing::volume_kind) {
+        experiment
+            .subjects
+            .iter_mut()
+            .for_each(|subject| subject.volume = Some(kind));
+    }
+    Ok(experiment)
+}
+
+fn options(arguments: &Arguments) -> Result<AgeOptions, Error> {
+    let bytes = match arguments.size {
+        None => None,
+        Some(size) => Some(
+            size.bytes(1)
+                .filter(|bytes| BYTES.contains(bytes))
+                .ok_or_else(|| Error::usage("--size: has to lie within 16M and 16T"))?,
+        ),
+    };
+    Ok(AgeOptions {
+        seed: arguments.seed,
+        form: if arguments.full { Form::Full } else { Form::Quick },
+        months: arguments.months,
+        bytes,
+        drive: arguments.drive.as_deref().map(failure::drive).transpose()?,
+        sampling: if arguments.layout_only {
+            Sampling::Layout
+        } else {
+            Sampling::Drive
+        },
+        threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+    })
+}
+
+/// What is built in.
+fn list() -> String {
+    let mut text = "Experiments\n".to_owned();
+    let line = |name: &str, line: &str| format!("  {name:<16}  {line}\n");
+    for builtin in EXPERIMENTS {
+        let found = Experiment::find(builtin.name).map(|experiment| experiment.line);
+        text.push_str(&line(builtin.name, &found.unwrap_or_default()));
+    }
+    text.push_str("\nProfiles\n");
+    for builtin in PROFILES {
+        let found = ageing::find(builtin.name).map(|profile| profile.line);
+        text.push_str(&line(builtin.name, &found.unwrap_or_default()));
+    }
+    text
+}
