@@ -183,7 +183,7 @@ fn a_post_that_is_none_is_refused() {
     let error = run_posts(&[3, 7], Scale::Quick, &mut |_| {}).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "posts: post 7 is not modelled; those that are: 0, 3, 4"
+        "posts: post 7 is not modelled; those that are: 0, 1, 2, 3, 4"
     );
 }
 

@@ -13,6 +13,7 @@
 mod judge;
 mod limit;
 mod post_0;
+mod post_1;
 mod post_2;
 mod post_3;
 mod post_4;
@@ -62,7 +63,7 @@ pub struct Post {
 pub type RunPost = fn(Scale, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>;
 
 /// The posts that are modelled, in the order in which they are shown.
-pub static POSTS: &[Post] = &[post_0::POST, post_2::POST, post_3::POST, post_4::POST];
+pub static POSTS: &[Post] = &[post_0::POST, post_1::POST, post_2::POST, post_3::POST, post_4::POST];
 
 /// Runs posts one after another, in the order asked for; all that are modelled when none is named. `progress` is told what is
 /// being run, a line at a time.

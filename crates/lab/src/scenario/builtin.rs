@@ -43,6 +43,13 @@ pub static BUILTINS: &[Builtin] = &[
 pub static POST_SCENARIOS: &[Builtin] = &[
     builtin!("posts", "post-0"),
     builtin!("posts", "post-0-create"),
+    builtin!("posts", "post-1-sequential"),
+    builtin!("posts", "post-1-random"),
+    builtin!("posts", "post-1-fsck"),
+    builtin!("posts", "post-1-build"),
+    builtin!("posts", "post-1-cluster"),
+    builtin!("posts", "post-1-sizes"),
+    builtin!("posts", "post-1-full"),
     builtin!("posts", "post-2"),
     builtin!("posts", "post-3-hashed"),
     builtin!("posts", "post-3-linear"),

@@ -1,0 +1,298 @@
+//! The questions that were asked of the post, each with a table and plots: how large is a cluster and where does it lie, what
+//! when it is full, what of more and smaller files, and is anything wasted when the volume is?
+use super::{Job, Part, System, Text, elapsed, ours, row, side_by_side};
+use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale};
+use crate::report::{Axis, Figure, FigureContent, LayoutFigures, LineChart, Report, Unit};
+use crate::scenario::ScenarioError;
+
+const CLUSTER: Text = Text {
+    file: "post-1-cluster.toml",
+    text: include_str!("../../../posts/post-1-cluster.toml"),
+};
+const SIZES: Text = Text {
+    file: "post-1-sizes.toml",
+    text: include_str!("../../../posts/post-1-sizes.toml"),
+};
+const FULL: Text = Text {
+    file: "post-1-full.toml",
+    text: include_str!("../../../posts/post-1-full.toml"),
+};
+
+const BLOCK: u64 = 4096;
+/// What is timed of each volume: the measure, and what its row says.
+const TIMES: [(&str, &str); 4] = [
+    ("write", "written, sync"),
+    ("read", "read"),
+    ("fsck", "fsck"),
+    ("fsck, our order", "our check"),
+];
+
+/// All questions.
+pub(super) fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let mut all = Part {
+        tables: Vec::new(),
+        figures: Vec::new(),
+        reports: Vec::new(),
+    };
+    for question in [cluster, sizes, full] {
+        let part = question(scale, progress)?;
+        all.tables.extend(part.tables);
+        all.figures.extend(part.figures);
+        all.reports.extend(part.reports);
+    }
+    Ok(all)
+}
+
+fn layout(report: &Report) -> Option<&LayoutFigures> {
+    Some(&report.filesystems.first()?.layouts.last()?.layout)
+}
+
+fn count(report: &Report, of: impl Fn(&LayoutFigures) -> u64) -> Option<Quantity> {
+    Some(Quantity::Count(of(layout(report)?)))
+}
+
+fn shown(what: &str, reports: &[&Report], of: impl Fn(&Report) -> Option<Quantity>) -> Row {
+    let cells = reports.iter().map(|report| ours(of(report)));
+    row(what, Class::Shown, cells.collect())
+}
+
+/// Points of a line: where a run gave a time.
+fn points(runs: Vec<(u64, &Report)>, measure: &str) -> Vec<(u64, u64)> {
+    runs.into_iter()
+        .filter_map(|(x, report)| Some((x, elapsed(report, measure)?.value())))
+        .collect()
+}
+
+const POSITIONS: [&str; 3] = ["begin", "middle", "end"];
+const CLUSTER_TITLE: &str = "How large is a cluster, and where? What when it is full?";
+
+/// Size and place of the cluster. The small ones spill.
+fn cluster(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let (sizes, divisor, changes): (&[u64], u64, &[(&str, &str)]) = match scale {
+        Scale::Full => (&[16, 64, 256, 512, 1024, 4096], 1, &[]),
+        Scale::Quick => (&[32, 512], 10, &[("size = \"8G\"", "size = \"1G\"")]),
+    };
+    progress(&format!(
+        "post 1: cluster size and place: {} volumes",
+        1 + 3 * sizes.len()
+    ));
+    let mut systems = vec![System::vanilla()];
+    for size in sizes {
+        systems.extend(POSITIONS.map(|position| System::clustered(&format!("{position},{size}"))));
+    }
+    let jobs: Vec<Job> = systems
+        .iter()
+        .map(|system| CLUSTER.job(system, divisor, changes))
+        .collect();
+    let reports = side_by_side(jobs)?;
+    // Reports of a size: vanilla, begin, middle, end.
+    let of_size = |number: usize| {
+        let first = 1 + 3 * number;
+        [&reports[0], &reports[first], &reports[first + 1], &reports[first + 2]]
+    };
+    let mut rows = Vec::new();
+    for (number, size) in sizes.iter().enumerate() {
+        let of = of_size(number);
+        for (measure, what) in TIMES {
+            rows.push(shown(&format!("{size} blocks: {what}"), &of, |report| {
+                elapsed(report, measure)
+            }));
+        }
+        let fragments = |report: &Report| count(report, |layout| layout.fragments);
+        rows.push(shown(&format!("{size} blocks: fragments"), &of, fragments));
+        let free = |report: &Report| count(report, |layout| layout.free_blocks);
+        rows.push(not_above_the_first(
+            &format!("{size} blocks: blocks in use"),
+            &of,
+            |report| {
+                let total = report.filesystems.first()?.bytes / BLOCK;
+                Some(Quantity::Count(total - free(report)?.value()))
+            },
+        ));
+    }
+    let columns = ["vanilla", "begin", "middle", "end"].map(|name| match name {
+        "vanilla" => System::vanilla().column(),
+        position => PostColumn {
+            name: position.to_owned(),
+            policies: System::clustered(&format!("{position},SIZE")).policies,
+        },
+    });
+    let figures = TIMES.map(|(measure, what)| {
+        let x = Axis::new("cluster of each group of 128 MiB", Unit::Bytes).logarithmic();
+        let mut chart = LineChart::new(x, Axis::new("time", Unit::Nanoseconds));
+        let all = |column: usize| {
+            let runs = sizes.iter().enumerate();
+            runs.map(|(number, size)| (size * BLOCK, of_size(number)[column]))
+                .collect::<Vec<_>>()
+        };
+        for (column, name) in ["vanilla", "begin", "middle", "end"].iter().enumerate() {
+            chart = chart.series(name, points(all(column), measure));
+        }
+        let line = "Half of the bytes in files of 100 MB, half in files of 200 KB: some 330 map blocks in a group.";
+        Figure::new(&format!("Cluster size and place: {what}"), FigureContent::Lines(chart))
+            .line(line)
+            .section(CLUSTER_TITLE)
+    });
+    Ok(Part {
+        tables: vec![PostTable {
+            title: CLUSTER_TITLE.to_owned(),
+            columns: columns.into(),
+            rows,
+        }],
+        figures: figures.into(),
+        reports,
+    })
+}
+
+/// A row in which no column may have more than the first.
+fn not_above_the_first(what: &str, reports: &[&Report], of: impl Fn(&Report) -> Option<Quantity>) -> Row {
+    let first = reports.first().and_then(|report| of(report));
+    let cells = reports.iter().enumerate().map(|(column, report)| Cell {
+        posted: first.filter(|_| column > 0),
+        ours: of(report),
+    });
+    row(what, Class::AtMost, cells.collect())
+}
+
+const SIZES_TITLE: &str = "More and smaller files: so many bytes in files of each size";
+
+/// Words of a size, as scenario files have them and people read them.
+fn words(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{}G", bytes >> 30),
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
+        bytes => format!("{}K", bytes >> 10),
+    }
+}
+
+/// The same bytes in files of 4 KiB to all of them in one.
+fn sizes(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let (total, sizes, volume): (u64, &[u64], &str) = match scale {
+        Scale::Full => (
+            10 << 30,
+            &[4 << 10, 64 << 10, 256 << 10, 1 << 20, 16 << 20, 256 << 20, 10 << 30],
+            "size = \"12G\"",
+        ),
+        Scale::Quick => (160 << 20, &[4 << 10, 64 << 10, 1 << 20, 160 << 20], "size = \"256M\""),
+    };
+    progress(&format!("post 1: file sizes: {} volumes", 2 * sizes.len()));
+    let systems = [System::vanilla(), System::metacluster()];
+    let mut jobs = Vec::new();
+    for size in sizes {
+        let files = total / size;
+        let counts = format!(
+            "count = {files}, directories = {}, size = \"{}\"",
+            (files / 100).max(1),
+            words(*size)
+        );
+        let changes = [
+            ("count = 10240, directories = 102, size = \"1M\"", counts.as_str()),
+            ("size = \"12G\"", volume),
+        ];
+        jobs.extend(systems.iter().map(|system| SIZES.job(system, 1, &changes)));
+    }
+    let reports = side_by_side(jobs)?;
+    let of_size = |number: usize| [&reports[2 * number], &reports[2 * number + 1]];
+    let mut rows = Vec::new();
+    for (number, size) in sizes.iter().enumerate() {
+        let of = of_size(number);
+        for (measure, what) in TIMES {
+            let what = format!("{}iB: {what}", words(*size));
+            rows.push(shown(&what, &of, |report| elapsed(report, measure)));
+        }
+        let maps = |report: &Report| count(report, |layout| layout.map_blocks);
+        rows.push(shown(&format!("{}iB: indirect blocks", words(*size)), &of, maps));
+    }
+    let figures = TIMES.map(|(measure, what)| {
+        let x = Axis::new("size of each file", Unit::Bytes).logarithmic();
+        let mut chart = LineChart::new(x, Axis::new("time", Unit::Nanoseconds));
+        for (column, system) in systems.iter().enumerate() {
+            let runs = sizes.iter().enumerate();
+            let runs: Vec<_> = runs.map(|(number, size)| (*size, of_size(number)[column])).collect();
+            chart = chart.series(&system.name, points(runs, measure));
+        }
+        Figure::new(&format!("More and smaller files: {what}"), FigureContent::Lines(chart))
+            .line(&format!("{}iB in all, in files of each size.", words(total)))
+            .section(SIZES_TITLE)
+    });
+    Ok(Part {
+        tables: vec![PostTable {
+            title: format!("{SIZES_TITLE}, {}iB in all", words(total)),
+            columns: systems.iter().map(System::column).collect(),
+            rows,
+        }],
+        figures: figures.into(),
+        reports,
+    })
+}
+
+const FULL_TITLE: &str = "Nearly full volumes: is anything wasted?";
+/// The stages of filling, in hundredths.
+const STAGES: [u64; 4] = [90, 95, 98, 100];
+
+/// A volume filled to its last block.
+fn full(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let changes: &[(&str, &str)] = match scale {
+        Scale::Full => &[],
+        Scale::Quick => &[("size = \"4G\"", "size = \"512M\"")],
+    };
+    let systems = [
+        System::vanilla(),
+        System::metacluster(),
+        System::clustered("middle,32"),
+        System::clustered("middle,4096"),
+        System::clustered("end,512"),
+    ];
+    progress(&format!("post 1: nearly full: {} volumes", systems.len()));
+    let jobs: Vec<Job> = systems.iter().map(|system| FULL.job(system, 1, changes)).collect();
+    let reports = side_by_side(jobs)?;
+    let all: Vec<&Report> = reports.iter().collect();
+    let mut rows = Vec::new();
+    for (way, done) in [("write", "written"), ("read", "read")] {
+        for stage in STAGES {
+            let measure = format!("{way} to {stage}");
+            rows.push(shown(&format!("to {stage} %: {done}"), &all, |report| {
+                elapsed(report, &measure)
+            }));
+        }
+    }
+    for (measure, what) in [("fsck", "full: fsck"), ("fsck, our order", "full: our check")] {
+        rows.push(shown(what, &all, |report| elapsed(report, measure)));
+    }
+    let fragments = |report: &Report| count(report, |layout| layout.fragments);
+    rows.push(shown("full: fragments", &all, fragments));
+    let data = |report: &Report| count(report, |layout| layout.data_blocks);
+    rows.push(shown("full: blocks of data", &all, data));
+    let free = |report: &Report| count(report, |layout| layout.free_blocks);
+    rows.push(not_above_the_first("full: blocks that nothing can use", &all, free));
+    let figures = [("write", "written"), ("read", "read")].map(|(way, done)| {
+        let mut chart = LineChart::new(
+            Axis::new("how full the volume is in the end", Unit::Percent),
+            Axis::new("rate", Unit::BytesPerSecond),
+        );
+        for (system, report) in systems.iter().zip(&reports) {
+            let rates = STAGES.map(|stage| (stage * 10, rate(report, &format!("{way} to {stage}"))));
+            let rates = rates.into_iter().filter_map(|(stage, rate)| Some((stage, rate?)));
+            chart = chart.series(&system.name, rates);
+        }
+        Figure::new(&format!("Nearly full volumes: {done}"), FigureContent::Lines(chart))
+            .line("Files of 2 MiB until the volume is so full; at 100 % to the last block.")
+            .section(FULL_TITLE)
+    });
+    Ok(Part {
+        tables: vec![PostTable {
+            title: FULL_TITLE.to_owned(),
+            columns: systems.iter().map(System::column).collect(),
+            rows,
+        }],
+        figures: figures.into(),
+        reports,
+    })
+}
+
+/// Bytes a second of a measure.
+fn rate(report: &Report, measure: &str) -> Option<u64> {
+    let measure = report.measure(measure)?;
+    let bytes = u128::from(measure.work.bytes_written + measure.work.bytes_read) * 1_000_000_000;
+    u64::try_from(bytes.checked_div(measure.elapsed_ns.into())?).ok()
+}
