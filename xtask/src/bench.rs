@@ -4,6 +4,7 @@
 //! dirty pages of the run before are written out before the next begins.
 
 mod build;
+mod check;
 mod input;
 mod lab;
 mod limits;
@@ -31,7 +32,7 @@ pub struct Bench {
     pub input: Option<String>,
 }
 
-/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|lab] [--input linux|small|FILE.tar]`
+/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|check|lab] [--input linux|small|FILE.tar]`
 ///
 /// # Errors
 /// A word is wrong, an input cannot be made, or the command that all are compared to fails.
@@ -57,6 +58,9 @@ pub fn run(words: &[String]) -> Result<(), String> {
     if wants("limits") {
         limits::tables(&bench)?;
     }
+    if wants("check") {
+        check::tables(&bench)?;
+    }
     if wants("lab") {
         lab::tables(&bench)?;
     }
@@ -78,7 +82,7 @@ fn parse(words: &[String]) -> Result<Bench, String> {
         match option.as_str() {
             "--rounds" => bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?,
             "--folder" => bench.folder = value.into(),
-            "--only" if ["build", "read", "limits", "lab"].contains(&value.as_str()) => {
+            "--only" if ["build", "read", "limits", "check", "lab"].contains(&value.as_str()) => {
                 bench.only = Some(value.clone())
             }
             "--input" => bench.input = Some(value.clone()),

@@ -262,6 +262,9 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
             group.directories.fetch_add(1, Ordering::Relaxed);
         }
     }
+    if !is_orphan {
+        state.usage.add(state, ino, &inode);
+    }
     judge_map(state, ino, &inode, held.blocks, roots);
 }
 

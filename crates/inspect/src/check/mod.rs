@@ -33,6 +33,7 @@ mod orphans;
 mod plan;
 mod problem;
 mod progress;
+mod quota;
 mod reader;
 mod resize;
 mod special;
@@ -49,7 +50,6 @@ pub use progress::{Listener, Progress};
 pub(crate) use superblock::{Corrections, parse_corrected};
 
 use crate::error::Error;
-use crate::volume::Volume;
 use extant_block::BlockDevice;
 use problem::{Found, Sink};
 use serde::Serialize;
@@ -198,7 +198,8 @@ fn run(state: &Arc<State>) -> Result<(), Error> {
     directories::run(state)?;
     connectivity::run(state)?;
     links::run(state)?;
-    bitmaps::run(state)
+    bitmaps::run(state)?;
+    quota::judge(state)
 }
 
 /// Found problems, in order, with the exit code that they come to.

@@ -12,6 +12,7 @@ use super::inodes::TablePiece;
 use super::plan::Pool;
 use super::problem::{Problem, Sink};
 use super::progress::Meter;
+use super::quota::Usage;
 use super::special::Targets;
 use super::tree::Tree;
 use crate::error::Error;
@@ -56,6 +57,8 @@ pub(crate) struct State {
     /// What pass 1 reads of the tables.
     pub(crate) table_pieces: ShortLock<Arc<Vec<TablePiece>>>,
     pub(crate) totals: Totals,
+    /// What users, groups and projects have.
+    pub(crate) usage: Usage,
     /// Inodes that were deleted but are still held: on the list of orphans.
     pub(crate) orphans: BTreeSet<Ino>,
     /// Inodes on that list that are still in use: they are being truncated.
@@ -119,6 +122,7 @@ impl State {
             pool: Pool::new(Arc::clone(&clock)),
             table_pieces: ShortLock::default(),
             totals: Totals::default(),
+            usage: Usage::default(),
             orphans: BTreeSet::new(),
             truncated: BTreeSet::new(),
             owners: Owners::default(),
