@@ -68,8 +68,7 @@ fn cut_off(tree: &Tree) -> Vec<Ino> {
     let mut tops = Vec::new();
     for (walk, &start) in (0_u32..).zip(inodes) {
         let (mut ino, mut path) = (start, Vec::new());
-        loop {
-            let Ok(at) = inodes.binary_search(&ino) else { break };
+        while let Ok(at) = inodes.binary_search(&ino) {
             match marks.get(at) {
                 Some(Mark::Walked(number)) if *number == walk => {
                     // The loop is what was walked since this directory.

@@ -189,7 +189,7 @@ impl Dot {
 
 /// The names of one block, so far: tells which come twice. Its memory is used again for the next block.
 pub(crate) struct Seen {
-    /// Per slot: the round in the high half, and where the entry stands, in units of 4 bytes, and part of its hash.
+    /// Of a block's entries, by hash. A slot of an earlier round is free.
     slots: Vec<Slot>,
     round: u32,
 }

@@ -11,6 +11,7 @@ use super::entries::is_dots;
 use super::problem::Problem;
 use super::reader::Reader;
 use super::state::{DirectoryBlock, Facts, State};
+use super::superblock::LARGE_DIRECTORY;
 use super::tree::Tree;
 use super::words::{u16_at, u32_at};
 use crate::error::Error;
@@ -20,7 +21,6 @@ use extant_format::hash::Hasher;
 use extant_format::superblock::{Feature, HashVersion};
 use std::sync::Arc;
 
-const LARGE_DIR: Feature = Feature::Incompat(0x4000);
 /// Bytes of an entry, and of the tail with the checksum.
 const ENTRY: usize = 8;
 /// Where entries begin in the root, and in a node.
@@ -231,7 +231,11 @@ fn judge_root(state: &State, ino: Ino, root: &Root) -> Option<Option<HashVersion
     if root.flags & 1 != 0 {
         tell(Code::IndexFlags, root.flags.into(), 0);
     }
-    let levels_max = if state.volume.superblock().has(LARGE_DIR) { 2 } else { 1 };
+    let levels_max = if state.volume.superblock().has(LARGE_DIRECTORY) {
+        2
+    } else {
+        1
+    };
     if root.levels > levels_max {
         tell(Code::IndexLevels, root.levels.into(), levels_max.into());
         return None;

@@ -118,7 +118,7 @@ fn unmapped(state: &State, ino: Ino, inode: &Inode, size_high: u32) -> bool {
     let is_odd = inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
     let behind = inode.block.get(DEVICE_BYTES..).unwrap_or_default();
     let is_mapped = inode.flags & (flags::EXTENTS | flags::INLINE_DATA | flags::INDEX) != 0;
-    let is_right = !is_mapped && !(is_odd && behind.iter().any(|byte| *byte != 0));
+    let is_right = !(is_mapped || is_odd && behind.iter().any(|byte| *byte != 0));
     if !is_right {
         state.tell(Problem::new(Code::SpecialFileMapped).ino(ino));
     }
