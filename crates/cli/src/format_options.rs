@@ -9,6 +9,7 @@ pub use words::{Extended, FeatureWord, JournalWord, ReservedPercent, UsageType, 
 use crate::error::Error;
 use crate::size::Size;
 use extant_engine::ErrorKind;
+use extant_engine::allocation::{MapBlocks, Metacluster};
 use extant_engine::mkfs::{FormatOptions, JournalWish, Profile, default_wishes};
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features};
@@ -25,6 +26,11 @@ pub struct FormatArguments {
     /// these are not given; without -T the size decides.
     #[arg(short = 'T', value_name = "USAGE", value_delimiter = ',', value_parser = words::usage_type)]
     pub usage: Vec<UsageType>,
+    /// Put indirect blocks and nodes of extent trees together, in one run of each group: begin, middle or end of the group,
+    /// and so many blocks, 2% or 1/64 of it [default: middle,1/64]. The disk does not tell: whoever writes files later
+    /// puts theirs where his policies say
+    #[arg(long, value_name = "POSITION[,SIZE]", num_args = 0..=1, require_equals = true, default_missing_value = "middle")]
+    pub metacluster: Option<Metacluster>,
     /// Bytes of a block: 1024, 2048, 4096 and so on to 65536
     #[arg(short = 'b', value_name = "BYTES", value_parser = words::block_size)]
     pub block_size: Option<u32>,
@@ -128,6 +134,11 @@ pub struct Unsaid {
 }
 
 impl FormatArguments {
+    /// Where map blocks go, by --metacluster.
+    pub fn map_blocks(&self) -> MapBlocks {
+        self.metacluster.map_or(MapBlocks::Beside, MapBlocks::Metacluster)
+    }
+
     /// -t, ext4 unless given.
     pub fn profile(&self) -> Profile {
         self.profile.unwrap_or(Profile::Ext4)

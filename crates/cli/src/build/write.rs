@@ -11,7 +11,7 @@ use crate::source::Sources;
 use crate::target::Target;
 use crate::tree::Tree;
 use extant_block::{BlockDevice, Clock, FileDevice, MemoryDevice};
-use extant_engine::allocation::packed_from;
+use extant_engine::allocation::{MapBlocks, packed_from};
 use extant_engine::import::Import;
 use extant_engine::mkfs::{self, FormatOptions};
 use extant_engine::preset::Policies;
@@ -26,6 +26,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Everything that is known before the first byte is written.
 pub struct Job<'a> {
+    /// Where map blocks go.
+    pub map_blocks: MapBlocks,
     /// What the image holds.
     pub tree: &'a Tree,
     /// Where the bytes are.
@@ -389,6 +391,7 @@ impl Job<'_> {
         let mut policies: Policies = "packed".parse().map_err(|error| Error::new(format!("{error}")))?;
         // The journal goes behind the directories, where the data begins.
         policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
+        policies.map_blocks = self.map_blocks;
         let mut options = plan.options.clone();
         if purpose == Purpose::Trial {
             options.contents = mkfs::Contents::Zeros;

@@ -215,6 +215,7 @@ fn prepare<'a>(
     }
     let needed_inodes = inodes_made(&order, &template) + need.inodes + u64::from(arguments.spare_inodes);
     let job = Job {
+        map_blocks: arguments.format.map_blocks(),
         tree,
         sources: &collected.sources,
         target,

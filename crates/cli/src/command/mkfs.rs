@@ -7,6 +7,7 @@ use crate::size::Size;
 use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
 use extant_engine::ErrorKind;
+use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish};
 use extant_engine::preset::Policies;
 use extant_format::GroupNo;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 ///
 /// SIZE is 512M, 2G, 2048s (sectors) or a number of blocks (of KiB without -b); without it a file or device keeps the size
 /// that it has. A new file is sparse. What holds data already is left alone, unless --force is given; what is mounted, always.
+///
+/// With --metacluster the map blocks of the journal, of the resize inode and of lost+found lie in the clusters of their groups.
 ///
 /// UUID and hash seed are random, and the present time is that of the creation; with the environment variable
 /// SOURCE_DATE_EPOCH that is the time, and UUID and hash seed follow from it and the options: the same command, the same
@@ -102,7 +105,15 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             if !arguments.force {
                 place.check_empty(&arguments.image, format.offset_bytes)?;
             }
-            write(&arguments.image, &place, &mut options, format.offset_bytes, bytes)?
+            let map_blocks = arguments.format.map_blocks();
+            write(
+                &arguments.image,
+                &place,
+                &mut options,
+                map_blocks,
+                format.offset_bytes,
+                bytes,
+            )?
         }
     };
     print(&arguments, console, &format, &superblock, journal_blocks)?;
@@ -274,6 +285,7 @@ fn write(
     image: &Path,
     place: &Spot,
     options: &mut FormatOptions,
+    map_blocks: MapBlocks,
     offset: u64,
     bytes: u64,
 ) -> Result<Superblock, Error> {
@@ -303,9 +315,10 @@ fn write(
     });
     let device: Arc<dyn BlockDevice> =
         Arc::new(FileDevice::from_file(clock, file, shown.clone(), bytes, offset).map_err(failed)?);
-    let policies: Policies = "modern"
+    let mut policies: Policies = "modern"
         .parse()
         .map_err(|error| Error::new(format!("policies: {error}")))?;
+    policies.map_blocks = map_blocks;
     let superblock = mkfs::format(device, options, &policies).map_err(|error| match error.kind {
         ErrorKind::Device(error) => failed(error),
         _ => refusal(error, &shown),

@@ -41,6 +41,7 @@ commands! {
     completions Completions "completions",
     info        Info        "info",
     lab         Lab         "lab",
+    layout      Layout      "layout",
     ls          Ls          "ls",
     man         Man         "man",
     mkfs        Mkfs        "mkfs",
