@@ -61,13 +61,13 @@ codes! {
         "the inode count is {found}, should be {expected}", RewriteSuperblock;
     ReservedBlocks, "reserved-blocks", Volume, Fatal,
         "{found} blocks are reserved: more than half of the volume", RewriteSuperblock;
-    ResizeWithMetaGroups, "resize-with-meta-groups", Volume, Error,
+    ResizeWithMetaGroups, "resize-with-meta-groups", Volume, Advice,
         "the features resize_inode and meta_bg exclude each other", RewriteSuperblock;
-    TwoChecksums, "two-checksums", Volume, Error,
+    TwoChecksums, "two-checksums", Volume, Advice,
         "the features uninit_bg and metadata_csum exclude each other", RewriteSuperblock;
     WideWithoutExtents, "wide-without-extents", Volume, Error,
         "the volume has more than 2^32 blocks, which files without the feature extents cannot use", RewriteSuperblock;
-    SeedWithoutChecksums, "seed-without-checksums", Volume, Error,
+    SeedWithoutChecksums, "seed-without-checksums", Volume, Advice,
         "the feature metadata_csum_seed means nothing without metadata_csum", RewriteSuperblock;
     ResizeWithTwoCopies, "resize-with-two-copies", Volume, Error,
         "the features resize_inode and sparse_super2 exclude each other", RewriteSuperblock;
@@ -119,6 +119,8 @@ codes! {
         "the superblock of the journal in inode {ino} is damaged", RecreateJournal;
     JournalFields, "journal-fields", Volume, Stopping,
         "the superblock of the journal in inode {ino} has fields that its version does not know", RecreateJournal;
+    JournalLeftovers, "journal-leftovers", Volume, Advice,
+        "the superblock of the journal in inode {ino} is of version 1, but has fields of version 2", RecoverJournal;
     JournalFeatures, "journal-features", Volume, Stopping,
         "the journal in inode {ino} has features that are not known", RecreateJournal;
     JournalChecksum, "journal-checksum", Volume, Stopping,
@@ -127,7 +129,7 @@ codes! {
         "the journal in inode {ino} has recorded the error {found}", RecoverJournal;
     OrphansWait, "orphans-wait", Volume, Advice,
         "{found} deleted inodes wait on the list of orphans to be freed", RecoverJournal;
-    OrphanList, "orphan-list", Volume, Error,
+    OrphanList, "orphan-list", Volume, Advice,
         "the list of orphans leads to inode {ino}, which cannot be one", RewriteSuperblock;
     // Inodes and maps.
     InodeChecksum, "inode-checksum", Inodes, Error,
@@ -297,6 +299,8 @@ codes! {
         "directory {ino}, block {file_block}: the name {name} is not in the encoding of the volume", RewriteEntry;
     EntryTwice, "entry-twice", Directories, Error,
         "directory {ino}, block {file_block}: the name {name} stands there twice", RewriteEntry;
+    EntryTwiceApart, "entry-twice-apart", Directories, Advice,
+        "directory {ino}, block {file_block}: the name {name} stands in block {found} too", RewriteEntry;
     EntryInode, "entry-inode", Directories, Error,
         "directory {ino}: {name} cannot be inode {other}", RemoveEntry;
     EntryUnused, "entry-unused", Directories, Error,

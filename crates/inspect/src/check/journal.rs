@@ -130,7 +130,7 @@ fn judge_superblock(volume: &Volume, inode: &Inode, head: &[u8]) -> Option<Code>
         let is_clear = head
             .get(0x24..0x400)
             .is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
-        return (!is_clear).then_some(Code::JournalFields);
+        return (!is_clear).then_some(Code::JournalLeftovers);
     }
     if word(0x24) & !COMPAT != 0 || word(0x28) & !INCOMPAT != 0 || word(0x2c) != 0 {
         return Some(Code::JournalFeatures);

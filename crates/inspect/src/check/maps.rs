@@ -610,7 +610,8 @@ fn leaf_entry(
         Some(Code::ExtentOrder)
     } else if file_block + length > 1 << 32 {
         Some(Code::ExtentPastFile)
-    } else if file_block < node.range.start || file_block + length > node.range.end {
+    } else if file_block + length > node.range.end {
+        // That a node starts too early is told of the node.
         Some(Code::ExtentBounds)
     } else {
         None

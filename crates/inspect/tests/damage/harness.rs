@@ -1,11 +1,12 @@
 //! Volumes to be damaged, and ways to the bytes of what they hold.
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::attribute;
-use extant_format::checksum::inode_seed;
+use extant_format::checksum::{crc32c, inode_seed};
 use extant_format::directory::Style;
+use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, Superblock};
-use extant_format::{BlockNo, FileBlock, Ino};
+use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
 use extant_inspect::{CheckOptions, CheckReport, Claimed, Severity, SuperblockPlace, Visit, Volume, check, walk};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
@@ -157,6 +158,26 @@ volumes! {
     indexed_sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N 300", "2M", "", 200;
     /// Directories in their inodes.
     inline: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,inline_data -N 64", "1M", "", 0;
+    /// Two groups, so that there are copies; with blocks kept for growth.
+    backed: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^uninit_bg,^flex_bg,^64bit,resize_inode -N 64", "12M", "", 0;
+    /// With a journal.
+    journaled: "-t ext3 -b 1024 -O ^resize_inode -J size=1 -N 64", "4M", "", 0;
+    /// Without the feature for large files.
+    bare: "-t ext2 -b 1024 -I 128 -O ^dir_index,^resize_inode,^large_file -N 64", "1M", "", 0;
+    /// A file with an indirect block.
+    mapped: "-t ext2 -b 1024 -I 128 -O ^dir_index,^resize_inode -N 64", "1M",
+        "cd /\nwrite SOURCE mapped\nfallocate mapped 0 39\nset_inode_field mapped size 40960\n", 0;
+    /// A file with an extent tree of two levels.
+    branched: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode -N 64", "1M",
+        "cd /\nwrite SOURCE tree\nfallocate tree 0 19\npunch tree 1 1\npunch tree 3 3\npunch tree 5 5\npunch tree 7 7\npunch tree 9 9\npunch tree 11 11\n", 0;
+    /// The same under checksums.
+    branched_sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N 64", "1M",
+        "cd /\nwrite SOURCE tree\nfallocate tree 0 19\npunch tree 1 1\npunch tree 3 3\npunch tree 5 5\npunch tree 7 7\npunch tree 9 9\npunch tree 11 11\n", 0;
+    /// With quotas.
+    counted: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,quota -N 64", "1M", "", 3;
+    /// Clusters of four blocks.
+    clustered: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,bigalloc -C 4096 -N 64", "2M",
+        "cd /\nwrite LARGE large\n", 0;
     /// Large values in inodes of their own.
     values: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,ea_inode -N 64", "1M",
         "cd /\nea_set -f LARGE d/file user.large\n", 0;
@@ -323,6 +344,22 @@ impl Image {
         // Reading and writing keeps everything but the checksum.
         let inode = Inode::decode(bytes, &superblock);
         inode.encode(bytes, Ino(ino), &superblock);
+    }
+
+    /// Stores the checksum of the superblock anew.
+    pub fn seal_superblock(&mut self) {
+        let sum = crc32c(!0, &self.bytes[1024..1024 + 0x3fc]);
+        self.put32(1024 + 0x3fc, sum);
+    }
+
+    /// Stores the checksum of a descriptor anew; it stands in the block behind the superblock.
+    pub fn seal_descriptor(&mut self, group: u32) {
+        let superblock = self.superblock();
+        let size = usize::from(superblock.descriptor_size);
+        let at = 2048 + group as usize * size;
+        let bytes = &mut self.bytes[at..at + size];
+        let descriptor = GroupDescriptor::decode(bytes, &superblock);
+        descriptor.encode(bytes, GroupNo(group), &superblock);
     }
 
     /// Stores the checksum of a directory block anew; a block of an index only where limit and count are possible.
