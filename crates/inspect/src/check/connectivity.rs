@@ -108,6 +108,7 @@ fn cut_off(tree: &Tree) -> Vec<Ino> {
 mod tests {
     use super::*;
     use crate::check::state::DirectoryBlock;
+    use crate::check::twice::Notes;
     use extant_format::BlockNo;
 
     /// A tree of directories with one block each; pairs of directory and parent.
@@ -119,7 +120,8 @@ mod tests {
             generation: 0,
         };
         let all: Vec<Ino> = inodes.iter().copied().map(Ino).collect();
-        let tree = Tree::new(all.clone(), Vec::new(), inodes.iter().map(block).collect(), Vec::new());
+        let blocks = inodes.iter().map(block).collect();
+        let tree = Tree::new(all.clone(), Vec::new(), blocks, Vec::new(), Notes::default());
         for (ino, parent) in parents {
             let at = all.binary_search(&Ino(*parent)).unwrap();
             tree.add_entry(Ino(*ino), tree.place_of_block(at));

@@ -4,13 +4,14 @@
 //! threads may write are counters and the lowest place, which do not depend on who is first.
 //! *Locking*: none here; problems and findings have their own.
 use super::codes::Code;
-use super::entries::{Dot, End, Entry, Names, Seen, Shape, TAIL, is_dots};
+use super::entries::{Dot, End, Entry, Names, Seen, Shape, TAIL, is_dots, quick_hash};
 use super::index;
 use super::inline;
 use super::problem::{Pass, Problem};
 use super::reader::Reader;
 use super::state::{DirectoryBlock, Facts, State};
 use super::tree::Tree;
+use super::twice::{self, Notes};
 use super::words::u32_at;
 use super::work::{Worker, share};
 use crate::error::Error;
@@ -39,13 +40,15 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
     let batches = Reader::batches(state, &blocks, place);
     let (pieces, bytes) = (batches.len() as u64, (blocks.len() * state.volume.block_size()) as u64);
     state.meter.begin(Pass::Directories, bytes, &*state.clock);
-    let tree = Tree::new(inodes, inline, blocks, batches);
+    let notes = Notes::of(state, &blocks);
+    let tree = Tree::new(inodes, inline, blocks, batches, notes);
     let Ok(()) = state.tree.set(tree) else { return Ok(()) };
     let Some(tree) = state.tree.get() else { return Ok(()) };
     share::<Judge>(state, "directories", pieces)?;
     inline::judge(state, tree)?;
     holes(state, tree);
     linked_twice(state, tree)?;
+    twice::judge(state, tree)?;
     index::judge(state, tree)
 }
 
@@ -179,12 +182,19 @@ impl Piece<'_> {
     }
 }
 
-/// A thread's memory.
+/// A thread.
 #[derive(Default)]
 struct Judge {
     reader: Reader,
+    memory: Memory,
+}
+
+/// What it remembers.
+#[derive(Default)]
+struct Memory {
     seen: Seen,
     index: Vec<index::Block>,
+    names: Vec<(Ino, u64)>,
 }
 
 impl Worker for Judge {
@@ -198,67 +208,70 @@ impl Worker for Judge {
             let place = tree.place_of_block(range.start + at);
             let bytes = self.reader.item(at);
             if !bytes.is_empty() {
-                judge_block(state, tree, (block, place), bytes, &mut self.seen, &mut self.index);
+                self.memory.judge(state, tree, (block, place), bytes);
             }
         }
+        tree.notes.append(&mut self.memory.names);
         Ok(())
     }
 
     fn finish(&mut self, state: &Arc<State>) -> Result<(), Error> {
         if let Some(tree) = state.tree.get() {
-            tree.index.lock().append(&mut self.index);
+            tree.index.lock().append(&mut self.memory.index);
         }
         Ok(())
     }
 }
 
-fn judge_block(
-    state: &State,
-    tree: &Tree,
-    (block, place): (&DirectoryBlock, u32),
-    bytes: &[u8],
-    seen: &mut Seen,
-    found: &mut Vec<index::Block>,
-) {
-    let facts = state.inodes.get(block.ino);
-    let superblock = state.volume.superblock();
-    let piece = Piece {
-        state,
-        tree,
-        ino: block.ino,
-        file_block: block.file_block,
-        place,
-        shape: shape(state, facts),
-        is_typed: superblock.has(Feature::FILETYPE),
-    };
-    let end = judge_entries(&piece, bytes, seen);
-    let tail = if superblock.has(Feature::METADATA_CSUM) {
-        TAIL
-    } else {
-        0
-    };
-    let is_indexed = facts.is_indexed() && superblock.has(Feature::DIR_INDEX);
-    let what = is_indexed.then(|| index::read(state, &piece, facts, bytes));
-    match end {
-        End::Broken(offset) => piece.tell(Code::DirectoryChain, |problem| {
-            problem.block(block.block).found(offset as u64)
-        }),
-        End::Block | End::Tail if tail > 0 => {
-            let seed = inode_seed(superblock.checksum_seed, block.ino, block.generation);
-            match what.as_ref().and_then(|what| index::checksum(what, bytes, seed)) {
-                Some(sum) => checksum(&piece, Code::IndexChecksum, sum),
-                None if end == End::Tail => {
-                    let capacity = bytes.len().saturating_sub(TAIL);
-                    let computed = crc32c(seed, bytes.get(..capacity).unwrap_or_default());
-                    checksum(&piece, Code::DirectoryChecksum, (u32_at(bytes, capacity + 8), computed));
+impl Memory {
+    fn judge(&mut self, state: &State, tree: &Tree, (block, place): (&DirectoryBlock, u32), bytes: &[u8]) {
+        let facts = state.inodes.get(block.ino);
+        let superblock = state.volume.superblock();
+        let piece = Piece {
+            state,
+            tree,
+            ino: block.ino,
+            file_block: block.file_block,
+            place,
+            shape: shape(state, facts),
+            is_typed: superblock.has(Feature::FILETYPE),
+        };
+        let end = judge_entries(&piece, bytes, &mut self.seen);
+        if tree.notes.wants(block.ino) {
+            piece.shape.walk(bytes, 0, &mut |entry| {
+                if entry.ino != 0 && !is_dots(entry.name) {
+                    self.names.push((block.ino, quick_hash(entry.name)));
                 }
-                None => piece.tell(Code::DirectoryNoChecksum, |problem| problem),
-            }
+            });
         }
-        End::Block | End::Tail => {}
+        let is_indexed = facts.is_indexed() && superblock.has(Feature::DIR_INDEX);
+        let what = is_indexed.then(|| index::read(state, &piece, facts, bytes));
+        match end {
+            End::Broken(offset) => piece.tell(Code::DirectoryChain, |problem| {
+                problem.block(block.block).found(offset as u64)
+            }),
+            End::Block | End::Tail if superblock.has(Feature::METADATA_CSUM) => {
+                let seed = inode_seed(superblock.checksum_seed, block.ino, block.generation);
+                judge_checksum(&piece, what.as_ref(), end, bytes, seed);
+            }
+            End::Block | End::Tail => {}
+        }
+        if let Some(what) = what {
+            self.index.push(index::Block::new(block, what));
+        }
     }
-    if let Some(what) = what {
-        found.push(index::Block::new(block, what));
+}
+
+/// Judges the checksum of a block whose entries are whole.
+fn judge_checksum(piece: &Piece<'_>, what: Option<&index::What>, end: End, bytes: &[u8], seed: u32) {
+    match what.and_then(|what| index::checksum(what, bytes, seed)) {
+        Some(sum) => checksum(piece, Code::IndexChecksum, sum),
+        None if end == End::Tail => {
+            let capacity = bytes.len().saturating_sub(TAIL);
+            let computed = crc32c(seed, bytes.get(..capacity).unwrap_or_default());
+            checksum(piece, Code::DirectoryChecksum, (u32_at(bytes, capacity + 8), computed));
+        }
+        None => piece.tell(Code::DirectoryNoChecksum, |problem| problem),
     }
 }
 

@@ -229,7 +229,7 @@ impl Seen {
     /// Notes a name; tells whether it was there before.
     #[inline]
     pub(crate) fn is_there(&mut self, bytes: &[u8], entry: &Entry<'_>) -> bool {
-        let hash = quick_hash(entry.name);
+        let hash = (quick_hash(entry.name) >> 32) as u32;
         let mask = self.slots.len() - 1;
         let mut at = (hash >> 12) as usize & mask;
         for _ in 0..=mask {
@@ -253,9 +253,9 @@ impl Seen {
     }
 }
 
-/// A hash that is only quick.
+/// A hash that is only quick; its high bits are the better ones.
 #[inline]
-fn quick_hash(name: &[u8]) -> u32 {
+pub(crate) fn quick_hash(name: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let (words, rest) = name.as_chunks::<8>();
     let mut hash = name.len() as u64;
@@ -263,7 +263,7 @@ fn quick_hash(name: &[u8]) -> u32 {
         hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
     }
     let last = rest.iter().fold(0_u64, |last, byte| last << 8 | u64::from(*byte));
-    ((hash.rotate_left(5) ^ last).wrapping_mul(FACTOR) >> 32) as u32
+    (hash.rotate_left(5) ^ last).wrapping_mul(FACTOR)
 }
 
 #[cfg(test)]

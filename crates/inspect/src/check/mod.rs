@@ -40,6 +40,7 @@ mod special;
 mod state;
 mod superblock;
 mod tree;
+mod twice;
 mod words;
 mod work;
 

@@ -9,6 +9,7 @@
 //! block; findings of the index have one short lock, held when a thread ends.
 use super::index;
 use super::state::DirectoryBlock;
+use super::twice::Notes;
 use extant_block::ShortLock;
 use extant_format::Ino;
 use std::ops::Range;
@@ -26,6 +27,8 @@ pub(crate) struct Tree {
     pub(crate) batches: Vec<Range<usize>>,
     /// What blocks of indexed directories say.
     pub(crate) index: ShortLock<Vec<index::Block>>,
+    /// Names that may stand in several blocks of a directory.
+    pub(crate) notes: Notes,
 }
 
 /// What is known of one directory.
@@ -48,6 +51,7 @@ impl Tree {
         inline: Vec<Ino>,
         blocks: Vec<DirectoryBlock>,
         batches: Vec<Range<usize>>,
+        notes: Notes,
     ) -> Tree {
         let node = |_: &Ino| Node {
             dotdot: AtomicU32::new(0),
@@ -61,6 +65,7 @@ impl Tree {
             blocks,
             batches,
             index: ShortLock::default(),
+            notes,
         }
     }
 

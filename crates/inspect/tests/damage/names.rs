@@ -170,6 +170,11 @@ pub const CASES: &[Case] = &[
         &["entry-twice: directory 12, block 0: the name 'file' stands there twice"],
     ),
     case(
+        "a name in two blocks",
+        name_in_two_blocks,
+        &["entry-twice-apart: directory 22, block 2: the name 'a-file-of-many-117' stands in block 1 too"],
+    ),
+    case(
         "an inode of the system",
         || entry("file", |image, at| image.put32(at + INO, 7)),
         &[
@@ -587,5 +592,22 @@ fn looped() -> Image {
     image.put32(entry + INO, directory);
     image.put32(dotdot + INO, below);
     image.put32(above + INO, 0);
+    image
+}
+
+/// Two blocks of a directory that is no longer indexed have the same name.
+fn name_in_two_blocks() -> Image {
+    let mut image = Image::indexed();
+    let directory = image.find("/many");
+    let at = image.inode(directory);
+    let flags = image.get32(at + FLAGS);
+    image.put32(at + FLAGS, flags & !0x1000);
+    let (from, mut to) = (image.block_of(directory, 1), image.block_of(directory, 2));
+    let length = usize::from(image.bytes[from + NAME_LENGTH]);
+    while usize::from(image.bytes[to + NAME_LENGTH]) != length {
+        to += usize::from(image.get16(to + LENGTH));
+    }
+    let name = image.bytes[from + NAME..from + NAME + length].to_vec();
+    image.put(to + NAME, &name);
     image
 }
