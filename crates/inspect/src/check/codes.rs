@@ -129,11 +129,15 @@ codes! {
         "the journal in inode {ino} has recorded the error {found}", RecoverJournal;
     OrphansWait, "orphans-wait", Volume, Advice,
         "{found} deleted inodes wait on the list of orphans to be freed", RecoverJournal;
+    OrphanDeleted, "orphan-deleted", Volume, Error,
+        "inode {ino} was deleted while it was open: it and its blocks wait to be freed", RecoverJournal;
     OrphanList, "orphan-list", Volume, Advice,
         "the list of orphans leads to inode {ino}, which cannot be one", RewriteSuperblock;
     // Inodes and maps.
     InodeChecksum, "inode-checksum", Inodes, Error,
         "inode {ino}: the checksum is wrong", RewriteChecksum;
+    InodeChecksumUnread, "inode-checksum-unread", Inodes, Stopping,
+        "inode {ino}: the checksum is wrong, and what it is cannot be told without it", RewriteChecksum;
     DeletedWithoutTime, "deleted-without-time", Inodes, Error,
         "inode {ino}: was deleted, but has no time of deletion", RewriteInode;
     UsedButDeleted, "used-but-deleted", Inodes, Error,
@@ -168,6 +172,8 @@ codes! {
         "inode {ino}: has {found} bytes, but no more than {expected} can be mapped", RewriteInode;
     MapBlockOutside, "map-block-outside", Inodes, Error,
         "inode {ino}: map block {block}, from file block {file_block} on, is not on the volume", ClearPointer;
+    IndirectOutside, "indirect-outside", Inodes, Stopping,
+        "inode {ino}: indirect block {block}, from file block {file_block} on, is not on the volume", ClearPointer;
     MapBlockOnMetadata, "map-block-on-metadata", Inodes, Error,
         "inode {ino}: map block {block}, from file block {file_block} on, lies on metadata of the volume", ClearPointer;
     BlockOutside, "block-outside", Inodes, Error,

@@ -229,7 +229,13 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
     let inode = Inode::decode(raw, superblock);
     let tell = |code| state.tell(Problem::new(code).ino(ino));
     if Inode::verify_checksum(raw, ino, superblock).is_err() {
-        tell(Code::InodeChecksum);
+        // Of others than files and directories e2fsck must read the type from the inode, and does not go on.
+        let is_known = matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory));
+        let is_resize = ino == Ino::RESIZE && superblock.has(Feature::RESIZE_INODE);
+        tell(match is_known && !is_resize {
+            true => Code::InodeChecksum,
+            false => Code::InodeChecksumUnread,
+        });
     }
     let is_orphan = inode.links == 0;
     if !is_orphan && inode.deletion_time != 0 && !state.truncated.contains(&ino) {

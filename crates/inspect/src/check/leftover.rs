@@ -3,7 +3,7 @@
 //!
 //! *Invariants*: nothing is read; what is told depends on the bytes of one inode.
 //! *Locking*: none.
-use super::attributes::Held;
+use super::attributes::{self, Held};
 use super::codes::Code;
 use super::inodes::CASEFOLDED;
 use super::problem::Problem;
@@ -102,7 +102,20 @@ pub(crate) fn judge_reserved(state: &State, ino: Ino, inode: &Inode, raw: &[u8])
     }
     let superblock = state.volume.superblock();
     if Inode::verify_checksum(raw, ino, superblock).is_err() {
-        state.tell(Problem::new(Code::InodeChecksum).ino(ino));
+        let code = match ino {
+            BAD_BLOCKS => Code::InodeChecksumUnread,
+            _ => Code::InodeChecksum,
+        };
+        state.tell(Problem::new(code).ino(ino));
+    }
+    if ino != BAD_BLOCKS {
+        attributes::judge(state, ino, inode, raw);
+    }
+    let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;
+    let most = extant_format::indirect::capacity(superblock.block_size_log2) << superblock.block_size_log2;
+    if ino != BAD_BLOCKS && size > most {
+        let problem = Problem::new(Code::FileTooLarge).ino(ino);
+        state.tell(problem.found(size).expected(most));
     }
     let has_feature = match ino {
         USER_QUOTA | GROUP_QUOTA => superblock.has(QUOTA),

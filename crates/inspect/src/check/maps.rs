@@ -283,7 +283,11 @@ fn child(
     if block.0 <= state.volume.superblock().first_data_block.into() || !state.volume.holds(block) {
         tally.illegal += 1;
         tally.is_cut = true;
-        return tell(state, tally, problem(Code::MapBlockOutside));
+        let code = match shape {
+            Shape::Indirect(_) => Code::IndirectOutside,
+            Shape::Extents(_) => Code::MapBlockOutside,
+        };
+        return tell(state, tally, problem(code));
     }
     // With clusters a map block has one to itself.
     tally.blocks += u64::from(state.volume.cluster_blocks());

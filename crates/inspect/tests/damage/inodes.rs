@@ -218,7 +218,7 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "map-block-outside: inode 22: map block 99999, from file block 12 on, is not on the volume",
+            "indirect-outside: inode 22: indirect block 99999, from file block 12 on, is not on the volume",
             "free-blocks: 950 free blocks are counted in the superblock, should be 979",
             "group-free-blocks: group 0: 950 free blocks are counted, should be 979",
             "blocks-marked-used: group 0: 29 blocks are marked in use but free, block 45 first",

@@ -168,6 +168,30 @@ pub const CASES: &[Case] = &[
         || feature(1, 1 << 22),
         &["unknown-incompatible: the volume has a feature that nobody knows, 'FEATURE_I22': nothing can be said of it"],
     ),
+    case(
+        "the checksum of a symlink",
+        || {
+            let mut image = Image::sealed();
+            let at = image.inode_of("/d/short");
+            image.put32(at + 100, 7);
+            image
+        },
+        &["inode-checksum-unread: inode 17: the checksum is wrong, and what it is cannot be told without it"],
+    ),
+    case(
+        "an extent block past the end",
+        || {
+            changed(Image::branched(), "/tree", |image, at| {
+                image.put32(at + MAP + 16, 99_999)
+            })
+        },
+        &[
+            "map-block-outside: inode 22: map block 99999, from file block 0 on, is not on the volume",
+            "free-blocks: 968 free blocks are counted in the superblock, should be 983",
+            "group-free-blocks: group 0: 968 free blocks are counted, should be 983",
+            "blocks-marked-used: group 0: 15 blocks are marked in use but free, block 25 first",
+        ],
+    ),
 ];
 
 /// Sets a feature: compatible, incompatible, or such that one may still read.
