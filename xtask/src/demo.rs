@@ -1,5 +1,5 @@
 //! `xtask demo`: a real tree of this machine becomes an ext4 image and comes out again, and every step is judged; then the
-//! mailing list posts run in the laboratory.
+//! mailing list posts run in the laboratory, and what they gave stands on a page.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -53,22 +53,27 @@ pub fn run(words: &[String]) -> Result<(), String> {
     compare_archive(&tree, &archive, &scratch)?;
     compare_mount(&tree, &image)?;
     ratios(&tree, &archive, &scratch)?;
-    posts()
+    posts(&parent.join("demo.html"))
 }
 
-/// The mailing list posts in quick form: their figures and ours. A missed row is shown, and is no failure of the demo.
-fn posts() -> Result<(), String> {
+/// The mailing list posts in quick form: their figures and ours, and a page of them that stays. A missed row is shown, and is no
+/// failure of the demo.
+fn posts(page: &Path) -> Result<(), String> {
     println!("\nposts     extant lab posts: the same engine on drives in virtual time\n");
     let start = seconds_now();
     let ran = program(&extant()?)
-        .args(["lab", "posts"])
+        .args(["lab", "posts", "--html"])
+        .arg(page)
         .stderr(std::process::Stdio::inherit())
         .output()
         .map_err(|error| format!("extant lab posts: {error}"))?;
     print!("{}", String::from_utf8_lossy(&ran.stdout));
     println!("\nposts     {:.1} s of real time", seconds_now() - start);
     match ran.status.code() {
-        Some(0 | 1) if !ran.stdout.is_empty() => Ok(()),
+        Some(0 | 1) if !ran.stdout.is_empty() => {
+            println!("page      {}", page.display());
+            Ok(())
+        }
         _ => Err(format!("extant lab posts failed: {}", ran.status)),
     }
 }

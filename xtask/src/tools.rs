@@ -53,6 +53,10 @@ const TOOLS: &[Tool] = &[
         program: "mount",
         package: "mount",
     },
+    Tool {
+        program: "chromium",
+        package: "chromium",
+    },
 ];
 
 /// Installs what is missing by apt when we are root; else names it.

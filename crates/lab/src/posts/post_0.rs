@@ -6,7 +6,8 @@
 use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
 use super::{joined_hash, run_scenario};
 use crate::drive::DriveInfo;
-use crate::report::{Measure, Report};
+use crate::page;
+use crate::report::{Figure, Measure, Report};
 use crate::scenario::step::Action;
 use crate::scenario::{self, RunOptions, ScenarioError};
 use std::path::Path;
@@ -195,6 +196,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
             rows: vec![clients_row(&clients)],
         },
     ];
+    let figures = figures(&systems, &trees, &create);
     let all = trees.iter().chain(&create).chain(&clients);
     Ok(PostReport {
         number: POST.number,
@@ -204,7 +206,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         fitted: POST.fitted.iter().map(|fitted| (*fitted).to_owned()).collect(),
         seed: 1,
         tables,
-        figures: Vec::new(),
+        figures,
         notes: NOTES.iter().map(|note| (*note).to_owned()).collect(),
         trace_hash: joined_hash(all),
     })
@@ -223,6 +225,23 @@ const NOTES: [&str; 6] = [
      remove: modern waits for the bitmaps and inode tables of two trees one after the other; reading them in one sorted \
      batch before the first removal would come near the limit",
 ];
+
+/// Seek plots of the post's systems and of today's: the trees, and the 100,000 files.
+fn figures(systems: &[&System], trees: &[Report], create: &[Report]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (reports, what) in [(trees, "kernel trees"), (create, "100,000 files")] {
+        for (system, report) in systems.iter().zip(reports) {
+            let is_shown = system.posted != Posted::No || system.policies == "modern";
+            let drive = report.drives.first().filter(|_| is_shown);
+            let title = format!("{what}, {}", system.name);
+            figures.extend(drive.and_then(|drive| page::of_drive(drive, &title)));
+        }
+    }
+    figures
+        .into_iter()
+        .map(|figure| figure.section("seeks over time"))
+        .collect()
+}
 
 /// One run of each system.
 fn run_all(text: Text, systems: &[&System], progress: &mut dyn FnMut(&str)) -> Result<Vec<Report>, ScenarioError> {

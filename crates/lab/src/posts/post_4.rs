@@ -11,7 +11,8 @@ mod small;
 
 use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
 use super::{joined_hash, run_scenario};
-use crate::report::{Measure, Report};
+use crate::page;
+use crate::report::{Figure, Measure, Report};
 use crate::scenario::{Left, Outcome, RunOptions, ScenarioError};
 
 /// The post.
@@ -168,9 +169,19 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         seed: blocks_4096.first().map_or(1, |ran| ran.report.seed),
         trace_hash: joined_hash(ran.chain(&small_reports)),
         tables,
-        figures: Vec::new(),
+        figures: figures(&blocks_4096),
         notes: notes(),
     })
+}
+
+/// Seek plots of the systems on blocks of 4 KiB.
+fn figures(ran: &[Ran]) -> Vec<Figure> {
+    let figure = |ran: &Ran| {
+        let title = format!("{}, 4 KiB blocks", ran.system.name);
+        let figure = page::of_drive(ran.report.drives.first()?, &title)?;
+        Some(figure.section("seeks over time"))
+    };
+    ran.iter().filter_map(figure).collect()
 }
 
 fn run_one(volume: Volume, system: &System) -> Result<Ran, ScenarioError> {

@@ -1,5 +1,6 @@
 //! `extant lab age`: months of use of a volume, under several policies.
 use super::failure;
+use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::progress::Status;
@@ -7,6 +8,8 @@ use crate::size::Size;
 use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling, Subject, Tell,
 };
+use extant_lab::page;
+use extant_lab::report::Figure;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -22,6 +25,7 @@ use std::sync::{Arc, Mutex};
   extant lab age post-0 --full
   extant lab age mail --preset linux-2.6 --preset modern --size 8G
   extant lab age git --months 12 --json | jq '.series[] | {name, scores: [.samples[].layout_score_ppm]}'
+  extant lab age post-1 --html ageing.html
   extant lab age mine.toml --layout-only")]
 pub struct Arguments {
     /// An experiment, a profile, or a file; the profiles are listed if none is given
@@ -51,6 +55,9 @@ pub struct Arguments {
     /// Only look where everything lies; read and write no samples
     #[arg(long, conflicts_with = "drive")]
     pub layout_only: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
 }
 
 /// Volumes that can be aged.
@@ -58,7 +65,9 @@ const BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
 
 /// Runs it. With `--json`: the report, whose schema stands in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    arguments.page.check()?;
     let Some(what) = &arguments.what else {
+        arguments.page.write(list_page)?;
         console.print(&list())?;
         return Ok(Exit::Complete);
     };
@@ -73,11 +82,21 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let aged = ageing::run(&experiment, &options, Keep::Report, &tell);
     drop(tell);
     let Aged { report, .. } = aged.map_err(|error| Error::new(error.to_string()))?;
+    arguments.page.write(|| page::of_ageing(&report))?;
     match console.is_json() {
         true => console.print(&report.to_json())?,
         false => console.print(&report.to_text())?,
     }
     Ok(Exit::Complete)
+}
+
+/// The profiles and experiments, as text on a page.
+fn list_page() -> String {
+    page::of_figures(
+        "Ageing",
+        "Profiles and experiments.",
+        &[Figure::new("What there is", list())],
+    )
 }
 
 fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
