@@ -1,7 +1,7 @@
 //! The living part of a population: which files there are, where, and when their time comes. No file system is touched here.
 //!
 //! *Invariants*: `living` holds each used slot of `files` once, at the file's `place`; an entry of `due` counts only while the
-//! slot still holds the unit with that number; `blocks` is the sum over all living files, maps and directories not counted.
+//! slot still holds the unit with that number; `blocks` is the sum over all living files, and one for each directory.
 //! *Locking*: none; one run owns it.
 use super::profile::{Population, Unit};
 use crate::random::Random;
@@ -234,6 +234,7 @@ impl Colony {
             path: path.into(),
             depth,
         };
+        self.blocks += 1;
         match self.free_directories.pop() {
             Some(number) => {
                 self.directories[number as usize] = directory;
@@ -247,6 +248,7 @@ impl Colony {
     }
 
     pub(super) fn remove_directory(&mut self, number: u32) {
+        self.blocks = self.blocks.saturating_sub(1);
         self.free_directories.push(number);
     }
 
@@ -335,10 +337,10 @@ mod tests {
             colony.resize(slot, 4097);
             colony.set_file_due(slot, 10 - at);
         }
-        assert_eq!((colony.blocks, colony.living.len()), (20, 10));
+        assert_eq!((colony.blocks, colony.living.len()), (21, 10));
         colony.remove_file(9);
         colony.remove_file(0);
-        assert_eq!(colony.blocks, 16);
+        assert_eq!(colony.blocks, 17);
         // The slot is used again, by another file: the old entry does not end it.
         let name = colony.number();
         assert_eq!(colony.add_file(directory, name), 0);

@@ -54,7 +54,8 @@ const DEEDS: [Deed; 8] = [
 const DEEDS_MAX: u128 = 4_000_000;
 /// Units that are given up at once when the volume is full.
 const RELIEF_UNITS: u32 = 8;
-/// No file is larger than this part of its volume: one file does not decide how full a small volume is.
+/// No file and no tree is larger than this part of its volume: one does not decide how full a small volume is. (A tree ends with the
+/// file that reaches it.)
 pub(super) const LARGEST_PART: u64 = 32;
 /// A try at something that cannot be done just now ends after so many others.
 const TRIES: u32 = 4;
@@ -256,8 +257,8 @@ impl Life {
         }
     }
 
-    /// The blocks that each population is meant to have now. What the policies did with the volume is not asked: maps and
-    /// directories come on top, so that one seed gives one life under all policies.
+    /// The blocks that each population is meant to have now. What the policies did with the volume is not asked: maps
+    /// come on top, so that one seed gives one life under all policies.
     fn goals(&self) -> Vec<u64> {
         let goal_ppm = self.profile.utilisation.goal_ppm(self.millidays);
         let goal = (u128::from(self.blocks) * u128::from(goal_ppm) / 1_000_000) as u64;
@@ -476,6 +477,7 @@ impl Life {
             return Ok(Done::Yes);
         };
         let mut left = files.draw(&mut colony.random, u64::MAX);
+        let blocks_most = colony.blocks + self.blocks / LARGEST_PART;
         let number = colony.number();
         let top = colony.directories[0].path.trim_end_matches('/');
         let path = format!("{top}/{}", names.replace("%d", &number.to_string()));
@@ -493,7 +495,7 @@ impl Life {
             for _ in 0..files_per_directory.min(left) {
                 let (slot, done) = self.write_new(filesystem, at, directory)?;
                 self.colonies[at].tree_mut(tree).files.extend(slot);
-                if done == Done::Full {
+                if done == Done::Full || self.colonies[at].blocks > blocks_most {
                     return Ok(done);
                 }
             }
@@ -659,6 +661,11 @@ impl Life {
     /// Has a file written together with those that are being written; when there are as many as there can be, a piece of each
     /// until one has ended.
     fn write(&mut self, filesystem: &Filesystem, file: InFlight) -> Result<Done> {
+        if file.beside.is_none() {
+            // Counted from the beginning, so that nobody else is made for the same room.
+            let colony = &mut self.colonies[file.colony];
+            colony.resize(file.slot, colony.file(file.slot).bytes.max(file.end));
+        }
         self.in_flight.push(file);
         let mut done = Done::Yes;
         while self.in_flight.len() >= self.profile.writers as usize {
@@ -709,10 +716,9 @@ impl Life {
             writing.offset += length as u64;
             self.tally.bytes_written += length as u64;
         }
-        if writing.beside.is_none() {
-            let (colony, slot, end) = (writing.colony, writing.slot, writing.offset);
-            let colony = &mut self.colonies[colony];
-            colony.resize(slot, colony.file(slot).bytes.max(end));
+        if done == Done::Full && writing.beside.is_none() {
+            let (at, slot, bytes) = (writing.colony, writing.slot, writing.file.metadata()?.size);
+            self.colonies[at].resize(slot, bytes);
         }
         Ok(done)
     }
