@@ -108,8 +108,9 @@ fn remember(state: &State, ino: Ino, inode: &Inode, held: &mut Held) {
     let is_possible = superblock.has(Feature::EXT_ATTR)
         && block.0 > u64::from(superblock.first_data_block)
         && state.volume.holds(block);
-    if !is_possible && inode.flags & flags::EA_INODE != 0 {
-        // Nobody looks at the attributes of what is the value of an attribute.
+    let is_named = inode.flags & flags::EA_INODE == 0 && superblock.is_usable(ino);
+    if !is_possible && !is_named {
+        // What has no name is not looked at so closely.
         return;
     }
     if !is_possible {

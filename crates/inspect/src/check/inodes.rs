@@ -230,12 +230,18 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
     let tell = |code| state.tell(Problem::new(code).ino(ino));
     if Inode::verify_checksum(raw, ino, superblock).is_err() {
         // Of others than files and directories e2fsck must read the type from the inode, and does not go on.
-        let is_known = matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory));
-        let is_resize = ino == Ino::RESIZE && superblock.has(Feature::RESIZE_INODE);
-        tell(match is_known && !is_resize {
-            true => Code::InodeChecksum,
-            false => Code::InodeChecksumUnread,
-        });
+        let is_known = match ino {
+            Ino::RESIZE => !superblock.has(Feature::RESIZE_INODE),
+            BAD_BLOCKS => false,
+            _ if ino.0 < superblock.first_inode => true,
+            _ => matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory)),
+        };
+        let code = if is_known {
+            Code::InodeChecksum
+        } else {
+            Code::InodeChecksumUnread
+        };
+        tell(code);
     }
     let is_orphan = inode.links == 0;
     if !is_orphan && inode.deletion_time != 0 && !state.truncated.contains(&ino) {
@@ -263,10 +269,9 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
         facts = facts.reserved();
     }
     state.inodes.set(ino, facts);
-    if file_type == Some(FileType::Directory) && !is_orphan {
-        if let Some((_, group)) = state.group_of(ino) {
-            group.directories.fetch_add(1, Ordering::Relaxed);
-        }
+    let is_directory = file_type == Some(FileType::Directory) && !is_orphan;
+    if let Some((_, group)) = state.group_of(ino).filter(|_| is_directory) {
+        group.directories.fetch_add(1, Ordering::Relaxed);
     }
     if !is_orphan {
         state.usage.add(state, ino, &inode);
@@ -281,7 +286,7 @@ fn judge_extra_size(state: &State, ino: Ino, raw: &[u8]) {
         return;
     }
     let extra = u16_at(raw, 128);
-    if extra != 0 && (extra < 4 || extra > size - 128 || extra % 4 != 0) {
+    if extra != 0 && (extra < 4 || extra > size - 128 || !extra.is_multiple_of(4)) {
         state.tell(Problem::new(Code::ExtraSize).ino(ino).found(extra));
     }
 }
