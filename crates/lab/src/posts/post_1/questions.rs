@@ -69,8 +69,8 @@ const CLUSTER_TITLE: &str = "How large is a cluster, and where? What when it is 
 /// Size and place of the cluster. The small ones spill.
 fn cluster(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
     let (sizes, divisor, changes): (&[u64], u64, &[(&str, &str)]) = match scale {
-        Scale::Full => (&[16, 64, 256, 512, 1024, 4096], 1, &[]),
-        Scale::Quick => (&[32, 512], 10, &[("size = \"8G\"", "size = \"1G\"")]),
+        Scale::Full => (&[16, 64, 256, 512, 4096], 1, &[]),
+        Scale::Quick => (&[32, 512], 5, &[("size = \"4G\"", "size = \"1G\"")]),
     };
     progress(&format!(
         "post 1: cluster size and place: {} volumes",
@@ -110,13 +110,6 @@ fn cluster(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, Scenari
             },
         ));
     }
-    let columns = ["vanilla", "begin", "middle", "end"].map(|name| match name {
-        "vanilla" => System::vanilla().column(),
-        position => PostColumn {
-            name: position.to_owned(),
-            policies: System::clustered(&format!("{position},SIZE")).policies,
-        },
-    });
     let figures = TIMES.map(|(measure, what)| {
         let x = Axis::new("cluster of each group of 128 MiB", Unit::Bytes).logarithmic();
         let mut chart = LineChart::new(x, Axis::new("time", Unit::Nanoseconds));
@@ -136,12 +129,21 @@ fn cluster(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, Scenari
     Ok(Part {
         tables: vec![PostTable {
             title: CLUSTER_TITLE.to_owned(),
-            columns: columns.into(),
+            columns: cluster_columns(),
             rows,
         }],
         figures: figures.into(),
         reports,
     })
+}
+
+fn cluster_columns() -> Vec<PostColumn> {
+    let place = |position: &str| PostColumn {
+        name: position.to_owned(),
+        policies: System::clustered(&format!("{position},SIZE")).policies,
+    };
+    let vanilla = std::iter::once(System::vanilla().column());
+    vanilla.chain(POSITIONS.into_iter().map(place)).collect()
 }
 
 /// A row in which no column may have more than the first.
@@ -154,70 +156,113 @@ fn not_above_the_first(what: &str, reports: &[&Report], of: impl Fn(&Report) -> 
     row(what, Class::AtMost, cells.collect())
 }
 
-const SIZES_TITLE: &str = "More and smaller files: so many bytes in files of each size";
+const SIZES_TITLE: &str = "More and smaller files: what each GiB takes in files of each size";
+const GIB: u64 = 1 << 30;
 
 /// Words of a size, as scenario files have them and people read them.
 fn words(bytes: u64) -> String {
     match bytes {
-        bytes if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{}G", bytes >> 30),
+        bytes if bytes >= GIB && bytes.is_multiple_of(GIB) => format!("{}G", bytes >> 30),
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
         bytes => format!("{}K", bytes >> 10),
     }
 }
 
-/// The same bytes in files of 4 KiB to all of them in one.
-fn sizes(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
-    let (total, sizes, volume): (u64, &[u64], &str) = match scale {
-        Scale::Full => (
-            10 << 30,
-            &[4 << 10, 64 << 10, 256 << 10, 1 << 20, 16 << 20, 256 << 20, 10 << 30],
-            "size = \"12G\"",
-        ),
-        Scale::Quick => (160 << 20, &[4 << 10, 64 << 10, 1 << 20, 160 << 20], "size = \"256M\""),
-    };
-    progress(&format!("post 1: file sizes: {} volumes", 2 * sizes.len()));
-    let systems = [System::vanilla(), System::metacluster()];
-    let mut jobs = Vec::new();
-    for size in sizes {
-        let files = total / size;
+/// Files of one size, and how many bytes there are of them.
+#[derive(Clone, Copy)]
+struct Population {
+    size: u64,
+    total: u64,
+}
+
+impl Population {
+    fn job(self, system: &System) -> Job {
+        let files = self.total / self.size;
         let counts = format!(
             "count = {files}, directories = {}, size = \"{}\"",
             (files / 100).max(1),
-            words(*size)
+            words(self.size)
         );
+        // Four fifths of the volume.
+        let volume = format!("size = \"{}M\"", (self.total >> 20) * 5 / 4);
         let changes = [
-            ("count = 10240, directories = 102, size = \"1M\"", counts.as_str()),
-            ("size = \"12G\"", volume),
+            ("count = 1024, directories = 10, size = \"1M\"", counts.as_str()),
+            ("size = \"1280M\"", volume.as_str()),
         ];
-        jobs.extend(systems.iter().map(|system| SIZES.job(system, 1, &changes)));
+        SIZES.job(system, 1, &changes)
     }
-    let reports = side_by_side(jobs)?;
+
+    /// A value of all of them for each GiB.
+    fn each_gib(self, value: u64) -> u64 {
+        let scaled = u128::from(value) * u128::from(GIB) / u128::from(self.total.max(1));
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    fn time(self, report: &Report, measure: &str) -> Option<Quantity> {
+        let time = elapsed(report, measure)?;
+        Some(Quantity::Nanoseconds(self.each_gib(time.value())))
+    }
+}
+
+/// Files of 4 KiB to 10 GiB. Volumes are as large as what they hold asks for, and times are told for each GiB.
+fn sizes(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let (total, sizes): (u64, &[u64]) = match scale {
+        Scale::Full => (
+            GIB,
+            &[
+                4 << 10,
+                16 << 10,
+                64 << 10,
+                256 << 10,
+                1 << 20,
+                16 << 20,
+                256 << 20,
+                10 * GIB,
+            ],
+        ),
+        Scale::Quick => (160 << 20, &[4 << 10, 64 << 10, 1 << 20, 160 << 20]),
+    };
+    let populations: Vec<Population> = sizes
+        .iter()
+        .map(|size| Population {
+            size: *size,
+            total: total.max(*size),
+        })
+        .collect();
+    let systems = [System::vanilla(), System::metacluster()];
+    progress(&format!("post 1: file sizes: {} volumes", systems.len() * sizes.len()));
+    let jobs = populations
+        .iter()
+        .flat_map(|population| systems.iter().map(|system| population.job(system)));
+    let reports = side_by_side(jobs.collect())?;
     let of_size = |number: usize| [&reports[2 * number], &reports[2 * number + 1]];
     let mut rows = Vec::new();
-    for (number, size) in sizes.iter().enumerate() {
-        let of = of_size(number);
+    for (number, population) in populations.iter().enumerate() {
+        let (of, size) = (of_size(number), words(population.size));
         for (measure, what) in TIMES {
-            let what = format!("{}iB: {what}", words(*size));
-            rows.push(shown(&what, &of, |report| elapsed(report, measure)));
+            let time = |report: &Report| population.time(report, measure);
+            rows.push(shown(&format!("{size}iB: {what}"), &of, time));
         }
-        let maps = |report: &Report| count(report, |layout| layout.map_blocks);
-        rows.push(shown(&format!("{}iB: indirect blocks", words(*size)), &of, maps));
+        let maps = |report: &Report| count(report, |layout| population.each_gib(layout.map_blocks));
+        rows.push(shown(&format!("{size}iB: indirect blocks"), &of, maps));
     }
     let figures = TIMES.map(|(measure, what)| {
         let x = Axis::new("size of each file", Unit::Bytes).logarithmic();
-        let mut chart = LineChart::new(x, Axis::new("time", Unit::Nanoseconds));
+        let mut chart = LineChart::new(x, Axis::new("time for each GiB", Unit::Nanoseconds));
         for (column, system) in systems.iter().enumerate() {
-            let runs = sizes.iter().enumerate();
-            let runs: Vec<_> = runs.map(|(number, size)| (*size, of_size(number)[column])).collect();
-            chart = chart.series(&system.name, points(runs, measure));
+            let times = populations.iter().enumerate().filter_map(|(number, population)| {
+                let time = population.time(of_size(number)[column], measure)?;
+                Some((population.size, time.value()))
+            });
+            chart = chart.series(&system.name, times);
         }
         Figure::new(&format!("More and smaller files: {what}"), FigureContent::Lines(chart))
-            .line(&format!("{}iB in all, in files of each size.", words(total)))
+            .line("Volumes of which four fifths are files of one size.")
             .section(SIZES_TITLE)
     });
     Ok(Part {
         tables: vec![PostTable {
-            title: format!("{SIZES_TITLE}, {}iB in all", words(total)),
+            title: SIZES_TITLE.to_owned(),
             columns: systems.iter().map(System::column).collect(),
             rows,
         }],
