@@ -389,7 +389,7 @@ fn claim_data(state: &State, walk: &Walk, file_block: u64, start: BlockNo, lengt
     tally.blocks += new * cluster;
     let from = if continues { first + 1 } else { first };
     // The first run of a node may go on in the cluster in which the node before it ended.
-    let may_continue = start.0 % cluster != 0 && !continues;
+    let may_continue = !start.0.is_multiple_of(cluster) && !continues;
     if may_continue {
         state.claims.take_run(BlockNo(from * cluster), cluster);
         state

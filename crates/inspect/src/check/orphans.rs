@@ -29,6 +29,9 @@ pub(crate) fn collect(state: &mut State) -> Result<(), Error> {
         }
         next = Ino(inode.deletion_time);
     }
+    for ino in &state.orphans {
+        state.tell(Problem::new(Code::OrphanDeleted).ino(*ino));
+    }
     if !listed.is_empty() {
         state.tell(Problem::new(Code::OrphansWait).found(listed.len() as u64));
     }

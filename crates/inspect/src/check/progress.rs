@@ -66,11 +66,6 @@ impl Meter {
         self.tell(0, clock);
     }
 
-    /// More will be read than was known.
-    pub(crate) fn expect(&self, bytes: u64) {
-        self.expected.fetch_add(bytes, Ordering::Relaxed);
-    }
-
     /// So many bytes were read.
     pub(crate) fn add(&self, bytes: u64, clock: &dyn Clock) {
         let before = self.done.fetch_add(bytes, Ordering::Relaxed);

@@ -223,7 +223,6 @@ const INDEXED: u64 = 1 << 18;
 const ATTRIBUTE_INODE: u64 = 1 << 19;
 const ENCRYPTED: u64 = 1 << 20;
 const CASEFOLDED: u64 = 1 << 21;
-const REACHED: u64 = 1 << 22;
 const RESERVED: u64 = 1 << 23;
 const TYPE_SHIFT: u32 = 24;
 const COUNT_SHIFT: u32 = 32;
@@ -299,10 +298,6 @@ impl Facts {
         self.0 & CASEFOLDED != 0
     }
 
-    pub(crate) fn is_reached(self) -> bool {
-        self.0 & REACHED != 0
-    }
-
     pub(crate) fn is_directory(self) -> bool {
         self.file_type() == Some(FileType::Directory)
     }
@@ -373,12 +368,6 @@ impl InodeFacts {
         if let Some(slot) = self.slot(ino) {
             slot.fetch_or(BAD, Ordering::Relaxed);
         }
-    }
-
-    /// It is reached from the root. Tells whether it was before.
-    pub(crate) fn set_reached(&self, ino: Ino) -> bool {
-        let slot = self.slot(ino);
-        slot.is_some_and(|slot| slot.fetch_or(REACHED, Ordering::Relaxed) & REACHED != 0)
     }
 
     /// Whether any of these inodes may be in use; asked before each is looked at.

@@ -19,7 +19,6 @@ pub(crate) const INLINE_DATA: Feature = Feature::Incompat(0x8000);
 pub(crate) const ENCRYPT: Feature = Feature::Incompat(0x1_0000);
 pub(crate) const CASEFOLD: Feature = Feature::Incompat(0x2_0000);
 pub(crate) const QUOTA: Feature = Feature::RoCompat(0x100);
-pub(crate) const BIGALLOC: Feature = Feature::RoCompat(0x200);
 pub(crate) const SHARED_BLOCKS: Feature = Feature::RoCompat(0x4000);
 
 /// Opens the volume by its first superblock or, where that cannot be used, by a copy. `None`, with a problem, when there is
@@ -135,7 +134,7 @@ fn judge_extra_sizes(superblock: &Superblock, problems: &Sink) {
         return;
     }
     let room = superblock.inode_size - 128;
-    let wrong = |size: u16| size != 0 && (size > room || size % 4 != 0 || size < 4);
+    let wrong = |size: u16| size != 0 && (size > room || !size.is_multiple_of(4) || size < 4);
     for (size, code) in [
         (superblock.min_extra_isize, Code::RequiredExtraSize),
         (superblock.want_extra_isize, Code::WantedExtraSize),

@@ -4,7 +4,7 @@
 //! *Locking*: none; the error slot is a short lock held for a store.
 use super::state::State;
 use crate::error::Error;
-use extant_block::{Clock, ShortLock};
+use extant_block::ShortLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -465,6 +465,14 @@ pub const CASES: &[Case] = &[
         &["superblock-unusable: no superblock that can be used was found, neither the first nor a copy"],
     ),
     case(
+        "a deleted orphan",
+        deleted_orphan,
+        &[
+            "orphans-wait: 1 deleted inodes wait on the list of orphans to be freed",
+            "orphan-deleted: inode 60 was deleted while it was open: it and its blocks wait to be freed",
+        ],
+    ),
+    case(
         "a quota",
         quota,
         &["quota-usage: the quota file in inode 3 differs from what is used for 2 ids"],
@@ -518,5 +526,17 @@ fn quota() -> Image {
     changed(Image::counted(), |image| {
         let at = image.inode_of("/d/file");
         image.put16(at + 2, 7);
+    })
+}
+
+/// A file that was deleted while somebody had it open: without a name, but still counted.
+fn deleted_orphan() -> Image {
+    changed(bit(INODE_BITMAP, 59, true), |image| {
+        let at = image.inode(60);
+        image.put16(at, 0o100_644);
+        image.put32(SUPER + LAST_ORPHAN, 60);
+        image.put32(SUPER + FREE_INODES, image.get32(SUPER + FREE_INODES) - 1);
+        let free = group(0) + GROUP_FREE_INODES;
+        image.put16(free, image.get16(free) - 1);
     })
 }
