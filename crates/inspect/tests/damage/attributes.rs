@@ -130,6 +130,11 @@ pub const CASES: &[Case] = &[
         ],
     ),
     case(
+        "a hash under a right checksum",
+        hash_sealed,
+        &["attribute-hash: inode 16: the hash of attribute 'two' is not 1"],
+    ),
+    case(
         "the checksum of a block",
         checksum,
         &["attribute-block-checksum: inode 16: the checksum of attribute block 25 is 2095232245, should be 2095232244"],
@@ -242,5 +247,14 @@ fn fast_with_extents() -> Image {
     let mut image = Image::modern();
     let at = image.inode_of("/d/short");
     image.put32(at + FLAGS, EXTENTS);
+    image
+}
+
+/// An attribute's hash is wrong, the checksum of its block is right.
+fn hash_sealed() -> Image {
+    let mut image = Image::sealed();
+    let at = image.attribute_block("/d/second");
+    image.put32(at + ENTRIES + HASH, 1);
+    image.seal_attributes(at);
     image
 }

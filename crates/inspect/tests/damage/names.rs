@@ -170,6 +170,29 @@ pub const CASES: &[Case] = &[
         &["entry-twice: directory 12, block 0: the name 'file' stands there twice"],
     ),
     case(
+        "a slash under a right checksum",
+        || {
+            let mut image = Image::sealed();
+            let at = image.entry("/d/file");
+            image.put8(at + NAME, b'/');
+            image.seal_directory(image.find("/d"), 0, false);
+            image
+        },
+        &["entry-name-illegal: directory 12, block 0: the name '/ile' has a slash or a zero byte"],
+    ),
+    case(
+        "too many links under a right checksum",
+        || {
+            let mut image = Image::sealed();
+            let ino = image.find("/d/file");
+            let at = image.inode(ino);
+            image.put16(at + LINKS, 5);
+            image.seal_inode(ino);
+            image
+        },
+        &["link-count: inode 15: it counts 5 links, 1 were found"],
+    ),
+    case(
         "a name in two blocks",
         name_in_two_blocks,
         &["entry-twice-apart: directory 22, block 2: the name 'a-file-of-many-117' stands in block 1 too"],
