@@ -8,7 +8,7 @@ use super::codes::Code;
 use super::inodes::CASEFOLDED;
 use super::problem::Problem;
 use super::state::State;
-use super::superblock::{INLINE_DATA, LARGE_DIRECTORY};
+use super::superblock::{CASEFOLD, INLINE_DATA, LARGE_DIRECTORY};
 use super::words::{u16_at, u32_at};
 use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, flags};
@@ -22,9 +22,6 @@ const GROUP_QUOTA: Ino = Ino(4);
 /// A feature, and its flag, that were never more than reserved.
 const IMAGIC_INODES: Feature = Feature::Compat(0x2);
 const IMAGIC: u32 = 0x2000;
-
-/// Names that know no case.
-const CASEFOLD: Feature = Feature::Incompat(0x2_0000);
 
 /// Bytes of data that an inode holds in place of its map.
 const INLINE_BYTES: u64 = 60;
