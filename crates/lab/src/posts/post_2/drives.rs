@@ -46,7 +46,7 @@ pub(super) fn table(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<(Pos
         });
     }
     let table = PostTable {
-        title: "a disk and a slow stick, 512 MiB of memory for both (thousands of bytes a second)".to_owned(),
+        title: "a disk and a slow stick, 128 MiB of memory for both (thousands of bytes a second)".to_owned(),
         columns: all
             .iter()
             .map(|ran| PostColumn {

@@ -1,0 +1,74 @@
+//! Post 2: readers live beside a sustained writer, the slow column is as slow as the post's, and what modern promises. And the same in
+//! real time on a file, whose report is printed, for times of the host's are nobody's promise.
+use extant_lab::posts::{PostReport, Quantity, Scale, run_posts};
+use extant_lab::report::StemPlot;
+use extant_lab::scenario::{self, Existing, RunOptions, Target};
+
+fn ours(post: &PostReport, row: &str, column: &str) -> u64 {
+    let cells = post.tables.iter().flat_map(|table| {
+        let at = table.columns.iter().position(|one| one.name == column);
+        let rows = table.rows.iter().filter(|one| one.what == row);
+        rows.filter_map(move |row| row.cells.get(at?)?.ours)
+    });
+    let found = cells.map(Quantity::value).next();
+    found.unwrap_or_else(|| panic!("no {row:?} of {column:?}"))
+}
+
+#[test]
+fn ratios_hold_and_modern_does_both() {
+    let reports = run_posts(&[2], Scale::Quick, &mut |_| {}).unwrap();
+    assert_eq!(reports.missed(), Vec::<String>::new(), "{}", reports.to_text());
+    let post = &reports.posts[0];
+    // The reader: no slower than the best of the post.
+    let mean = ours(post, "lstat, mean", "modern");
+    assert!(mean <= 5_000_000, "{mean} ns\n{}", reports.to_text());
+    // The writer: four fifths of its speed alone, or what the drive's arm leaves it.
+    let kept = ours(post, "dd keeps beside du, of what it has alone", "modern");
+    let left = ours(post, "what the reads of this time leave it", "modern");
+    assert!(kept >= 800.min(left), "{kept} of {left}\n{}", reports.to_text());
+    // More than half an hour, says the post.
+    let browser = ours(post, "start of a browser", "2.6.20");
+    assert!(browser > 20 * 60 * 1_000_000_000, "{browser} ns");
+    // The plots count every call.
+    for column in ["2.6.20", "2.6.23-mm"] {
+        let plot = post
+            .tables
+            .iter()
+            .find(|table| table.title.starts_with(&format!("lstat under {column}: The decimal")));
+        let counts = plot.unwrap().rows.iter().filter_map(|row| row.cells[0].ours);
+        let all: u64 = counts.map(Quantity::value).sum();
+        assert_eq!(all, ours(post, "lstat, calls", column));
+    }
+}
+
+#[test]
+fn a_reader_beside_a_writer_on_a_real_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = scenario::find("reader-beside-writer").unwrap();
+    let target = Target::Real {
+        path: folder.path().join("volume"),
+        existing: Existing::Keep,
+    };
+    let options = RunOptions {
+        target,
+        scale: 10,
+        ..RunOptions::default()
+    };
+    let outcome = scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    let report = &outcome.report;
+    println!("{}", report.to_text());
+    let reader = report
+        .processes
+        .iter()
+        .find(|process| process.name == "reader")
+        .unwrap();
+    let reads = reader.calls.iter().find(|calls| calls.call == "read").unwrap();
+    if let Some(plot) = StemPlot::of_times(&reads.samples_ns) {
+        println!("reads of the reader, in seconds. {}", plot.render());
+    }
+    // Nothing is asserted of times; that both did their work, and left a sound volume, is.
+    let looked = report.measure("read beside a writer").unwrap();
+    assert!(looked.work.files > 0 && !reads.samples_ns.is_empty());
+    let judged = outcome.filesystems[0].check(&folder.path().join("judged")).unwrap();
+    assert_eq!(judged, "");
+}
