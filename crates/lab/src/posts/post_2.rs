@@ -97,22 +97,11 @@ const SLOW_NS: u64 = 200 * MS;
 /// The reads of the browser's start: as many as 2.6.23 makes in the 33 s of the post.
 const BROWSER_READS: u64 = 1_880;
 
-/// A system that has run: all of it, du beside dd alone, and dd alone.
+/// A system that has run: all of it, and dd alone.
 struct Ran {
     system: &'static System,
     report: Report,
-    walk: Report,
     alone: Report,
-}
-
-/// What runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    All,
-    /// Nothing starts beside du and dd.
-    Walk,
-    /// And nobody walks.
-    Alone,
 }
 
 impl Ran {
@@ -141,7 +130,7 @@ impl Ran {
     }
 
     fn stats(&self) -> Option<&CallLatency> {
-        let du = self.walk.processes.iter().find(|process| process.name == "du")?;
+        let du = self.report.processes.iter().find(|process| process.name == "du")?;
         du.calls.iter().find(|calls| calls.call == "stat")
     }
 
@@ -223,7 +212,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
     tables.push(between);
     let reports = ran
         .iter()
-        .flat_map(|ran| [&ran.report, &ran.walk, &ran.alone])
+        .flat_map(|ran| [&ran.report, &ran.alone])
         .chain(&drive_reports);
     Ok(PostReport {
         number: POST.number,
@@ -309,34 +298,15 @@ fn run_one(
     scale: Scale,
     made: Option<Prepared>,
 ) -> Result<Ran, ScenarioError> {
-    let run = |part| -> Result<Report, ScenarioError> {
-        let scenario = part_of(layout.scenario(scale)?, part);
-        Ok(scenario::run(&scenario, &options(system, made.clone()))?.report)
-    };
-    Ok(Ran {
-        system,
-        report: run(Part::All)?,
-        walk: run(Part::Walk)?,
-        alone: run(Part::Alone)?,
-    })
-}
-
-/// Without those who do not run; the shell, whose end ends all, then only waits, twice as long where du is measured.
-fn part_of(mut scenario: Scenario, part: Part) -> Scenario {
-    if part == Part::All {
-        return scenario;
-    }
-    scenario
-        .processes
-        .retain(|process| part == Part::Walk || process.name != "du");
+    let mut scenario = layout.scenario(scale)?;
+    let report = scenario::run(&scenario, &options(system, made.clone()))?.report;
+    // The writer alone: nobody walks, and the shell, whose end ends all, does no more than wait.
+    scenario.processes.retain(|process| process.name != "du");
     for process in scenario.processes.iter_mut().filter(|process| process.name == "shell") {
         process.steps.truncate(1);
-        if part == Part::Walk {
-            let again = process.steps.clone();
-            process.steps.extend(again);
-        }
     }
-    scenario
+    let alone = scenario::run(&scenario, &options(system, made))?.report;
+    Ok(Ran { system, report, alone })
 }
 
 fn nanoseconds(value: Option<u64>) -> Option<Quantity> {
@@ -563,6 +533,7 @@ const NOTES: [&str; 6] = [
     "the directories that are listed have 64 names, a terminal's start is 50 dependent reads of files, a browser's 1,880; their \
      inodes are scattered as months of updates leave them. The post does not say how many; these are such that 2.6.23 comes \
      near the post, and what is compared is what 2.6.20 makes of the same",
-    "dd is measured from its thirtieth second on, when memory is full of what it wrote; lstat while nothing else starts, as in the post",
+    "dd is measured from its thirtieth second on, when memory is full of what it wrote; lstat all the time, beside what starts too. \
+     Beside du and dd alone a call takes 58 ms under 2.6.20 and 6.5 ms under 2.6.23 (quick)",
     "atime, the journal and the memory that programs take are not modelled",
 ];
