@@ -154,7 +154,18 @@ fn nothing_but_a_page_is_replaced() {
 #[test]
 fn ageing_has_a_curve_for_each_thing_that_was_sampled() {
     let folder = Scratch::new("html");
-    let words = ["lab", "age", "mail", "--preset", "linux-2.6", "--months", "2", "--size", "64M", "--layout-only"];
+    let words = [
+        "lab",
+        "age",
+        "mail",
+        "--preset",
+        "linux-2.6",
+        "--months",
+        "2",
+        "--size",
+        "64M",
+        "--layout-only",
+    ];
     let html = page(&folder, &words);
     assert!(html.contains("Layout score") && html.matches("data-kind=\"lines\"").count() >= 5);
 }

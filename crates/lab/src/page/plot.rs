@@ -67,7 +67,9 @@ pub(super) fn classes(number: usize, origin: Origin) -> String {
         Origin::Posted => "posted",
         Origin::Limit => "bound",
     };
-    format!("h{} {whose}", number % HUES)
+    // Where colours come a second time, lines are broken.
+    let again = if number < HUES { "" } else { " again" };
+    format!("h{} {whose}{again}", number % HUES)
 }
 
 /// The height of a place in a drawing, which counts from above.
