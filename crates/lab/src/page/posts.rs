@@ -95,7 +95,9 @@ fn lead(report: &PostsReport) -> Markup {
         out.raw("<details class=\"lines\"><summary>")
             .text(&heading)
             .raw("</summary><ul>");
-        lines.iter().for_each(|line| drop(out.element("li", &[], line)));
+        for line in lines {
+            out.element("li", &[], &line);
+        }
         out.raw("</ul></details>");
     }
     out
@@ -130,7 +132,9 @@ fn section(post: &PostReport, model_version: u32) -> Section {
     further(post, &id, &mut body, &mut parts);
     if !post.notes.is_empty() {
         body.raw("<h3>To know</h3><ul class=\"to-know\">");
-        post.notes.iter().for_each(|note| drop(body.element("li", &[], note)));
+        for note in &post.notes {
+            body.element("li", &[], note);
+        }
         body.raw("</ul>");
     }
     Section {
