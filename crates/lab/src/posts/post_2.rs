@@ -264,7 +264,7 @@ impl Layout {
                 ("files = 60000\ndirectories = 3500", "files = 6000\ndirectories = 350"),
                 ("for = \"60s\"", "for = \"30s\""),
                 ("reads = 50,", "reads = 8,"),
-                ("until\", for = \"30s\"", "until\", for = \"13s\""),
+                ("until\", for = \"30s\"", "until\", for = \"10s\""),
                 ("chunk = \"1M\", for = \"30s\"", "chunk = \"1M\", for = \"15s\""),
             ];
             for (full, quick) in smaller {
@@ -534,6 +534,6 @@ const NOTES: [&str; 6] = [
      inodes are scattered as months of updates leave them. The post does not say how many; these are such that 2.6.23 comes \
      near the post, and what is compared is what 2.6.20 makes of the same",
     "dd is measured from its thirtieth second on, when memory is full of what it wrote; lstat all the time, beside what starts too. \
-     Beside du and dd alone a call takes 58 ms under 2.6.20 and 6.5 ms under 2.6.23 (quick)",
+     Beside du and dd alone a call takes 58 ms under 2.6.20 and 6.5 ms under 2.6.23 (the quick form)",
     "atime, the journal and the memory that programs take are not modelled",
 ];
