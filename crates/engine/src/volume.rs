@@ -130,25 +130,7 @@ impl Volume {
         options: &Options,
         shared: Option<(&Arc<DirtyBudget>, u32)>,
     ) -> Result<Volume> {
-        let superblock = read_superblock(&*device)?;
-        let volume_bytes = superblock.blocks_count.checked_mul(u64::from(superblock.block_size()));
-        let device_bytes = device.info().bytes;
-        if volume_bytes.is_none_or(|bytes| bytes > device_bytes) {
-            let (field, reason) = (
-                "number of blocks",
-                "more than the device holds: is the image cut short?",
-            );
-            return Err(Error::field(
-                Place::Superblock,
-                "superblock",
-                field,
-                superblock.blocks_count,
-                reason,
-            ));
-        }
-        if superblock.has(Feature::NEEDS_RECOVERY) {
-            return Err(ErrorKind::NeedsRecovery.into());
-        }
+        let superblock = believable_superblock(&*device)?;
         let style = Style {
             block_size: superblock.block_size(),
             typed: superblock.has(Feature::FILETYPE),
@@ -400,6 +382,22 @@ impl Volume {
     pub(crate) fn holds_block(&self, block: BlockNo) -> bool {
         block.0 > u64::from(self.superblock.first_data_block) && block.0 < self.superblock.blocks_count
     }
+}
+
+/// The superblock of a volume that lies whole on its device and needs no recovery.
+fn believable_superblock(device: &dyn BlockDevice) -> Result<Superblock> {
+    let superblock = read_superblock(device)?;
+    let volume_bytes = superblock.blocks_count.checked_mul(u64::from(superblock.block_size()));
+    let device_bytes = device.info().bytes;
+    if volume_bytes.is_none_or(|bytes| bytes > device_bytes) {
+        let reason = "more than the device holds: is the image cut short?";
+        let (place, found) = (Place::Superblock, superblock.blocks_count);
+        return Err(Error::field(place, "superblock", "number of blocks", found, reason));
+    }
+    if superblock.has(Feature::NEEDS_RECOVERY) {
+        return Err(ErrorKind::NeedsRecovery.into());
+    }
+    Ok(superblock)
 }
 
 /// Reads and checks the primary superblock of a device.

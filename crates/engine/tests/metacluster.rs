@@ -382,7 +382,7 @@ fn extent_nodes_lie_in_the_cluster_too() {
     let disk = Disk::of(&device);
     let inode = disk.inode(file);
     let root = extant_format::extent::Node::parse(&inode.block, None, disk.superblock.blocks_count).unwrap();
-    assert!(root.depth() > 0 && root.len() > 0);
+    assert!(root.depth() > 0 && !root.is_empty());
     for at in 0..root.len() {
         let (_, into) = disk.place(root.index(at).child.0);
         assert!(into >= 975, "node at {into}/1000");

@@ -47,7 +47,8 @@ mod text;
 mod volume;
 
 pub use check::{
-    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem, Progress, Repair, Rule, Severity, Summary, check,
+    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem, Progress, Repair, Rule, Severity, Summary,
+    check,
 };
 pub use date::Date;
 pub use error::Error;

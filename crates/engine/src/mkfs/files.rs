@@ -192,10 +192,7 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
         search: Search::Sequential,
     };
     let route = volume.policies.map_blocks.map_route(first_group);
-    let tree = volume
-        .groups
-        .allocate(&handle, &mut reservation, &search, route)?
-        .start;
+    let tree = volume.groups.allocate(&handle, &mut reservation, &search, route)?.start;
     handle.create(tree, Kind::Plain, |bytes| {
         let pointers = (bytes.len() / 4) as u32;
         let first_index = superblock.descriptor_blocks();

@@ -75,10 +75,10 @@ pub fn of_report(report: &Report) -> String {
             .raw("</div>");
     }
     lead.raw("</dl>");
-    let tables = report
-        .tables()
-        .into_iter()
-        .map(|table| Figure::new(&table.title().to_owned(), table).section("Tables"));
+    let tables = report.tables().into_iter().map(|table| {
+        let title = table.title().to_owned();
+        Figure::new(&title, table).section("Tables")
+    });
     let figures = of_run(report)
         .into_iter()
         .map(|figure| match figure.section.is_empty() {

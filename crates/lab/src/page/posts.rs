@@ -248,7 +248,7 @@ fn against_the_post(table: &PostTable) -> Option<Figure> {
             values.push(time(cell.ours));
         }
         if !groups.iter().any(|(_, known)| *known == values) {
-            let words = row.what.trim_end_matches(&[' ', ',']).to_owned();
+            let words = row.what.trim_end_matches([' ', ',']).to_owned();
             groups.push((words, values));
         }
     }

@@ -222,7 +222,7 @@ pub(super) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut words = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 && digits.len() > 4 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) && digits.len() > 4 {
             words.push('\u{202f}');
         }
         words.push(digit);
