@@ -6,7 +6,8 @@
 //! what the per-device limits were made for.
 use super::joined_hash;
 use super::{Cell, Class, Post, PostColumn, PostReport, PostTable, Quantity, Row, RunPost, Scale};
-use crate::report::{CallLatency, Measure, Report, StemPlot};
+use crate::page;
+use crate::report::{CallLatency, Figure, Measure, Report, StemPlot};
 use crate::scenario::{self, Layouts, Prepared, RunOptions, Scenario, ScenarioError};
 use std::path::Path;
 
@@ -223,9 +224,21 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         seed: 1,
         trace_hash: joined_hash(reports),
         tables,
-        figures: Vec::new(),
+        figures: figures(&ran),
         notes: NOTES.iter().map(|note| (*note).to_owned()).collect(),
     })
+}
+
+/// How long the calls of `du` took, and what the disk did meanwhile.
+fn figures(ran: &[Ran]) -> Vec<Figure> {
+    let each = ran.iter().flat_map(|ran| {
+        let name = ran.system.name;
+        let calls = page::latencies_of_process(&ran.report, "du", &format!("How long the calls of du took: {name}"));
+        let drive = ran.report.drives.first();
+        let disk = drive.and_then(|drive| page::of_drive(drive, &format!("What the disk did: {name}")));
+        [calls, disk]
+    });
+    each.flatten().collect()
 }
 
 /// The format that a system uses.
