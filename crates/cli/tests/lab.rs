@@ -70,7 +70,7 @@ fn lists_name_what_can_be_shown_and_run() {
             .collect()
     };
     assert!(names("steps").contains(&"untar".to_owned()));
-    assert_eq!(names("posts"), ["0", "3", "4"]);
+    assert_eq!(names("posts"), ["0", "1", "2", "3", "4"]);
     let text = told(&["lab", "list"]);
     for name in names("scenarios").iter().chain(&names("drives")) {
         assert!(text.contains(name.as_str()), "{name}");
@@ -424,7 +424,7 @@ const WRONG: [(&str, &str, &str); 12] = [
     (
         "at = \"/\", measure",
         "at = \"/\", colour = 1, measure",
-        ":20: process.steps.colour: no such key; there are at, chunk, label,",
+        ":20: process.steps.colour: no such key; there are at, chunk, for, label,",
     ),
     ("ide-2001-7200", "ide-1901", ":7: drive.model: "),
     (

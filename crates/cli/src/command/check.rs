@@ -13,19 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the order of the disk. Each problem is one
 /// line; what is only advice does not change the exit code. An image that is mounted and written meanwhile looks damaged.
+///
+/// Exit codes are those of fsck: 0 clean; 4 problems were found, and left; 8 it could not be checked (not a file system, or it cannot
+/// be read); 12 problems were found that hide others; 16 wrong usage.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant check disk.img
   extant check --offset 1M whole-disk.img && echo clean
   extant check --json disk.img | jq -r '.problems[] | .code'
   extant check --list                   all problems that it knows
-
-Exit codes, as those of fsck:
-  0  clean
-  4  problems were found, and left
-  8  it could not be checked: not a file system, or it cannot be read
-  12 problems were found, and hide others that could not be looked for
-  16 wrong usage")]
+  extant check disk.img; case $? in 0) echo clean;; 4|12) echo damaged;; *) echo not checked;; esac")]
 pub struct Arguments {
     /// The image: a file or a block device
     #[arg(value_name = "IMAGE", required_unless_present = "list")]

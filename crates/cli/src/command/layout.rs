@@ -13,16 +13,16 @@ use std::path::PathBuf;
 /// The layout score is the share of blocks that lie right behind the one before them in their file (Smith and Seltzer): 1 is
 /// perfect. Map blocks are indirect blocks and nodes of extent trees; those of a group are clustered when they lie within a
 /// 64th of it. Seeks are counted with gaps of up to 256 KiB read over. Nothing is written.
+///
+/// With --json: {"schema": "extant-layout/1", "image", "block_size", "layout", "map"}; map is null without --map, else
+/// the cells of each group with their counts of blocks: free, data, map, directory, metadata.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant layout disk.img
   extant layout --files 30 disk.img
   extant layout --map disk.img
   extant layout --map --width 128 disk.img | less
-  extant layout --json disk.img | jq .layout.maps.clustered
-
-With --json: {\"schema\": \"extant-layout/1\", \"image\", \"block_size\", \"layout\", \"map\"}; map is null without --map, else
-the cells of each group with their counts of blocks: free, data, map, directory, metadata.")]
+  extant layout --json disk.img | jq .layout.maps.clustered")]
 pub struct Arguments {
     /// The image: a file or a block device
     #[arg(value_name = "IMAGE")]
