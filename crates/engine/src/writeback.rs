@@ -33,10 +33,27 @@ const UNDER_WAY_MAX: usize = 16 << 10;
 
 #[derive(Default)]
 struct Progress {
-    /// Numbers of the requests under way, in the order in which they began.
+    /// Numbers of the requests that are announced or under way, in the order of their announcement.
     under_way: BTreeSet<u64>,
     number_next: u64,
+    /// How many of them the device was given, and their bytes.
+    begun: usize,
     bytes: usize,
+}
+
+/// A write that will be asked for: whoever waits for those under way waits for it too. Dropped, it was none.
+pub(crate) struct Announced {
+    shared: Arc<(ShortLock<Progress>, WaitQueue)>,
+    number: Option<u64>,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        if let Some(number) = self.number.take() {
+            self.shared.0.lock().under_way.remove(&number);
+            self.shared.1.wake_all();
+        }
+    }
 }
 
 /// The writes of a kind that are under way; the first error that any of them meets closes the volume's latch.
@@ -64,9 +81,35 @@ impl Writes {
         segments: Vec<Segment>,
         ended: impl FnOnce(&io::Result<()>) + Send + 'static,
     ) {
+        self.write_announced(self.announce(), device, offset, segments, ended);
+    }
+
+    /// Counts a write as under way before it begins: for who marks as being written what waits for room in the queue.
+    pub(crate) fn announce(&self) -> Announced {
+        let mut progress = self.shared.0.lock();
+        let number = progress.number_next;
+        progress.number_next += 1;
+        progress.under_way.insert(number);
+        drop(progress);
+        Announced {
+            shared: Arc::clone(&self.shared),
+            number: Some(number),
+        }
+    }
+
+    /// The same as `write`, for what was announced.
+    pub(crate) fn write_announced(
+        &self,
+        mut announced: Announced,
+        device: &dyn BlockDevice,
+        offset: u64,
+        segments: Vec<Segment>,
+        ended: impl FnOnce(&io::Result<()>) + Send + 'static,
+    ) {
         let bytes = segments.iter().map(Segment::bytes).sum::<usize>();
         let (progress, queue) = &*self.shared;
-        let number = queue.wait_until(progress, |progress| progress.begin(bytes));
+        queue.wait_until(progress, |progress| progress.begin(bytes));
+        let Some(number) = announced.number.take() else { return };
         let entered = self.latch.enter();
         let landing = Landing {
             shared: Arc::clone(&self.shared),
@@ -89,7 +132,7 @@ impl Writes {
         }
     }
 
-    /// Waits until those that are under way now have ended; others may begin meanwhile.
+    /// Waits until those that are announced or under way now have ended; others may begin meanwhile.
     ///
     /// # Errors
     /// What closed the latch: what the disk holds is not known since.
@@ -123,18 +166,15 @@ impl Writes {
 
 impl Progress {
     fn has_room(&self, bytes: usize) -> bool {
-        let room = self.under_way.len() < UNDER_WAY_MAX && self.bytes + bytes <= UNDER_WAY_BYTES_MAX;
-        room || self.under_way.is_empty()
+        let room = self.begun < UNDER_WAY_MAX && self.bytes + bytes <= UNDER_WAY_BYTES_MAX;
+        room || self.begun == 0
     }
 
-    /// The number of a write that may begin.
-    fn begin(&mut self, bytes: usize) -> Option<u64> {
+    /// Counts a write that may begin.
+    fn begin(&mut self, bytes: usize) -> Option<()> {
         self.has_room(bytes).then(|| {
-            let number = self.number_next;
-            self.number_next += 1;
-            self.under_way.insert(number);
+            self.begun += 1;
             self.bytes += bytes;
-            number
         })
     }
 }
@@ -168,6 +208,7 @@ impl Landing {
         }
         let mut progress = self.shared.0.lock();
         progress.under_way.remove(&self.number);
+        progress.begun -= 1;
         progress.bytes -= self.bytes;
         drop(progress);
         self.shared.1.wake_all();

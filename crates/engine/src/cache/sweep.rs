@@ -1,6 +1,7 @@
 //! Write-back of metadata: dirty frames in rising order, many requests under way.
 use super::{Cache, Frame, Kind, Shard, Status, shard_of};
 use crate::error::{ErrorKind, Result};
+use crate::writeback::Announced;
 use extant_block::Segment;
 use extant_format::BlockNo;
 use std::io;
@@ -21,6 +22,14 @@ enum Busy {
 
 /// A frame with the bytes that are to be written.
 type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
+
+/// Adjacent frames that are written together. Announced together with the first of them, under the lock of its state: who
+/// finds none of them dirty any more, and waits for what is under way, waits for their write, even while it waits for room.
+#[derive(Default)]
+struct WriteRun {
+    frames: Vec<Sealed>,
+    announced: Option<Announced>,
+}
 
 impl Cache {
     /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together, and waits for them.
@@ -57,10 +66,13 @@ impl Cache {
 
     fn submit(&self, mut frames: Vec<Arc<Frame>>, busy: Busy) {
         frames.sort_unstable_by_key(|frame| frame.block);
-        let mut run: Vec<Sealed> = Vec::new();
+        let mut run = WriteRun::default();
         for frame in frames {
-            let follows = run.last().is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
-            if !follows || run.len() * self.block_size >= WRITE_BYTES_MAX {
+            let follows = run
+                .frames
+                .last()
+                .is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
+            if !follows || run.frames.len() * self.block_size >= WRITE_BYTES_MAX {
                 self.write_run(std::mem::take(&mut run));
             }
             if busy == Busy::Wait && frame.state.lock().under_way {
@@ -71,8 +83,8 @@ impl Cache {
                     .changed
                     .wait_until(&frame.state, |state| (!state.under_way).then_some(()));
             }
-            if let Some(bytes) = self.prepare(&frame) {
-                run.push((frame, bytes));
+            if let Some(bytes) = self.prepare(&frame, &mut run.announced) {
+                run.frames.push((frame, bytes));
             }
         }
         self.write_run(run);
@@ -103,13 +115,14 @@ impl Cache {
         changed
     }
 
-    /// Seals a dirty frame and takes its bytes for writing; `None` when it was forgotten, written meanwhile, or an older
+    /// Seals a dirty frame, announces its write and takes its bytes; `None` when it was forgotten, written meanwhile, or an older
     /// write of it is under way.
-    fn prepare(&self, frame: &Frame) -> Option<Arc<Vec<u8>>> {
+    fn prepare(&self, frame: &Frame, announced: &mut Option<Announced>) -> Option<Arc<Vec<u8>>> {
         let mut state = frame.state.lock();
         if state.status != Status::Dirty || state.under_way {
             return None;
         }
+        announced.get_or_insert_with(|| self.writes.announce());
         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
         self.seat.write_begins(self.block_size as u64);
         let kind = state.kind;
@@ -123,17 +136,20 @@ impl Cache {
         Some(Arc::clone(&state.bytes))
     }
 
-    fn write_run(&self, run: Vec<Sealed>) {
-        let Some((first, _)) = run.first() else { return };
+    fn write_run(&self, run: WriteRun) {
+        let (Some((first, _)), Some(announced)) = (run.frames.first(), run.announced) else {
+            return;
+        };
         let offset = first.block.0 * self.block_size as u64;
-        let (frames, bytes): (Vec<_>, Vec<_>) = run.into_iter().unzip();
+        let (frames, bytes): (Vec<_>, Vec<_>) = run.frames.into_iter().unzip();
         let segments = bytes.into_iter().map(Segment::Shared).collect();
         let shards = Arc::clone(&self.shards);
         let (seat, bytes) = (Arc::clone(&self.seat), frames.len() as u64 * self.block_size as u64);
-        self.writes.write(&*self.device, offset, segments, move |result| {
-            settle(&shards, &frames, result);
-            seat.write_ended(bytes);
-        });
+        self.writes
+            .write_announced(announced, &*self.device, offset, segments, move |result| {
+                settle(&shards, &frames, result);
+                seat.write_ended(bytes);
+            });
     }
 }
 
