@@ -275,45 +275,72 @@ fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, from: u64
         return Ok(from);
     }
     let handle = Handle::begin(volume, 8)?;
-    let end = submit_some(&handle, pages, state, from, most).inspect_err(|_| volume.latch_failure())?;
+    let submitted = submit_some(&handle, pages, state, from, most).inspect_err(|_| volume.latch_failure());
     // Stored first: whoever finds nothing dirty here finds the map in its place.
-    let stored = state.store(&handle);
+    let stored = submitted.and_then(|end| state.store(&handle).map(|()| end));
     volume.note_submitted(pages, state);
-    stored.map(|()| end)
+    stored
 }
 
+/// What was submitted is neither dirty nor promised any more, also when something goes wrong behind it.
 fn submit_some(handle: &Handle<'_>, pages: &Pages, state: &mut NodeState, from: u64, most: u64) -> Result<u64> {
     let volume = handle.volume();
     let promised = state.delayed.len() + state.promised_map;
     let mut reservation = volume.groups.adopt(volume, promised);
     state.promised_map = 0;
-    let (mut at, mut left) = (from, most);
     let mut submitted = Vec::new();
-    while let Some(run) = state.dirty.next(at).filter(|_| left > 0) {
-        at = run.start;
-        let end = run.end.min(at.saturating_add(left));
-        while at < end {
-            let block = FileBlock(at as u32);
-            let want = (end - at).min(u64::from(u32::MAX)) as u32;
-            let placed = place(handle, &mut reservation, state, block, want)?;
-            submit_run(volume, pages, block, placed);
-            at += u64::from(placed.length);
-        }
-        left = left.saturating_sub(at - run.start);
-        submitted.push(run.start..at);
-    }
-    for range in submitted {
+    let outcome = submit_runs(handle, &mut reservation, pages, state, (from, most), &mut submitted);
+    for range in submitted.into_iter().filter(|range| !range.is_empty()) {
         state.dirty.remove(range.clone());
         state.delayed.remove(range);
     }
-    if !state.dirty.is_empty() {
-        // What is promised to the rest stays so.
-        let data = state.delayed.len();
-        reservation.grow(data.saturating_sub(reservation.remaining()))?;
-        state.promised_map = reservation.remaining() - data;
-        reservation.take(reservation.remaining());
+    let kept = keep_promises(&mut reservation, state);
+    outcome.and_then(|end| kept.map(|()| end))
+}
+
+/// Submits at most so many dirty blocks from one on, and notes which; gives where it ended.
+fn submit_runs(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    (from, most): (u64, u64),
+    submitted: &mut Vec<Range<u64>>,
+) -> Result<u64> {
+    let (mut at, mut left) = (from, most);
+    while let Some(run) = state.dirty.next(at).filter(|_| left > 0) {
+        at = run.start;
+        let end = run.end.min(at.saturating_add(left));
+        submitted.push(at..at);
+        while at < end {
+            let block = FileBlock(at as u32);
+            let want = (end - at).min(u64::from(u32::MAX)) as u32;
+            let placed = place(handle, reservation, state, block, want)?;
+            submit_run(handle.volume(), pages, block, placed);
+            at += u64::from(placed.length);
+            if let Some(range) = submitted.last_mut() {
+                range.end = at;
+            }
+        }
+        left = left.saturating_sub(at - run.start);
     }
     Ok(at)
+}
+
+/// What is promised to blocks that are still dirty stays so. Where that cannot be, nothing is: what is given back later is no
+/// more than was promised.
+fn keep_promises(reservation: &mut Reservation<'_>, state: &mut NodeState) -> Result<()> {
+    if state.dirty.is_empty() {
+        return Ok(());
+    }
+    let data = state.delayed.len();
+    if let Err(error) = reservation.grow(data.saturating_sub(reservation.remaining())) {
+        state.delayed.remove(0..u64::MAX);
+        return Err(error);
+    }
+    state.promised_map = reservation.remaining() - data;
+    reservation.take(reservation.remaining());
+    Ok(())
 }
 
 /// Where a run of dirty blocks is written: where it was, or a place that it is given now.

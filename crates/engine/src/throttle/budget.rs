@@ -39,9 +39,9 @@ impl Load {
     }
 
     fn sub(&mut self, other: Load) {
-        self.dirty_bytes -= other.dirty_bytes;
-        self.writing_bytes -= other.writing_bytes;
-        self.pledged_bytes -= other.pledged_bytes;
+        self.dirty_bytes = self.dirty_bytes.saturating_sub(other.dirty_bytes);
+        self.writing_bytes = self.writing_bytes.saturating_sub(other.writing_bytes);
+        self.pledged_bytes = self.pledged_bytes.saturating_sub(other.pledged_bytes);
     }
 }
 
@@ -324,7 +324,7 @@ impl Seat {
     pub(crate) fn dirty_bytes_of_others(&self) -> u64 {
         let state = self.budget.state.lock();
         let own = state.volumes.get(&self.number).map_or(0, |own| own.load.dirty_bytes);
-        state.load.dirty_bytes - own
+        state.load.dirty_bytes.saturating_sub(own)
     }
 
     /// Something became dirty, by this thread.
