@@ -37,6 +37,10 @@ impl Core {
     /// # Errors
     /// `ReadOnly` behind a failure; what the write-back that the writer has to do itself meets.
     pub(crate) fn admit(&self, bytes: u64) -> Result<Pledge<'_>> {
+        self.told(self.wait_for_room(bytes))
+    }
+
+    fn wait_for_room(&self, bytes: u64) -> Result<Pledge<'_>> {
         let volume = &self.volume;
         if self.manner() == Manner::Whole || volume.check_writable().is_err() {
             return Ok(Pledge::none());

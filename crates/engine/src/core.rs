@@ -330,6 +330,10 @@ impl Core {
 
     /// Keeps memory within its bounds, and asks the policy what a writer owes: called after operations, with no lock held.
     pub(crate) fn balance(&self) -> Result<()> {
+        self.told(self.look_after_memory())
+    }
+
+    fn look_after_memory(&self) -> Result<()> {
         if self.volume.is_crowded_with_pages() {
             self.make_room()?;
         }
