@@ -599,8 +599,13 @@ impl File {
         // Piece by piece, so that a large content does not need as much memory once more.
         for (at, piece) in content.chunks(1 << 20).enumerate() {
             let offset = offset + ((at as u64) << 20);
-            if self.write_at(offset, piece)? < piece.len() {
-                return Err(ErrorKind::FileTooLarge.into());
+            let mut done = 0;
+            // A call that ended short has not said why: the next one does, unless it gets further.
+            while done < piece.len() {
+                match self.write_at(offset + done as u64, &piece[done..])? {
+                    0 => return Err(ErrorKind::FileTooLarge.into()),
+                    written => done += written,
+                }
             }
         }
         Ok(())
