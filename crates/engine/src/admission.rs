@@ -2,8 +2,9 @@
 //!
 //! *Locking*: nothing is held while somebody waits here; called before an inode is locked, or after.
 use crate::core::{Changed, Core};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::throttle::{Answer, Manner, Pledge, Stop, WriterAdvice, WriterFacts};
+use std::sync::atomic::Ordering;
 
 /// What a call that changes names or inodes makes dirty, about: some blocks of directories, tables and bitmaps.
 const CALL_BYTES: u64 = 32 << 10;
@@ -41,6 +42,9 @@ impl Core {
     }
 
     fn wait_for_room(&self, bytes: u64) -> Result<Pledge<'_>> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(ErrorKind::ReadOnly.into());
+        }
         let volume = &self.volume;
         if self.manner() == Manner::Whole || volume.check_writable().is_err() {
             return Ok(Pledge::none());

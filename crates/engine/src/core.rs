@@ -34,6 +34,8 @@ pub(crate) struct Core {
     /// has lost something.
     opened_to_change: bool,
     closed: AtomicBool,
+    /// It is being closed: no further call that changes something begins.
+    pub(crate) closing: AtomicBool,
     /// Writes in the background, where the policy has one.
     pub(crate) flusher: Flusher,
     /// What writers that have to write go on with.
@@ -95,6 +97,7 @@ impl Core {
             state_found,
             opened_to_change: changes,
             closed: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
             flusher: Flusher::new(&volume.clock),
             backlog: ShortLock::default(),
             volume,
@@ -292,13 +295,18 @@ impl Core {
 
     /// Writes everything, marks the volume clean and waits until the device has it.
     pub(crate) fn close(&self) -> Result<()> {
-        self.told(self.close_all())
+        let outcome = self.told(self.close_all());
+        if outcome.is_err() {
+            self.closing.store(false, Ordering::Release);
+        }
+        outcome
     }
 
     fn close_all(&self) -> Result<()> {
         if !self.opened_to_change || self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
+        self.closing.store(true, Ordering::Release);
         self.flusher.stop();
         self.settle()?;
         for node in self.nodes.all() {
@@ -309,6 +317,8 @@ impl Core {
         self.volume.flush()?;
         self.closed.store(true, Ordering::Release);
         self.volume.latch_failure();
+        // What a call that was under way has dirtied since is never written: it is no burden to other volumes.
+        self.volume.seat.leave();
         Ok(())
     }
 
