@@ -4,6 +4,7 @@ mod volume;
 
 use extant_block::device::DeviceInfo;
 use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, RealClock, Request, ShortLock};
+use extant_block::{Task, Unparked, Waker, WallTime};
 use extant_engine::mkfs::Profile;
 use extant_engine::throttle::{DirtyBudget, Load};
 use extant_engine::{Filesystem, Options};
@@ -194,6 +195,79 @@ fn a_device_that_hangs_does_not_stop_the_others() {
             for volume in [stuck, sound] {
                 volume.close().expect("closes");
             }
+            assert_eq!(budget.load(), Load::default());
+        };
+        patience::within(60, throttle, run).unwrap_or_else(|said| panic!("{throttle}: {said}"));
+    }
+}
+
+/// The host's time, a hundred times as fast.
+struct Hurried(Arc<RealClock>);
+
+const HURRY: u64 = 100;
+
+impl Clock for Hurried {
+    fn now(&self) -> u64 {
+        self.0.now() * HURRY
+    }
+    fn wall(&self) -> WallTime {
+        self.0.wall()
+    }
+    fn waker(&self) -> Waker {
+        self.0.waker()
+    }
+    fn park(&self, deadline: Option<u64>) -> Unparked {
+        self.0.park(deadline.map(|deadline| deadline.div_ceil(HURRY)))
+    }
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
+        self.0.spawn(name, body)
+    }
+    fn charge(&self, cpu_ns: u64) {
+        self.0.charge(cpu_ns);
+    }
+}
+
+#[test]
+fn a_writer_on_a_device_that_hangs_goes_on_at_last() {
+    const PIECE: usize = 16 << 10;
+    for throttle in THROTTLES {
+        let run = move || {
+            let clock = Arc::new(Hurried(RealClock::new())) as Arc<dyn Clock>;
+            let budget = DirtyBudget::new(&clock, 2 * MIB);
+            let specification = specification(Profile::Ext4);
+            let hanging = Arc::new(Hanging {
+                memory: specification.make(Arc::clone(&clock)),
+                hangs: AtomicBool::new(false),
+                kept: ShortLock::default(),
+            });
+            let options = options(&specification, "modern", throttle);
+            let device = Arc::clone(&hanging) as Arc<dyn BlockDevice>;
+            let volume = Filesystem::open_within(device, &options, &budget, 0).expect("opens");
+            let file = volume.create_file("/file", 0o644).expect("makes it");
+            volume.sync().expect("syncs");
+            hanging.hangs.store(true, Ordering::Release);
+            let mut number = 0;
+            let stopped = (0..200u8).any(|byte| {
+                let before = clock.now();
+                file.write_all_at(u64::from(byte) * PIECE as u64, &[byte; PIECE])
+                    .expect("goes on");
+                number = byte + 1;
+                clock.now() - before >= 30_000_000_000
+            });
+            assert!(stopped, "nothing held it back");
+            hanging.hangs.store(false, Ordering::Release);
+            let kept = std::mem::take(&mut *hanging.kept.lock());
+            kept.into_iter().for_each(|request| hanging.memory.submit(request));
+            let content = volume.read("/file").expect("reads");
+            assert_eq!(content.len(), usize::from(number) * PIECE);
+            assert!(
+                content
+                    .chunks(PIECE)
+                    .zip(0..)
+                    .all(|(piece, byte)| piece == [byte; PIECE])
+            );
+            drop(file);
+            volume.close().expect("closes");
             assert_eq!(budget.load(), Load::default());
         };
         patience::within(60, throttle, run).unwrap_or_else(|said| panic!("{throttle}: {said}"));

@@ -11,8 +11,8 @@ use super::{
 
 /// A writer that is held back looks again after so long, at the latest.
 pub(super) const WAIT_NS: u64 = 100_000_000;
-/// No writer is held back for longer.
-const STOPPED_NS_MAX: u64 = 30_000_000_000;
+/// No writer is held back for longer, by any of the policies that count devices: one that hangs stops nobody for ever.
+pub(super) const STOPPED_NS_MAX: u64 = 30_000_000_000;
 /// What pdflush writes in one pass.
 pub(super) const PASS_BYTES: u64 = 1024 * PAGE_BYTES;
 /// A writer is asked so often when the limit is exceeded.

@@ -4,8 +4,8 @@
 //! From the public descriptions: a device's limit is its floating proportion of the dirty limit, clipped to what the others
 //! leave and its own; a task's is lowered by up to an eighth, by its part of what was made dirty lately. Background 5 % and limit
 //! 10 % of memory, as 2.6.22 and later have it. Ours is that the limit of all is hard: nothing is made dirty above it, but for
-//! one piece on a device that has nothing dirty.
-use super::global::{EXCEEDED_BYTES, PASS_BYTES, WAIT_NS, chunk_bytes, rate_limit_bytes};
+//! one piece on a device that has nothing dirty, and one for each 30 s that a device holds a writer back.
+use super::global::{EXCEEDED_BYTES, PASS_BYTES, STOPPED_NS_MAX, WAIT_NS, chunk_bytes, rate_limit_bytes};
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, Throttle, WriterAdvice, WriterFacts, flusher_of_2_6, has_room,
     piece_under,
@@ -73,7 +73,7 @@ impl Throttle for PerDevice {
         let has_room = has_room(facts, limit);
         let chunk = chunk_bytes(limit);
         let has_written = facts.task.written_bytes >= chunk;
-        if has_room && (fits || has_written) {
+        if has_room && (fits || has_written) || facts.task.stopped_ns >= STOPPED_NS_MAX {
             WriterAdvice::Proceed
         } else if has_room && facts.task.dirtied_bytes < EXCEEDED_BYTES {
             WriterAdvice::OnAccount

@@ -4,7 +4,9 @@
 //! From the public descriptions: below freerun = (background + limit) / 2 nobody is held back. Above it a writer's rate is its
 //! device's balanced rate times pos_ratio = 1 + ((setpoint - dirty) / (limit - setpoint))^3, setpoint = (freerun + limit) / 2,
 //! times a factor that falls with the device's own dirty bytes. The balanced rate follows write rate / dirty rate every 200 ms;
-//! a pause is 200 ms at most. Ratios 10 and 20 %. Fixed point with ten binary digits.
+//! a pause is 200 ms at most. Ratios 10 and 20 %. Ours is that the limit is hard, but for one piece when it has held a writer
+//! back for 30 s. Fixed point with ten binary digits.
+use super::global::STOPPED_NS_MAX;
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Period, REQUEST_BYTES_MAX, Throttle, WriterAdvice,
     WriterFacts, flusher_of_2_6, has_room, piece_under,
@@ -103,7 +105,7 @@ impl Throttle for Proportional {
 
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
         let limits = self.limits(facts.memory_bytes);
-        if !has_room(facts, limits.limit_bytes) {
+        if facts.task.stopped_ns < STOPPED_NS_MAX && !has_room(facts, limits.limit_bytes) {
             return WriterAdvice::Wait(PAUSE_NS_MAX);
         }
         if facts.all.total() <= freerun(limits) {
