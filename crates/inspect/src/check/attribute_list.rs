@@ -49,16 +49,23 @@ pub(crate) enum Fault {
 }
 
 /// Visits the entries from byte `start` of `region` on; offsets of values count from the region's start. What overlaps is
-/// found after all entries were visited.
+/// found after all entries were visited, or as soon as their values are more than the region could hold: who visits them may
+/// hash each value, and the work is bounded by the region.
 pub(crate) fn walk<'a>(region: &'a [u8], start: usize, visit: &mut dyn FnMut(Entry<'a>)) -> Result<(), Fault> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
-    let mut at = start;
+    let (mut at, mut value_bytes) = (start, 0_usize);
     while region.len().saturating_sub(at) >= ENTRY && u32_at(region, at) != 0 {
         let rest = region.get(at..).unwrap_or_default();
         let name_length = usize::from(rest.first().copied().unwrap_or(0));
         let name = rest.get(ENTRY..).and_then(|rest| rest.get(..name_length));
         let name = name.ok_or(Fault::Overlap)?;
         let value = value(region, rest, &mut parts)?;
+        if let Value::Here(bytes) = value {
+            value_bytes = value_bytes.saturating_add(bytes.len());
+        }
+        if value_bytes > region.len() {
+            return Err(Fault::Overlap);
+        }
         visit(Entry {
             prefix: rest.get(1).copied().unwrap_or(0),
             name,
@@ -180,6 +187,14 @@ mod tests {
         long[0] = 200;
         assert_eq!(walked(&long), (0, Err(Fault::Overlap)));
         assert_eq!(walked(&list(20, &[(b"name", 0, 0)])), (1, Err(Fault::Overlap)));
+    }
+
+    #[test]
+    fn values_over_each_other_are_not_all_visited() {
+        let whole: &[(&[u8], u16, u32)] = &[(&b""[..], 0, 65536); 4092];
+        assert_eq!(walked(&list(65536, whole)), (1, Err(Fault::Overlap)));
+        let half: &[(&[u8], u16, u32)] = &[(&b""[..], 0, 32768); 2000];
+        assert_eq!(walked(&list(65536, half)), (2, Err(Fault::Overlap)));
     }
 
     #[test]
