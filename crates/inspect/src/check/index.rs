@@ -207,12 +207,23 @@ pub(crate) fn judge(state: &Arc<State>, tree: &Tree) -> Result<(), Error> {
             _ => Index::of(state, blocks).judge(),
         }
     }
+    let mut own_blocks: Vec<DirectoryBlock> = if others.is_empty() {
+        Vec::new()
+    } else {
+        let is_other = |block: &&DirectoryBlock| others.binary_search_by_key(&block.ino, |other| other.0).is_ok();
+        tree.blocks.iter().filter(is_other).copied().collect()
+    };
+    // Within a directory they stay in the order of the disk.
+    own_blocks.sort_by_key(|block| block.ino);
     for (ino, version) in others {
         let first = found.partition_point(|block| block.ino < ino);
         let own = found.get_mut(first..).unwrap_or_default();
         let length = own.partition_point(|block| block.ino == ino);
         let blocks = own.get_mut(..length).unwrap_or_default();
-        hash_again(state, tree, Hasher { version, ..default }, blocks)?;
+        let from = own_blocks.partition_point(|block| block.ino < ino);
+        let to = own_blocks.partition_point(|block| block.ino <= ino);
+        let own = own_blocks.get(from..to).unwrap_or_default();
+        hash_again(state, tree, Hasher { version, ..default }, own, blocks)?;
         Index::of(state, blocks).judge();
     }
     Ok(())
@@ -253,15 +264,20 @@ fn judge_root(state: &State, ino: Ino, root: &Root) -> Option<Option<HashVersion
     }
 }
 
-/// Hashes the names of one directory by another hash.
-fn hash_again(state: &Arc<State>, tree: &Tree, hasher: Hasher, found: &mut [Block]) -> Result<(), Error> {
+/// Hashes the names of one directory, with these blocks, by another hash.
+fn hash_again(
+    state: &Arc<State>,
+    tree: &Tree,
+    hasher: Hasher,
+    blocks: &[DirectoryBlock],
+    found: &mut [Block],
+) -> Result<(), Error> {
     let Some(ino) = found.first().map(|block| block.ino) else {
         return Ok(());
     };
     let facts = state.inodes.get(ino);
-    let blocks: Vec<DirectoryBlock> = tree.blocks.iter().filter(|block| block.ino == ino).copied().collect();
     let mut reader = Reader::default();
-    for range in Reader::batches(state, &blocks, |block| block.block) {
+    for range in Reader::batches(state, blocks, |block| block.block) {
         let batch = blocks.get(range).unwrap_or_default();
         reader.read(state, "directory", batch, |block| block.block)?;
         for (at, block) in batch.iter().enumerate() {
