@@ -31,7 +31,10 @@ pub(crate) fn judge(state: &State) -> Result<(), Error> {
         result => result.ok(),
     };
     let found = match &inode {
-        Some(inode) => valid(state, inode)?,
+        Some(inode) => match valid(state, inode) {
+            Err(Error::Outside { .. }) => Some("what it maps is not on the device"),
+            result => result?,
+        },
         None => Some("it cannot be read"),
     };
     if found.is_some() {
@@ -58,7 +61,8 @@ fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
         return Ok(Some("it is no file"));
     }
     let superblock = state.volume.superblock();
-    let copies = (1..superblock.group_count())
+    // That the others are not on the device is told of the whole.
+    let copies = (1..state.volume.present_groups())
         .map(GroupNo)
         .filter(|group| state.volume.has_super(*group));
     let offsets: Vec<u64> = copies
