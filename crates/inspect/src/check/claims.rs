@@ -37,7 +37,8 @@ impl Default for Chunk {
 }
 
 impl Claims {
-    /// Nobody has anything of so many blocks.
+    /// Nobody has anything of so many blocks, which must be bounded by what is on the device: the memory of some bytes a chunk
+    /// is taken at once.
     pub(crate) fn new(blocks: u64, cluster_log2: u32) -> Claims {
         let chunks = (blocks >> cluster_log2) / CHUNK + 1;
         let empty = || (0..chunks).map(|_| ShortLock::default()).collect();
@@ -48,8 +49,8 @@ impl Claims {
         }
     }
 
-    /// Claims a run; tells whether all of it was free. What was not is marked as claimed twice. Blocks past the end of the
-    /// volume are let pass: who claims has judged them.
+    /// Claims a run; tells whether all of it was free. What was not is marked as claimed twice. Blocks past the end are
+    /// let pass: who claims has judged them.
     pub(crate) fn claim_run(&self, start: BlockNo, length: u64) -> bool {
         let mut free = true;
         for (number, from, to) in self.parts(start, length) {
@@ -72,9 +73,8 @@ impl Claims {
     /// Takes a run for metadata, whoever has it.
     pub(crate) fn take_run(&self, start: BlockNo, length: u64) {
         for (number, from, to) in self.parts(start, length) {
-            if let Some(chunk) = self.taken.get(number) {
-                chunk.lock().add(from, to);
-            }
+            let Some(chunk) = self.taken.get(number) else { break };
+            chunk.lock().add(from, to);
         }
     }
 

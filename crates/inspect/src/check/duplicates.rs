@@ -39,6 +39,11 @@ impl Owners {
         }
     }
 
+    /// Whether no more owners are kept: there is nothing left to search for.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.lock().owners.len() >= OWNERS_MAX
+    }
+
     /// Whether this double map block is followed for the first time.
     pub(crate) fn follow(&self, block: BlockNo) -> bool {
         self.0.lock().followed.insert(block)

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! *Invariants*: what is told of a map block depends on its bytes, its inode and its place in the tree alone. A map block
-//! that somebody has already is not followed again, so that the work is bounded by the blocks of the volume.
+//! that was followed is not followed again, so that the work is bounded by the blocks of the volume.
 //! *Locking*: the edges of clusters have a short lock, held for a push.
 use super::codes::Code;
 use super::problem::Problem;
@@ -293,9 +293,11 @@ fn child(
     tally.blocks += u64::from(state.volume.cluster_blocks());
     let is_free = if state.is_searching() {
         search(state, walk, block, 1);
-        !state.claims.is_double(block) || state.owners.follow(block)
+        !state.owners.is_full() && (!state.claims.is_double(block) || state.owners.follow(block))
     } else {
-        state.claims.claim_run(block, 1)
+        // Whose data lies there too does not matter: only a map block that was followed is not followed again.
+        state.claims.claim_run(block, 1);
+        state.followed.claim_run(block, 1)
     };
     if walk.kind != Kind::BadBlocks && state.is_metadata(block) {
         tally.is_cut = true;
@@ -356,6 +358,9 @@ fn data(
 
 /// Pass 1b: collects the double blocks of a run.
 fn search(state: &State, walk: &Walk, start: BlockNo, length: u64) {
+    if state.owners.is_full() {
+        return;
+    }
     for block in state.claims.double_in(start, length) {
         state.owners.add(block, walk.ino);
     }

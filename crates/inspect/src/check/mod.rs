@@ -151,7 +151,7 @@ pub fn check(device: Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Che
         Prepared::Unusable(problems) => return Ok(report(problems.take(), Summary::default())),
     };
     run(&state)?;
-    if state.order_matters() && options.threads.get() > 1 {
+    if options.threads.get() > 1 && (state.order_matters() || state.claims.any_double()) {
         // Who claims a block first decides what follows: once more, by one thread, in the order of the disk.
         options.threads = NonZeroU32::MIN;
         if let Prepared::Ready(again) = prepare(&device, &options)? {
@@ -184,7 +184,7 @@ fn prepare(device: &Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Prep
     let clock = Arc::clone(device.clock());
     let mut state = State::new(Arc::new(volume), options.clone(), clock);
     state.problems = problems;
-    let judged = groups::judge(&state.volume, described, &state.claims, &state.problems);
+    let judged = groups::judge(&state.volume, described, &state.claims, &state.problems)?;
     (state.groups, state.metadata) = (judged.groups, judged.metadata);
     orphans::collect(&mut state)?;
     Ok(Prepared::Ready(Arc::new(state)))

@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) metadata: Vec<MetadataRun>,
     /// Which blocks (clusters) somebody has.
     pub(crate) claims: Claims,
+    /// Map blocks that were followed, whoever else has them.
+    pub(crate) followed: Claims,
     pub(crate) inodes: InodeFacts,
     /// What pass 1 leaves for pass 2.
     pub(crate) directories: ShortLock<Vec<DirectoryBlock>>,
@@ -109,9 +111,18 @@ impl State {
     pub(crate) fn new(volume: Arc<Volume>, options: CheckOptions, clock: Arc<dyn Clock>) -> State {
         let superblock = volume.superblock();
         let cluster_log2 = volume.cluster_blocks().trailing_zeros();
+        // By the groups on the device: what a superblock says of others costs no memory.
+        let groups = u64::from(volume.present_groups());
+        let blocks = u64::from(superblock.first_data_block)
+            .saturating_add(groups.saturating_mul(superblock.blocks_per_group.into()))
+            .min(superblock.blocks_count);
+        let inodes = groups.saturating_mul(superblock.inodes_per_group.into());
         State {
-            claims: Claims::new(superblock.blocks_count, cluster_log2),
-            inodes: InodeFacts::new(superblock.inodes_count),
+            claims: Claims::new(blocks, cluster_log2),
+            followed: Claims::new(blocks, cluster_log2),
+            inodes: InodeFacts::new(
+                u32::try_from(inodes).map_or(superblock.inodes_count, |inodes| inodes.min(superblock.inodes_count)),
+            ),
             groups: Vec::new(),
             metadata: Vec::new(),
             directories: ShortLock::default(),
