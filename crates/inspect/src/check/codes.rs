@@ -81,6 +81,10 @@ codes! {
         "the volume has a feature that nobody knows, {name}: nothing can be said of it", None;
     UnknownFeature, "unknown-feature", Volume, Stopping,
         "the volume has a feature that nobody knows, {name}", None;
+    Encoding, "encoding", Volume, Stopping,
+        "the volume has the feature casefold, but nobody knows its encoding, number {found}", RewriteSuperblock;
+    MountBlock, "mount-block", Volume, Stopping,
+        "the volume has the feature mmp, but block {block} cannot be the one that tells of mounts", RewriteSuperblock;
     // Groups.
     DescriptorsDamaged, "descriptors-damaged", Volume, Error,
         "the first group descriptors cannot be used; the copy in group {group} is", RewriteDescriptor;
@@ -88,6 +92,10 @@ codes! {
         "group {group}: the checksum of the descriptor is {found}, should be {expected}", RewriteChecksum;
     UnusedInodes, "unused-inodes", Volume, Error,
         "group {group}: {found} inodes were never used, more than it has", RewriteDescriptor;
+    RootNeverUsed, "root-never-used", Volume, Stopping,
+        "group {group}: the descriptor says that the root directory was never used", RewriteDescriptor;
+    UsedNeverUsed, "used-never-used", Volume, Error,
+        "group {group}: the descriptor says that inode {ino} was never used, but it is in use", RewriteDescriptor;
     BlockBitmapPlace, "block-bitmap-place", Volume, Error,
         "group {group}: the block bitmap cannot be at block {block}", RelocateMetadata;
     InodeBitmapPlace, "inode-bitmap-place", Volume, Error,
@@ -103,14 +111,16 @@ codes! {
     // The journal.
     IsJournalDevice, "is-journal-device", Volume, Fatal,
         "the device is the journal of another volume", None;
-    RecoveryWithoutJournal, "recovery-without-journal", Volume, Error,
+    RecoveryWithoutJournal, "recovery-without-journal", Volume, Stopping,
         "the journal must be replayed, but there is none", RewriteSuperblock;
-    JournalWithoutFeature, "journal-without-feature", Volume, Error,
+    JournalWithoutFeature, "journal-without-feature", Volume, Stopping,
         "the superblock has a journal, but not the feature has_journal", RewriteSuperblock;
     JournalMissing, "journal-missing", Volume, Stopping,
         "the volume has the feature has_journal, but no journal", RecreateJournal;
     ExternalJournal, "external-journal", Volume, Stopping,
         "the journal is on another device, which is not looked at", None;
+    TwoJournals, "two-journals", Volume, Stopping,
+        "the superblock has a journal in inode {ino} and names another device for it too", RewriteSuperblock;
     NeedsRecovery, "needs-recovery", Volume, Advice,
         "the journal must be replayed: what follows may be mended by that", RecoverJournal;
     JournalInode, "journal-inode", Volume, Stopping,
@@ -152,6 +162,8 @@ codes! {
         "inode {ino}: has blocks, but the feature that it is reserved for is not set", ClearInode;
     ReservedMode, "reserved-mode", Inodes, Error,
         "inode {ino}: is reserved, and cannot have the mode {found}", RewriteInode;
+    ReservedDirectory, "reserved-directory", Inodes, Stopping,
+        "inode {ino}: is reserved, but is a directory", RewriteSuperblock;
     ResizeInode, "resize-inode", Inodes, Error,
         "inode {ino} does not map the descriptor blocks kept for growth", RebuildMap;
     ExtentsWithoutFeature, "extents-without-feature", Inodes, Error,

@@ -12,7 +12,7 @@ use crate::volume::{SuperblockPlace, Volume};
 use extant_block::BlockDevice;
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::superblock::Feature;
-use extant_format::{BlockNo, Fault, GroupNo};
+use extant_format::{BlockNo, Fault, GroupNo, Ino};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -147,16 +147,24 @@ pub(crate) struct Judged {
 }
 
 /// Judges the descriptors, and claims what belongs to metadata.
-pub(crate) fn judge(volume: &Volume, described: Vec<Described>, claims: &Claims, problems: &Sink) -> Judged {
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn judge(
+    volume: &Volume,
+    described: Vec<Described>,
+    claims: &Claims,
+    problems: &Sink,
+) -> Result<Judged, Error> {
     let mut metadata = claim_copies(volume, claims);
     let mut groups = Vec::with_capacity(described.len());
     for (group, described) in (0..).map(GroupNo).zip(described) {
-        let mut state = state_of(volume, group, described, problems);
+        let mut state = state_of(volume, group, described, problems)?;
         claim_parts(volume, group, &mut state, claims, &mut metadata, problems);
         groups.push(state);
     }
     metadata.sort_unstable();
-    Judged { groups, metadata }
+    Ok(Judged { groups, metadata })
 }
 
 /// Superblocks and descriptors, with those kept for growth.
@@ -190,7 +198,7 @@ fn claim_copies(volume: &Volume, claims: &Claims) -> Vec<MetadataRun> {
 }
 
 /// A descriptor, believed as far as its checksum and its numbers allow.
-fn state_of(volume: &Volume, group: GroupNo, described: Described, problems: &Sink) -> GroupState {
+fn state_of(volume: &Volume, group: GroupNo, described: Described, problems: &Sink) -> Result<GroupState, Error> {
     let superblock = volume.superblock();
     let Described { mut descriptor, fault } = described;
     if let Some(Fault::Checksum { stored, computed, .. }) = fault {
@@ -198,13 +206,16 @@ fn state_of(volume: &Volume, group: GroupNo, described: Described, problems: &Si
         problems.add(problem.found(stored).expected(computed));
     }
     let per_group = superblock.inodes_per_group;
-    if fault.is_some() || !superblock.has_descriptor_checksums() {
-        descriptor.flags &= !(BLOCK_UNINIT | INODE_UNINIT);
-        descriptor.unused_inodes = 0;
+    if fault.is_some() && superblock.has_descriptor_checksums() {
+        judge_doubtful(volume, group, &descriptor, problems)?;
     }
-    if descriptor.unused_inodes > per_group {
+    if superblock.has_descriptor_checksums() && descriptor.unused_inodes > per_group {
         let problem = Problem::new(Code::UnusedInodes).group(group);
         problems.add(problem.found(descriptor.unused_inodes));
+        descriptor.unused_inodes = 0;
+    }
+    if fault.is_some() || !superblock.has_descriptor_checksums() {
+        descriptor.flags &= !(BLOCK_UNINIT | INODE_UNINIT);
         descriptor.unused_inodes = 0;
     }
     let inodes_used = if descriptor.flags & INODE_UNINIT != 0 {
@@ -213,14 +224,43 @@ fn state_of(volume: &Volume, group: GroupNo, described: Described, problems: &Si
         per_group - descriptor.unused_inodes
     };
     let places = Places::of(volume, group, &descriptor);
-    GroupState {
+    Ok(GroupState {
         inodes_used,
         has_block_bitmap: places.has_block_bitmap,
         has_inode_bitmap: places.has_inode_bitmap,
         has_table: places.has_table,
         directories: AtomicU64::new(0),
         descriptor,
+    })
+}
+
+/// What a descriptor with a wrong checksum says of inodes that were never used, against those that its bitmap has. The walk
+/// does not believe it: it reads the whole table.
+fn judge_doubtful(volume: &Volume, group: GroupNo, descriptor: &GroupDescriptor, problems: &Sink) -> Result<(), Error> {
+    let per_group = volume.superblock().inodes_per_group;
+    let believed = if descriptor.flags & INODE_UNINIT != 0 {
+        0
+    } else {
+        per_group.saturating_sub(descriptor.unused_inodes)
+    };
+    if group == GroupNo(0) && believed < Ino::ROOT.0 {
+        problems.add(Problem::new(Code::RootNeverUsed).group(group));
+        return Ok(());
     }
+    if believed == per_group || !Places::of(volume, group, descriptor).has_inode_bitmap {
+        return Ok(());
+    }
+    let bitmap = volume.block("inode bitmap", descriptor.inode_bitmap)?;
+    let is_set = |index: u32| {
+        let byte = bitmap.get(index as usize / 8).copied().unwrap_or(0);
+        byte & 1 << (index % 8) != 0
+    };
+    if let Some(index) = (believed..per_group).find(|index| is_set(*index)) {
+        let before = group.0.saturating_mul(per_group);
+        let ino = Ino(before.saturating_add(index).saturating_add(1));
+        problems.add(Problem::new(Code::UsedNeverUsed).group(group).ino(ino));
+    }
+    Ok(())
 }
 
 /// Claims the bitmaps and the table of a group.

@@ -28,6 +28,8 @@ const VANILLA_BLOCKS: u64 = 8;
 pub(crate) const CASEFOLDED: u32 = 0x4000_0000;
 const ENCRYPTED: u32 = 0x800;
 const BAD_BLOCKS: Ino = Ino(1);
+/// The last inode that every volume reserves.
+const RESERVED_LAST: u32 = 10;
 
 /// A piece of an inode table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -310,7 +312,11 @@ fn judge_reserved(state: &State, ino: Ino, inode: &Inode, facts: Facts, roots: &
         None if inode.mode == 0 => Kind::Regular,
         _ => {
             let problem = Problem::new(Code::ReservedMode).ino(ino);
-            return state.tell(problem.found(inode.mode));
+            state.tell(problem.found(inode.mode));
+            if inode.file_type() == Some(FileType::Directory) && ino.0 > RESERVED_LAST {
+                state.tell(Problem::new(Code::ReservedDirectory).ino(ino));
+            }
+            return;
         }
     };
     maps::roots(state, Walk::new(ino, kind, inode, 0, state), inode, roots);

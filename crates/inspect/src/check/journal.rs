@@ -50,10 +50,13 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
         });
         return Ok(());
     }
+    let ino = Ino(superblock.journal_inode);
+    if superblock.journal_uuid() != [0; 16] {
+        problems.add(Problem::new(Code::TwoJournals).ino(ino));
+    }
     if superblock.has(Feature::NEEDS_RECOVERY) {
         tell(Code::NeedsRecovery);
     }
-    let ino = Ino(superblock.journal_inode);
     let Some(inode) = journal_inode(volume, ino)? else {
         problems.add(Problem::new(Code::JournalInode).ino(ino));
         return Ok(());
@@ -74,7 +77,8 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     Ok(())
 }
 
-/// The inode of the journal or, when that is no journal, its copy in the superblock. `None` when there is neither.
+/// The inode of the journal or, when that is no journal, its copy in the superblock. `None` when there is neither, and for a
+/// copy of an extent tree: the copy has no flags, so nobody else reads it as one.
 fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
     let inode = match volume.inode(ino) {
         Ok(inode) => Some(inode),
@@ -94,7 +98,7 @@ fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
     }
     inode.links = 1;
     if u32_at(&inode.block, 0) & 0xffff == 0xf30a {
-        inode.flags |= extant_format::inode::flags::EXTENTS;
+        return Ok(None);
     }
     inode.size = u64::from(superblock.journal_backup[15]) << 32 | u64::from(superblock.journal_backup[16]);
     Ok(Some(inode).filter(|inode| is_journal(volume, inode)))

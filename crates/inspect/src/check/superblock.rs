@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 pub(crate) const META_BG: Feature = Feature::Incompat(0x10);
 pub(crate) const JOURNAL_DEVICE: Feature = Feature::Incompat(0x8);
+const MULTIPLE_MOUNTS: Feature = Feature::Incompat(0x100);
 pub(crate) const EA_INODE: Feature = Feature::Incompat(0x400);
 pub(crate) const LARGE_DIRECTORY: Feature = Feature::Incompat(0x4000);
 pub(crate) const INLINE_DATA: Feature = Feature::Incompat(0x8000);
@@ -108,6 +109,7 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) {
         problems.add(Problem::new(Code::ReservedDescriptors).found(superblock.reserved_gdt_blocks));
     }
     judge_features(superblock, problems);
+    judge_companions(volume, problems);
     judge_extra_sizes(superblock, problems);
 }
 
@@ -125,6 +127,21 @@ fn judge_features(superblock: &Superblock, problems: &Sink) {
             Feature::Compat(_) | Feature::RoCompat(_) => Code::UnknownFeature,
         };
         problems.add(Problem::new(code).name(feature.name().as_bytes()));
+    }
+}
+
+/// Fields without which a feature cannot be.
+fn judge_companions(volume: &Volume, problems: &Sink) {
+    let (superblock, fields) = (volume.superblock(), volume.fields());
+    // UTF-8 is the only encoding that there is.
+    let encoding = fields.u16(fields::ENCODING);
+    if superblock.has(CASEFOLD) && encoding != 1 {
+        problems.add(Problem::new(Code::Encoding).found(encoding));
+    }
+    let block = fields.u64(fields::MMP_BLOCK);
+    let is_inside = block > superblock.first_data_block.into() && block < superblock.blocks_count;
+    if superblock.has(MULTIPLE_MOUNTS) && !is_inside {
+        problems.add(Problem::new(Code::MountBlock).block(BlockNo(block)));
     }
 }
 

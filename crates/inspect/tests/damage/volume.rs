@@ -9,10 +9,12 @@ const RESERVED: usize = 8;
 const FREE_BLOCKS: usize = 12;
 const FREE_INODES: usize = 16;
 const MAGIC: usize = 0x38;
+const FIRST_INODE: usize = 0x54;
 const COMPAT: usize = 0x5c;
 const INCOMPAT: usize = 0x60;
 const RO_COMPAT: usize = 0x64;
 const RESERVED_DESCRIPTORS: usize = 0xce;
+const JOURNAL_IDENTITY: usize = 0xd0;
 const JOURNAL_INODE: usize = 0xe0;
 const JOURNAL_DEVICE: usize = 0xe4;
 const LAST_ORPHAN: usize = 0xe8;
@@ -29,6 +31,8 @@ const INODE_TABLE: usize = 8;
 const GROUP_FREE_BLOCKS: usize = 12;
 const GROUP_FREE_INODES: usize = 14;
 const GROUP_DIRECTORIES: usize = 16;
+const GROUP_FLAGS: usize = 18;
+const GROUP_UNUSED: usize = 28;
 const GROUP_CHECKSUM: usize = 30;
 
 /// Fields of the journal's superblock, which is big-endian.
@@ -182,6 +186,32 @@ pub const CASES: &[Case] = &[
         ],
     ),
     case(
+        "names that know no case, in no encoding",
+        || changed(Image::plain(), |image| add(image, INCOMPAT, 0x2_0000)),
+        &["encoding: the volume has the feature casefold, but nobody knows its encoding, number 0"],
+    ),
+    case(
+        "mounts that are told nowhere",
+        || changed(Image::plain(), |image| add(image, INCOMPAT, 0x100)),
+        &["mount-block: the volume has the feature mmp, but block 0 cannot be the one that tells of mounts"],
+    ),
+    case(
+        "more reserved inodes than there are",
+        || changed(Image::plain(), |image| image.put32(SUPER + FIRST_INODE, 12)),
+        &[
+            "reserved-mode: inode 11: is reserved, and cannot have the mode 16832",
+            "reserved-directory: inode 11: is reserved, but is a directory",
+            "entry-inode: directory 2: 'lost+found' cannot be inode 11",
+            "directory-hole: directory 11: block 0 is missing (1 in all from there on)",
+            "directory-unreachable: directory 11 is not reached from the root; its '..' is inode 0",
+            "link-count: inode 2: it counts 4 links, 3 were found",
+            "free-blocks: 991 free blocks are counted in the superblock, should be 1003",
+            "group-free-blocks: group 0: 991 free blocks are counted, should be 1003",
+            "group-directories: group 0: 6 directories are counted, should be 5",
+            "blocks-marked-used: group 0: 12 blocks are marked in use but free, block 14 first",
+        ],
+    ),
+    case(
         "the required extra size",
         || changed(Image::modern(), |image| image.put16(SUPER + EXTRA_REQUIRED, 1)),
         &["required-extra-size: inodes must have 1 bytes of extra fields, but there is room for 128"],
@@ -207,6 +237,31 @@ pub const CASES: &[Case] = &[
         "the checksum of a descriptor",
         || changed(Image::sealed(), |image| image.put16(2048 + GROUP_CHECKSUM, 1)),
         &["descriptor-checksum: group 0: the checksum of the descriptor is 1, should be 35226"],
+    ),
+    case(
+        "a doubtful descriptor says that the root was never used",
+        || changed(Image::sealed(), |image| image.put16(2048 + GROUP_FLAGS, 1)),
+        &[
+            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be 59508",
+            "root-never-used: group 0: the descriptor says that the root directory was never used",
+        ],
+    ),
+    case(
+        "a doubtful descriptor has too many unused inodes",
+        || changed(Image::sealed(), |image| image.put16(2048 + GROUP_UNUSED, 5000)),
+        &[
+            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be 16678",
+            "unused-inodes: group 0: 5000 inodes were never used, more than it has",
+            "root-never-used: group 0: the descriptor says that the root directory was never used",
+        ],
+    ),
+    case(
+        "a doubtful descriptor says that an inode was never used",
+        || changed(Image::sealed(), |image| image.put16(2048 + GROUP_UNUSED, 53)),
+        &[
+            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be 39888",
+            "used-never-used: group 0: the descriptor says that inode 12 was never used, but it is in use",
+        ],
     ),
     case(
         "more unused inodes than inodes",
@@ -340,6 +395,11 @@ pub const CASES: &[Case] = &[
             })
         },
         &["journal-fields: the superblock of the journal in inode 8 has fields that its version does not know"],
+    ),
+    case(
+        "a journal here and on another device",
+        || changed(Image::journaled(), |image| image.put8(SUPER + JOURNAL_IDENTITY, 7)),
+        &["two-journals: the superblock has a journal in inode 8 and names another device for it too"],
     ),
     case(
         "a journal of the first version",
