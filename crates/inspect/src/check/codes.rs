@@ -113,7 +113,7 @@ codes! {
         "the device is the journal of another volume", None;
     RecoveryWithoutJournal, "recovery-without-journal", Volume, Stopping,
         "the journal must be replayed, but there is none", RewriteSuperblock;
-    JournalWithoutFeature, "journal-without-feature", Volume, Stopping,
+    JournalWithoutFeature, "journal-without-feature", Volume, Error,
         "the superblock has a journal, but not the feature has_journal", RewriteSuperblock;
     JournalMissing, "journal-missing", Volume, Stopping,
         "the volume has the feature has_journal, but no journal", RecreateJournal;
