@@ -158,6 +158,8 @@ volumes! {
     indexed_sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N 300", "2M", "", 200;
     /// Directories in their inodes.
     inline: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,inline_data -N 64", "1M", "", 0;
+    /// Six groups, with inodes in use in each.
+    grouped: "-t ext4 -b 1024 -g 1024 -O ^has_journal,^metadata_csum,^resize_inode,^flex_bg,^uninit_bg -N 96", "6M", "", 70;
     /// Two groups, so that there are copies; with blocks kept for growth.
     backed: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^uninit_bg,^flex_bg,^64bit,resize_inode -N 64", "12M", "", 0;
     /// With a journal.

@@ -1,12 +1,16 @@
 //! Random damage to the metadata of small volumes: the check never panics, ends, tells the same with one thread and with
 //! several, and agrees with e2fsck whether a volume is clean.
 use super::harness::{Image, sentences};
+use xtask::command::{output, program};
 use xtask::oracle::require;
+use xtask::scratch::Scratch;
 
 /// Changed bytes a volume; the seed makes them the same in every run.
 const CHANGES: u64 = 60;
-/// Of a hundred verdicts, so many must be e2fsck's.
-const AGREED_PERCENT: u64 = 97;
+/// Of a hundred volumes that e2fsck finds damaged, so many at most are clean to us.
+const MISSED_PERCENT: usize = 1;
+/// Of a hundred volumes, so many at most are damaged to us alone.
+const ALARM_PERCENT: usize = 2;
 
 /// A generator of numbers that are random enough (xorshift).
 struct Random(u64);
@@ -24,9 +28,9 @@ impl Random {
 fn places(image: &Image) -> Vec<usize> {
     let superblock = image.superblock();
     let inode_size = usize::from(superblock.inode_size);
-    let table = image.inode(1);
-    let used = (superblock.inodes_count - superblock.free_inodes) as usize;
-    let mut places: Vec<usize> = (table..table + used * inode_size).collect();
+    let used = superblock.inodes_count - superblock.free_inodes;
+    let inodes = (1..=used).map(|ino| image.inode(ino));
+    let mut places: Vec<usize> = inodes.flat_map(|at| at..at + inode_size).collect();
     for path in ["/", "/d"] {
         let start = image.block_of(image.find(path), 0);
         places.extend(start..start + image.block_size());
@@ -40,7 +44,8 @@ fn random_damage_is_judged_as_e2fsck_judges_it() {
         return;
     }
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let (mut agreed, mut all, mut differ) = (0, 0, Vec::new());
+    let (mut damaged, mut all) = (0, 0);
+    let (mut missed, mut alarms) = (Vec::new(), Vec::new());
     for image in [
         Image::plain(),
         Image::modern(),
@@ -48,6 +53,7 @@ fn random_damage_is_judged_as_e2fsck_judges_it() {
         Image::indexed(),
         Image::inline(),
         Image::values(),
+        Image::grouped(),
     ] {
         let places = places(&image);
         for _ in 0..CHANGES {
@@ -59,20 +65,75 @@ fn random_damage_is_judged_as_e2fsck_judges_it() {
             assert_eq!(sentences(&report), sentences(&several), "byte {at} is {value:#x}");
             all += 1;
             let judged = changed.e2fsck();
-            if (judged == 0) == report.is_clean() {
-                agreed += 1;
-            } else {
-                differ.push(format!(
-                    "byte {at} is {value:#x}: e2fsck {judged}, {:?}",
-                    sentences(&report)
-                ));
+            damaged += usize::from(judged != 0);
+            let verdict = || format!("byte {at} is {value:#x}: e2fsck {judged}, {:?}", sentences(&report));
+            match (judged == 0, report.is_clean()) {
+                (false, true) => missed.push(verdict()),
+                (true, false) => alarms.push(verdict()),
+                _ => {}
             }
         }
     }
     assert!(
-        agreed * 100 >= all * AGREED_PERCENT,
-        "{agreed} of {all} agree: {differ:#?}"
+        missed.len() * 100 <= damaged * MISSED_PERCENT,
+        "{} of {damaged} damaged ones are clean to us: {missed:#?}",
+        missed.len()
     );
+    assert!(
+        alarms.len() * 100 <= all * ALARM_PERCENT,
+        "{} of {all} are damaged to us alone: {alarms:#?}",
+        alarms.len()
+    );
+}
+
+/// The map block of one file is the data of another: it is followed whoever comes first, and what is told of the file is the
+/// same with any number of threads.
+#[test]
+fn a_map_block_that_is_data_of_another_is_followed() {
+    if !require("mke2fs") || !require("debugfs") {
+        return;
+    }
+    const SECTORS: usize = 28;
+    const MAP: usize = 40;
+    let mut image = Image::branched();
+    let (file, tree) = (image.inode_of("/d/file"), image.inode_of("/tree"));
+    let node = image.get32(tree + MAP + 12 + 4);
+    image.put32(file + MAP + 12 + 8, node);
+    image.put32(tree + SECTORS, image.get32(tree + SECTORS) + 2);
+    let told = sentences(&image.check(1));
+    for code in ["blocks-of-other", "sector-count"] {
+        assert!(told.iter().any(|told| told.starts_with(code)), "{code}: {told:#?}");
+    }
+    for _ in 0..10 {
+        assert_eq!(sentences(&image.check(1)), told);
+        assert_eq!(sentences(&image.check(4)), told);
+    }
+}
+
+/// A superblock that speaks of petabytes costs the memory of what is on the device.
+#[test]
+fn a_superblock_of_a_huge_volume_takes_little_memory() {
+    if !require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("huge");
+    let path = folder.join("image");
+    let words = "-q -F -t ext4 -b 4096 -I 4096 -N 64 -O 64bit,^has_journal,^metadata_csum,^resize_inode";
+    output(program("mke2fs").args(words.split(' ')).arg(&path).arg("16M")).expect("mke2fs makes it");
+    let made = Image {
+        bytes: std::fs::read(&path).unwrap(),
+    };
+    for inodes in [made.get32(1024), 1 << 30, u32::MAX] {
+        let mut image = made.clone();
+        image.put32(1024, inodes);
+        image.put32(1024 + 4, 0);
+        image.put32(1024 + 0x150, 1 << 13);
+        image.put32(1024 + 40, 1);
+        let report = image.check(1);
+        // It was not given up in pass 0.
+        assert_eq!(report.summary.blocks, 1 << 45, "{:#?}", sentences(&report));
+        assert!(!report.is_clean());
+    }
 }
 
 #[test]
