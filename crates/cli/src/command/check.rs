@@ -72,13 +72,22 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         .problems
         .iter()
         .any(|problem| problem.rule().severity == Severity::Fatal);
-    if fatal && !console.is_json() && report.exit_code() == 8 && report.problems.len() == 1 {
+    if fatal && report.exit_code() == 8 && report.problems.len() == 1 {
         // Partitions, an archive, an empty disk: better words than "no superblock" exist.
-        return Err(image::not_ext(image, &*device, arguments.place.offset_bytes()));
+        let failure = image::not_ext(image, &*device, arguments.place.offset_bytes());
+        if !console.is_json() {
+            return Err(failure);
+        }
+        console.fail(&failure);
     }
-    match console.is_json() {
-        true => console.print_json(&report)?,
-        false => print_text(image, &report, console)?,
+    let printed = match console.is_json() {
+        true => console.print_json(&report),
+        false => print_text(image, &report, console),
+    };
+    match printed {
+        // Who reads only the first line has to learn the verdict all the same.
+        Err(error) if error.exit == Exit::PipeClosed => {}
+        printed => printed?,
     }
     Ok(Exit::Checked(report.exit_code()))
 }
