@@ -16,7 +16,7 @@ const TIME: Time = Time {
     nanoseconds: 0,
 };
 /// What mkfs puts at the top.
-const LOST_AND_FOUND: &str = "lost+found";
+pub(super) const LOST_AND_FOUND: &str = "lost+found";
 /// Blocks between two looks at memory are those of a file; files between two looks, when they are small.
 const LOOK_FILES: usize = 64;
 
@@ -73,7 +73,7 @@ fn lay(filesystem: &Filesystem, planned: &[(String, u64)]) -> Result<(), String>
 }
 
 /// The inode behind lost+found, when there is nothing else.
-fn first_free(filesystem: &Filesystem) -> Result<Ino, String> {
+pub(super) fn first_free(filesystem: &Filesystem) -> Result<Ino, String> {
     let entries = filesystem.read_dir("/").map_err(|error| error.to_string())?;
     let mut lost = None;
     for entry in entries {
@@ -87,7 +87,8 @@ fn first_free(filesystem: &Filesystem) -> Result<Ino, String> {
     Ok(Ino(lost.0 + 1))
 }
 
-fn node(permissions: u16, links: u32) -> NewNode<'static> {
+/// A file or directory of the tree: nobody's, of one time.
+pub(super) fn node(permissions: u16, links: u32) -> NewNode<'static> {
     NewNode {
         permissions,
         uid: 0,

@@ -3,6 +3,7 @@
 //! Inodes are numbered from the first free one on, in the order in which a tree is made; those of scattered trees first, in an
 //! order by chance, as installing, updating and removing leaves them over the months; those of trees that grew directory by directory last. Directories, maps and data get their
 //! blocks by the policies of the file system. The drive has no part in it.
+use super::placing::{LOST_AND_FOUND, first_free, node};
 use super::process::{Outcome, Stop, Worker};
 use super::step::{Inodes, PlacedTree};
 use super::tree::{Entry, Tree};
@@ -11,16 +12,9 @@ use extant_engine::Filesystem;
 use extant_engine::Packing;
 use extant_engine::import::{Import, NewEntry, NewNode};
 use extant_format::Ino;
-use extant_format::inode::{FileType, Time};
+use extant_format::inode::FileType;
 use std::sync::Arc;
 
-/// The first second of 2001, as file systems are made.
-const TIME: Time = Time {
-    seconds: 978_307_200,
-    nanoseconds: 0,
-};
-/// What mkfs puts at the top.
-const LOST_AND_FOUND: &str = "lost+found";
 /// Objects between two looks at memory.
 const LOOK_OBJECTS: usize = 64;
 
@@ -209,35 +203,5 @@ fn make(import: &mut Import, packing: &Packing, planted: &Planted, entry: Entry)
     match made == wanted {
         true => Ok(()),
         false => Err(format!("/{}: inode {} was not free", planted.name, wanted.0)),
-    }
-}
-
-/// The inode behind lost+found, when there is nothing else.
-fn first_free(filesystem: &Filesystem) -> Result<Ino, String> {
-    let entries = filesystem.read_dir("/").map_err(|error| error.to_string())?;
-    let mut lost = None;
-    for entry in entries {
-        match entry.name.as_slice() {
-            b"." | b".." => {}
-            name if name == LOST_AND_FOUND.as_bytes() => lost = Some(entry.ino),
-            _ => return Err("the file system is not empty".to_owned()),
-        }
-    }
-    let lost = lost.ok_or("the file system has no lost+found")?;
-    Ok(Ino(lost.0 + 1))
-}
-
-fn node(permissions: u16, links: u32) -> NewNode<'static> {
-    NewNode {
-        permissions,
-        uid: 0,
-        gid: 0,
-        links,
-        access_time: TIME,
-        change_time: TIME,
-        modify_time: TIME,
-        create_time: TIME,
-        attributes: &[],
-        attribute_list: 0,
     }
 }
