@@ -161,6 +161,12 @@ pub trait BlockDevice: Send + Sync {
     fn flush(&self) -> io::Result<()> {
         self.transfer(Operation::Flush, 0, Vec::new()).result
     }
+    /// Writes, and returns when this write is durable; of others nothing is said. A device that can force one write through its
+    /// cache overrides it.
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(offset, bytes)?;
+        self.flush()
+    }
 }
 
 /// A shared device is a device: decorators then need not know who else holds what they decorate.
@@ -188,6 +194,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn flush(&self) -> io::Result<()> {
         (**self).flush()
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        (**self).write_durable(offset, bytes)
     }
 }
 

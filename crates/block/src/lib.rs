@@ -4,6 +4,7 @@
 //! virtual time, a file and a simulated drive, differ in nothing else.
 
 pub mod clock;
+pub mod crash_log;
 pub mod device;
 pub mod error;
 pub mod faulty;
@@ -15,6 +16,7 @@ pub mod queue;
 pub mod traced;
 
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
+pub use crash_log::{CrashLog, Cut, LoggedWrite};
 pub use device::{BlockDevice, Completed, Completion, DeviceInfo, Operation, Request, Segment, Urgency};
 pub use error::{DeviceError, raw_os_error};
 pub use faulty::{Fault, Faulty};

@@ -144,6 +144,13 @@ impl Core {
             changes = self.changes();
         }
         if changes.is_empty() {
+            // Where data comes first, writing metadata waits for the device: that is the flusher's, unless it failed, so that a
+            // writer is held no longer than its policy says.
+            let has_flusher = self.volume.policies.throttle.has_flusher() && !self.flusher.is_stuck();
+            if self.volume.writes_data_first() && has_flusher {
+                self.flusher.call();
+                return Ok(0);
+            }
             return self.start_metadata();
         }
         let outcome = self.write_pieces(&mut changes, bytes);

@@ -5,6 +5,7 @@
 use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::group::Reuse;
 use crate::inode::NodeState;
 use crate::journal::Handle;
 use crate::volume::Volume;
@@ -158,14 +159,14 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     });
     if !shared {
         handle.forget(block);
-        volume.groups.free(
-            handle,
-            Run {
-                start: block,
-                length: 1,
-            },
-            Purpose::Attribute,
-        )?;
+        let run = Run {
+            start: block,
+            length: 1,
+        };
+        volume
+            .groups
+            .free(handle, run, Purpose::Attribute, Reuse::WhenDurable)?;
+        node.note_freed(volume, run);
     }
     node.inode.attribute_block = BlockNo(0);
     node.inode.sectors = node.inode.sectors.saturating_sub(u64::from(volume.block_size() / 512));

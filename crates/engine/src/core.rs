@@ -3,7 +3,6 @@
 //! *Invariants*: every operation leaves memory within its bounds (`balance`); after a failed write nothing more is written.
 //! *Locking*: `renaming` before any inode; the rest lies in the layers below.
 use crate::admission::Backlog;
-use crate::allocation::Delay;
 use crate::cache::{Frame, Kind};
 use crate::error::{ErrorKind, Result};
 use crate::file;
@@ -28,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) renaming: SleepLock<()>,
     /// Inodes without a name that are still open.
     pub(crate) orphans: ShortLock<BTreeSet<Ino>>,
+    /// Inodes whose last name was replaced: freed after the sweep that makes that durable.
+    pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
     /// `s_state` as it was found: what closing puts back.
     state_found: u16,
     /// What it was opened for, and whether it was closed: a volume that is no longer writable without having been closed
@@ -74,6 +75,9 @@ fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
     data.into_iter().chain(inode).min().unwrap_or(0)
 }
 
+/// Inodes that wait until the replacement of their names is durable, at most.
+const REPLACED_MAX: usize = 1024;
+
 /// `s_state`: everything was written when it was closed.
 const CLEAN: u16 = 1;
 
@@ -94,6 +98,7 @@ impl Core {
             nodes: Nodes::new(&volume),
             renaming: SleepLock::new(Arc::clone(&volume.clock), ()),
             orphans: ShortLock::new(BTreeSet::new()),
+            replaced: ShortLock::default(),
             state_found,
             opened_to_change: changes,
             closed: AtomicBool::new(false),
@@ -138,9 +143,34 @@ impl Core {
 
     fn sync_all(&self) -> Result<()> {
         self.settle()?;
+        self.free_replaced()?;
         self.chain_orphans()?;
         self.volume.sync_metadata()?;
         self.volume.touched_tables.lock().clear();
+        Ok(())
+    }
+
+    /// Frees the inodes whose names were replaced, once a sweep has made that durable.
+    pub(crate) fn free_replaced(&self) -> Result<()> {
+        let replaced = std::mem::take(&mut *self.replaced.lock());
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        self.volume.write_metadata()?;
+        self.volume.barrier.pass()?;
+        for node in replaced {
+            let mut state = node.state.write();
+            state.kept_links = None;
+            if state.gone {
+                continue;
+            }
+            if node.opens.load(Ordering::Acquire) > 0 {
+                state.store(&Handle::begin(&self.volume, 2)?)?;
+                self.orphans.lock().insert(node.ino);
+            } else {
+                self.free_locked(&node, &mut state)?;
+            }
+        }
         Ok(())
     }
 
@@ -163,7 +193,7 @@ impl Core {
         let mut nodes = self.nodes.all();
         let unstored = self.volume.unstored.lock().clone();
         nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
-        if self.volume.allocation.delayed() == Delay::AtWriteBack {
+        if self.volume.delays_allocation() {
             let since = |node: &Arc<Node>| changed_since(node, &unstored);
             return nodes
                 .into_iter()
@@ -272,24 +302,31 @@ impl Core {
         if !self.volume.unstored.lock().contains_key(&node.ino) {
             return Ok(());
         }
-        let state = node.state.read();
+        let mut state = node.state.write();
         if state.gone {
             return Ok(());
         }
         state.store_now(&Handle::begin(&self.volume, 2)?)
     }
 
-    /// Does some work; when it finds no room, once more when what was promised on a guess to others has been settled.
+    /// Does some work; when it finds no room, once more when what was promised on a guess to others has been
+    /// settled, and what was freed may be used again.
     pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let outcome = work();
         let is_full = outcome
             .as_ref()
-            .is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. }));
-        let is_held = self.volume.groups.totals().reserved_blocks > 0 || self.volume.groups.inodes_in_hand() > 0;
-        if !is_full || !is_held {
+            .is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes));
+        let groups = &self.volume.groups;
+        let is_held = groups.totals().reserved_blocks > 0 || groups.inodes_in_hand() > 0;
+        let has_freed = groups.has_freed() || !self.replaced.lock().is_empty();
+        if !is_full || !is_held && !has_freed {
             return outcome;
         }
         self.settle()?;
+        if has_freed {
+            self.free_replaced()?;
+            self.write_metadata()?;
+        }
         work()
     }
 
@@ -314,9 +351,9 @@ impl Core {
         }
         self.sync()?;
         self.store_state(self.state_found)?;
-        self.volume.flush()?;
+        self.volume.barrier.pass()?;
         self.closed.store(true, Ordering::Release);
-        self.volume.latch_failure();
+        self.volume.latch.close(None);
         // What a call that was under way has dirtied since is never written: it is no burden to other volumes.
         self.volume.seat.leave();
         Ok(())
@@ -350,6 +387,9 @@ impl Core {
         if self.volume.cache.is_crowded() && self.is_writable() {
             self.write_metadata()?;
         }
+        if self.replaced.lock().len() > REPLACED_MAX && self.is_writable() {
+            self.free_replaced()?;
+        }
         if self.is_writable() && self.volume.dirty_bytes() > 0 {
             self.throttle()?;
         }
@@ -382,13 +422,17 @@ impl Core {
     }
 
     pub(crate) fn write_metadata(&self) -> Result<()> {
-        self.volume.groups.store(&Handle::begin(&self.volume, 0)?)?;
-        self.volume.cache.write_back()
+        self.volume.write_metadata()
     }
 
-    /// Starts to write metadata and waits for none of it; gives how many bytes it were.
+    /// Starts to write metadata; gives how many bytes it were. Waits for none of it, unless data comes first: then it has to.
     pub(crate) fn start_metadata(&self) -> Result<u64> {
         let volume = &self.volume;
+        if volume.writes_data_first() {
+            let bytes = volume.cache.dirty_frames() * u64::from(volume.block_size());
+            volume.write_metadata()?;
+            return Ok(bytes);
+        }
         volume.groups.store(&Handle::begin(volume, 0)?)?;
         let changed = volume.cache.changed();
         let bytes = changed.len() as u64 * u64::from(volume.block_size());
@@ -404,6 +448,9 @@ impl Core {
             return Ok(());
         }
         let tables = std::mem::take(&mut *self.volume.touched_tables.lock());
+        if self.volume.writes_data_first() {
+            return self.volume.write_metadata();
+        }
         self.volume
             .cache
             .write_back_some(|block, kind| matches!(kind, Kind::Directory { .. }) || tables.contains(&block))
@@ -474,11 +521,18 @@ impl Core {
     pub(crate) fn release(&self, node: &Arc<Node>) -> Result<()> {
         let mut state = node.state.write();
         let last = node.opens.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last && state.inode.links == 0 && !state.gone && self.is_writable() {
+        let is_replaced = state.kept_links.is_some();
+        if last && state.inode.links == 0 && !is_replaced && !state.gone && self.is_writable() {
             self.orphans.lock().remove(&node.ino);
             return self.free_locked(node, &mut state);
         }
-        if !last || !self.is_writable() {
+        if !self.is_writable() {
+            return Ok(());
+        }
+        if node.rewritten.swap(false, Ordering::AcqRel) && self.volume.writes_data_first() {
+            crate::writeback::write_back_locked(&self.volume, &node.pages, &mut state)?;
+        }
+        if !last {
             return Ok(());
         }
         self.volume.groups.close_window(node.ino);

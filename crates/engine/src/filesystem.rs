@@ -634,7 +634,12 @@ impl File {
     /// Writes this file's data and the volume's metadata, and waits until the device has them.
     pub fn sync(&self) -> Result<()> {
         let core = &self.core;
-        core.told(core.chain_orphans().and_then(|()| file::sync(&core.volume, &self.node)))
+        let sync = || {
+            core.free_replaced()?;
+            core.chain_orphans()?;
+            file::sync(&core.volume, &self.node)
+        };
+        core.told(sync())
     }
 
     /// Whether bytes are kept at all (see [`DataKeeping`]).

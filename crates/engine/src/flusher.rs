@@ -3,7 +3,6 @@
 //! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. A write that fails is latched: whoever
 //! writes next is told; what cannot be read is met again by whoever asks to have everything written.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
-use crate::allocation::Delay;
 use crate::core::{Changed, Core};
 use crate::error::Result;
 use crate::throttle::{FlusherAdvice, FlusherFacts, Manner};
@@ -193,7 +192,7 @@ impl Round {
             Manner::Pieces => core.write_each(old)?,
         }
         // Where blocks are given at the write, metadata has its turn among the changes.
-        if core.volume.allocation.delayed() == Delay::AtWriteBack && self.metadata_written <= since {
+        if core.volume.delays_allocation() && self.metadata_written <= since {
             self.metadata_written = core.volume.clock.now();
             core.write_metadata()?;
         }

@@ -12,7 +12,7 @@ use crate::core::Core;
 use crate::directory::{self, Packing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filesystem::Filesystem;
-use crate::group::InodeKind;
+use crate::group::{Freed, InodeKind};
 use crate::inode::NodeState;
 use crate::journal::Handle;
 use crate::mapping;
@@ -124,6 +124,11 @@ impl Import {
         let mut state = NodeState::new(volume, Ino::ROOT, crate::inode::load(volume, Ino::ROOT)?);
         let handle = Handle::begin(volume, 16)?;
         mapping::remove(&handle, &mut state, 0..u64::from(u32::MAX) + 1, Purpose::Directory)?;
+        // The volume is not in use yet: the tree that comes now may have these blocks.
+        volume.groups.reuse(Freed {
+            blocks: state.take_freed(),
+            ..Freed::default()
+        });
         let mut inode = self.fresh(FileType::Directory, new)?;
         inode.generation = state.inode.generation;
         state = NodeState::new(volume, Ino::ROOT, inode);
@@ -147,7 +152,7 @@ impl Import {
             ..fresh
         };
         self.place_attributes(&mut state, new)?;
-        self.store(&state)
+        self.store(&mut state)
     }
 
     /// Makes a regular file of that size. `data` are the byte ranges that hold data, rising; the rest are holes. Each stretch
@@ -184,7 +189,7 @@ impl Import {
             }
         }
         self.place_data(&mut state, pending, placed)?;
-        self.store(&state)?;
+        self.store(&mut state)?;
         Ok(state.ino)
     }
 
@@ -206,7 +211,7 @@ impl Import {
         let handle = Handle::begin(volume, 4)?;
         let mut reservation = volume.groups.reserve(volume, u64::from(slow))?;
         store_target(&handle, &mut reservation, &mut state, target)?;
-        self.store(&state)?;
+        self.store(&mut state)?;
         Ok(state.ino)
     }
 
@@ -219,7 +224,7 @@ impl Import {
         if matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice) {
             state.inode.set_device(device);
         }
-        self.store(&state)?;
+        self.store(&mut state)?;
         Ok(state.ino)
     }
 
@@ -359,7 +364,7 @@ impl Import {
     }
 
     /// The inode is complete: what its growth was to have of the groups is free for the next one.
-    fn store(&self, state: &NodeState) -> Result<()> {
+    fn store(&self, state: &mut NodeState) -> Result<()> {
         self.core.volume.groups.close_window(state.ino);
         state.store_now(&Handle::begin(&self.core.volume, 2)?)
     }

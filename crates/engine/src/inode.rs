@@ -10,7 +10,7 @@ use crate::allocation::Stream;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
-use crate::mapping::Looseness;
+use crate::mapping::{Leads, Looseness};
 use crate::pages::Pages;
 use crate::preset::Mount;
 use crate::runs::RunSet;
@@ -19,9 +19,10 @@ use extant_block::{ShortLock, SleepLock, SleepRwLock};
 use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino, Run};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// One inode in memory.
 pub(crate) struct Node {
@@ -32,6 +33,9 @@ pub(crate) struct Node {
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
     pub(crate) pages: Pages,
+    /// The file was emptied to be written anew: it is written back when it is closed, so that a power cut some time later finds
+    /// the old content or the new one.
+    pub(crate) rewritten: AtomicBool,
 }
 
 /// What is known of an inode in memory.
@@ -39,6 +43,17 @@ pub(crate) struct NodeState {
     pub(crate) ino: Ino,
     /// The inode. Stored with [`NodeState::store`].
     pub(crate) inode: Inode,
+    /// The size that the inode has in its table: where data comes first, never beyond the data that was submitted.
+    table_size: u64,
+    /// Blocks that were freed since the inode was stored, and are held back.
+    freed: Vec<Run>,
+    /// Its last name was replaced, and the directory on the disk may still lead to it: the links that its table says until that
+    /// is durable.
+    pub(crate) kept_links: Option<u16>,
+    /// The sweeps before which its map was last made to lead to more blocks, and to fewer, where the disk knows that part of it:
+    /// the two may not come before the same sweep, or they would be written as one.
+    grown_before: Option<u64>,
+    shrunk_before: Option<u64>,
     /// Seed of the checksums of its blocks.
     pub(crate) seed: u32,
     /// Where the last block was allocated.
@@ -63,6 +78,11 @@ impl NodeState {
         NodeState {
             ino,
             seed: volume.inode_seed(ino, inode.generation),
+            table_size: inode.size,
+            freed: Vec::new(),
+            kept_links: None,
+            grown_before: None,
+            shrunk_before: None,
             inode,
             stream: Stream::default(),
             looseness: Looseness::default(),
@@ -111,7 +131,7 @@ impl NodeState {
     ///
     /// # Errors
     /// `NotFound` when it was freed meanwhile: the table may hold another inode of that number.
-    pub(crate) fn store(&self, handle: &Handle<'_>) -> Result<()> {
+    pub(crate) fn store(&mut self, handle: &Handle<'_>) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
@@ -128,7 +148,7 @@ impl NodeState {
     ///
     /// # Errors
     /// As for [`NodeState::store`].
-    pub(crate) fn store_now(&self, handle: &Handle<'_>) -> Result<()> {
+    pub(crate) fn store_now(&mut self, handle: &Handle<'_>) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
@@ -138,13 +158,85 @@ impl NodeState {
             volume.touched_tables.lock().insert(frame.block());
         }
         let size = usize::from(volume.superblock.inode_size);
+        let ino = self.ino;
+        let inode = self.as_stored(volume);
         handle.modify(&frame, |bytes| {
             if let Some(bytes) = bytes.get_mut(offset..offset + size) {
-                self.inode.encode(bytes, self.ino, &volume.superblock);
+                inode.encode(bytes, ino, &volume.superblock);
             }
         });
         volume.unstored.lock().remove(&self.ino);
+        volume.groups.publish_blocks(std::mem::take(&mut self.freed));
         Ok(())
+    }
+
+    /// The inode as its table is to have it.
+    fn as_stored(&mut self, volume: &Volume) -> Cow<'_, Inode> {
+        self.table_size = match volume.writes_data_first() {
+            true => self.size_with_data(volume),
+            false => self.inode.size,
+        };
+        let links = self.kept_links.unwrap_or(self.inode.links);
+        if self.table_size == self.inode.size && links == self.inode.links {
+            return Cow::Borrowed(&self.inode);
+        }
+        Cow::Owned(Inode {
+            size: self.table_size,
+            links,
+            ..self.inode.clone()
+        })
+    }
+
+    /// The size that the table has, or will have after the next sweep.
+    pub(crate) fn table_size(&self) -> u64 {
+        self.table_size
+    }
+
+    /// How far the file's data has been submitted: the size, or the first dirty block behind the size that the table has.
+    /// Dirty blocks before that one change or fill what the disk already counts as part of the file.
+    fn size_with_data(&self, volume: &Volume) -> u64 {
+        let block_size = u64::from(volume.block_size());
+        let dirty = self.dirty.next(self.table_size / block_size);
+        let submitted = dirty.map_or(self.inode.size, |run| run.start.saturating_mul(block_size));
+        submitted.max(self.table_size).min(self.inode.size)
+    }
+
+    /// Blocks of this inode were freed: they are published when the inode, which led to them, has been stored.
+    pub(crate) fn note_freed(&mut self, volume: &Volume, run: Run) {
+        if volume.writes_data_first() {
+            self.freed.push(run);
+        }
+    }
+
+    /// Its map leads to other blocks than before, in a part that the disk knows.
+    pub(crate) fn note_map_change(&mut self, volume: &Volume, leads: Leads) {
+        let noted = match leads {
+            Leads::More => &mut self.grown_before,
+            Leads::Fewer => &mut self.shrunk_before,
+        };
+        *noted = Some(volume.cache.sweeps());
+    }
+
+    /// Before a change of the map: writes the metadata if a change of the other kind waits for the next sweep.
+    ///
+    /// # Errors
+    /// What writing meets.
+    pub(crate) fn before_map_change(&mut self, handle: &Handle<'_>, leads: Leads) -> Result<()> {
+        let volume = handle.volume();
+        let other = match leads {
+            Leads::More => self.shrunk_before,
+            Leads::Fewer => self.grown_before,
+        };
+        if !volume.writes_data_first() || other != Some(volume.cache.sweeps()) {
+            return Ok(());
+        }
+        self.store(handle)?;
+        volume.write_metadata()
+    }
+
+    /// Gives what was freed, for a caller who knows that the disk never led to it.
+    pub(crate) fn take_freed(&mut self) -> Vec<Run> {
+        std::mem::take(&mut self.freed)
     }
 }
 
@@ -230,6 +322,7 @@ impl Nodes {
             pages: Pages::new(&volume.clock),
             state: SleepRwLock::new(Arc::clone(&volume.clock), NodeState::new(volume, ino, inode)),
             opens: AtomicU32::new(0),
+            rewritten: AtomicBool::new(false),
         });
         let mut shard = self.shards[ino.0 as usize % SHARDS].lock();
         if let Some(there) = shard.by_ino.get(&ino) {

@@ -3,7 +3,7 @@
 //!
 //! *Invariants*: a frame is changed only inside `modify` or `create`; a handle never outlives its operation.
 //! *Locking*: begun after inode locks, before group locks; holds no short lock.
-use crate::cache::{Frame, Kind};
+use crate::cache::{Frame, Kind, Stage};
 use crate::error::Result;
 use crate::volume::Volume;
 use extant_format::BlockNo;
@@ -29,13 +29,33 @@ impl<'a> Handle<'a> {
 
     /// Changes a frame's bytes. Copies them first if somebody still holds the old ones.
     pub(crate) fn modify<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
-        self.volume.cache.modify(frame, change)
+        self.volume.cache.modify(frame, None, change).0
     }
 
-    /// A new metadata block: zeroed without being read, then filled.
+    /// Changes a block of a file's map; says what is known of it then, besides what the change gives.
+    pub(crate) fn modify_map<R>(
+        &self,
+        frame: &Arc<Frame>,
+        stage: Stage,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> (R, Stage) {
+        self.volume.cache.modify(frame, Some(stage), change)
+    }
+
+    /// A metadata block that was given just now: zeroed without being read, then filled. What is to lead to it is changed
+    /// afterwards.
     pub(crate) fn create(&self, block: BlockNo, kind: Kind, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
-        let frame = self.volume.cache.create(block, kind);
-        self.volume.cache.modify(&frame, fill);
+        self.fill(block, kind, Stage::New, fill)
+    }
+
+    /// A bitmap or a block of an inode table whose old bytes do not matter: zeroed without being read, then filled.
+    pub(crate) fn overwrite(&self, block: BlockNo, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
+        self.fill(block, Kind::Plain, Stage::Tables, fill)
+    }
+
+    fn fill(&self, block: BlockNo, kind: Kind, stage: Stage, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
+        let frame = self.volume.cache.create(block, kind, stage);
+        self.volume.cache.modify(&frame, Some(stage), fill);
         frame
     }
 

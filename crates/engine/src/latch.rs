@@ -3,7 +3,7 @@
 //! *Invariants*: a write that enters is counted until it leaves; once closed, none enters. So whoever has found it closed and
 //! waits until it is empty (`settle`) knows that the device gets no further write.
 //! *Locking*: `state` is a short lock and comes last; only `settle` waits.
-use crate::error::{ErrorKind, Result};
+use crate::error::{Corrupt, Error, ErrorKind, Result};
 use extant_block::{Clock, ShortLock, WaitQueue};
 use std::fmt;
 use std::io;
@@ -15,8 +15,40 @@ struct State {
     /// Writes that entered and have not left.
     under_way: u64,
     closed: bool,
-    /// What closed it, if that was a write.
-    failure: Option<Arc<io::Error>>,
+    /// What closed it, if that was a failure.
+    cause: Option<Cause>,
+}
+
+/// The failure that closed a latch, kept so that every later caller is given the same reason.
+enum Cause {
+    /// The device failed.
+    Device(Arc<io::Error>),
+    /// Damage was met half-way through a change.
+    Corrupt(Corrupt),
+    /// Anything else that stopped a write, in words.
+    Other(String),
+}
+
+impl Cause {
+    fn of(error: &Error) -> Cause {
+        match &error.kind {
+            ErrorKind::Device(error) => Cause::Device(Arc::new(match error.raw_os_error() {
+                Some(number) => io::Error::from_raw_os_error(number),
+                None => io::Error::new(error.kind(), error.to_string()),
+            })),
+            ErrorKind::Corrupt(corrupt) => Cause::Corrupt(corrupt.clone()),
+            other => Cause::Other(other.to_string()),
+        }
+    }
+
+    /// The error, for one more caller.
+    fn again(&self) -> Error {
+        match self {
+            Cause::Device(error) => io::Error::new(error.kind(), Earlier(Arc::clone(error))).into(),
+            Cause::Corrupt(corrupt) => ErrorKind::Corrupt(corrupt.clone()).into(),
+            Cause::Other(words) => io::Error::other(words.clone()).into(),
+        }
+    }
 }
 
 /// Stops all writes of a volume at once.
@@ -58,12 +90,12 @@ impl Latch {
         }
     }
 
-    /// Closes it: from now on no write begins. The first error that is given here is kept.
-    pub(crate) fn close(&self, failure: Option<io::Error>) {
+    /// Closes it: from now on no write begins. `None` is a volume that was closed in order; of failures, the first is kept.
+    pub(crate) fn close(&self, failure: Option<&Error>) {
         let mut state = self.state.lock();
         // What follows from an earlier failure is not the cause.
         if !state.closed {
-            state.failure = failure.map(Arc::new);
+            state.cause = failure.map(Cause::of);
         }
         state.closed = true;
         self.closed.store(true, Ordering::Release);
@@ -77,14 +109,15 @@ impl Latch {
     /// Fails with what closed it.
     ///
     /// # Errors
-    /// The first write error; `ReadOnly` when it was not a write that closed it.
+    /// The first failure; `ReadOnly` when the volume was closed in order.
     pub(crate) fn check(&self) -> Result<()> {
-        let state = self.state.lock();
-        match (&state.failure, state.closed) {
-            (_, false) => Ok(()),
-            (None, true) => Err(ErrorKind::ReadOnly.into()),
-            (Some(error), true) => Err(io::Error::new(error.kind(), Earlier(Arc::clone(error))).into()),
+        if !self.is_closed() {
+            return Ok(());
         }
+        Err(match &self.state.lock().cause {
+            None => ErrorKind::ReadOnly.into(),
+            Some(cause) => cause.again(),
+        })
     }
 
     /// If it is closed: waits until all writes that had begun have ended. Called before an error is told, with no lock held

@@ -56,6 +56,7 @@
 mod admission;
 pub mod allocation;
 pub mod attribute;
+mod barrier;
 mod cache;
 mod core;
 mod directory;

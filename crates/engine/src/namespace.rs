@@ -4,13 +4,14 @@
 //! dir_nlink says 1); every change of names is decided, and room for it promised, before the first byte changes.
 //! *Locking*: parent before child; two parents ancestor first; two children by rising number.
 use crate::allocation::Purpose;
+use crate::cache::Kind;
 use crate::core::Core;
 use crate::directory;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::{InodeKind, Reservation};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
-use crate::mapping;
+use crate::mapping::{self, Piece};
 use crate::placement::PlacementFacts;
 use crate::volume::Volume;
 use extant_format::directory::NAME_MAX;
@@ -191,10 +192,7 @@ impl Core {
         if state.inode.is_fast_symlink(&self.volume.superblock) {
             return Ok(state.inode.block.get(..size as usize).unwrap_or_default().to_vec());
         }
-        drop(state);
-        let mut target = vec![0; size.min(u64::from(self.volume.block_size())) as usize];
-        crate::file::read(&self.volume, node, &node.pages.arrivals.stream, 0, &mut target)?;
-        Ok(target)
+        long_target(&self.volume, &state)
     }
 
     /// Makes an inode and its name.
@@ -215,14 +213,15 @@ impl Core {
         let mut reservation = volume.groups.reserve(volume, need)?;
         let handle = Handle::begin(volume, 16)?;
         let mut state = self.new_inode(&handle, &mut reservation, &parent, name, new)?;
+        state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
+        // Before the name: a sweep that takes the name finds the inode that it leads to.
+        state.store(&handle)?;
         directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, new.file_type)?;
         if new.file_type == FileType::Directory {
             add_subdirectory(volume, &mut parent);
         }
         touch(volume, &mut parent);
         parent.store(&handle)?;
-        state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
-        state.store(&handle)?;
         Ok(self.nodes.insert(volume, state.ino, state.inode))
     }
 
@@ -313,10 +312,11 @@ impl Core {
             .groups
             .reserve(volume, directory::insert_need(volume, &parent, name)?)?;
         let handle = Handle::begin(volume, 16)?;
-        directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, file_type)?;
         state.inode.links += 1;
         state.inode.change_time = volume.now();
+        // Before the name, as for a new inode.
         state.store(&handle)?;
+        directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, file_type)?;
         touch(volume, &mut parent);
         parent.store(&handle)
     }
@@ -379,6 +379,21 @@ impl Core {
             return Ok(());
         }
         self.free_locked(node, state)
+    }
+
+    /// An inode lost a name to another inode. Where data comes first, one that has no name any more stays as it is on the disk
+    /// until the directory there leads to the other one: after a power cut the name has the old content or the new.
+    pub(crate) fn drop_replaced(&self, handle: &Handle<'_>, node: &Arc<Node>, state: &mut NodeState) -> Result<()> {
+        let is_last = state.inode.links <= 1 || state.file_type()? == FileType::Directory;
+        if !is_last || !self.volume.writes_data_first() {
+            return self.drop_link(handle, node, state);
+        }
+        state.kept_links = Some(state.inode.links);
+        state.inode.links = 0;
+        state.inode.change_time = self.volume.now();
+        state.store(handle)?;
+        self.replaced.lock().push(Arc::clone(node));
+        Ok(())
     }
 }
 
@@ -444,7 +459,31 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
     inode
 }
 
-/// Keeps a symlink's target: in the inode, or in a block.
+/// The target of a symlink that is kept in a block: at most a block's bytes, whatever the inode's size says.
+///
+/// # Errors
+/// `Corrupt` when the symlink has no block, or one that serves another purpose; what the device answers.
+pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>> {
+    let block = match mapping::find(volume, state, FileBlock(0), 1)? {
+        Piece::Run(run, State::Written) => run.start,
+        Piece::Run(_, State::Unwritten) | Piece::Hole(_) => {
+            let (place, size) = (Place::Inode(state.ino), state.inode.size);
+            return Err(Error::field(
+                place,
+                "symlink",
+                "size",
+                size,
+                "has no block with its target",
+            ));
+        }
+    };
+    let bytes = volume.cache.read(block, Kind::Plain)?.bytes();
+    let length = usize::try_from(state.inode.size).unwrap_or(usize::MAX);
+    Ok(bytes.get(..length).unwrap_or(&bytes).to_vec())
+}
+
+/// Keeps a symlink's target: in the inode, or in a block. The block is metadata like a directory's: it is read and written
+/// through the cache, with the inode that leads to it.
 pub(crate) fn store_target(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,
@@ -458,7 +497,6 @@ pub(crate) fn store_target(
         return Ok(());
     }
     mapping::initialize(state);
-    let volume = handle.volume();
     let run = mapping::allocate(
         handle,
         reservation,
@@ -468,10 +506,10 @@ pub(crate) fn store_target(
         Purpose::Data,
         State::Written,
     )?;
-    let mut bytes = vec![0; volume.block_size() as usize];
-    bytes[..target.len()].copy_from_slice(target);
-    volume
-        .device
-        .write(run.start.0 * u64::from(volume.block_size()), &bytes)?;
+    handle.create(run.start, Kind::Plain, |bytes| {
+        if let Some(start) = bytes.get_mut(..target.len()) {
+            start.copy_from_slice(target);
+        }
+    });
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::namespace::{
     NewInode, add_subdirectory, check_may_unlink, check_name, check_not_locked, check_subdirectories,
     drop_subdirectory, leads_to_itself, touch,
 };
+use crate::writeback::write_back_locked;
 use extant_block::lock::SleepWriteGuard;
 use extant_format::Ino;
 use extant_format::inode::{Device, FileType};
@@ -156,6 +157,11 @@ impl Core {
             check_subdirectories(volume, parents.to())?;
         }
         self.check_parent_entry(source)?;
+        if target.is_some() && volume.writes_data_first() {
+            // Whoever writes a new file and renames it over the old one wants one of the two after a power cut: the new one's
+            // data is on its way before the name changes.
+            write_back_locked(volume, &ends.source.pages, source)?;
+        }
         let mut reservation = volume.groups.reserve(volume, need)?;
         let handle = Handle::begin(volume, 32)?;
         let whiteout = match how {
@@ -189,7 +195,7 @@ impl Core {
         source.store(&handle)?;
         self.store_parents(&handle, parents)?;
         match (target, &ends.target) {
-            (Some(target), Some(node)) => self.drop_link(&handle, node, target),
+            (Some(target), Some(node)) => self.drop_replaced(&handle, node, target),
             _ => Ok(()),
         }
     }

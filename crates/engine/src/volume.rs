@@ -3,16 +3,17 @@
 //! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features that decide layouts,
 //! seeds); what changes of it is in `mutable`, in the groups' counters and in atomics.
 //! *Locking*: `mutable` is a short lock; nothing else here is locked.
-use crate::allocation::Allocation;
-use crate::cache::{Cache, Kind};
+use crate::allocation::{Allocation, Delay};
+use crate::barrier::Barrier;
+use crate::cache::{Cache, Kind, Surroundings};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::group::Groups;
+use crate::group::{Freed, Groups};
 use crate::inode::{self, NodeState};
 use crate::journal::Handle;
 use crate::latch::Latch;
 use crate::pages::Pages;
 use crate::placement::Placement;
-use crate::preset::{BitmapLoad, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies};
+use crate::preset::{BitmapLoad, DataOrder, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies};
 use crate::throttle::{DirtyBudget, Seat};
 use crate::writeback::Writes;
 use extant_block::lock::SleepGuard;
@@ -46,7 +47,9 @@ pub(crate) struct Volume {
     /// What is dirty here and elsewhere in the same memory.
     pub(crate) seat: Arc<Seat>,
     /// Writes of files' blocks under way.
-    pub(crate) writes: Writes,
+    pub(crate) writes: Arc<Writes>,
+    /// Between what has to be durable and what may follow.
+    pub(crate) barrier: Arc<Barrier>,
     /// Inodes that were changed in memory and not yet in their table, and since when: where table blocks are read late.
     pub(crate) unstored: ShortLock<BTreeMap<Ino, u64>>,
     /// Table blocks of inodes that were changed: what a call on a synchronous mount has to write.
@@ -148,15 +151,25 @@ impl Volume {
             Some((budget, number)) => budget.join(number, throttle),
             None => DirtyBudget::new(device.clock(), (pages_max * block_size) as u64).join(0, throttle),
         };
+        let barrier = Barrier::new(&device, &latch);
+        let data = Arc::new(Writes::new(device.clock(), &latch, &barrier));
+        let surroundings = Surroundings {
+            latch: &latch,
+            seat: &seat,
+            barrier: &barrier,
+            data: &data,
+            order: options.policies.data_order,
+        };
         let cache = Cache::new(
             Arc::clone(&traffic),
             &superblock,
             style,
             options.cache_bytes,
-            (&latch, &seat),
+            &surroundings,
         );
         let mut groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
         groups.set_map_blocks(options.policies.map_blocks);
+        groups.set_order(options.policies.data_order);
         if options.policies.growth == Growth::Reservation {
             groups.bind_all_by_windows();
         }
@@ -172,7 +185,8 @@ impl Volume {
             superblock_lock: SleepLock::new(Arc::clone(device.clock()), ()),
             traffic,
             seat,
-            writes: Writes::new(device.clock(), &latch),
+            writes: data,
+            barrier,
             policies: options.policies.clone(),
             unstored: ShortLock::default(),
             touched_tables: ShortLock::default(),
@@ -246,9 +260,22 @@ impl Volume {
         }
     }
 
-    /// Whether inodes reach their table blocks only when they are written back.
+    /// Whether a file's data is durable before anything that makes it readable.
+    pub(crate) fn writes_data_first(&self) -> bool {
+        self.policies.data_order == DataOrder::DataFirst
+    }
+
+    /// Whether a file's new blocks are given when they are written back. They have to be where data comes first: a map leads
+    /// to nothing that was not submitted.
+    pub(crate) fn delays_allocation(&self) -> bool {
+        self.writes_data_first() || self.allocation.delayed() == Delay::AtWriteBack
+    }
+
+    /// Whether inodes reach their table blocks only when they are written back. Where data comes first they do not: a name
+    /// would lead to what is not stored.
     pub(crate) fn stores_inodes_late(&self) -> bool {
-        self.policies.inode_creation != InodeCreation::ZeroFill && self.policies.mount == Mount::Async
+        let late = self.policies.inode_creation != InodeCreation::ZeroFill && self.policies.mount == Mount::Async;
+        late && !self.writes_data_first()
     }
 
     /// What tells a new inode from earlier ones of its number: one more than the last had. Where its table block is read late,
@@ -264,11 +291,6 @@ impl Volume {
         Ok(inode::load(self, ino).map_or(0, |old| old.generation).wrapping_add(1))
     }
 
-    /// A write failed: what the disk holds is no longer known, and nothing more is written.
-    pub(crate) fn latch_failure(&self) {
-        self.latch.close(None);
-    }
-
     /// A file became so large; 2 GiB and more need a feature bit.
     pub(crate) fn note_file_size(&self, size: u64) {
         if size > i32::MAX as u64 && !self.superblock.has(Feature::LARGE_FILE) {
@@ -276,34 +298,46 @@ impl Volume {
         }
     }
 
-    /// Writes all changed metadata in one rising sweep, then the superblock, and waits until the device has it.
+    /// Writes all changed metadata, then the superblock, and waits until the device has it.
     pub(crate) fn sync_metadata(&self) -> Result<()> {
-        self.latch.check()?;
+        let freed = self.sweep_metadata()?;
+        let now = self.clock.wall().seconds.max(0) as u64;
+        self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
+        self.barrier.pass()?;
+        self.groups.reuse(freed);
+        Ok(())
+    }
+
+    /// Writes all changed metadata but the superblock. What was freed before is durable then, and may be used again.
+    pub(crate) fn write_metadata(&self) -> Result<()> {
+        let freed = self.sweep_metadata()?;
+        if !freed.is_empty() {
+            self.barrier.pass()?;
+            self.groups.reuse(freed);
+        }
+        Ok(())
+    }
+
+    /// One sweep; gives what may be used again when it is durable.
+    fn sweep_metadata(&self) -> Result<Freed> {
         self.check_writable()?;
+        let freed = self.groups.take_freed();
         self.groups.store(&Handle::begin(self, 0)?)?;
         let metadata = self.cache.write_back();
         // A failure of either is told here, whichever it was.
         self.writes.wait().and(metadata)?;
-        let now = self.clock.wall().seconds.max(0) as u64;
-        self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
-        self.flush()
-    }
-
-    /// Waits until the device has everything. A failure latches: what was written is clean by now, and a second try would
-    /// succeed with nothing to show for it.
-    pub(crate) fn flush(&self) -> Result<()> {
-        self.device.flush().map_err(|error| {
-            self.latch_failure();
-            error.into()
-        })
+        Ok(freed)
     }
 
     /// An operation that changes something ended so. One that met damage or a device's error after its first change leaves
     /// memory and disk apart: nothing more is written then.
     pub(crate) fn guard<T>(&self, changes_before: u64, outcome: Result<T>) -> Result<T> {
         let broken = |error: &Error| matches!(error.kind, ErrorKind::Corrupt(_) | ErrorKind::Device(_));
-        if outcome.as_ref().err().is_some_and(broken) && self.cache.changes() != changes_before {
-            self.latch_failure();
+        if let Err(error) = &outcome
+            && broken(error)
+            && self.cache.changes() != changes_before
+        {
+            self.latch.close(Some(error));
         }
         outcome
     }
@@ -337,13 +371,13 @@ impl Volume {
         if !self.latch.enter() {
             return self.latch.check();
         }
-        let outcome = self.device.write(offset, &superblock.encode());
-        if let Err(error) = &outcome {
-            self.latch
-                .close(Some(std::io::Error::new(error.kind(), error.to_string())));
+        let outcome = self.device.write(offset, &superblock.encode()).map_err(Error::from);
+        match &outcome {
+            Ok(()) => self.barrier.note_written(),
+            Err(error) => self.latch.close(Some(error)),
         }
         self.latch.leave();
-        Ok(outcome?)
+        outcome
     }
 
     /// Bytes of a block.
@@ -352,11 +386,14 @@ impl Volume {
     }
 
     /// Fails unless the volume may be changed.
+    ///
+    /// # Errors
+    /// `ReadOnly` when it was opened so, or was closed; what closed its latch.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        if self.writable && !self.latch.is_closed() {
-            return Ok(());
+        match self.writable {
+            true => self.latch.check(),
+            false => Err(ErrorKind::ReadOnly.into()),
         }
-        Err(ErrorKind::ReadOnly.into())
     }
 
     /// The time of day for stamps.

@@ -1,15 +1,17 @@
 //! Writing files' dirty blocks: one inode, one run at a time, many requests under way.
 //!
 //! *Invariants*: blocks are allocated in rising order of the file; an inode's blocks are submitted before its table block
-//! is; a block is not written again before its last write has ended; the first write error latches.
+//! is, and, where data comes first, announced before the map leads to them; a block is not written again before its last
+//! write has ended; the first write error latches.
 //! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while they are written.
 use crate::allocation::Purpose;
+use crate::barrier::Barrier;
 use crate::error::Result;
 use crate::group::Reservation;
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::latch::Latch;
-use crate::mapping::{self, Piece};
+use crate::mapping::{self, Leads, Piece};
 use crate::pages::{Pages, Payload};
 use crate::volume::Volume;
 use extant_block::device::Urgency;
@@ -60,15 +62,17 @@ impl Drop for Announced {
 pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     latch: Arc<Latch>,
+    barrier: Arc<Barrier>,
 }
 
 impl Writes {
     /// None under way.
-    pub(crate) fn new(clock: &Arc<dyn Clock>, latch: &Arc<Latch>) -> Writes {
+    pub(crate) fn new(clock: &Arc<dyn Clock>, latch: &Arc<Latch>, barrier: &Arc<Barrier>) -> Writes {
         let queue = WaitQueue::new(Arc::clone(clock));
         Writes {
             shared: Arc::new((ShortLock::default(), queue)),
             latch: Arc::clone(latch),
+            barrier: Arc::clone(barrier),
         }
     }
 
@@ -114,6 +118,7 @@ impl Writes {
         let landing = Landing {
             shared: Arc::clone(&self.shared),
             latch: Arc::clone(&self.latch),
+            barrier: Arc::clone(&self.barrier),
             entered,
             number,
             bytes,
@@ -186,6 +191,7 @@ type Ended = Box<dyn FnOnce(&io::Result<()>) + Send>;
 struct Landing {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     latch: Arc<Latch>,
+    barrier: Arc<Barrier>,
     /// The latch let it in.
     entered: bool,
     number: u64,
@@ -203,8 +209,9 @@ impl Landing {
         let Some(ended) = self.ended.take() else { return };
         ended(&result);
         // Before it counts as ended: whoever waits for it hears of it.
-        if let Err(error) = result {
-            self.latch.close(Some(error));
+        match result {
+            Ok(()) => self.barrier.note_written(),
+            Err(error) => self.latch.close(Some(&error.into())),
         }
         let mut progress = self.shared.0.lock();
         progress.under_way.remove(&self.number);
@@ -275,7 +282,10 @@ fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, from: u64
         return Ok(from);
     }
     let handle = Handle::begin(volume, 8)?;
-    let submitted = submit_some(&handle, pages, state, from, most).inspect_err(|_| volume.latch_failure());
+    state.before_map_change(&handle, Leads::More)?;
+    // Before the map changes: a sweep of metadata that has the change in it waits for these writes.
+    let _begun = volume.writes_data_first().then(|| volume.writes.announce());
+    let submitted = submit_some(&handle, pages, state, from, most).inspect_err(|error| volume.latch.close(Some(error)));
     // Stored first: whoever finds nothing dirty here finds the map in its place.
     let stored = submitted.and_then(|end| state.store(&handle).map(|()| end));
     volume.note_submitted(pages, state);

@@ -88,8 +88,10 @@ fn after(device: &Arc<Failing>, volume: Filesystem, told: u64, name: &str) -> bo
     let synced = volume.sync();
     if failed(device) == 0 {
         synced.unwrap_or_else(|error| panic!("{name}: nothing failed, yet: {error}"));
-        volume.close().unwrap_or_else(|error| panic!("{name}: close: {error}"));
-        return false;
+        let closed = volume.close();
+        let struck = failed(device) > 0;
+        assert_eq!(closed.is_err(), struck, "{name}: close: {closed:?}");
+        return struck;
     }
     assert!(
         synced.is_err(),

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!            read: fill, verify            modify
-//!   (none) ---------------------> Clean ----------> Dirty --- write_back: seal, write ---> Writing
-//!     |  create: zeros                ^               ^  \                                  |   |
-//!     +-------------------------------|---------------+   +--- forget ---> (none)           |   |
-//!                                     +------------------------ written --------------------+   |
-//!                                                     ^---------- modified meanwhile -----------+
+//!   (none) ---------------------> Clean ----------> Dirty --- sweep: seal, freeze ---> Writing
+//!     |  create: zeros                ^               ^  \                             |   |
+//!     +-------------------------------|---------------+   +--- forget ---> (none)      |   |
+//!                                     +---------------------- written -----------------+   |
+//!                                                     ^-------- modified meanwhile --------+
 //! ```
+//!
+//! `transit` says where the bytes that a sweep took are: `Frozen` until the device is given them, `UnderWay` until it has
+//! answered. A change meanwhile copies, and makes the frame dirty again.
 //!
 //! *Invariants*: a frame's bytes are changed only through `modify`; whoever took `bytes()` keeps what he saw, because a
 //! change copies what is shared. A checksum is verified once, when a frame is filled, and stored once, when it is
@@ -19,8 +22,10 @@
 mod fill;
 mod sweep;
 
+use crate::barrier::Barrier;
 use crate::error::{Error, Place, Result};
 use crate::latch::Latch;
+use crate::preset::DataOrder;
 use crate::throttle::Seat;
 use crate::writeback::Writes;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
@@ -125,12 +130,38 @@ struct State {
     bytes: Arc<Vec<u8>>,
     /// Touched since the eviction hand last passed.
     touched: bool,
-    /// A sweep is writing it, or bytes that it had before.
-    under_way: bool,
+    /// What became of the bytes that a sweep took.
+    transit: Transit,
+    /// Means something while it is dirty.
+    stage: Stage,
     /// By the clock: when it became dirty.
     dirty_since: u64,
     /// It stands in the list of those that became dirty.
     is_listed: bool,
+}
+
+/// Where the bytes are that a sweep took from a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Transit {
+    /// None were taken.
+    None,
+    /// Taken, and not yet given to the device: a frame that is forgotten now is not written.
+    Frozen,
+    /// The device is writing them.
+    UnderWay,
+}
+
+/// What was done to a frame since a sweep took it last: which stage of the next sweep writes it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stage {
+    /// It was given just now: nothing on the disk leads to it.
+    New,
+    /// A map that leads to more blocks than before: a size may count on them.
+    Maps,
+    /// Inode tables, bitmaps, descriptors, attributes.
+    Tables,
+    /// Directories, which lead to inodes; and maps that lead to fewer blocks than before, once no size counts on them.
+    Names,
 }
 
 /// One block in memory.
@@ -180,6 +211,17 @@ fn shard_of(block: BlockNo) -> usize {
     (block.0 >> 5) as usize % SHARDS
 }
 
+/// What of the volume the cache works with.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) latch: &'a Arc<Latch>,
+    pub(crate) seat: &'a Arc<Seat>,
+    pub(crate) barrier: &'a Arc<Barrier>,
+    /// Writes of files' blocks under way.
+    pub(crate) data: &'a Arc<Writes>,
+    /// What is written before what.
+    pub(crate) order: DataOrder,
+}
+
 /// All metadata frames of a volume.
 pub(crate) struct Cache {
     device: Arc<dyn BlockDevice>,
@@ -193,8 +235,15 @@ pub(crate) struct Cache {
     dirty_count: AtomicUsize,
     /// Sweeps' writes under way.
     writes: Writes,
+    /// What is written before what.
+    order: DataOrder,
+    /// Writes of files' blocks under way: what a sweep waits for where data comes first.
+    data: Arc<Writes>,
+    barrier: Arc<Barrier>,
     /// How often a frame was changed.
     changes: AtomicU64,
+    /// How many sweeps in stages have begun.
+    sweeps: AtomicU64,
     frames_max: usize,
     /// Buffers of evicted frames, to be used again: a fresh page costs more than a copy.
     spare: ShortLock<Vec<Vec<u8>>>,
@@ -211,7 +260,7 @@ impl Cache {
         superblock: &Superblock,
         style: Style,
         bytes_max: usize,
-        (latch, seat): (&Arc<Latch>, &Arc<Seat>),
+        surroundings: &Surroundings<'_>,
     ) -> Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
@@ -227,15 +276,19 @@ impl Cache {
                 active,
             }),
             shards: Arc::new((0..SHARDS).map(|_| shard()).collect()),
-            writes: Writes::new(device.clock(), latch),
+            writes: Writes::new(device.clock(), surroundings.latch, surroundings.barrier),
+            order: surroundings.order,
+            data: Arc::clone(surroundings.data),
+            barrier: Arc::clone(surroundings.barrier),
             sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
             dirty_count: AtomicUsize::new(0),
             changes: AtomicU64::new(0),
+            sweeps: AtomicU64::new(0),
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
             spare: ShortLock::new(Vec::new()),
-            latch: Arc::clone(latch),
-            seat: Arc::clone(seat),
+            latch: Arc::clone(surroundings.latch),
+            seat: Arc::clone(surroundings.seat),
             device,
         }
     }
@@ -281,12 +334,13 @@ impl Cache {
         }
     }
 
-    /// The frame of a block that is wholly new: zeros, dirty, without reading.
-    pub(crate) fn create(&self, block: BlockNo, kind: Kind) -> Arc<Frame> {
+    /// The frame of a block whose old bytes do not matter: zeros, without reading.
+    pub(crate) fn create(&self, block: BlockNo, kind: Kind, stage: Stage) -> Arc<Frame> {
         let shard = self.shard(block);
         loop {
             let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Clean);
             if mine {
+                frame.state.lock().stage = stage;
                 return frame;
             }
             // Whoever reads it now would put the old bytes over the new ones.
@@ -298,6 +352,7 @@ impl Cache {
                 continue;
             }
             state.kind = kind;
+            state.stage = stage;
             let bytes = Arc::make_mut(&mut state.bytes);
             bytes.clear();
             bytes.resize(self.block_size, 0);
@@ -330,7 +385,8 @@ impl Cache {
             kind,
             bytes: Arc::new(self.buffer()),
             touched: true,
-            under_way: false,
+            transit: Transit::None,
+            stage: Stage::Tables,
             dirty_since: 0,
             is_listed: false,
         };
@@ -382,11 +438,29 @@ impl Cache {
         }
     }
 
-    /// Changes a frame's bytes and marks it dirty. Only a handle calls this.
-    pub(crate) fn modify<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
+    /// Changes a frame's bytes and marks it dirty, to be written in that stage, or the latest that a change since the last
+    /// sweep asked for; a new block stays new. Says whether it is new. Only a handle calls this.
+    pub(crate) fn modify<R>(
+        &self,
+        frame: &Arc<Frame>,
+        stage: Option<Stage>,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> (R, Stage) {
         let mut state = frame.state.lock();
         self.changes.fetch_add(1, Ordering::Relaxed);
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
+        let own = match state.kind {
+            Kind::Directory { .. } => Stage::Names,
+            Kind::Plain | Kind::Extents { .. } | Kind::Attributes => Stage::Tables,
+        };
+        let asked = stage.unwrap_or(own);
+        let was_dirty = state.status == Status::Dirty;
+        state.stage = match state.stage {
+            Stage::New => Stage::New,
+            before if was_dirty => before.max(asked),
+            _ => asked,
+        };
+        let stage = state.stage;
         if matches!(state.status, Status::Clean | Status::Writing) {
             state.status = Status::Dirty;
             state.dirty_since = self.device.clock().now();
@@ -399,16 +473,17 @@ impl Cache {
                 self.dirty.lock().push(Arc::clone(frame));
             }
         }
-        result
+        (result, stage)
     }
 
-    /// Drops a freed block: it is never written. Waits for a write under way: the block's next owner may write it at once.
+    /// Drops a freed block: it is never written from now on. Waits for a write under way: the block's next owner may write it at
+    /// once. Bytes that a sweep has frozen are not waited for: the sweep leaves them out.
     pub(crate) fn forget(&self, block: BlockNo) {
         let shard = self.shard(block);
         let removed = shard.frames.lock().by_block.remove(&block);
         if let Some(frame) = removed {
             shard.changed.wait_until(&frame.state, |state| {
-                let settled = !state.under_way && state.status != Status::Filling;
+                let settled = state.transit != Transit::UnderWay && state.status != Status::Filling;
                 settled.then(|| {
                     if state.status == Status::Dirty {
                         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
@@ -434,5 +509,15 @@ impl Cache {
     /// changed anything.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing on the disk leads to a block yet.
+    pub(crate) fn is_new(&self, frame: &Frame) -> bool {
+        frame.state.lock().stage == Stage::New
+    }
+
+    /// How many sweeps in stages have begun: what was changed before the last one began was frozen by it.
+    pub(crate) fn sweeps(&self) -> u64 {
+        self.sweeps.load(Ordering::Acquire)
     }
 }

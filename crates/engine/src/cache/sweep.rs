@@ -1,6 +1,19 @@
 //! Write-back of metadata: dirty frames in rising order, many requests under way.
-use super::{Cache, Frame, Kind, Shard, Status, shard_of};
-use crate::error::{ErrorKind, Result};
+//!
+//! Where data comes first, a sweep has stages, with a barrier between each and the next (a stage that is empty costs none):
+//!
+//! ```text
+//! data of files, and     | maps that lead | inode tables, | directories, and maps
+//! blocks that are new    | to more        | bitmaps, ...  | that lead to less
+//! nothing leads to them  |                |               |
+//! ```
+//!
+//! So nothing on the disk ever leads to a block, or counts on one, that does not hold yet what it is to hold. All of it is
+//! frozen before any of it is written, in the opposite order: an operation changes what is written early before it changes
+//! what is written late, so whatever a frozen block leads to is frozen too.
+use super::{Cache, Frame, Kind, Shard, Stage, Status, Transit, shard_of};
+use crate::error::Result;
+use crate::preset::DataOrder;
 use crate::writeback::Announced;
 use extant_block::Segment;
 use extant_format::BlockNo;
@@ -31,6 +44,14 @@ struct WriteRun {
     announced: Option<Announced>,
 }
 
+impl WriteRun {
+    /// Whether a block may be written together with those that are here.
+    fn takes(&self, block: BlockNo, block_size: usize) -> bool {
+        let follows = self.frames.last().is_none_or(|(last, _)| last.block.0 + 1 == block.0);
+        follows && self.frames.len() * block_size < WRITE_BYTES_MAX
+    }
+}
+
 impl Cache {
     /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together, and waits for them.
     ///
@@ -40,27 +61,128 @@ impl Cache {
         self.write_back_some(|_, _| true)
     }
 
-    /// The same for the frames for which `wanted` says so.
+    /// The same for the frames for which `wanted` says so; for all, where data comes first.
     pub(crate) fn write_back_some(&self, wanted: impl Fn(BlockNo, Kind) -> bool) -> Result<()> {
-        if self.latch.is_closed() {
-            return Err(ErrorKind::ReadOnly.into());
-        }
+        self.latch.check()?;
         let _sweep = self.sweep.lock();
-        let mut frames = std::mem::take(&mut *self.dirty.lock());
-        let later = frames.extract_if(.., |frame| {
-            let mut state = frame.state.lock();
-            state.is_listed = !wanted(frame.block, state.kind);
-            state.is_listed
-        });
-        let later: Vec<Arc<Frame>> = later.collect();
-        self.dirty.lock().extend(later);
+        if self.order == DataOrder::DataFirst {
+            return self.write_in_stages();
+        }
+        let mut frames = self.take_listed();
+        let later = frames
+            .extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind))
+            .collect();
+        self.list_again(later);
         self.submit(frames, Busy::Wait);
         self.writes.wait()
     }
 
+    /// Takes the frames that became dirty.
+    fn take_listed(&self) -> Vec<Arc<Frame>> {
+        let frames = std::mem::take(&mut *self.dirty.lock());
+        frames.iter().for_each(|frame| frame.state.lock().is_listed = false);
+        frames
+    }
+
+    /// Leaves frames for a later sweep.
+    fn list_again(&self, frames: Vec<Arc<Frame>>) {
+        for frame in frames {
+            if !std::mem::replace(&mut frame.state.lock().is_listed, true) {
+                self.dirty.lock().push(frame);
+            }
+        }
+    }
+
+    /// Writes everything that is dirty, stage by stage.
+    fn write_in_stages(&self) -> Result<()> {
+        self.sweeps.fetch_add(1, Ordering::AcqRel);
+        let [new, later @ ..] = self.freeze();
+        let mut outcome = self.data.wait().and_then(|()| self.write_stage(&new));
+        for stage in later.iter().filter(|stage| !stage.is_empty()) {
+            let passed = outcome.and_then(|()| self.barrier.pass());
+            outcome = passed.and_then(|()| self.write_stage(stage));
+        }
+        if outcome.is_err() {
+            later.iter().chain([&new]).for_each(|stage| self.thaw(stage));
+        }
+        outcome
+    }
+
+    /// Takes the bytes of everything that is dirty: new blocks, maps, tables, names. The latest stage is taken first, and what
+    /// became dirty meanwhile is looked through for the next; of new blocks until there are no more.
+    fn freeze(&self) -> [Vec<Sealed>; 4] {
+        let mut frames = Vec::new();
+        let mut take = |stage: Stage| {
+            frames.extend(self.take_listed());
+            let (mine, others) = std::mem::take(&mut frames)
+                .into_iter()
+                .partition(|frame: &Arc<Frame>| frame.state.lock().stage == stage);
+            frames = others;
+            self.freeze_all(mine)
+        };
+        let (names, tables, maps) = (take(Stage::Names), take(Stage::Tables), take(Stage::Maps));
+        let mut new = take(Stage::New);
+        loop {
+            let more = take(Stage::New);
+            if more.is_empty() {
+                break;
+            }
+            new.extend(more);
+        }
+        self.list_again(frames);
+        new.sort_unstable_by_key(|(frame, _)| frame.block);
+        [new, maps, tables, names]
+    }
+
+    fn freeze_all(&self, mut frames: Vec<Arc<Frame>>) -> Vec<Sealed> {
+        frames.sort_unstable_by_key(|frame| frame.block);
+        let sealed = frames.into_iter().filter_map(|frame| {
+            let bytes = self.prepare(&frame, None)?;
+            Some((frame, bytes))
+        });
+        sealed.collect()
+    }
+
+    /// Writes what was frozen and not forgotten since, adjacent blocks together, and waits for it.
+    fn write_stage(&self, stage: &[Sealed]) -> Result<()> {
+        let mut run = WriteRun::default();
+        for (frame, bytes) in stage {
+            if !run.takes(frame.block, self.block_size) {
+                self.write_run(std::mem::take(&mut run));
+            }
+            let mut state = frame.state.lock();
+            if state.transit != Transit::Frozen {
+                continue;
+            }
+            state.transit = Transit::None;
+            if state.status == Status::Forgotten {
+                self.seat.write_ended(self.block_size as u64);
+                continue;
+            }
+            run.announced.get_or_insert_with(|| self.writes.announce());
+            state.transit = Transit::UnderWay;
+            drop(state);
+            run.frames.push((Arc::clone(frame), Arc::clone(bytes)));
+        }
+        self.write_run(run);
+        self.writes.wait()
+    }
+
+    /// Lets go of what was frozen and will never be written.
+    fn thaw(&self, stage: &[Sealed]) {
+        for (frame, _) in stage {
+            let mut state = frame.state.lock();
+            if state.transit == Transit::Frozen {
+                state.transit = Transit::None;
+                self.seat.write_ended(self.block_size as u64);
+            }
+        }
+    }
+
     /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and does not wait for them. Those
-    /// with an older write under way are left for later.
+    /// with an older write under way are left for later. Not where data comes first: there, sweeps wait.
     pub(crate) fn start_writing(&self, frames: Vec<Arc<Frame>>) {
+        debug_assert!(self.order != DataOrder::DataFirst, "metadata started without its data");
         self.submit(frames, Busy::Leave);
     }
 
@@ -68,22 +190,18 @@ impl Cache {
         frames.sort_unstable_by_key(|frame| frame.block);
         let mut run = WriteRun::default();
         for frame in frames {
-            let follows = run
-                .frames
-                .last()
-                .is_none_or(|(last, _)| last.block.0 + 1 == frame.block.0);
-            if !follows || run.frames.len() * self.block_size >= WRITE_BYTES_MAX {
+            if !run.takes(frame.block, self.block_size) {
                 self.write_run(std::mem::take(&mut run));
             }
-            if busy == Busy::Wait && frame.state.lock().under_way {
+            if busy == Busy::Wait && frame.state.lock().transit != Transit::None {
                 // The device may change the order of two writes.
                 self.write_run(std::mem::take(&mut run));
                 let shard = self.shard(frame.block);
                 shard
                     .changed
-                    .wait_until(&frame.state, |state| (!state.under_way).then_some(()));
+                    .wait_until(&frame.state, |state| (state.transit == Transit::None).then_some(()));
             }
-            if let Some(bytes) = self.prepare(&frame, &mut run.announced) {
+            if let Some(bytes) = self.prepare(&frame, Some(&mut run.announced)) {
                 run.frames.push((frame, bytes));
             }
         }
@@ -107,7 +225,7 @@ impl Cache {
             let mut state = frame.state.lock();
             state.is_listed = state.status == Status::Dirty;
             // One with an older write under way has its turn when that has ended.
-            if state.is_listed && !state.under_way {
+            if state.is_listed && state.transit == Transit::None {
                 changed.push((state.dirty_since, Arc::clone(frame)));
             }
             state.is_listed
@@ -115,14 +233,20 @@ impl Cache {
         changed
     }
 
-    /// Seals a dirty frame, announces its write and takes its bytes; `None` when it was forgotten, written meanwhile, or an older
-    /// write of it is under way.
-    fn prepare(&self, frame: &Frame, announced: &mut Option<Announced>) -> Option<Arc<Vec<u8>>> {
+    /// Seals a dirty frame and takes its bytes: to be written at once, which is announced, or frozen. `None` when it was
+    /// forgotten, written meanwhile, or bytes that were taken earlier are not written yet.
+    fn prepare(&self, frame: &Frame, announced: Option<&mut Option<Announced>>) -> Option<Arc<Vec<u8>>> {
         let mut state = frame.state.lock();
-        if state.status != Status::Dirty || state.under_way {
+        if state.status != Status::Dirty || state.transit != Transit::None {
             return None;
         }
-        announced.get_or_insert_with(|| self.writes.announce());
+        state.transit = match announced {
+            Some(announced) => {
+                announced.get_or_insert_with(|| self.writes.announce());
+                Transit::UnderWay
+            }
+            None => Transit::Frozen,
+        };
         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
         self.seat.write_begins(self.block_size as u64);
         let kind = state.kind;
@@ -132,7 +256,7 @@ impl Cache {
             &self.checksums,
         );
         state.status = Status::Writing;
-        state.under_way = true;
+        state.stage = Stage::Tables;
         Some(Arc::clone(&state.bytes))
     }
 
@@ -158,7 +282,7 @@ impl Cache {
 fn settle(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
     for frame in frames {
         let mut state = frame.state.lock();
-        state.under_way = false;
+        state.transit = Transit::None;
         if result.is_ok() && state.status == Status::Writing {
             state.status = Status::Clean;
         }

@@ -9,12 +9,12 @@ mod read;
 pub(crate) use arrivals::Arrivals;
 pub(crate) use read::read;
 
-use crate::allocation::{Delay, Purpose};
+use crate::allocation::Purpose;
 use crate::error::{ErrorKind, Result};
 use crate::group::Reservation;
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
-use crate::mapping::{self, Piece};
+use crate::mapping::{self, Leads, Piece};
 use crate::pages::{Pages, Payload};
 use crate::volume::{DataKeeping, Volume};
 use crate::writeback::{write_back, write_back_locked};
@@ -24,6 +24,7 @@ use extant_format::inode::{FileType, flags};
 use extant_format::superblock::MappingKind;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The largest size that this file may have.
 pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
@@ -193,7 +194,7 @@ fn promise(volume: &Volume, state: &mut NodeState, range: Range<u64>) -> Result<
     // Stretches are split when they are written back, whatever the policy.
     reservation.take(split_map);
     state.promised_map += split_map;
-    if volume.allocation.delayed() == Delay::AtWriteBack {
+    if volume.delays_allocation() {
         reservation.take(blocks + new_map);
         state.promised_map += new_map;
         for hole in holes {
@@ -263,7 +264,18 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     if size > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
+    if size == 0 && state.inode.size > 0 {
+        node.rewritten.store(true, Ordering::Release);
+    }
+    if size > 0 && size < state.inode.size {
+        state.before_map_change(&Handle::begin(volume, 2)?, Leads::Fewer)?;
+    }
     if size <= state.inode.size {
+        // The size goes first: no size on the disk counts on what is cut off.
+        if state.table_size() > size {
+            state.inode.size = size;
+            state.store(&Handle::begin(volume, 2)?)?;
+        }
         // Also where the size stays: blocks that were allocated behind the end go, as in the kernel.
         shrink(volume, &node.pages, &mut state, size)?;
     }
@@ -375,6 +387,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
         // Room for a split extent is promised before anything changes.
         let whole = first_whole..end_whole;
         write_back_locked(volume, &node.pages, &mut state)?;
+        state.before_map_change(&Handle::begin(volume, 2)?, Leads::Fewer)?;
         let mut reservation = mapping::reserve_removal(volume, &state, &whole)?;
         zero_part(volume, &node.pages, &mut state, offset..first_whole * block_size)?;
         zero_part(volume, &node.pages, &mut state, end_whole * block_size..end)?;
@@ -429,7 +442,7 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
 /// Writes a file's blocks and its inode, and waits until the device has them.
 pub(crate) fn sync(volume: &Volume, node: &Node) -> Result<()> {
     write_back(volume, node)?;
-    let state = node.state.read();
+    let mut state = node.state.write();
     if volume.unstored.lock().contains_key(&node.ino) {
         state.store_now(&Handle::begin(volume, 2)?)?;
     }

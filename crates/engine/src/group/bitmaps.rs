@@ -155,7 +155,7 @@ impl Groups {
         let bytes = self.uninitialised(group, which);
         self.verify_count(group, &state.descriptor, which, &bytes)?;
         let block = which.place(&state.descriptor);
-        let frame = handle.create(block, Kind::Plain, |target| target.copy_from_slice(&bytes));
+        let frame = handle.overwrite(block, |target| target.copy_from_slice(&bytes));
         self.keep(state, group, which, Arc::clone(&frame));
         state.descriptor.flags &= !which.uninitialised();
         if which == Which::Inodes {

@@ -2,10 +2,11 @@
 use super::bitmaps::{Which, wrong};
 use super::search::{self, Found};
 use super::windows::Bits;
-use super::{Groups, Reservation};
+use super::{Groups, Reservation, Reuse};
 use crate::allocation::{Plan, Purpose, Route, Search};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
+use crate::preset::DataOrder;
 use crate::volume::Volume;
 use extant_format::bitmap::{clear_run, clear_runs, next_clear, set_run};
 use extant_format::{BlockNo, GroupNo, Ino, Run};
@@ -34,10 +35,10 @@ const ROUNDS_MAX: u32 = 16;
 
 /// A part of a run that lies in one group.
 #[derive(Clone, Copy)]
-struct Part {
-    group: GroupNo,
-    first: u32,
-    length: u32,
+pub(super) struct Part {
+    pub(super) group: GroupNo,
+    pub(super) first: u32,
+    pub(super) length: u32,
 }
 
 /// Where a search begins: a group and a bit in it; and whether it goes around clusters.
@@ -403,16 +404,18 @@ impl Groups {
         }
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
         let bytes = frame.bytes();
+        let seen = state.held_blocks.marked(&bytes);
         let closed = self.cluster(group).filter(|_| clusters == Clusters::Closed);
         let around = closed.map(|cluster| {
-            let mut marked = bytes.to_vec();
+            let mut marked = seen.to_vec();
             let _ = set_run(&mut marked, cluster.start, cluster.end - cluster.start);
             marked
         });
         let limit = self.limit(group, Which::Blocks);
-        let Some(found) = search(around.as_deref().unwrap_or(&bytes), limit) else {
+        let Some(found) = search(around.as_deref().unwrap_or(&seen), limit) else {
             return Ok(None);
         };
+        drop(seen);
         drop(bytes);
         if !handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
             return Err(wrong(
@@ -438,8 +441,9 @@ impl Groups {
     }
 
     /// Frees a run (it may cross groups). A block that is free already, or that is the volume's own metadata, is `Corrupt`
-    /// and nothing is freed. What the cache holds of the blocks is forgotten.
-    pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, purpose: Purpose) -> Result<()> {
+    /// and nothing is freed. What the cache holds of the blocks is forgotten. Where they are held back, whoever frees them
+    /// publishes them when nothing leads to them any more.
+    pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, purpose: Purpose, reuse: Reuse) -> Result<()> {
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
         }
@@ -455,11 +459,13 @@ impl Groups {
                 Purpose::Directory | Purpose::Map | Purpose::Attribute => handle.forget(block),
             }
         }
-        parts.into_iter().try_for_each(|part| self.give_back(handle, part))
+        parts
+            .into_iter()
+            .try_for_each(|part| self.give_back(handle, part, reuse))
     }
 
     /// The run, group by group.
-    fn parts(&self, run: Run) -> Result<Vec<Part>> {
+    pub(super) fn parts(&self, run: Run) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         let (mut block, mut left) = (run.start, run.length);
         while left > 0 {
@@ -487,7 +493,7 @@ impl Groups {
         not_to_be_freed(BlockNo(block), "free already")
     }
 
-    fn give_back(&self, handle: &Handle<'_>, part: Part) -> Result<()> {
+    fn give_back(&self, handle: &Handle<'_>, part: Part, reuse: Reuse) -> Result<()> {
         let Part { group, first, length } = part;
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
         if next_clear(&frame.bytes(), first, first.saturating_add(length)).is_some() {
@@ -495,14 +501,17 @@ impl Groups {
         }
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
-        // At worst it joins two of the longest runs. A search finds out what really is.
-        for clusters in [Clusters::Open, Clusters::Closed] {
-            let longest = state.longest(clusters);
-            *longest = longest.saturating_mul(2).saturating_add(length);
+        let is_held = reuse == Reuse::WhenDurable && self.order == DataOrder::DataFirst;
+        match is_held {
+            true => state
+                .held_blocks
+                .hold(self.superblock.block_size() as usize, first, length),
+            false => state.may_have_joined(length),
         }
         self.changed(group, &mut state, Which::Blocks);
         drop(state);
-        self.available.fetch_add(length.into(), Ordering::AcqRel);
+        let counted = if is_held { &self.held.blocks } else { &self.available };
+        counted.fetch_add(length.into(), Ordering::AcqRel);
         Ok(())
     }
 

@@ -1,9 +1,9 @@
 //! Inode numbers are allocated and freed.
 use super::bitmaps::Which;
 use super::{GroupState, Groups, InodeKind};
-use crate::cache::Kind;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
+use crate::preset::DataOrder;
 use crate::volume::Volume;
 use extant_format::bitmap::{clear_run, next_clear, next_set, set_run, test};
 use extant_format::group::INODE_ZEROED;
@@ -47,9 +47,11 @@ impl Groups {
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
         let bits = frame.bytes();
         let per_group = self.superblock.inodes_per_group;
-        let Some(index) = next_clear(&bits, from.max(self.lowest(group)), per_group) else {
+        let seen = state.held_inodes.marked(&bits);
+        let Some(index) = next_clear(&seen, from.max(self.lowest(group)), per_group) else {
             return Ok(None);
         };
+        drop(seen);
         self.initialise_blocks(handle, &mut state, group)?;
         self.prepare_table(handle, &state, &bits, index);
         drop(bits);
@@ -92,7 +94,7 @@ impl Groups {
         if state.descriptor.flags & INODE_ZEROED == 0 && first_unused <= block && superblock.has_descriptor_checksums()
         {
             for block in first_unused..=block {
-                handle.create(place(block), Kind::Plain, |_| {});
+                handle.overwrite(place(block), |_| {});
             }
             return;
         }
@@ -101,11 +103,11 @@ impl Groups {
         }
         let alone = next_set(bits, block * per_block, (block * per_block).saturating_add(per_block)).is_none();
         if alone && !handle.volume().cache.holds(place(block)) {
-            handle.create(place(block), Kind::Plain, |_| {});
+            handle.overwrite(place(block), |_| {});
         }
     }
 
-    /// Frees an inode number. One that is free already, or reserved, is `Corrupt`.
+    /// Frees an inode number, to which no name leads any more. One that is free already, or reserved, is `Corrupt`.
     pub(crate) fn free_inode(&self, handle: &Handle<'_>, ino: Ino, kind: InodeKind) -> Result<()> {
         let wrong = |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
         if ino.0 < self.superblock.first_inode {
@@ -129,9 +131,16 @@ impl Groups {
             state.descriptor.used_directories -= 1;
             self.directories.fetch_sub(1, Ordering::AcqRel);
         }
+        let is_held = self.order == DataOrder::DataFirst;
+        if is_held {
+            state.held_inodes.hold(self.superblock.block_size() as usize, index, 1);
+        }
         self.changed(group, &mut state, Which::Inodes);
         drop(state);
         self.free_inodes.fetch_add(1, Ordering::AcqRel);
+        if is_held {
+            self.publish_inode(ino);
+        }
         Ok(())
     }
 

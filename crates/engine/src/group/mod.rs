@@ -1,7 +1,7 @@
 //! One group in memory: bitmaps and counters under one short lock, and the search for free runs.
 //!
 //! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free blocks of the volume less
-//! those promised, is never negative. No bit of the volume's own metadata is ever cleared. `longest_free` is never below
+//! those promised and those held back, is never negative. No bit of the volume's own metadata is ever cleared. `longest_free` is never below
 //! the longest free run, nor `longest_around` below the longest outside the group's cluster. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
 //!
 //! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it is taken. Group locks are
@@ -9,6 +9,7 @@
 mod bitmaps;
 mod blocks;
 mod cut;
+mod held;
 mod inodes;
 mod metadata;
 mod search;
@@ -21,6 +22,7 @@ use crate::cache::{Frame, Kind};
 use crate::error::{Error, Place, Result};
 use crate::journal::Handle;
 use crate::placement::GroupFacts;
+use crate::preset::DataOrder;
 use crate::volume::Volume;
 use bitmaps::Which;
 use blocks::Clusters;
@@ -28,6 +30,8 @@ use extant_block::ShortLock;
 use extant_format::group::GroupDescriptor;
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, GroupNo, Ino};
+pub(crate) use held::{Freed, Reuse};
+use held::{Held, HeldBits};
 use metadata::Metadata;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -84,6 +88,9 @@ struct GroupState {
     /// The checksums of these bitmaps are to be computed when it is stored.
     blocks_changed: bool,
     inodes_changed: bool,
+    /// Freed, and not to be given yet.
+    held_blocks: HeldBits,
+    held_inodes: HeldBits,
 }
 
 impl GroupState {
@@ -98,6 +105,16 @@ impl GroupState {
             is_listed: false,
             blocks_changed: false,
             inodes_changed: false,
+            held_blocks: HeldBits::default(),
+            held_inodes: HeldBits::default(),
+        }
+    }
+
+    /// Blocks became free to be given: at worst they join two of the longest runs. A search finds out what really is.
+    fn may_have_joined(&mut self, length: u32) {
+        for clusters in [Clusters::Open, Clusters::Closed] {
+            let longest = self.longest(clusters);
+            *longest = longest.saturating_mul(2).saturating_add(length);
         }
     }
 
@@ -133,6 +150,9 @@ pub(crate) struct Groups {
     windows_bind_all: AtomicBool,
     /// The cluster of each group, as bits of it; empty where map blocks lie beside the data.
     clusters: Vec<Range<u32>>,
+    /// What was freed and may not be given yet.
+    held: Held,
+    order: DataOrder,
 }
 
 impl Groups {
@@ -163,7 +183,14 @@ impl Groups {
             in_hand: AtomicU32::new(0),
             windows_bind_all: AtomicBool::new(false),
             clusters: Vec::new(),
+            held: Held::default(),
+            order: DataOrder::Unordered,
         })
+    }
+
+    /// From now on what is freed is held back until that is durable, or not.
+    pub(crate) fn set_order(&mut self, order: DataOrder) {
+        self.order = order;
     }
 
     /// From now on map blocks go to clusters, or not.
@@ -265,12 +292,16 @@ impl Groups {
         self.reserved.fetch_sub(blocks.into(), Ordering::AcqRel);
     }
 
-    /// Free blocks on the volume, promised ones included; free inodes; directories.
+    /// Free blocks on the volume, promised and held ones included; free inodes; directories.
     pub(crate) fn totals(&self) -> Totals {
         let reserved_blocks = self.reserved.load(Ordering::Acquire);
         let narrow = |count: &AtomicU64| u32::try_from(count.load(Ordering::Acquire)).unwrap_or(u32::MAX);
         Totals {
-            free_blocks: self.available.load(Ordering::Acquire).saturating_add(reserved_blocks),
+            free_blocks: self
+                .available
+                .load(Ordering::Acquire)
+                .saturating_add(reserved_blocks)
+                .saturating_add(self.held.blocks.load(Ordering::Acquire)),
             reserved_blocks,
             free_inodes: narrow(&self.free_inodes),
             directories: narrow(&self.directories),

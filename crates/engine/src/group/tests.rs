@@ -136,7 +136,8 @@ fn free(volume: &Volume, start: u64, length: u32) -> Result<()> {
         start: BlockNo(start),
         length,
     };
-    volume.groups.free(&Handle::begin(volume, 9)?, run, Purpose::Directory)
+    let handle = Handle::begin(volume, 9)?;
+    volume.groups.free(&handle, run, Purpose::Directory, Reuse::AtOnce)
 }
 
 fn plan(goal: u64, length: u32, search: Search) -> Plan {

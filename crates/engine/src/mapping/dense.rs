@@ -5,16 +5,20 @@
 //! the entries at its top would fit into the inode. A map is made dense when nobody has the file open any more, and when the
 //! volume is closed.
 //!
-//! *Invariants*: making a tree dense never takes a block: it uses the first of those that the tree has, and frees the rest.
+//! *Invariants*: where data comes first, a dense tree is made of new blocks, and the old one stands on the disk until the inode
+//! leads to the new one. Elsewhere, and where there is no room for that, it takes the first of the blocks that the tree has,
+//! and frees the rest.
 //! *Locking*: the caller holds the inode exclusively.
-use super::extents::{Covered, depth as depth_of, first_key, read_child, with_node};
-use super::free_map_block;
+use super::extents::{Covered, depth as depth_of, first_key, new_node, read_child, with_node};
+use super::{Grant, Leads, change_map, free_map_block};
+use crate::allocation::Purpose;
 use crate::error::Result;
+use crate::group::Reservation;
 use crate::inode::NodeState;
 use crate::journal::Handle;
 use crate::volume::Volume;
-use extant_format::BlockNo;
-use extant_format::extent::{self, Extent, Index};
+use extant_format::extent::{self, Extent, Index, State};
+use extant_format::{BlockNo, FileBlock};
 
 /// What happened to a map since it was known to be dense.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,6 +121,7 @@ fn evenly<T>(entries: &[T], pieces: usize) -> impl Iterator<Item = &[T]> {
 fn rebuild(handle: &Handle<'_>, node: &mut NodeState, levels: Vec<Level>, extents: &[Extent]) -> Result<()> {
     let volume = handle.volume();
     let root = extent::capacity(node.inode.block.len());
+    let mut fresh = FreshNodes::promise(volume, &levels);
     let mut above: Vec<Index> = Vec::new();
     let mut depth = 0;
     for (level, Level { blocks, .. }) in levels.into_iter().enumerate() {
@@ -126,14 +131,17 @@ fn rebuild(handle: &Handle<'_>, node: &mut NodeState, levels: Vec<Level>, extent
         } else {
             count.div_ceil(comfortable(volume)).min(blocks.len())
         };
-        let (kept, freed) = blocks.split_at(wanted);
+        let (kept, freed) = match &mut fresh {
+            Some(fresh) => (fresh.take(handle, node, &blocks[..wanted], level as u16)?, &blocks[..]),
+            None => (blocks[..wanted].to_vec(), &blocks[wanted..]),
+        };
         if wanted > 0 {
             depth = level as u16 + 1;
             above = match level {
                 0 => fill(
                     handle,
                     node,
-                    kept,
+                    &kept,
                     evenly(extents, wanted),
                     depth - 1,
                     |bytes, at, one| {
@@ -143,7 +151,7 @@ fn rebuild(handle: &Handle<'_>, node: &mut NodeState, levels: Vec<Level>, extent
                 _ => fill(
                     handle,
                     node,
-                    kept,
+                    &kept,
                     evenly(&above, wanted),
                     depth - 1,
                     |bytes, at, one| {
@@ -171,10 +179,45 @@ fn rebuild(handle: &Handle<'_>, node: &mut NodeState, levels: Vec<Level>, extent
     Ok(())
 }
 
+/// New blocks for the nodes of a tree.
+struct FreshNodes<'v> {
+    reservation: Reservation<'v>,
+}
+
+impl<'v> FreshNodes<'v> {
+    /// Room for all nodes; `None` where the tree is changed in place, or the volume has no room.
+    fn promise(volume: &'v Volume, levels: &[Level]) -> Option<FreshNodes<'v>> {
+        let blocks = levels.iter().map(|level| level.blocks.len() as u64).sum();
+        let promised = volume
+            .writes_data_first()
+            .then(|| volume.groups.reserve(volume, blocks).ok());
+        promised.flatten().map(|reservation| FreshNodes { reservation })
+    }
+
+    /// As many new nodes as there are old ones, near them.
+    fn take(
+        &mut self,
+        handle: &Handle<'v>,
+        node: &mut NodeState,
+        near: &[BlockNo],
+        depth: u16,
+    ) -> Result<Vec<BlockNo>> {
+        let mut grant = Grant {
+            handle,
+            reservation: &mut self.reservation,
+            purpose: Purpose::Map,
+            state: State::Written,
+        };
+        near.iter()
+            .map(|near| Ok(new_node(&mut grant, node, depth, *near, FileBlock(0))?.block()))
+            .collect()
+    }
+}
+
 /// Fills nodes of one level; gives the entries that lead to them.
 fn fill<'e, T: Copy + 'e>(
     handle: &Handle<'_>,
-    node: &NodeState,
+    node: &mut NodeState,
     blocks: &[BlockNo],
     pieces: impl Iterator<Item = &'e [T]>,
     depth: u16,
@@ -184,7 +227,7 @@ fn fill<'e, T: Copy + 'e>(
     let mut entries = Vec::with_capacity(blocks.len());
     for (block, piece) in blocks.iter().zip(pieces) {
         let frame = read_child(volume, node, *block)?;
-        handle.modify(&frame, |bytes| {
+        change_map(handle, node, &frame, Leads::More, |bytes| {
             extent::initialize(bytes, depth);
             piece.iter().enumerate().for_each(|(at, one)| insert(bytes, at, *one));
         });

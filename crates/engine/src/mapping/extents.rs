@@ -1,7 +1,7 @@
 //! Extent trees over their nodes: look-up, insertion with splits, removal with merges.
 mod merge;
 
-use super::{Grant, Piece, Wish, free_map_block, free_run, too_large};
+use super::{Grant, Leads, Piece, Wish, change_map, free_map_block, free_run, too_large};
 use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, Place, Result};
@@ -315,11 +315,12 @@ fn modify<R>(
     handle: &Handle<'_>,
     node: &mut NodeState,
     frame: Option<&Arc<Frame>>,
+    leads: Leads,
     change: impl FnOnce(&mut [u8]) -> R,
 ) -> R {
     match frame {
         None => change(&mut node.inode.block),
-        Some(frame) => handle.modify(frame, change),
+        Some(frame) => change_map(handle, node, frame, leads, change),
     }
 }
 
@@ -350,7 +351,7 @@ fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -
             here.len() >= here.capacity()
         })?;
         if !full {
-            modify(grant.handle, node, leaf.frame.as_ref(), |bytes| {
+            modify(grant.handle, node, leaf.frame.as_ref(), Leads::More, |bytes| {
                 extent::insert_extent(bytes, at, extent)
             });
             if at == 0 {
@@ -379,7 +380,7 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
         };
         let both = after.filter(|right| joins(&joined, right));
         let length = joined.length + both.map_or(0, |right| right.length);
-        modify(handle, node, frame, |bytes| {
+        modify(handle, node, frame, Leads::More, |bytes| {
             extent::set_extent(bytes, at, Extent { length, ..joined });
             if both.is_some() {
                 extent::remove(bytes, next);
@@ -395,7 +396,9 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
             length: extent.length + right.length,
             ..extent
         };
-        modify(handle, node, frame, |bytes| extent::set_extent(bytes, next, joined));
+        modify(handle, node, frame, Leads::More, |bytes| {
+            extent::set_extent(bytes, next, joined)
+        });
         if next == 0 {
             lower_keys(handle, node, way, extent.file_block)?;
         }
@@ -406,12 +409,18 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
 
 /// The first entry of a leaf changed: the index entries that lead to it as first child have to say so.
 fn lower_keys(handle: &Handle<'_>, node: &mut NodeState, way: &Way, first: FileBlock) -> Result<()> {
-    set_keys(handle, node, &way.steps, 0, first)
+    set_keys(handle, node, &way.steps, (0, Leads::More), first)
 }
 
 /// Sets the key of the entries that lead to a node of that level, the last of `steps`, upwards, as long as each is the first
 /// of its own node.
-fn set_keys(handle: &Handle<'_>, node: &mut NodeState, steps: &[Step], level: u16, first: FileBlock) -> Result<()> {
+fn set_keys(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    steps: &[Step],
+    (level, leads): (u16, Leads),
+    first: FileBlock,
+) -> Result<()> {
     let volume = handle.volume();
     for (level, step) in (level + 1..).zip(steps.iter().rev().skip(1)) {
         let at = step.at.unwrap_or(0);
@@ -421,7 +430,7 @@ fn set_keys(handle: &Handle<'_>, node: &mut NodeState, steps: &[Step], level: u1
                 file_block: first,
                 ..entry
             };
-            modify(handle, node, step.frame.as_ref(), |bytes| {
+            modify(handle, node, step.frame.as_ref(), leads, |bytes| {
                 extent::set_index(bytes, at, entry)
             });
         }
@@ -457,7 +466,7 @@ fn make_room(
     grow_deeper(grant, node, deepest as u16, first)
 }
 
-fn new_node(
+pub(super) fn new_node(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
     depth: u16,
@@ -489,7 +498,9 @@ fn grow_deeper(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, 
     let near = node.stream.next_goal;
     let frame = new_node(grant, node, depth, near, first)?;
     let root = node.inode.block;
-    grant.handle.modify(&frame, |bytes| extent::copy(&root, bytes));
+    change_map(grant.handle, node, &frame, Leads::More, |bytes| {
+        extent::copy(&root, bytes)
+    });
     let volume = grant.volume();
     let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?.unwrap_or(first);
     extent::initialize(&mut node.inode.block, depth + 1);
@@ -534,23 +545,56 @@ fn split_node(
     .max(1);
     let fresh = new_node(grant, node, level, frame.block(), first)?;
     node.looseness.nodes_changed = true;
-    let mut upper = fresh.bytes().to_vec();
-    grant
-        .handle
-        .modify(frame, |bytes| extent::split_off(bytes, cut, &mut upper));
-    grant.handle.modify(&fresh, |bytes| bytes.copy_from_slice(&upper));
+    let (mut lower, mut upper) = (frame.bytes().to_vec(), fresh.bytes().to_vec());
+    extent::split_off(&mut lower, cut, &mut upper);
+    change_map(grant.handle, node, &fresh, Leads::More, |bytes| {
+        bytes.copy_from_slice(&upper)
+    });
     let key = with_node(volume, node, Some(&fresh), Some(level), |here| first_key(&here))?;
     let key = key.unwrap_or(first);
     let parent = &way.steps[split - 1];
+    let (at, above) = (parent.at.unwrap_or(0), parent.frame.as_ref());
     let entry = Index {
         file_block: key,
         child: fresh.block(),
     };
-    let at = parent.at.unwrap_or(0) + 1;
-    modify(grant.handle, node, parent.frame.as_ref(), |bytes| {
-        extent::insert_index(bytes, at, entry)
+    let moved = move_lower(grant, node, (frame, level), &lower, first)?;
+    modify(grant.handle, node, above, Leads::More, |bytes| {
+        extent::insert_index(bytes, at + 1, entry);
     });
+    if let Some(child) = moved {
+        let entry = with_node(volume, node, above, Some(level + 1), |here| here.index(at))?;
+        modify(grant.handle, node, above, Leads::More, |bytes| {
+            extent::set_index(bytes, at, Index { child, ..entry });
+        });
+        free_map_block(grant.handle, node, frame.block())?;
+    }
     Ok(())
+}
+
+/// Keeps the lower part of a node that was split: in place, or, where the disk knows the node and data comes first, in a new
+/// block, so that no sweep has to write the shorter node before or after what leads to the other half. Gives the new block.
+fn move_lower(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    (frame, level): (&Arc<Frame>, u16),
+    lower: &[u8],
+    first: FileBlock,
+) -> Result<Option<BlockNo>> {
+    let volume = grant.volume();
+    if volume.writes_data_first() && !volume.cache.is_new(frame) {
+        // Without room for it, the node is changed in place after all.
+        if let Ok(new) = new_node(grant, node, level, frame.block(), first) {
+            change_map(grant.handle, node, &new, Leads::More, |bytes| {
+                bytes.copy_from_slice(lower)
+            });
+            return Ok(Some(new.block()));
+        }
+    }
+    change_map(grant.handle, node, frame, Leads::Fewer, |bytes| {
+        bytes.copy_from_slice(lower)
+    });
+    Ok(None)
 }
 
 /// What becomes of the blocks that are unmapped.
@@ -621,7 +665,11 @@ fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>,
         if cut_from >= cut_to {
             break;
         }
-        cut(grant, node, &way, extent, cut_from..cut_to)?;
+        let leads = match fate {
+            Fate::Free(_) => Leads::Fewer,
+            Fate::Keep => Leads::More,
+        };
+        cut(grant, node, &way, (extent, leads), cut_from..cut_to)?;
         let run = Run {
             start: BlockNo(extent.start.0 + (cut_from - first)),
             length: (cut_to - cut_from) as u32,
@@ -636,7 +684,13 @@ fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>,
 }
 
 /// Takes `gone` (a part of it) out of an extent that stands at the end of `way`.
-fn cut(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, extent: Extent, gone: Range<u64>) -> Result<()> {
+fn cut(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    way: &Way,
+    (extent, leads): (Extent, Leads),
+    gone: Range<u64>,
+) -> Result<()> {
     let first = u64::from(extent.file_block.0);
     let behind = first + u64::from(extent.length);
     let leaf = way.leaf();
@@ -653,16 +707,22 @@ fn cut(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, extent: E
     };
     let frame = leaf.frame.as_ref();
     match (left.length > 0, right.length > 0) {
-        (false, false) => remove_entry(grant.handle, node, way)?,
-        (true, false) => modify(grant.handle, node, frame, |bytes| extent::set_extent(bytes, at, left)),
+        (false, false) => remove_entry(grant.handle, node, way, leads)?,
+        (true, false) => modify(grant.handle, node, frame, leads, |bytes| {
+            extent::set_extent(bytes, at, left)
+        }),
         (false, true) => {
-            modify(grant.handle, node, frame, |bytes| extent::set_extent(bytes, at, right));
+            modify(grant.handle, node, frame, leads, |bytes| {
+                extent::set_extent(bytes, at, right)
+            });
             if at == 0 {
-                set_keys(grant.handle, node, &way.steps, 0, right.file_block)?;
+                set_keys(grant.handle, node, &way.steps, (0, leads), right.file_block)?;
             }
         }
         (true, true) => {
-            modify(grant.handle, node, frame, |bytes| extent::set_extent(bytes, at, left));
+            modify(grant.handle, node, frame, leads, |bytes| {
+                extent::set_extent(bytes, at, left)
+            });
             insert(grant, node, right)?;
         }
     }
@@ -670,7 +730,7 @@ fn cut(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, way: &Way, extent: E
 }
 
 /// Removes the entry at the end of a way; nodes that become empty go too.
-fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way) -> Result<()> {
+fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way, leads: Leads) -> Result<()> {
     let volume = handle.volume();
     for (level, step) in way.steps.iter().rev().enumerate() {
         let at = step.at.unwrap_or(0);
@@ -679,10 +739,11 @@ fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way) -> Result<
         node.looseness.removed += u64::from(level == 0);
         node.looseness.nodes_changed |= level > 0;
         if length > 1 {
-            modify(handle, node, frame, |bytes| extent::remove(bytes, at));
+            modify(handle, node, frame, leads, |bytes| extent::remove(bytes, at));
             let key = with_node(volume, node, frame, Some(level as u16), |here| first_key(&here))?;
             if let Some(key) = key.filter(|_| at == 0) {
-                set_keys(handle, node, &way.steps[..way.steps.len() - level], level as u16, key)?;
+                let steps = &way.steps[..way.steps.len() - level];
+                set_keys(handle, node, steps, (level as u16, leads), key)?;
             }
             return Ok(());
         }

@@ -1,5 +1,5 @@
 //! The classic map: direct pointers and up to three levels of indirect blocks.
-use super::{Grant, Piece, Wish, check_block, free_map_block, free_run, too_large};
+use super::{Grant, Leads, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large};
 use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};
 use crate::error::{ErrorKind, Result};
@@ -197,7 +197,7 @@ pub(super) fn allocate(
     };
     match &map {
         None => store(&mut node.inode.block),
-        Some(frame) => grant.handle.modify(frame, store),
+        Some(frame) => change_map(grant.handle, node, frame, Leads::More, store),
     }
     Ok(run)
 }
@@ -252,9 +252,9 @@ fn descend(
     let frame = grant.handle.create(run.start, Kind::Plain, |_| {});
     match parent {
         None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),
-        Some(parent) => grant
-            .handle
-            .modify(parent, |bytes| set_pointer(bytes, index, run.start.0 as u32)),
+        Some(parent) => change_map(grant.handle, node, parent, Leads::More, |bytes| {
+            set_pointer(bytes, index, run.start.0 as u32)
+        }),
     }
     Ok(frame)
 }
@@ -323,7 +323,7 @@ impl Removal<'_, '_> {
             return Ok(true);
         }
         if !cleared.is_empty() {
-            self.handle.modify(&frame, |bytes| {
+            change_map(self.handle, node, &frame, Leads::Fewer, |bytes| {
                 cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
             });
         }

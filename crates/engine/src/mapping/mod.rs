@@ -11,14 +11,16 @@ pub(crate) mod window;
 pub(crate) use dense::Looseness;
 
 use crate::allocation::{AllocationFacts, Purpose};
+use crate::cache::{Frame, Stage};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::group::Reservation;
+use crate::group::{Reservation, Reuse};
 use crate::inode::NodeState;
 use crate::journal::Handle;
 use crate::volume::Volume;
 use extant_format::extent::State;
 use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What lies at a place of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,19 +282,45 @@ fn discount(volume: &Volume, node: &mut NodeState, blocks: u64) {
     node.inode.sectors = node.inode.sectors.saturating_sub(sectors);
 }
 
+/// What a change of a map block does to the file: in which stage of a sweep it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leads {
+    /// It leads to more blocks, or to the same.
+    More,
+    /// It leads to fewer.
+    Fewer,
+}
+
+/// Changes a block of a map.
+fn change_map<R>(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    frame: &Arc<Frame>,
+    leads: Leads,
+    change: impl FnOnce(&mut [u8]) -> R,
+) -> R {
+    let stage = match leads {
+        Leads::More => Stage::Maps,
+        Leads::Fewer => Stage::Names,
+    };
+    let (result, stage) = handle.modify_map(frame, stage, change);
+    if stage != Stage::New {
+        node.note_map_change(handle.volume(), leads);
+    }
+    result
+}
+
 /// Frees a map block: never to be written again.
 fn free_map_block(handle: &Handle<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
     let volume = handle.volume();
     check_block(volume, node, block)?;
     handle.forget(block);
-    volume.groups.free(
-        handle,
-        Run {
-            start: block,
-            length: 1,
-        },
-        Purpose::Map,
-    )?;
+    let run = Run {
+        start: block,
+        length: 1,
+    };
+    volume.groups.free(handle, run, Purpose::Map, Reuse::WhenDurable)?;
+    node.note_freed(volume, run);
     discount(volume, node, 1);
     Ok(())
 }
@@ -303,7 +331,8 @@ fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run, purpose: Purpos
     if purpose == Purpose::Directory {
         (0..u64::from(run.length)).for_each(|at| handle.forget(BlockNo(run.start.0 + at)));
     }
-    volume.groups.free(handle, run, purpose)?;
+    volume.groups.free(handle, run, purpose, Reuse::WhenDurable)?;
+    node.note_freed(volume, run);
     discount(volume, node, run.length.into());
     Ok(())
 }

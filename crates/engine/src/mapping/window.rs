@@ -9,7 +9,7 @@
 use super::Wish;
 use crate::allocation::{AllocationFacts, Plan, Purpose, Search, next_window_blocks};
 use crate::error::Result;
-use crate::group::Reservation;
+use crate::group::{Reservation, Reuse};
 use crate::inode::NodeState;
 use crate::journal::Handle;
 use crate::preset::Growth;
@@ -97,7 +97,7 @@ fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run
 /// Gives the window back.
 pub(crate) fn discard(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     match set(handle.volume(), node, None) {
-        Some(window) => handle.volume().groups.free(handle, window, Purpose::Data),
+        Some(window) => (handle.volume().groups).free(handle, window, Purpose::Data, Reuse::AtOnce),
         None => Ok(()),
     }
 }

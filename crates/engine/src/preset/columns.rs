@@ -1,6 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    BitmapLoad, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead, TableReadAhead,
+    BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead,
+    TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
@@ -178,6 +179,13 @@ pub static COLUMNS: &[Column] = &[
         line: "whether changes of metadata are waited for",
         choices: MOUNTS,
         of: |row| row.mount,
+        choose: by_name,
+    },
+    Column {
+        name: "data-order",
+        line: "whether a file's data is durable before the metadata that makes it readable",
+        choices: DATA_ORDERS,
+        of: |row| row.data_order,
         choose: by_name,
     },
     Column {
@@ -480,5 +488,18 @@ const MOUNTS: &[Choice] = &[
         name: "sync",
         line: "a call that changes metadata returns when it is written (FreeBSD; post of 2010)",
         set: |policies| policies.mount = Mount::Sync,
+    },
+];
+
+const DATA_ORDERS: &[Choice] = &[
+    Choice {
+        name: "unordered",
+        line: "no: both are written together, and after a power cut a file may show old blocks (ext2; the posts)",
+        set: |policies| policies.data_order = DataOrder::Unordered,
+    },
+    Choice {
+        name: "data-first",
+        line: "yes, and names come last; blocks are given at write-back and, once freed, again only after a sweep",
+        set: |policies| policies.data_order = DataOrder::DataFirst,
     },
 ];

@@ -99,6 +99,15 @@ pub enum TableReadAhead {
     Around(u32),
 }
 
+/// What is durable before what, where there is no journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataOrder {
+    /// Nothing: data and metadata go to the device together, and a size may be there before its data.
+    Unordered,
+    /// A file's data, then what makes it readable, then the names; what was freed is used again after that.
+    DataFirst,
+}
+
 /// When a change of metadata is on the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mount {
@@ -151,6 +160,8 @@ pub struct Policies {
     pub throttle: Arc<dyn Throttle>,
     /// Whether changes of metadata are waited for.
     pub mount: Mount,
+    /// What is durable before what.
+    pub data_order: DataOrder,
     /// The order of the device's queue, where the device is ours to order: the engine itself does not use it.
     pub elevator: ElevatorChoice,
     /// Requests of each direction that the queue takes: the engine itself does not use it.

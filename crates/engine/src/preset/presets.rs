@@ -1,5 +1,7 @@
 //! The rows: what systems of their time did, column by column.
-use super::{BitmapLoad, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead, TableReadAhead};
+use super::{
+    BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead, TableReadAhead,
+};
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
 use extant_block::queue::{ELEVATORS, ElevatorChoice};
@@ -40,6 +42,8 @@ pub struct Preset {
     pub throttle: &'static str,
     /// Column `mount`.
     pub mount: &'static str,
+    /// Column `data-order`.
+    pub data_order: &'static str,
     /// Column `elevator`.
     pub elevator: &'static str,
     /// Column `requests`.
@@ -85,6 +89,7 @@ const LINUX_2_4: Preset = Preset {
     neighbour_read_ahead: "none",
     throttle: "bdflush",
     mount: "async",
+    data_order: "unordered",
     elevator: "linus",
     requests: "64",
     costs: COSTS_2001,
@@ -125,6 +130,7 @@ const FREEBSD: Preset = Preset {
     neighbour_read_ahead: "none",
     throttle: "bdflush",
     mount: "sync",
+    data_order: "unordered",
     elevator: "c-look",
     requests: "128",
     costs: COSTS_2007,
@@ -181,6 +187,7 @@ pub static PRESETS: &[Preset] = &[
         neighbour_read_ahead: "grow-2m",
         throttle: "write-behind",
         mount: "async",
+        data_order: "data-first",
         elevator: "deadline",
         requests: "128",
         costs: COSTS_TODAY,
@@ -202,6 +209,7 @@ pub static PRESETS: &[Preset] = &[
         neighbour_read_ahead: "none",
         throttle: "inline",
         mount: "async",
+        data_order: "data-first",
         elevator: "noop",
         requests: "128",
         costs: COSTS_TODAY,
@@ -226,6 +234,7 @@ impl Policies {
             neighbour_read_ahead: NeighbourReadAhead::None,
             throttle: Arc::new(throttle::Inline),
             mount: Mount::Async,
+            data_order: DataOrder::Unordered,
             elevator: ElevatorChoice::of(&ELEVATORS[0]),
             requests: 0,
             costs: row.costs,

@@ -4,7 +4,7 @@ use crate::cache::Frame;
 use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::journal::Handle;
-use crate::mapping::free_map_block;
+use crate::mapping::{Leads, change_map, free_map_block};
 use extant_format::FileBlock;
 use extant_format::extent::{self, Node};
 use std::sync::Arc;
@@ -53,8 +53,13 @@ fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, l
         if left_len + right_len > capacity {
             continue;
         }
+        if volume.writes_data_first() && !volume.cache.is_new(&left_frame) {
+            // Two nodes that the disk knows cannot become one at once: that is left until the map is made dense.
+            node.looseness.nodes_changed = true;
+            continue;
+        }
         append_node(handle, node, &left_frame, &right_frame, level - 1)?;
-        modify(handle, node, step.frame.as_ref(), |bytes| {
+        modify(handle, node, step.frame.as_ref(), Leads::Fewer, |bytes| {
             extent::remove(bytes, left + 1)
         });
         free_map_block(handle, node, right_child)?;
@@ -65,13 +70,19 @@ fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, l
 }
 
 /// Puts all entries of one node behind those of another.
-fn append_node(handle: &Handle<'_>, node: &NodeState, to: &Arc<Frame>, from: &Arc<Frame>, level: u16) -> Result<()> {
+fn append_node(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    to: &Arc<Frame>,
+    from: &Arc<Frame>,
+    level: u16,
+) -> Result<()> {
     let volume = handle.volume();
     let start = with_node(volume, node, Some(to), Some(level), |here| here.len())?;
     let source = from.bytes();
     let parsed = Node::parse(&source, Some(level), volume.superblock.blocks_count)
         .map_err(|fault| Error::corrupt(Place::InodeBlock(node.ino, from.block()), fault))?;
-    handle.modify(to, |bytes| {
+    change_map(handle, node, to, Leads::More, |bytes| {
         for at in 0..parsed.len() {
             match level {
                 0 => extent::insert_extent(bytes, start + at, parsed.extent(at)),

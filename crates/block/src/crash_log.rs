@@ -1,0 +1,285 @@
+//! A device that remembers what a power cut could do to it. For tests: the log grows until it is dropped.
+//!
+//! The fault model is that of a drive with a volatile cache. A write is *durable* once a flush that began after the write had
+//! completed has ended, or once it has completed itself if it was forced ([`BlockDevice::write_durable`]). At a cut every other
+//! write that was submitted may have reached the medium or not, whatever its order among the others, whole or in part: a sector
+//! is the unit that is written whole. Two writes of one sector keep their order.
+//!
+//! ```text
+//! events   W1 submitted, W1 completed, flush begun, W2 submitted, flush ended, W2 completed, ...
+//! cut here ------------------------------------------------------^  W1 is durable, W2 is loose
+//! ```
+//!
+//! *Invariants*: the log has each write and flush in the order in which the device was given it; one that failed stays loose.
+//!
+//! *Locking*: the log is under one short lock, not held while the device works.
+use crate::clock::Clock;
+use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
+use crate::lock::ShortLock;
+use crate::memory::MemoryDevice;
+use std::io;
+use std::sync::Arc;
+
+/// A write as it was submitted.
+#[derive(Clone, Debug)]
+pub struct LoggedWrite {
+    /// First byte on the device.
+    pub offset: u64,
+    /// What was to be stored.
+    pub bytes: Arc<Vec<u8>>,
+    /// How many flushes had ended before it was submitted: writes of one epoch have no order.
+    pub epoch: u32,
+    /// Whether it was to be durable on completion.
+    pub forced: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    /// The write of that number.
+    Submitted(usize),
+    Completed(usize),
+    /// A flush that covers so many of the completed writes.
+    FlushEnded {
+        covered: usize,
+    },
+}
+
+#[derive(Default)]
+struct Log {
+    writes: Vec<LoggedWrite>,
+    events: Vec<Event>,
+    /// Completions so far.
+    completed: usize,
+    epoch: u32,
+}
+
+/// Logs every write and flush, and hands it on.
+pub struct CrashLog<D> {
+    device: D,
+    log: Arc<ShortLock<Log>>,
+}
+
+impl<D: BlockDevice> CrashLog<D> {
+    /// Logs what goes to this device from now on.
+    pub fn new(device: D) -> CrashLog<D> {
+        CrashLog {
+            device,
+            log: Arc::default(),
+        }
+    }
+
+    /// The device behind it.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// How many events there were: a cut is possible at each moment from 0 (before all of them) to this number.
+    pub fn moments(&self) -> usize {
+        self.log.lock().events.len()
+    }
+
+    /// What a cut after that many events finds.
+    pub fn cut(&self, moment: usize) -> Cut {
+        let log = self.log.lock();
+        let mut cut = Cut { writes: Vec::new() };
+        let mut completed: Vec<usize> = Vec::new();
+        for event in log.events.iter().take(moment) {
+            match *event {
+                Event::Submitted(number) => {
+                    let write = log.writes[number].clone();
+                    cut.writes.push((write, Fate::Loose));
+                }
+                Event::Completed(number) => {
+                    completed.push(number);
+                    if cut.writes[number].0.forced {
+                        cut.writes[number].1 = Fate::Durable;
+                    }
+                }
+                Event::FlushEnded { covered } => {
+                    for number in &completed[..covered.min(completed.len())] {
+                        cut.writes[*number].1 = Fate::Durable;
+                    }
+                }
+            }
+        }
+        cut
+    }
+
+    fn begin(&self, offset: u64, bytes: Vec<u8>, forced: bool) -> usize {
+        let mut log = self.log.lock();
+        let (number, epoch) = (log.writes.len(), log.epoch);
+        log.writes.push(LoggedWrite {
+            offset,
+            bytes: Arc::new(bytes),
+            epoch,
+            forced,
+        });
+        log.events.push(Event::Submitted(number));
+        number
+    }
+
+    fn flush_begins(&self) -> usize {
+        self.log.lock().completed
+    }
+}
+
+impl Log {
+    fn complete(&mut self, number: usize) {
+        self.completed += 1;
+        self.events.push(Event::Completed(number));
+    }
+
+    fn flush_ended(&mut self, covered: usize) {
+        self.epoch += 1;
+        self.events.push(Event::FlushEnded { covered });
+    }
+}
+
+/// What a cut does to a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// It is on the medium.
+    Durable,
+    /// It may be.
+    Loose,
+}
+
+/// The writes that a cut meets, in the order in which they were submitted.
+pub struct Cut {
+    writes: Vec<(LoggedWrite, Fate)>,
+}
+
+impl Cut {
+    /// How many writes may or may not be on the medium.
+    pub fn loose(&self) -> usize {
+        self.writes.iter().filter(|(_, fate)| *fate == Fate::Loose).count()
+    }
+
+    /// The medium when everything that was submitted reached it: the cut of a drive that keeps the order.
+    ///
+    /// # Errors
+    /// As for [`Cut::image`].
+    pub fn prefix(&self, base: &MemoryDevice) -> io::Result<MemoryDevice> {
+        self.image(base, 512, |_, _| true)
+    }
+
+    /// The medium when nothing reached it but what is durable.
+    ///
+    /// # Errors
+    /// As for [`Cut::image`].
+    pub fn durable(&self, base: &MemoryDevice) -> io::Result<MemoryDevice> {
+        self.image(base, 512, |_, _| false)
+    }
+
+    /// The medium when each loose write is there, is not, or is torn, by a seed.
+    ///
+    /// # Errors
+    /// As for [`Cut::image`].
+    pub fn subset(&self, base: &MemoryDevice, sector_bytes: u32, seed: u64) -> io::Result<MemoryDevice> {
+        self.image(base, sector_bytes, |write, sector| {
+            let draw = mixed(seed ^ mixed(write as u64));
+            match draw % 3 {
+                0 => true,
+                1 => false,
+                _ => mixed(draw ^ sector).is_multiple_of(2),
+            }
+        })
+    }
+
+    /// The medium when of each loose write those sectors are there for which `survives` says so: it is given the number of the
+    /// write and that of the sector on the device. `base` is what the device held when the log began.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a sector without bytes, or a base that is smaller than the device.
+    pub fn image(
+        &self,
+        base: &MemoryDevice,
+        sector_bytes: u32,
+        mut survives: impl FnMut(usize, u64) -> bool,
+    ) -> io::Result<MemoryDevice> {
+        if sector_bytes == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a sector has to have bytes",
+            ));
+        }
+        let medium = base.snapshot();
+        let sector_bytes = u64::from(sector_bytes);
+        for (number, (write, fate)) in self.writes.iter().enumerate() {
+            let end = write.offset + write.bytes.len() as u64;
+            let mut at = write.offset;
+            while at < end {
+                let next = (at / sector_bytes + 1).saturating_mul(sector_bytes).min(end);
+                if *fate == Fate::Durable || survives(number, at / sector_bytes) {
+                    let bytes = &write.bytes[(at - write.offset) as usize..(next - write.offset) as usize];
+                    medium.write(at, bytes)?;
+                }
+                at = next;
+            }
+        }
+        Ok(medium)
+    }
+}
+
+/// A number that depends on all bits of another one (the finalizer of splitmix64).
+fn mixed(number: u64) -> u64 {
+    let mut number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// The bytes of a write; what carries none is stored as nothing, so the write ends before it.
+fn bytes_of(segments: &[Segment]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for segment in segments {
+        match segment {
+            Segment::Owned(piece) => bytes.extend_from_slice(piece),
+            Segment::Shared(piece) => bytes.extend_from_slice(piece),
+            Segment::Phantom(_) => break,
+        }
+    }
+    bytes
+}
+
+impl<D: BlockDevice> BlockDevice for CrashLog<D> {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+    fn submit(&self, request: Request) {
+        let log = Arc::clone(&self.log);
+        let ended: Box<dyn FnOnce(&mut Log) + Send> = match request.operation {
+            Operation::Read => return self.device.submit(request),
+            Operation::Write => {
+                let number = self.begin(request.offset, bytes_of(&request.segments), false);
+                Box::new(move |log| log.complete(number))
+            }
+            Operation::Flush => {
+                let covered = self.flush_begins();
+                Box::new(move |log| log.flush_ended(covered))
+            }
+        };
+        let completion = request.completion;
+        self.device.submit(Request {
+            completion: Box::new(move |completed: Completed| {
+                if completed.result.is_ok() {
+                    ended(&mut log.lock());
+                }
+                completion(completed);
+            }),
+            ..request
+        });
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.device.read(offset, bytes)
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let number = self.begin(offset, bytes.to_vec(), true);
+        self.device.write_durable(offset, bytes)?;
+        self.log.lock().complete(number);
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! A power cut at any write: what is on the disk afterwards never shows a byte that was not the file's own, nor a size beyond
+//! its data. Every byte that a test writes says whose it is, which write it came from and where it belongs.
+#[path = "../volume/mod.rs"]
+mod volume;
+
+mod content;
+mod life;
+mod verdict;
+
+use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock};
+use extant_engine::mkfs::Profile;
+use extant_engine::{Filesystem, Options};
+use life::Life;
+use std::sync::Arc;
+use verdict::Verdict;
+use volume::{MIB, Random, Specification};
+use xtask::oracle;
+use xtask::scratch::Scratch;
+
+/// One volume, one life on it, and the log of what the device was asked for.
+struct Logged {
+    base: MemoryDevice,
+    log: Arc<CrashLog<MemoryDevice>>,
+    life: Life,
+    block_size: u32,
+}
+
+/// How a cut treats what was not flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Manner {
+    /// All of it reached the medium.
+    Prefix,
+    /// By chance, whole or torn at sectors of so many bytes.
+    Subset(u32),
+}
+
+fn specification(profile: Profile, block_size: u32, policies: &'static str) -> Specification {
+    Specification {
+        policies,
+        cache_bytes: 96 << 10,
+        inodes: 256,
+        ..Specification::new(profile, block_size, 10 * MIB)
+    }
+}
+
+/// A volume whose free blocks hold what a removed file left there.
+fn soiled(specification: &Specification) -> MemoryDevice {
+    let device = specification.make(RealClock::new());
+    let volume = specification.open(&device).expect("opens");
+    let file = volume.create_file("/secret", 0o600).expect("makes it");
+    let mut at = 0;
+    // Until the volume is full.
+    while file
+        .write_all_at(at, &content::record(content::SECRET, 0, at, 4096))
+        .is_ok()
+    {
+        at += 4096;
+    }
+    drop(file);
+    volume.sync().expect("syncs");
+    volume.remove_file("/secret").expect("removes it");
+    volume.close().expect("closes");
+    device.snapshot()
+}
+
+fn lived(specification: &Specification, seed: u64) -> Logged {
+    let base = soiled(specification);
+    let log = Arc::new(CrashLog::new(base.snapshot()));
+    let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
+    let volume = Filesystem::open(device, &specification.options()).expect("opens");
+    let mut life = Life::new(seed);
+    for _ in 0..160 {
+        life.step(&volume, || log.moments());
+    }
+    if seed.is_multiple_of(2) {
+        volume.close().expect("closes");
+    }
+    Logged {
+        base,
+        log,
+        life,
+        block_size: specification.block_size,
+    }
+}
+
+/// Looks at the medium after a cut: as it is, and every eighth time as e2fsck leaves it.
+fn examine(logged: &Logged, options: &Options, manner: Manner, moment: usize, seed: u64) -> Vec<String> {
+    let cut = logged.log.cut(moment);
+    let medium = match manner {
+        Manner::Prefix => cut.prefix(&logged.base),
+        Manner::Subset(sector_bytes) => cut.subset(&logged.base, sector_bytes, seed),
+    };
+    let medium = medium.expect("the base is as large");
+    let verdict = Verdict::new(&logged.life, moment);
+    let mut faults = verdict.read(&medium.snapshot(), options);
+    if seed.is_multiple_of(8) && oracle::require("e2fsck") {
+        let (mended, code) = mended(&medium);
+        if code > 2 {
+            faults.push(format!("e2fsck -fy ended with {code}"));
+        }
+        let block_size = logged.block_size;
+        let verdict = Verdict::mended(&logged.life, moment, block_size);
+        let after = verdict.read(&mended, options);
+        faults.extend(after.into_iter().map(|fault| format!("mended: {fault}")));
+        if manner == Manner::Prefix {
+            faults.extend(verdict.kept(&mended, options));
+        }
+    }
+    faults
+}
+
+/// What `e2fsck -fy` makes of it, and its exit code.
+fn mended(medium: &MemoryDevice) -> (MemoryDevice, i32) {
+    let folder = Scratch::new("cut");
+    let image = folder.join("cut.img");
+    medium.save(&image).expect("saves it");
+    let status = std::process::Command::new("e2fsck")
+        .args(["-fy"])
+        .arg(&image)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .expect("runs");
+    let bytes = std::fs::read(&image).expect("reads it");
+    let clock: Arc<dyn Clock> = RealClock::new();
+    (MemoryDevice::from_bytes(clock, &bytes), status.code().unwrap_or(-1))
+}
+
+/// Cuts a few lives at many moments; gives what is wrong with each cut that is.
+fn cuts(profile: Profile, block_size: u32, policies: &'static str, count: u64) -> Vec<String> {
+    let specification = specification(profile, block_size, policies);
+    let options = Options {
+        access: extant_engine::Access::ReadOnly,
+        ..specification.options()
+    };
+    let lives = 10;
+    let mut wrong = Vec::new();
+    for seed in 0..lives {
+        let logged = lived(&specification, seed);
+        let mut random = Random::new(seed ^ 0xc0ffee);
+        for number in 0..count / lives {
+            let moment = random.below(logged.log.moments() as u64 + 1) as usize;
+            let manner = match number % 4 {
+                0 | 1 => Manner::Prefix,
+                2 => Manner::Subset(512),
+                _ => Manner::Subset(4096),
+            };
+            let faults = examine(&logged, &options, manner, moment, random.next());
+            if let Some(fault) = faults.first() {
+                let place = format!("{specification}: life {seed}, {manner:?}, moment {moment}");
+                wrong.push(format!("{place}: {fault} ({} in all)", faults.len()));
+            }
+        }
+    }
+    wrong
+}
+
+/// More by hand: `EXTANT_CUTS=10000`.
+fn count() -> u64 {
+    let asked = std::env::var("EXTANT_CUTS").ok().and_then(|words| words.parse().ok());
+    asked.unwrap_or(1000)
+}
+
+fn holds(profile: Profile, block_size: u32, policies: &'static str, count: u64) {
+    let wrong = cuts(profile, block_size, policies, count);
+    let some: Vec<&String> = wrong.iter().take(5).collect();
+    assert!(wrong.is_empty(), "{} of {count} cuts are wrong: {some:#?}", wrong.len());
+}
+
+#[test]
+fn a_cut_shows_no_foreign_byte_on_ext4() {
+    holds(Profile::Ext4, 1024, "modern,throttle=inline", count());
+}
+
+#[test]
+fn a_cut_shows_no_foreign_byte_on_ext2() {
+    holds(Profile::Ext2, 1024, "modern,throttle=inline", count());
+}
+
+#[test]
+fn a_cut_shows_no_foreign_byte_with_other_policies() {
+    for (profile, block_size, policies) in [
+        (Profile::Ext3, 4096, "modern,throttle=inline"),
+        (Profile::Ext2, 1024, "linux-2.4,throttle=inline,data-order=data-first"),
+        (Profile::Ext4, 1024, "modern,throttle=inline,mount=sync"),
+    ] {
+        holds(profile, block_size, policies, count() / 5);
+    }
+}
+
+/// The test can fail: without the order it sees what the order prevents.
+#[test]
+fn without_the_order_cuts_show_foreign_bytes() {
+    for profile in [Profile::Ext2, Profile::Ext4] {
+        let wrong = cuts(profile, 1024, "modern,throttle=inline,data-order=unordered", 200);
+        assert!(wrong.len() > 10, "{profile:?}: only {} of 200: {wrong:#?}", wrong.len());
+    }
+}
