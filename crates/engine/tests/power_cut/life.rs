@@ -192,7 +192,14 @@ impl Life {
         self.touch(path, moment);
         let Ok(file) = volume.open_file(path) else { return };
         let place = self.random.below(now.size / 16 + 1) * 16;
-        match self.random.below(7) {
+        match self.random.below(9) {
+            7 => self.scatter(&file, path),
+            8 => {
+                // Written back without a sync of anything else: a piece of the file has a new place, the rest is dirty.
+                let _ = file.sync();
+                let length = self.length(3_000);
+                self.write(&file, path, place, length);
+            }
             0 | 1 => {
                 let length = self.length(20_000);
                 self.write(&file, path, now.size, length);
@@ -223,6 +230,14 @@ impl Life {
                     now.records[first..first + (length / 16) as usize].fill(0);
                 }
             }
+        }
+    }
+
+    /// Many small pieces, none beside another: maps of many entries.
+    fn scatter(&mut self, file: &File, path: &str) {
+        for _ in 0..60 {
+            let at = self.random.below(300) * 2048;
+            self.write(file, path, at, 512);
         }
     }
 
