@@ -77,7 +77,10 @@ fn work(volume: &Filesystem, seed: u64, operations: u64) -> u64 {
             _ if random.one_in(8) => volume.sync(),
             _ => volume.read_dir("/").map(drop),
         };
-        let counts = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::Device(_) | ErrorKind::ReadOnly);
+        // Every refusal gives the cause, whoever met it first: the volume was not opened for reading only.
+        let is_bare = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::ReadOnly);
+        assert!(!outcome.as_ref().is_err_and(is_bare), "a refusal that hides its cause");
+        let counts = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::Device(_));
         told += u64::from(outcome.err().as_ref().is_some_and(counts));
     }
     told
@@ -100,7 +103,8 @@ fn after(device: &Arc<Failing>, volume: Filesystem, told: u64, name: &str) -> bo
     );
     let written = kept(device);
     let refused = volume.write("/late", b"too late").and_then(|()| volume.sync());
-    assert!(refused.is_err(), "{name}: written after a failure");
+    let refused = refused.expect_err("nothing is written after a failure");
+    assert!(matches!(refused.kind, ErrorKind::Device(_)), "{name}: {refused}");
     assert!(
         volume.create_dir("/late directory", 0o755).is_err(),
         "{name}: made after a failure"

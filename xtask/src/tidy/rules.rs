@@ -47,8 +47,60 @@ const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
 /// Where threads may be made and parked: also in the clock of the laboratory, whose processes are threads.
 const THREADS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/", "crates/lab/src/clock.rs"];
 
+/// Who gives bytes to a device: the devices themselves; in the engine the writes of a mounted volume, its superblock and its
+/// barrier, and mkfs, before there is a volume; the builder's bodies, before the image is opened by anybody; and the
+/// laboratory, which makes the disks of its experiments.
+const WRITERS: &[&str] = &[
+    "crates/block/",
+    "crates/engine/src/writeback.rs",
+    "crates/engine/src/volume.rs",
+    "crates/engine/src/barrier.rs",
+    "crates/engine/src/mkfs.rs",
+    "crates/engine/src/mkfs/",
+    "crates/cli/src/build/stream.rs",
+    "crates/lab/src/",
+];
+
 /// Every rule.
 pub const RULES: &[Rule] = &[
+    Rule {
+        name: "writers",
+        reason: "what is written around the cache is not seen by whoever reads through it, nor stopped by the latch",
+        check: |source| {
+            let calls = [
+                "device . write (",
+                "device . write_vectored (",
+                "device . write_durable (",
+                "device . flush (",
+                "traffic . write (",
+                "traffic . write_vectored (",
+                "Operation : : Write ,",
+            ];
+            outside_tests(source, phrases(source, WRITERS, &calls))
+        },
+        bad: &[
+            (
+                "crates/engine/src/namespace.rs",
+                "fn f(volume: &Volume) { volume\n    .device\n    .write(0, &bytes)?; }\n",
+            ),
+            (
+                "crates/engine/src/file/mod.rs",
+                "fn f() { device.submit(Request { operation: Operation::Write, offset }); }\n",
+            ),
+            ("crates/inspect/src/volume.rs", "fn f() { self.device.flush()?; }\n"),
+        ],
+        good: &[
+            (
+                "crates/engine/src/volume.rs",
+                "fn f() { self.device.write(0, &bytes)?; }\n",
+            ),
+            ("crates/engine/src/namespace.rs", "fn f() { file.write(0, &bytes)?; }\n"),
+            (
+                "crates/engine/src/group/tests.rs",
+                "#[cfg(test)]\nmod tests { fn f() { device.write(0, &bytes); } }\n",
+            ),
+        ],
+    },
     Rule {
         name: "clock",
         reason: "time comes from block::Clock, or a run in virtual time is none",

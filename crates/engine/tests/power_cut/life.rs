@@ -37,6 +37,8 @@ pub struct Kept {
 /// A life so far.
 pub struct Life {
     random: Random,
+    /// The directory in which it is lived.
+    root: String,
     next_owner: u32,
     next_write: u32,
     /// By path.
@@ -56,6 +58,7 @@ impl Life {
     pub fn new(seed: u64) -> Life {
         Life {
             random: Random::new(seed),
+            root: String::new(),
             next_owner: 1,
             next_write: 1,
             files: BTreeMap::new(),
@@ -67,9 +70,34 @@ impl Life {
         }
     }
 
+    /// One of several that are lived at the same time, each in a directory of its own.
+    pub fn beside(seed: u64, number: u32) -> Life {
+        Life {
+            root: format!("/life{number}"),
+            next_owner: 1 + number * 1_000_000,
+            next_write: 1 + number * 1_000_000,
+            ..Life::new(seed ^ u64::from(number) << 32)
+        }
+    }
+
+    /// Everything that was written in either.
+    pub fn and(mut self, other: Life) -> Life {
+        self.histories.extend(other.histories);
+        self.targets.extend(other.targets);
+        self.values.extend(other.values);
+        self
+    }
+
+    /// Makes the directory in which it is lived.
+    pub fn begin(&self, volume: &Filesystem) {
+        if !self.root.is_empty() {
+            volume.create_dir(&self.root, 0o755).expect("makes it");
+        }
+    }
+
     fn path(&mut self) -> String {
         let directory = *self.random.pick(DIRECTORIES);
-        format!("{directory}/{}", self.random.pick(NAMES))
+        format!("{}{directory}/{}", self.root, self.random.pick(NAMES))
     }
 
     /// Something that happens; `moment` is where the log is now.
@@ -81,7 +109,8 @@ impl Life {
             8 | 9 => self.replace(volume, &path, &moment),
             10 => self.remove(volume, &path, &moment),
             11 => {
-                let _ = volume.create_dir(*self.random.pick(&DIRECTORIES[1..]), 0o755);
+                let directory = *self.random.pick(&DIRECTORIES[1..]);
+                let _ = volume.create_dir(format!("{}{directory}", self.root), 0o755);
             }
             12 => self.link(volume, &path, &moment),
             13 => self.attribute(volume, &path),
@@ -327,10 +356,10 @@ impl Life {
     /// Memory runs short: what is dirty is written without a sync.
     fn tidy(&mut self, volume: &Filesystem) {
         for number in 0..40 {
-            let _ = volume.create_dir(format!("/crowd{number}"), 0o700);
+            let _ = volume.create_dir(format!("{}/crowd{number}", self.root), 0o700);
         }
         for number in 0..40 {
-            let _ = volume.remove_dir(format!("/crowd{number}"));
+            let _ = volume.remove_dir(format!("{}/crowd{number}", self.root));
         }
     }
 }

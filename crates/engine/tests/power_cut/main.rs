@@ -7,9 +7,9 @@ mod content;
 mod life;
 mod verdict;
 
-use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock, ShortLock};
 use extant_engine::mkfs::Profile;
-use extant_engine::{Filesystem, Options};
+use extant_engine::{Filesystem, Options, Rename};
 use life::Life;
 use std::sync::Arc;
 use verdict::Verdict;
@@ -129,27 +129,30 @@ fn mended(medium: &MemoryDevice) -> (MemoryDevice, i32) {
 /// Cuts a few lives at many moments; gives what is wrong with each cut that is.
 fn cuts(profile: Profile, block_size: u32, policies: &'static str, count: u64) -> Vec<String> {
     let specification = specification(profile, block_size, policies);
+    let lives = 10;
+    let cut = |seed| cuts_of(&lived(&specification, seed), &specification, seed, count / lives);
+    (0..lives).flat_map(cut).collect()
+}
+
+/// Cuts one life at that many moments.
+fn cuts_of(logged: &Logged, specification: &Specification, seed: u64, count: u64) -> Vec<String> {
     let options = Options {
         access: extant_engine::Access::ReadOnly,
         ..specification.options()
     };
-    let lives = 10;
+    let mut random = Random::new(seed ^ 0xc0ffee);
     let mut wrong = Vec::new();
-    for seed in 0..lives {
-        let logged = lived(&specification, seed);
-        let mut random = Random::new(seed ^ 0xc0ffee);
-        for number in 0..count / lives {
-            let moment = random.below(logged.log.moments() as u64 + 1) as usize;
-            let manner = match number % 4 {
-                0 | 1 => Manner::Prefix,
-                2 => Manner::Subset(512),
-                _ => Manner::Subset(4096),
-            };
-            let faults = examine(&logged, &options, manner, moment, random.next());
-            if let Some(fault) = faults.first() {
-                let place = format!("{specification}: life {seed}, {manner:?}, moment {moment}");
-                wrong.push(format!("{place}: {fault} ({} in all)", faults.len()));
-            }
+    for number in 0..count {
+        let moment = random.below(logged.log.moments() as u64 + 1) as usize;
+        let manner = match number % 4 {
+            0 | 1 => Manner::Prefix,
+            2 => Manner::Subset(512),
+            _ => Manner::Subset(4096),
+        };
+        let faults = examine(logged, &options, manner, moment, random.next());
+        if let Some(fault) = faults.first() {
+            let place = format!("{specification}: life {seed}, {manner:?}, moment {moment}");
+            wrong.push(format!("{place}: {fault} ({} in all)", faults.len()));
         }
     }
     wrong
@@ -194,5 +197,122 @@ fn without_the_order_cuts_show_foreign_bytes() {
     for profile in [Profile::Ext2, Profile::Ext4] {
         let wrong = cuts(profile, 1024, "modern,throttle=inline,data-order=unordered", 200);
         assert!(wrong.len() > 10, "{profile:?}: only {} of 200: {wrong:#?}", wrong.len());
+    }
+}
+
+/// Threads that change the volume at once, with a flusher beside them: no two runs are the same, and every one holds.
+#[test]
+fn a_cut_among_threads_shows_no_foreign_byte() {
+    for (profile, policies) in [(Profile::Ext4, "modern"), (Profile::Ext2, "modern,throttle=global")] {
+        let specification = specification(profile, 1024, policies);
+        let base = soiled(&specification);
+        let log = Arc::new(CrashLog::new(base.snapshot()));
+        let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(device, &specification.options()).expect("opens");
+        let lives: Vec<_> = (0..4)
+            .map(|number| Arc::new(ShortLock::new(Life::beside(9, number))))
+            .collect();
+        let clock = RealClock::new();
+        let tasks: Vec<_> = lives
+            .iter()
+            .map(|life| {
+                let (life, volume, log) = (Arc::clone(life), volume.clone(), Arc::clone(&log));
+                clock.spawn(
+                    "life",
+                    Box::new(move || {
+                        let mut own = std::mem::replace(&mut *life.lock(), Life::new(0));
+                        own.begin(&volume);
+                        for _ in 0..120 {
+                            own.step(&volume, || log.moments());
+                        }
+                        *life.lock() = own;
+                    }),
+                )
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| task.join());
+        volume.close().expect("closes");
+        let life = lives.into_iter().fold(Life::new(0), |all, life| {
+            all.and(std::mem::replace(&mut *life.lock(), Life::new(0)))
+        });
+        let logged = Logged {
+            base,
+            log,
+            life,
+            block_size: 1024,
+        };
+        let wrong = cuts_of(&logged, &specification, 9, count() / 4);
+        let some: Vec<&String> = wrong.iter().take(5).collect();
+        assert!(wrong.is_empty(), "{} cuts are wrong: {some:#?}", wrong.len());
+    }
+}
+
+/// What editors and package managers do, at every moment and with every choice of what was not flushed.
+#[test]
+fn a_file_that_is_replaced_is_the_old_one_or_the_new_one() {
+    let old = content::record(1, 1, 0, 20_000);
+    let new = content::record(2, 2, 0, 20_000);
+    for profile in [Profile::Ext2, Profile::Ext4] {
+        let specification = specification(profile, 1024, "modern,throttle=inline");
+        let base = soiled(&specification);
+        let log = Arc::new(CrashLog::new(base.snapshot()));
+        let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(device, &specification.options()).expect("opens");
+        volume.write("/old", &old).expect("writes");
+        volume.write("/other", b"other").expect("writes");
+        volume.sync().expect("syncs");
+        let synced = log.moments();
+        volume.write("/new", &new).expect("writes");
+        volume.rename("/new", "/old", Rename::Replace).expect("renames");
+        volume.open_file("/other").expect("opens").sync().expect("syncs");
+        let done = log.moments();
+        let options = Options {
+            access: extant_engine::Access::ReadOnly,
+            ..specification.options()
+        };
+        for moment in synced..=done {
+            let cut = log.cut(moment);
+            let mediums = [
+                cut.prefix(&base),
+                cut.durable(&base),
+                cut.subset(&base, 4096, moment as u64),
+            ];
+            for medium in mediums.map(|medium| medium.expect("the base is as large")) {
+                let medium = match oracle::require("e2fsck") {
+                    true => mended(&medium).0,
+                    false => medium,
+                };
+                let device = Arc::new(medium) as Arc<dyn BlockDevice>;
+                let volume = Filesystem::open(device, &options).expect("opens");
+                let found = volume
+                    .read("/old")
+                    .unwrap_or_else(|error| panic!("{profile:?}, {moment}: {error}"));
+                assert!(
+                    found == new || found == old && moment < done,
+                    "{profile:?}, moment {moment} of {done}"
+                );
+            }
+        }
+    }
+}
+
+/// Opened to be emptied and written anew: once it is closed and anything is synced, the new content is there.
+#[test]
+fn a_file_that_is_rewritten_is_there_after_any_sync() {
+    for profile in [Profile::Ext2, Profile::Ext4] {
+        let specification = specification(profile, 1024, "modern,throttle=inline");
+        let base = soiled(&specification);
+        let log = Arc::new(CrashLog::new(base.snapshot()));
+        let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(device, &specification.options()).expect("opens");
+        let (old, new) = (content::record(1, 1, 0, 20_000), content::record(1, 2, 0, 20_000));
+        volume.write("/file", &old).expect("writes");
+        volume.write("/other", b"other").expect("writes");
+        volume.sync().expect("syncs");
+        volume.write("/file", &new).expect("writes");
+        volume.open_file("/other").expect("opens").sync().expect("syncs");
+        let medium = log.cut(log.moments()).durable(&base).expect("the base is as large");
+        let volume = specification.open(&Arc::new(medium)).expect("opens");
+        assert!(volume.read("/file").expect("reads") == new, "{profile:?}");
     }
 }
