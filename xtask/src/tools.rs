@@ -54,6 +54,26 @@ const TOOLS: &[Tool] = &[
         package: "mount",
     },
     Tool {
+        program: "bsdtar",
+        package: "libarchive-tools",
+    },
+    Tool {
+        program: "python3",
+        package: "python3",
+    },
+    Tool {
+        program: "fakeroot",
+        package: "fakeroot",
+    },
+    Tool {
+        program: "fakeroot-pseudo",
+        package: "pseudo",
+    },
+    Tool {
+        program: "setpriv",
+        package: "util-linux",
+    },
+    Tool {
         program: "chromium",
         package: "chromium",
     },

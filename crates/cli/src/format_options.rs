@@ -243,6 +243,7 @@ impl Format {
             Extended::Resize(size) => self.resize_to = Some(size),
             Extended::RootOwner(user, group) => self.root_owner = Some((user, group)),
             Extended::RootOwnerIsMe => {
+                crate::preload::host()?;
                 let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
                 self.root_owner = Some((user.as_raw(), group.as_raw()));
             }

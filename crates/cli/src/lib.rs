@@ -9,6 +9,7 @@
 //! export      from an image to an archive: in which order, in which words
 //! image       an image that is looked at: IMAGE:/path, and what is said when it cannot be opened
 //! listing     an object of an image as a record and as a line; date: a time as text
+//! preload     fakeroot and its kin: whether they reach this program
 //! target      the file or device that is written: refused when in use, whole or not there at all
 //! cleanup     what is removed when a signal comes
 //! console     stdout, stderr, JSON; progress: the line that moves
@@ -30,6 +31,7 @@ pub mod export;
 pub mod format_options;
 pub mod image;
 pub mod listing;
+pub mod preload;
 pub mod progress;
 pub mod size;
 pub mod source;
