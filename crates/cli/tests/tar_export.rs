@@ -1,6 +1,6 @@
 //! `extant tar` against the kernel and GNU tar, over images that are not ours; against our own reader; against damage.
 use extant_cli::progress::Progress;
-use extant_cli::source::{Collected, ReadOptions, collect};
+use extant_cli::source::{Collected, ReadOptions, Times, collect};
 use extant_cli::tree::{NodeId, Tree};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -140,7 +140,10 @@ fn our_reader_finds_every_time_and_attribute() {
 fn read(archive: &Path) -> Collected {
     collect(
         &[archive.as_os_str().to_owned()],
-        &ReadOptions::default(),
+        &ReadOptions {
+            times: Times::All,
+            ..ReadOptions::default()
+        },
         &Progress::hidden(),
     )
     .unwrap()

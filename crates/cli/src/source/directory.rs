@@ -2,8 +2,7 @@
 //!
 //! Every name is looked at once with `fstatat`, in sorted order, relative to its open folder; depth is limited by
 //! nothing but memory. Attributes are asked for through `/proc/self/fd`, which is as good as a file descriptor for
-//! things that cannot be opened. All that the host shows is kept, `security.selinux` included. Access and change times
-//! are the host's own affair and are not kept: the same folder would never give the same image twice.
+//! things that cannot be opened. All that the host shows is kept, `security.selinux` included.
 //!
 //! Every question goes through the C library, and through calls that fakeroot and pseudo replace
 //! (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what they pretend.
@@ -290,14 +289,15 @@ fn facts(stat: &Stat, file_type: FileType, attributes: Vec<Attribute>) -> Facts 
         permissions: (stat.st_mode & 0o7777) as u16,
         uid: stat.st_uid,
         gid: stat.st_gid,
-        modify_time: Time {
-            seconds: stat.st_mtime,
-            nanoseconds: stat.st_mtime_nsec as u32,
-        },
-        access_time: None,
-        change_time: None,
+        modify_time: time(stat.st_mtime, stat.st_mtime_nsec as u32),
+        access_time: Some(time(stat.st_atime, stat.st_atime_nsec as u32)),
+        change_time: Some(time(stat.st_ctime, stat.st_ctime_nsec as u32)),
         attributes,
     }
+}
+
+fn time(seconds: i64, nanoseconds: u32) -> Time {
+    Time { seconds, nanoseconds }
 }
 
 /// The pieces of a file that hold data, as the host knows them.

@@ -1,6 +1,6 @@
 //! What every source hands over to: ids, times and attributes are adjusted here, excluded and unreadable files counted.
 use super::access;
-use super::options::{IdMap, ReadOptions, Trouble};
+use super::options::{IdMap, ReadOptions, Times, Trouble};
 use crate::error::{Error, printable};
 use crate::progress::Progress;
 use crate::tree::{Facts, Growing, Layers, NodeId};
@@ -123,6 +123,9 @@ impl<'a> Intake<'a> {
         }
         facts.uid = IdMap::apply(&options.map_users, facts.uid);
         facts.gid = IdMap::apply(&options.map_groups, facts.gid);
+        if options.times == Times::Modify {
+            (facts.access_time, facts.change_time) = (None, None);
+        }
         if let Some(newest) = options.newest {
             let newest = Time {
                 seconds: newest,

@@ -18,7 +18,7 @@ mod tar;
 
 pub use body::BodyReader;
 pub use intake::Unkept;
-pub use options::{IdMap, Owner, ReadOptions, SourceArguments, Trouble, WhiteoutForm};
+pub use options::{IdMap, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm};
 
 use crate::error::Error;
 use crate::progress::Progress;

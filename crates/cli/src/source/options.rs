@@ -26,6 +26,9 @@ pub struct SourceArguments {
     /// Leave out files that cannot be read, name them, and exit with 1.
     #[arg(long)]
     pub keep_going: bool,
+    /// Keep access and change times where a source has them; else both are the modify time.
+    #[arg(long)]
+    pub keep_atime: bool,
 }
 
 /// How whiteouts are written.
@@ -65,6 +68,16 @@ pub enum Trouble {
     Skip,
 }
 
+/// Which times of a file are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Times {
+    /// The modify time, which stands for the others: reading a tree or copying it changes nothing.
+    #[default]
+    Modify,
+    /// Access and change time too, where the source has them (`--keep-atime`).
+    All,
+}
+
 /// How sources are read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -82,6 +95,8 @@ pub struct ReadOptions {
     pub newest: Option<i64>,
     /// What happens to a file that cannot be read.
     pub trouble: Trouble,
+    /// Which times are kept.
+    pub times: Times,
     /// Where streams are kept while the image is built; the host's folder for temporary files if `None`.
     pub spool_folder: Option<PathBuf>,
     /// Device and inode number of files that are never part of a source: the image itself.
@@ -106,6 +121,7 @@ impl SourceArguments {
             },
             newest: source_date_epoch.map(epoch).transpose()?,
             trouble: if self.keep_going { Trouble::Skip } else { Trouble::Stop },
+            times: if self.keep_atime { Times::All } else { Times::Modify },
             ..ReadOptions::default()
         })
     }

@@ -6,6 +6,7 @@
 //! size           as large as its content; --size, --free, --inodes; where the volume begins
 //! reproducible   the same bytes, whatever order the host lists things in
 //! layout         laid out to be read cold
+//! times          access and change times
 //! wrappers       under fakeroot and pseudo
 //! sources        layers, whiteouts, owners, exclusions
 //! refusals       bad input: one line, a hint, the exit code, nothing left behind
@@ -23,6 +24,7 @@ mod refusals;
 mod reproducible;
 mod size;
 mod sources;
+mod times;
 mod wrappers;
 
 /// Something done to a path, to see what it changes.

@@ -85,10 +85,7 @@ fn archive(tree: &Path, members: &[&str], path: &Path) {
         "--xattrs-include=*",
         "--no-recursion",
     ]);
-    tar.args(["--pax-option=delete=atime,delete=ctime", "--numeric-owner", "-cf"])
-        .arg(path)
-        .arg("-C")
-        .arg(tree);
+    tar.args(["--numeric-owner", "-cf"]).arg(path).arg("-C").arg(tree);
     output(tar.args(members)).unwrap();
 }
 

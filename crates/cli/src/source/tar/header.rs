@@ -81,6 +81,16 @@ impl<'a> Header<'a> {
     pub(super) fn mtime(&self) -> Result<i64, Wrong> {
         self.field(136..148, "time")
     }
+    /// Access and change time, where the dialect has room for them and they are there. What is no
+    /// number is something else that its writer put there.
+    pub(super) fn other_times(&self) -> [Option<i64>; 2] {
+        let fields = match self.dialect {
+            Dialect::Star => [476..488, 488..500],
+            Dialect::Gnu => [345..357, 357..369],
+            Dialect::V7 | Dialect::Ustar => return [None; 2],
+        };
+        fields.map(|field| number(&self.bytes[field]).ok().filter(|seconds| *seconds != 0))
+    }
     /// Major and minor number; v7 has none.
     pub(super) fn device(&self) -> Result<(u32, u32), Wrong> {
         match self.dialect {

@@ -520,14 +520,19 @@ fn facts(header: &Header<'_>, extended: &Extended, file_type: FileType) -> Resul
             nanoseconds: 0,
         },
     };
+    let whole = |seconds: i64| Time {
+        seconds,
+        nanoseconds: 0,
+    };
+    let [access_time, change_time] = header.other_times().map(|time| time.map(whole));
     Ok(Facts {
         file_type,
         permissions: header.mode()?,
         uid: extended.uid.map_or_else(|| header.uid(), Ok)?,
         gid: extended.gid.map_or_else(|| header.gid(), Ok)?,
         modify_time,
-        access_time: extended.access_time,
-        change_time: extended.change_time,
+        access_time: extended.access_time.or(access_time),
+        change_time: extended.change_time.or(change_time),
         attributes: extended.attributes.clone(),
     })
 }
