@@ -79,6 +79,26 @@ fn a_file_that_shrinks_is_named() {
     assert!(error.message.contains("f: became shorter"), "{error}");
 }
 
+/// As tar does it, the file ends where it ended; but the user is told.
+#[test]
+fn a_file_that_grows_is_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    std::fs::write(&path, [1; 9000]).unwrap();
+    std::fs::write(folder.path().join("other"), "other").unwrap();
+    let collected = read_with(folder.path(), &ReadOptions::default()).unwrap();
+    std::fs::write(&path, [2; 9001]).unwrap();
+    for child in collected.tree.children(NodeId::ROOT) {
+        let mut reader = BodyReader::new(&collected.tree, &collected.sources);
+        let mut bytes = vec![0; collected.tree.length(child.node) as usize];
+        reader.read_at(child.node, 0, &mut bytes).unwrap();
+        // Read twice, noted once.
+        reader.read_at(child.node, 0, &mut bytes).unwrap();
+    }
+    let node = collected.tree.children(NodeId::ROOT).next().unwrap().node;
+    assert_eq!(collected.sources.grown(), [(node, 9001)]);
+}
+
 #[test]
 fn what_cannot_be_read_is_named_and_can_be_left_out() {
     let folder = tempfile::tempdir().unwrap();

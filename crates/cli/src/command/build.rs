@@ -4,7 +4,7 @@ use crate::build::plan::{Extent, FlexGroups, InodeWish, NO_ROOM};
 use crate::build::write::{Built, Job, inodes_made};
 use crate::build::{digest, need, sample_superblock};
 use crate::console::Console;
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, printable};
 use crate::format_options::{Format, FormatArguments, Unsaid};
 use crate::progress::{Progress, Unit};
 use crate::size::{Room, Size, readable};
@@ -35,6 +35,7 @@ use std::path::PathBuf;
   extant build --free 20% --owner 0:0 base.tar overlay/ disk.img
   docker export CONTAINER | extant build --size 2G - disk.img
   extant build --whiteouts oci layer1.tar layer2.tar.gz image.img
+  extant build --one-file-system --exclude /tmp/'*' / disk.img
   SOURCE_DATE_EPOCH=1700000000 extant build -L root rootfs/ disk.img")]
 pub struct Arguments {
     /// What the image is to hold, and last the image: a file, or a block device.
@@ -119,6 +120,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let built = job.build()?;
     drop(job);
     drop(progress);
+    report_grown(console, &collected);
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     target.finish()?;
     print(console, &name, &built, &collected)?;
@@ -157,6 +159,20 @@ fn report_left_out(console: &Console, collected: &Collected) {
         let (count, first) = (unkept.count, &unkept.first);
         console.warn(&format!(
             "{count} extended attributes were left out that ext cannot keep: the first is {first}"
+        ));
+    }
+}
+
+/// Files that grew meanwhile are in the image as they were when the sources were read.
+fn report_grown(console: &Console, collected: &Collected) {
+    let grown = collected.sources.grown();
+    if let Some((node, length)) = grown.first() {
+        let (path, before) = (collected.tree.path(*node), collected.tree.length(*node));
+        console.warn(&format!(
+            "{} files grew while they were read, and end in the image where they ended before: the first is {}, \
+             {before} bytes then, {length} now",
+            grown.len(),
+            printable(&path)
         ));
     }
 }

@@ -3,11 +3,17 @@ use super::{Place, Sources};
 use crate::error::{Error, printable};
 use crate::tree::{Body, NodeId, Segment, SourceId, Tree};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, SeekFrom, openat, seek};
 use rustix::io::{Errno, pread};
 
 /// A path that is opened in one call stays below PATH_MAX.
 const PATH_PIECE_BYTES: usize = 3_500;
+
+/// How a folder is opened that is only passed through: nothing in it is listed.
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW);
 
 /// Reads bodies. Cheap to make: one a thread. It keeps open the file and the folder that it read last, so reading the
 /// files of a directory one after the other, each from front to back, costs one open a file.
@@ -104,12 +110,13 @@ impl<'a> BodyReader<'a> {
                     Place::Folder { .. } => (source, Err(Errno::BADF)),
                 }
             }
-            Body::File { source, .. } => {
-                let opened = self.open(node, source).and_then(|()| match &self.file {
-                    Some((_, file)) => fill(file.as_fd(), at, buffer),
-                    None => Err(Errno::BADF),
-                });
-                (source, opened)
+            Body::File { source, length, .. } => {
+                let filled = match (self.open(node, source, length), &self.file) {
+                    (Ok(true), Some((_, file))) => fill(file.as_fd(), at, buffer),
+                    (Ok(true), None) => Err(Errno::BADF),
+                    (shorter, _) => shorter,
+                };
+                (source, filled)
             }
         };
         match filled {
@@ -126,9 +133,10 @@ impl<'a> BodyReader<'a> {
         format!("{}: {}", self.sources.name(source), printable(&self.tree.path(node)))
     }
 
-    fn open(&mut self, node: NodeId, source: SourceId) -> Result<(), Errno> {
+    /// Opens a file of a folder; `false` if it is shorter than `length` by now.
+    fn open(&mut self, node: NodeId, source: SourceId, length: u64) -> Result<bool, Errno> {
         if self.file.as_ref().is_some_and(|(open, _)| *open == node) {
-            return Ok(());
+            return Ok(true);
         }
         let parent = self.tree.parent(node);
         if !self
@@ -150,8 +158,14 @@ impl<'a> BodyReader<'a> {
             self.flags.remove(OFlags::NOATIME);
             opened = openat(folder, name, self.flags, Mode::empty());
         }
-        self.file = Some((node, opened?));
-        Ok(())
+        let file = opened?;
+        // By seeking, because fstat costs a message to another process under fakeroot.
+        let end = seek(&file, SeekFrom::End(0)).unwrap_or(length);
+        self.file = Some((node, file));
+        if end > length {
+            self.sources.note_grown(node, end);
+        }
+        Ok(end >= length)
     }
 
     /// From the folder that was open last if that is where it is: a chain of folders is not walked anew for each link.
@@ -159,16 +173,15 @@ impl<'a> BodyReader<'a> {
         let above = self.tree.parent(folder);
         match &self.folder {
             Some((from, open, held)) if (*from, *open) == (source, above) && folder != NodeId::ROOT => {
-                open_folder(held.as_fd(), &[self.tree.first_name(folder)])
+                open_folder(held.as_fd(), &[self.tree.first_name(folder)], FOLDER)
             }
-            _ => open_folder(root, &self.tree.steps(folder)),
+            _ => open_folder(root, &self.tree.steps(folder), FOLDER),
         }
     }
 }
 
 /// Opens a folder below another, in pieces when the path is longer than the host takes.
-pub(super) fn open_folder(root: BorrowedFd<'_>, steps: &[&[u8]]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+pub(super) fn open_folder(root: BorrowedFd<'_>, steps: &[&[u8]], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut folder = openat(root, c".", flags, Mode::empty())?;
     let mut piece: Vec<u8> = Vec::new();
     for step in steps {

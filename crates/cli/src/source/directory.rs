@@ -3,12 +3,15 @@
 //! Every name is looked at once with `fstatat`, in sorted order, relative to its open folder; depth is limited by
 //! nothing but memory. Attributes are asked for through `/proc/self/fd`, which is as good as a file descriptor for
 //! things that cannot be opened. All that the host shows is kept, `security.selinux` included.
+//! Reading leaves the access times of files and folders as they are where the host allows it; that of
+//! a symlink changes when its target is read.
 //!
 //! Every question goes through the C library, and through calls that fakeroot and pseudo replace
 //! (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what they pretend.
 use super::body::open_folder;
 use super::intake::Intake;
-use super::{Place, Sources};
+use super::mounts::kernel_made;
+use super::{Mounts, Place, Sources};
 use crate::error::{Error, printable};
 use crate::preload::{self, Host};
 use crate::tree::{Body, Content, Facts, MapId, NodeId, SourceId};
@@ -35,11 +38,21 @@ struct Pending {
     parent: Option<Rc<Held>>,
     name: Vec<u8>,
     path: Vec<u8>,
+    device: u64,
+    mounted: Mounted,
+}
+
+/// Whether a folder is on the file system of the folder that holds it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mounted {
+    Same,
+    Other,
 }
 
 /// An open folder, counted.
 struct Held {
     folder: OwnedFd,
+    device: u64,
     open: Rc<Cell<usize>>,
 }
 
@@ -58,14 +71,23 @@ struct Walk<'a, 'b> {
     pending: Vec<Pending>,
     open: Rc<Cell<usize>>,
     checks_access: bool,
+    /// How folders are opened.
+    flags: OFlags,
 }
 
 /// Lays a folder over the tree.
 pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) -> Result<(), Error> {
     let failed = |error: Errno| Error::io(path.display(), &error.into());
     let host = preload::host()?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOATIME;
+    let root = match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::PERM) => {
+            flags.remove(OFlags::NOATIME);
+            rustix::fs::open(path, flags, Mode::empty())
+        }
+        opened => opened,
+    };
+    let root = root.map_err(failed)?;
     let stat = rustix::fs::fstat(&root).map_err(failed)?;
     let attributes = attributes(root.as_fd(), c".").map_err(failed)?;
     let mut facts = facts(&stat, FileType::Directory, attributes);
@@ -84,15 +106,9 @@ pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) 
         pending: Vec::new(),
         open: Rc::new(Cell::new(0)),
         checks_access: host == Host::Wrapped || !rustix::process::geteuid().is_root(),
+        flags: flags | OFlags::NOFOLLOW,
     };
-    walk.folder(
-        NodeId::ROOT,
-        Rc::new(Held {
-            folder: root,
-            open: walk.open.clone(),
-        }),
-        Vec::new(),
-    )?;
+    walk.enter(NodeId::ROOT, root, Vec::new(), stat.st_dev, Mounted::Other)?;
     let Some(Place::Folder { folder: root, .. }) = sources.list.last() else {
         return Ok(());
     };
@@ -104,35 +120,73 @@ pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) 
 
 impl Walk<'_, '_> {
     fn trouble(&mut self, path: &[u8], error: Errno) -> Result<(), Error> {
-        let shown = if path.is_empty() {
-            String::new()
-        } else {
-            format!("/{}", printable(path))
-        };
-        self.intake
-            .trouble(Error::io(format!("{}{shown}", self.root_name), &error.into()))
+        let shown = self.shown(path);
+        self.intake.trouble(Error::io(shown, &error.into()))
     }
 
     fn descend(&mut self, root: BorrowedFd<'_>, next: Pending) -> Result<(), Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let opened = match &next.parent {
+        let open = |flags: OFlags| match &next.parent {
             Some(parent) => openat(&parent.folder, next.name.as_slice(), flags, Mode::empty()),
-            None => open_folder(root, &next.path.split(|byte| *byte == b'/').collect::<Vec<_>>()),
+            None => open_folder(root, &next.path.split(|byte| *byte == b'/').collect::<Vec<_>>(), flags),
+        };
+        let opened = match open(self.flags) {
+            // Only an owner may leave the access time as it is.
+            Err(Errno::PERM) if self.flags.contains(OFlags::NOATIME) => {
+                self.flags.remove(OFlags::NOATIME);
+                open(self.flags)
+            }
+            opened => opened,
         };
         drop(next.parent);
         match opened {
             Ok(folder) => {
                 self.open.set(self.open.get() + 1);
-                self.folder(
-                    next.node,
-                    Rc::new(Held {
-                        folder,
-                        open: self.open.clone(),
-                    }),
-                    next.path,
-                )
+                self.enter(next.node, folder, next.path, next.device, next.mounted)
             }
             Err(error) => self.trouble(&next.path, error),
+        }
+    }
+
+    /// Reads an open folder, unless the kernel makes up what is in it.
+    fn enter(
+        &mut self,
+        node: NodeId,
+        folder: OwnedFd,
+        path: Vec<u8>,
+        device: u64,
+        mounted: Mounted,
+    ) -> Result<(), Error> {
+        let held = Held {
+            folder,
+            device,
+            open: self.open.clone(),
+        };
+        match kernel_made(held.folder.as_fd()).filter(|_| mounted == Mounted::Other) {
+            Some(system) => self.refuse_kernel_made(&path, system),
+            None => self.folder(node, Rc::new(held), path),
+        }
+    }
+
+    fn refuse_kernel_made(&mut self, path: &[u8], system: &str) -> Result<(), Error> {
+        let refusal = Error::new(format!(
+            "{}: is the kernel's {system}: it holds no files, but what the kernel makes up while it is read",
+            self.shown(path)
+        ));
+        let hint = match path.is_empty() {
+            true => "copy the files that are wanted into a directory first".to_owned(),
+            false => format!(
+                "--one-file-system makes mount points empty directories; --exclude /{} leaves out this one",
+                printable(path)
+            ),
+        };
+        self.intake.trouble(refusal.hint(hint))
+    }
+
+    /// A path in the source as messages have it.
+    fn shown(&self, path: &[u8]) -> String {
+        match path.is_empty() {
+            true => self.root_name.clone(),
+            false => format!("{}/{}", self.root_name.trim_end_matches('/'), printable(path)),
         }
     }
 
@@ -195,17 +249,31 @@ impl Walk<'_, '_> {
             Err(error) => return Ok(Err(error)),
         };
         if file_type == FileType::Directory {
-            let parent = (self.open.get() < OPEN_MAX).then(|| held.clone());
-            self.pending.push(Pending {
-                node: made,
-                parent,
-                name: name.to_vec(),
-                path: path.to_vec(),
-            });
+            self.put_off(made, held, name, path, stat.st_dev);
         } else if stat.st_nlink > 1 {
             self.links.insert(identity, made);
         }
         Ok(Ok(()))
+    }
+
+    /// A folder that is read later, unless something else is mounted there that is not wanted.
+    fn put_off(&mut self, node: NodeId, held: &Rc<Held>, name: &[u8], path: &[u8], device: u64) {
+        let mounted = match device == held.device {
+            true => Mounted::Same,
+            false => Mounted::Other,
+        };
+        if mounted == Mounted::Other && self.intake.options.mounts == Mounts::Stay {
+            return;
+        }
+        let parent = (self.open.get() < OPEN_MAX).then(|| held.clone());
+        self.pending.push(Pending {
+            node,
+            parent,
+            name: name.to_vec(),
+            path: path.to_vec(),
+            device,
+            mounted,
+        });
     }
 
     fn put(
@@ -268,7 +336,8 @@ impl Walk<'_, '_> {
 /// The names in a folder, sorted: the order in which the host lists them reaches nothing.
 fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
+    // Not `read_from`, which opens the folder once more, and changes its access time.
+    for entry in Dir::new(folder.try_clone().map_err(errno)?)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
@@ -277,6 +346,10 @@ fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     }
     names.sort_unstable();
     Ok(names)
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 fn file_type(stat: &Stat) -> FileType {

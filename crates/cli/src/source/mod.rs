@@ -5,6 +5,7 @@
 //! directory    a folder of the host, walked
 //! tar          an archive: headers are read once, bodies stay where they are
 //! stream       compressed archives and pipes: decompressed, bodies kept in a spool, because they come only once
+//! mounts       file systems below a directory that hold no files
 //! access       access lists as text and as bytes
 //! body         reads the bytes of files when the image is written
 //! ```
@@ -12,27 +13,32 @@ mod access;
 mod body;
 mod directory;
 mod intake;
+mod mounts;
 mod options;
 mod stream;
 mod tar;
 
 pub use body::BodyReader;
 pub use intake::Unkept;
-pub use options::{IdMap, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm};
+pub use options::{IdMap, Mounts, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm};
 
 use crate::error::Error;
 use crate::progress::Progress;
-use crate::tree::{Growing, SourceId, Tree};
+use crate::tree::{Growing, NodeId, SourceId, Tree};
 use intake::Intake;
 use rustix::fd::OwnedFd;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Where the bodies of a tree are. Files stay open, so that they are found again whatever happens to their names.
 #[derive(Default)]
 pub struct Sources {
     list: Vec<Place>,
+    /// Files that had become longer when they were read, and their length then.
+    grown: Mutex<BTreeMap<NodeId, u64>>,
 }
 
 enum Place {
@@ -57,6 +63,17 @@ impl Sources {
             Place::Bytes { file, .. } => Some(file),
             Place::Folder { .. } => None,
         }
+    }
+    /// A file of a directory is longer than when the tree was read.
+    fn note_grown(&self, node: NodeId, length: u64) {
+        let mut grown = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
+        grown.insert(node, length);
+    }
+    /// Files that became longer while the image was made, with their length then: the image has
+    /// them as long as they were when the tree was read.
+    pub fn grown(&self) -> Vec<(NodeId, u64)> {
+        let grown = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
+        grown.iter().map(|(node, length)| (*node, *length)).collect()
     }
     /// The name for messages.
     pub fn name(&self, source: SourceId) -> String {

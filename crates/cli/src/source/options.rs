@@ -26,6 +26,9 @@ pub struct SourceArguments {
     /// Leave out files that cannot be read, name them, and exit with 1.
     #[arg(long)]
     pub keep_going: bool,
+    /// Leave out what is mounted below a source directory: mount points become empty directories.
+    #[arg(long)]
+    pub one_file_system: bool,
     /// Keep access and change times where a source has them; else both are the modify time.
     #[arg(long)]
     pub keep_atime: bool,
@@ -68,6 +71,16 @@ pub enum Trouble {
     Skip,
 }
 
+/// Whether what is mounted below a source directory is part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mounts {
+    /// It is.
+    #[default]
+    Cross,
+    /// Mount points are empty directories (`--one-file-system`).
+    Stay,
+}
+
 /// Which times of a file are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Times {
@@ -95,6 +108,8 @@ pub struct ReadOptions {
     pub newest: Option<i64>,
     /// What happens to a file that cannot be read.
     pub trouble: Trouble,
+    /// Whether what is mounted below a source directory is part of it.
+    pub mounts: Mounts,
     /// Which times are kept.
     pub times: Times,
     /// Where streams are kept while the image is built; the host's folder for temporary files if `None`.
@@ -121,6 +136,11 @@ impl SourceArguments {
             },
             newest: source_date_epoch.map(epoch).transpose()?,
             trouble: if self.keep_going { Trouble::Skip } else { Trouble::Stop },
+            mounts: if self.one_file_system {
+                Mounts::Stay
+            } else {
+                Mounts::Cross
+            },
             times: if self.keep_atime { Times::All } else { Times::Modify },
             ..ReadOptions::default()
         })

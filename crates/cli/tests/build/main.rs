@@ -8,6 +8,7 @@
 //! layout         laid out to be read cold
 //! times          access and change times
 //! wrappers       under fakeroot and pseudo
+//! mounts         what is mounted below a source
 //! sources        layers, whiteouts, owners, exclusions
 //! refusals       bad input: one line, a hint, the exit code, nothing left behind
 //! limits         many names, deep chains, huge files
@@ -20,6 +21,7 @@ mod command;
 mod layout;
 mod limits;
 mod matrix;
+mod mounts;
 mod refusals;
 mod reproducible;
 mod size;
