@@ -29,7 +29,8 @@ pub struct FormatArguments {
     /// Put indirect blocks and nodes of extent trees together, in one run of each group: begin, middle or end of the group,
     /// and so many blocks, 2% or 1/64 of it [default: middle,1/64]. The disk does not tell: whoever writes files later
     /// puts theirs where his policies say
-    #[arg(long, value_name = "POSITION[,SIZE]", num_args = 0..=1, require_equals = true, default_missing_value = "middle")]
+    #[arg(long, value_name = "POSITION[,SIZE]", num_args = 0..=1, require_equals = true,
+        default_missing_value = "middle", value_parser = words::metacluster)]
     pub metacluster: Option<Metacluster>,
     /// Bytes of a block: 1024, 2048, 4096 and so on to 65536
     #[arg(short = 'b', value_name = "BYTES", value_parser = words::block_size)]
@@ -37,10 +38,10 @@ pub struct FormatArguments {
     /// Bytes of an inode: 128, 256, 512 or 1024 [default: 256]
     #[arg(short = 'I', value_name = "BYTES", value_parser = words::inode_size)]
     pub inode_size: Option<u16>,
-    /// One inode for so many bytes of the volume
-    #[arg(short = 'i', value_name = "BYTES", value_parser = words::bytes_per_inode, conflicts_with = "inodes")]
+    /// One inode for this many bytes of the volume: 16384, or 16K
+    #[arg(short = 'i', value_name = "BYTES", value_parser = words::bytes_per_inode)]
     pub bytes_per_inode: Option<u64>,
-    /// At least so many inodes
+    /// At least this many inodes, whatever -i says
     #[arg(short = 'N', value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub inodes: Option<u32>,
     /// Volume label, at most 16 bytes
@@ -60,7 +61,7 @@ pub struct FormatArguments {
     /// accepted, and change nothing: what has to be zero is, when the command ends.
     #[arg(short = 'E', value_name = "NAME=VALUE,..", value_delimiter = ',', value_parser = words::extended)]
     pub extended: Vec<Extended>,
-    /// A journal of this size: size=MEGABYTES
+    /// A journal of this size, in MiB without a unit: size=MEGABYTES
     #[arg(short = 'J', value_name = "size=MEGABYTES", value_delimiter = ',', value_parser = words::journal)]
     pub journal: Vec<JournalWord>,
     /// Make a journal, as -O has_journal
@@ -294,7 +295,7 @@ impl Format {
 
     fn resize_to_blocks(&self, blocks: u64, block_size: u32) -> Result<Option<u64>, Error> {
         let target = match self.resize_to {
-            Some(Size::Blocks(target)) => target,
+            Some(Size::Bare(target)) => target,
             Some(Size::Bytes(bytes)) => bytes / u64::from(block_size.max(1)),
             None => return Ok(None),
         };

@@ -1,35 +1,84 @@
 //! Sizes as people write them: "512M", "20%", "4k".
-use crate::error::Error;
+//!
+//! A bare number means what mke2fs takes it for, where mke2fs has the option; elsewhere a unit is required.
+use std::fmt;
 use std::str::FromStr;
 
-/// An absolute size as mke2fs reads it: `K M G T` are powers of 1024, `s` is sectors of 512 bytes, and a bare number is
-/// file system blocks (so its bytes depend on the block size).
+/// An absolute size. `K M G T` are powers of 1024, `s` is sectors of 512 bytes, `b` is bytes. What a bare number
+/// counts is for the option to say, as mke2fs has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many blocks of the file system.
-    Blocks(u64),
+    /// A bare number.
+    Bare(u64),
 }
 
 impl Size {
-    /// In bytes, for this block size; `None` when that is more than 64 bits hold.
-    pub fn bytes(self, block_bytes: u64) -> Option<u64> {
+    /// In bytes, where a bare number counts units of `unit_bytes`; `None` when that is more than 64 bits hold.
+    pub fn bytes(self, unit_bytes: u64) -> Option<u64> {
         match self {
             Size::Bytes(bytes) => Some(bytes),
-            Size::Blocks(blocks) => blocks.checked_mul(block_bytes),
+            Size::Bare(number) => number.checked_mul(unit_bytes),
         }
     }
 }
 
-/// Room to leave: so many bytes, or a share of the whole image.
+/// What a bare number counts where the size of a file system is asked for: KiB, or blocks where `-b` says how large they
+/// are. This is mke2fs's rule for its operand fs-size.
+pub fn file_system_unit(block_size: Option<u32>) -> u64 {
+    block_size.map_or(1024, u64::from)
+}
+
+/// A size with a unit: for options that mke2fs does not have, where a bare number would be a guess.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Amount {
+    /// In bytes.
+    pub bytes: u64,
+}
+
+/// Room to leave: a number of bytes, or a share of the whole image.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Room {
-    /// So many bytes.
+    /// In bytes.
     Bytes(u64),
     /// Per mille of the image's size, 0 to 999.
     PerMille(u32),
 }
+
+/// Inodes to leave free: a number of them, or a share of all that the image has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum FreeInodes {
+    /// At least this many.
+    Count(u32),
+    /// Per mille of the image's inodes, 0 to 999.
+    PerMille(u32),
+}
+
+impl FreeInodes {
+    /// How many are spare, where `used` are not.
+    pub fn beside(self, used: u64) -> u64 {
+        match self {
+            FreeInodes::Count(count) => count.into(),
+            FreeInodes::PerMille(share) => {
+                let share = u64::from(share.min(999));
+                used.saturating_mul(share).div_ceil(1000 - share)
+            }
+        }
+    }
+}
+
+/// Why a word of the command line is no size: one line that says what to write instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreadable(String);
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unreadable {}
 
 fn units(text: &str) -> Option<(f64, Option<u64>)> {
     let digits = text
@@ -61,36 +110,68 @@ fn scaled(text: &str, number: f64, unit: u64) -> Option<u64> {
     (bytes < 9e18).then_some(bytes as u64)
 }
 
+/// A share in per mille, of "20%" or "12.5 %".
+fn share(text: &str) -> Option<u32> {
+    let share: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
+    (0.0..99.95).contains(&share).then(|| (share * 10.0).round() as u32)
+}
+
+/// Bytes of a number with a unit; 0 needs none.
+fn with_unit(text: &str) -> Result<u64, Unreadable> {
+    match units(text) {
+        Some((number, Some(unit))) => scaled(text, number, unit),
+        Some((0.0, None)) => Some(0),
+        Some((_, None)) => {
+            return Err(Unreadable(format!(
+                "a unit is missing: write {text}M for MiB, or K, G, T"
+            )));
+        }
+        None => None,
+    }
+    .ok_or_else(|| Unreadable("it is not a size: write 512M, 2G or 1.5T".to_owned()))
+}
+
 impl FromStr for Size {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Size, Error> {
+    type Err = Unreadable;
+    fn from_str(text: &str) -> Result<Size, Unreadable> {
         let parsed = units(text).and_then(|(number, unit)| match unit {
             Some(unit) => scaled(text, number, unit).map(Size::Bytes),
-            None => text.parse().ok().map(Size::Blocks),
+            None => text.parse().ok().map(Size::Bare),
         });
-        parsed.ok_or_else(|| {
-            Error::usage(format!("{text:?} is not a size"))
-                .hint("write 512M, 2G, 1.5T, 2048s (sectors), or a number of blocks")
-        })
+        parsed.ok_or_else(|| Unreadable("it is not a size: write 512M, 2G, 1.5T or 2048s (sectors)".to_owned()))
+    }
+}
+
+impl FromStr for Amount {
+    type Err = Unreadable;
+    fn from_str(text: &str) -> Result<Amount, Unreadable> {
+        with_unit(text).map(|bytes| Amount { bytes })
     }
 }
 
 impl FromStr for Room {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Room, Error> {
-        let refused = || Error::usage(format!("{text:?} is not an amount of room")).hint("write 512M, or 20%");
-        if let Some(share) = text.strip_suffix('%') {
-            let share: f64 = share.trim().parse().map_err(|_| refused())?;
-            return match (0.0..99.95).contains(&share) {
-                true => Ok(Room::PerMille((share * 10.0).round() as u32)),
-                false => Err(refused()),
-            };
+    type Err = Unreadable;
+    fn from_str(text: &str) -> Result<Room, Unreadable> {
+        if text.ends_with('%') {
+            let wrong = || Unreadable("a share has to be 0% to 99.9%: write 20%".to_owned());
+            return share(text).map(Room::PerMille).ok_or_else(wrong);
         }
-        // A bare number of bytes here: no block size is known to the user of `--free`.
-        let (number, unit) = units(text).ok_or_else(refused)?;
-        scaled(text, number, unit.unwrap_or(1))
-            .map(Room::Bytes)
-            .ok_or_else(refused)
+        match units(text) {
+            Some((number, None)) if number > 0.0 => Err(Unreadable(format!(
+                "a unit is missing: write {text}M for MiB, or {text}% for a share of the image"
+            ))),
+            None => Err(Unreadable("it is not an amount of room: write 512M, or 20%".to_owned())),
+            Some(_) => with_unit(text).map(Room::Bytes),
+        }
+    }
+}
+
+impl FromStr for FreeInodes {
+    type Err = Unreadable;
+    fn from_str(text: &str) -> Result<FreeInodes, Unreadable> {
+        let count = || text.parse().ok().map(FreeInodes::Count);
+        let parsed = share(text).map(FreeInodes::PerMille).or_else(count);
+        parsed.ok_or_else(|| Unreadable("it is not a number of inodes: write 1000, or 20%".to_owned()))
     }
 }
 
@@ -144,10 +225,33 @@ mod tests {
     #[test]
     fn room_is_bytes_or_a_share() {
         assert_eq!("20%".parse::<Room>().unwrap(), Room::PerMille(200));
+        assert_eq!("12.5 %".parse::<Room>().unwrap(), Room::PerMille(125));
         assert_eq!("512M".parse::<Room>().unwrap(), Room::Bytes(512 << 20));
         assert_eq!("0".parse::<Room>().unwrap(), Room::Bytes(0));
-        for wrong in ["100%", "-5%", "x", "%"] {
+        for wrong in ["100%", "-5%", "x", "%", "20", "1.5", "20%%", "99999999P"] {
             assert!(wrong.parse::<Room>().is_err(), "{wrong}");
+        }
+        let said = "20".parse::<Room>().unwrap_err().to_string();
+        assert!(said.contains("20M") && said.contains("20%"), "{said}");
+    }
+
+    #[test]
+    fn an_amount_has_a_unit() {
+        assert_eq!("64M".parse::<Amount>().unwrap().bytes, 64 << 20);
+        assert_eq!("0".parse::<Amount>().unwrap().bytes, 0);
+        let said = "64".parse::<Amount>().unwrap_err().to_string();
+        assert!(said.contains("64M"), "{said}");
+        assert!("20%".parse::<Amount>().is_err());
+    }
+
+    #[test]
+    fn free_inodes_are_a_number_or_a_share_of_all() {
+        assert_eq!("1000".parse::<FreeInodes>().unwrap().beside(5), 1000);
+        assert_eq!("50%".parse::<FreeInodes>().unwrap().beside(30), 30);
+        assert_eq!("20%".parse::<FreeInodes>().unwrap().beside(81), 21);
+        assert_eq!("0%".parse::<FreeInodes>().unwrap().beside(81), 0);
+        for wrong in ["1k", "-1", "", "100%", "4294967296", "1.5"] {
+            assert!(wrong.parse::<FreeInodes>().is_err(), "{wrong}");
         }
     }
 }

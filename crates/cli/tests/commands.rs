@@ -499,6 +499,8 @@ fn bad_words_end_with_2_and_name_the_option() {
         ("-t ext2 -G 4", "-G"),
         ("-g 100", "-g"),
         ("-T nonsense", "-T"),
+        ("--metacluster=centre", "begin, middle or end"),
+        ("--metacluster=middle,70%", "middle,1/64"),
         ("-t ext5", "-t"),
         ("-O orphan_file,^has_journal", "orphan_file"),
         ("-t ext2 -O metadata_csum_seed", "metadata_csum_seed"),

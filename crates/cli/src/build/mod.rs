@@ -4,6 +4,7 @@
 //! digest     a number for the tree: UUID and hash seed
 //! order      inode numbers, and with them the order of everything
 //! need       blocks of each kind
+//! inodes     how many inodes: the content's, those asked for, those of free room
 //! plan       the volume's size, its metadata in front, its data behind
 //! write      mkfs, then the tree, then what is left over is cut off; one size after the other until it fits
 //! fill       the tree through the engine
@@ -11,6 +12,7 @@
 //! ```
 pub mod digest;
 mod fill;
+pub mod inodes;
 pub mod need;
 pub mod order;
 pub mod plan;

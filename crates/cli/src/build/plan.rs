@@ -1,9 +1,10 @@
 //! How large the volume is, and where its data begins.
+use super::inodes::InodeWish;
 use super::need::Need;
 use crate::size::Room;
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish, LostAndFound};
-use extant_format::layout::{Inodes, Layout};
+use extant_format::layout::Layout;
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, extent, indirect};
 
@@ -18,30 +19,6 @@ pub enum Extent {
 
 /// No room besides the content.
 pub const NO_ROOM: Room = Room::Bytes(0);
-
-/// How many inodes an image is to have.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct InodeWish {
-    /// Those of the content, those that mkfs makes, and the spare ones asked for.
-    pub needed: u64,
-    /// What the user said (-N, -i, -T): never less than that.
-    pub asked: Option<Inodes>,
-}
-
-impl InodeWish {
-    /// For a volume of so many bytes, by what was asked for alone.
-    pub fn asked_for(&self, bytes: u64) -> Option<u64> {
-        match self.asked {
-            Some(Inodes::AtLeast(count)) => Some(count),
-            Some(Inodes::BytesPerInode(ratio)) => Some(bytes / ratio.max(1)),
-            None => None,
-        }
-    }
-
-    fn count(&self, bytes: u64) -> Inodes {
-        Inodes::AtLeast(self.needed.max(self.asked_for(bytes).unwrap_or(0)))
-    }
-}
 
 /// A volume that is large enough.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! Writing the image: mkfs, the tree through the engine, the end cut off.
+use super::inodes::InodeWish;
 use super::need::Need;
 use super::order::{LostAndFound, Order};
-use super::plan::{self, Extent, FlexGroups, InodeWish, NO_ROOM, Plan};
+use super::plan::{self, Extent, FlexGroups, NO_ROOM, Plan};
 use super::stream::{Stream, with_stream};
 use crate::error::Error;
 use crate::format_options::refusal;
@@ -279,12 +280,8 @@ impl Job<'_> {
         }
         let blocks = bytes / u64::from(self.template.wishes.block_size);
         let asked_inodes = self.too_few_inodes(blocks);
-        // First as many inodes as is usual for that size, then as few as are needed.
-        let usual = InodeWish {
-            asked: self.inodes.asked.or(Some(self.template.wishes.inodes)),
-            ..self.inodes
-        };
-        for inodes in [usual, self.inodes].into_iter().take_while(|_| asked_inodes.is_none()) {
+        let wishes = self.inodes_of_fixed_size(blocks);
+        for inodes in wishes.into_iter().take_while(|_| asked_inodes.is_none()) {
             let Ok(plan) = plan::fixed(&self.template, &self.need, inodes, blocks) else {
                 continue;
             };
@@ -304,6 +301,15 @@ impl Job<'_> {
             ending: Ending::At(blocks),
             ..exact
         })
+    }
+
+    /// What is tried on a volume of this many blocks, the most inodes first.
+    fn inodes_of_fixed_size(&self, blocks: u64) -> Vec<InodeWish> {
+        let block_size = u64::from(self.template.wishes.block_size);
+        let least = plan::fixed(&self.template, &self.need, self.inodes, blocks);
+        let free = least.map_or(0, |plan| plan.blocks.saturating_sub(plan.needed_most));
+        self.inodes
+            .of_fixed_size(blocks.saturating_mul(block_size), free.saturating_mul(block_size))
     }
 
     /// The number of inodes that was asked for (-N), where it does not suffice.

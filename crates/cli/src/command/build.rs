@@ -1,13 +1,14 @@
 //! `extant build`: directories and archives become an image.
+use crate::build::inodes::{InodeWish, RoomInodes};
 use crate::build::order::{LostAndFound, Order};
-use crate::build::plan::{Extent, FlexGroups, InodeWish, NO_ROOM};
+use crate::build::plan::{Extent, FlexGroups, NO_ROOM};
 use crate::build::write::{Built, Job, inodes_made};
 use crate::build::{digest, need, sample_superblock};
 use crate::console::Console;
 use crate::error::{Error, Exit, printable};
 use crate::format_options::{Format, FormatArguments, Unsaid};
 use crate::progress::{Progress, Unit};
-use crate::size::{Room, Size, readable};
+use crate::size::{FreeInodes, Room, Size, file_system_unit, readable};
 use crate::source::{Collected, SourceArguments, collect};
 use crate::target::{Existing, Target};
 use crate::tree::{NodeId, Tree};
@@ -16,6 +17,7 @@ use extant_engine::Packing;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish};
 use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, Time};
+use extant_format::layout::Inodes;
 use extant_format::superblock::Feature;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -29,6 +31,7 @@ use std::path::PathBuf;
 /// other in the order given. A SOURCE is a directory, a tar archive (plain, or compressed with gzip, zstd or xz), or "-" for
 /// an archive on standard input.
 #[derive(clap::Args)]
+#[command(override_usage = "extant build [OPTIONS] SOURCE... IMAGE")]
 #[command(after_help = "Examples:
   extant build rootfs/ disk.img
   extant build -t ext2 -b 1024 rootfs.tar.gz small.img
@@ -41,13 +44,15 @@ pub struct Arguments {
     /// What the image is to hold, and last the image: a file, or a block device.
     #[arg(value_name = "SOURCE... IMAGE", num_args = 1.., required = true)]
     pub paths: Vec<OsString>,
-    /// Free space besides the content: 512M, or 20% of the image.
+    /// Free space besides the content, with inodes for it: 512M, or 20% of the image. There is an inode for each 16 KiB
+    /// of it, as mke2fs has it (in images below 512 MiB for each 4 KiB, below 3 MiB for each 8 KiB), or as -i or -T say
     #[arg(long, value_name = "ROOM", conflicts_with = "size")]
     pub free: Option<Room>,
-    /// Inodes besides those in use.
-    #[arg(long = "inodes", value_name = "NUMBER", default_value_t = 0)]
-    pub spare_inodes: u32,
-    /// The image's size: 512M, 2G, 1000000b (bytes), or a number of blocks. If the content does not fit, nothing is written.
+    /// Inodes besides those in use, in place of those that free space brings: a number, or 20% of the image's inodes
+    #[arg(long, value_name = "NUMBER", alias = "inodes")]
+    pub free_inodes: Option<FreeInodes>,
+    /// The image's size: 512M, 2G; a number without a unit counts KiB, with -b blocks, as with mke2fs. What the content
+    /// leaves free has inodes as with --free. If the content does not fit, nothing is written
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
     /// Replace an image that is there.
@@ -229,7 +234,8 @@ fn prepare<'a>(
     {
         template.journal = JournalWish::Blocks(JOURNAL_BLOCKS_MIN);
     }
-    let needed_inodes = inodes_made(&order, &template) + need.inodes + u64::from(arguments.spare_inodes);
+    let inodes = inode_wish(arguments, format, &template, inodes_made(&order, &template) + need.inodes);
+    check_share(arguments, &inodes, template.wishes.inode_size)?;
     let job = Job {
         map_blocks: arguments.format.map_blocks(),
         tree,
@@ -242,11 +248,8 @@ fn prepare<'a>(
         } else {
             FlexGroups::Fitting
         },
-        extent: extent(arguments, template.wishes.block_size)?,
-        inodes: InodeWish {
-            needed: needed_inodes,
-            asked: format.asks_for_inodes().then_some(template.wishes.inodes),
-        },
+        extent: extent(arguments)?,
+        inodes,
         created: Time {
             seconds: newest,
             nanoseconds: 0,
@@ -264,16 +267,47 @@ fn prepare<'a>(
     Ok(Prepared { job, data_bytes })
 }
 
-fn extent(arguments: &Arguments, block_size: u32) -> Result<Extent, Error> {
-    match arguments.size {
-        None => Ok(Extent::Exact(arguments.free.unwrap_or(NO_ROOM))),
-        Some(size) => {
-            let bytes = size.bytes(block_size.into());
-            Ok(Extent::Fixed(
-                bytes.ok_or_else(|| Error::usage("--size: more than 64 bits hold"))?,
-            ))
-        }
+/// What is asked for beside the inodes in use, and what free room brings where nothing is.
+fn inode_wish(arguments: &Arguments, format: &Format, template: &FormatOptions, used: u64) -> InodeWish {
+    let says_how_many = arguments.free_inodes.is_some() || matches!(format.inodes, Some(Inodes::AtLeast(_)));
+    let spare = arguments.free_inodes.map_or(0, |free| free.beside(used));
+    let of_room = RoomInodes {
+        room: arguments.free.unwrap_or(NO_ROOM),
+        profile: format.profile,
+        block_size: template.wishes.block_size,
+        inode_size: template.wishes.inode_size,
+    };
+    InodeWish {
+        needed: used.saturating_add(spare),
+        asked: format.asks_for_inodes().then_some(template.wishes.inodes),
+        of_room: (!says_how_many).then_some(of_room),
     }
+}
+
+/// Inode tables grow with the image: where -i or -T ask for more of them than a share of free room leaves, no size is
+/// large enough.
+fn check_share(arguments: &Arguments, inodes: &InodeWish, inode_size: u16) -> Result<(), Error> {
+    let (Some(Room::PerMille(share)), Some(Inodes::BytesPerInode(ratio))) = (arguments.free, inodes.asked) else {
+        return Ok(());
+    };
+    let tables = u64::from(inode_size) * 1000 / ratio.max(1);
+    if tables < 1000 - u64::from(share) {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "--free: with an inode for each {ratio} bytes the inode tables take {}% of the image, and the room leaves less",
+        tables / 10
+    ))
+    .hint("less room, fewer inodes (a larger -i), or a number of them (--free-inodes)"))
+}
+
+fn extent(arguments: &Arguments) -> Result<Extent, Error> {
+    let Some(size) = arguments.size else {
+        return Ok(Extent::Exact(arguments.free.unwrap_or(NO_ROOM)));
+    };
+    let bytes = size.bytes(file_system_unit(arguments.format.block_size));
+    let bytes = bytes.ok_or_else(|| Error::usage("--size: more than 64 bits hold"))?;
+    Ok(Extent::Fixed(bytes))
 }
 
 static HIDDEN: std::sync::LazyLock<Progress> = std::sync::LazyLock::new(Progress::hidden);

@@ -3,7 +3,7 @@ use crate::build::digest;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
-use crate::size::Size;
+use crate::size::{Size, file_system_unit};
 use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
 use extant_engine::ErrorKind;
@@ -202,7 +202,7 @@ fn signature(head: &[u8]) -> Option<&'static str> {
 fn volume_bytes(arguments: &Arguments, format: &Format, place: &Spot) -> Result<u64, Error> {
     let shown = arguments.image.display();
     let offset = format.offset_bytes;
-    let unit = format.block_size.map_or(1024, u64::from);
+    let unit = file_system_unit(arguments.format.block_size);
     let asked = match arguments.size {
         Some(size) => Some(
             size.bytes(unit)

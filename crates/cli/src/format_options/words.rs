@@ -3,6 +3,7 @@ use super::{random_uuid, shaped};
 use crate::error::Error;
 use crate::size::Size;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use extant_engine::allocation::Metacluster;
 use extant_engine::mkfs::Profile;
 use extant_format::superblock::Feature;
 use std::ops::RangeInclusive;
@@ -189,6 +190,12 @@ pub(super) fn uuid(text: &str) -> Result<UuidWord, String> {
             .map(UuidWord::Given)
             .ok_or_else(|| "it must be a UUID (8-4-4-4-12 hexadecimal digits), random, time or clear".to_owned()),
     }
+}
+
+pub(super) fn metacluster(text: &str) -> Result<Metacluster, String> {
+    let wrong = "it must be begin, middle or end, perhaps with a size: a number of blocks, 1% to 50% or 1/2 to 1/4096 of \
+                 the group, as in middle,1/64";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {

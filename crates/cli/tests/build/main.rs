@@ -3,7 +3,8 @@
 //! ```text
 //! command        the command, run and read
 //! matrix         block size x inode size x profile x features, from a tree that has everything
-//! size           as large as its content; --size, --free, --inodes; where the volume begins
+//! size           as large as its content; --size, --free, --free-inodes; where the volume begins
+//! room           what free room holds: inodes in mke2fs's ratio, filled by the kernel
 //! reproducible   the same bytes, whatever order the host lists things in
 //! layout         laid out to be read cold
 //! times          access and change times
@@ -24,6 +25,7 @@ mod matrix;
 mod mounts;
 mod refusals;
 mod reproducible;
+mod room;
 mod size;
 mod sources;
 mod times;

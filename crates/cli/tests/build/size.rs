@@ -1,4 +1,4 @@
-//! As large as its content, to the block; and what --size, --free, --inodes and -E offset say.
+//! As large as its content, to the block; and what --size, --free, --free-inodes and -E offset say.
 use crate::command::{Report, build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -161,7 +161,7 @@ fn too_few_inodes_are_refused_with_their_number() {
     for number in 0..500 {
         File::create(source.join(number.to_string())).unwrap();
     }
-    for words in ["-N 100", "-N 100 --inodes 1000", "-t ext2 -N 12"] {
+    for words in ["-N 100", "-N 100 --free-inodes 1000", "-t ext2 -N 12"] {
         let asked: u64 = words
             .split_whitespace()
             .skip_while(|word| *word != "-N")
@@ -210,11 +210,11 @@ fn room_is_given_as_asked() {
             ("20%", 0),
             ("512K", 512 << 10),
             ("40M", 40 << 20),
-            ("1", 1),
+            ("1b", 1),
             ("95.5%", 0),
         ] {
             let report = build(
-                &format!("--force {words} --free {room} --inodes 100"),
+                &format!("--force {words} --free {room} --free-inodes 100"),
                 &[&source],
                 &image,
             );

@@ -4,7 +4,7 @@ use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::progress::Status;
-use crate::size::Size;
+use crate::size::Amount;
 use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling, Subject, Tell,
 };
@@ -40,9 +40,9 @@ pub struct Arguments {
     /// For so many months of 30 days
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=120))]
     pub months: Option<u32>,
-    /// Size of the volume; what is done on it a day grows and shrinks with it
-    #[arg(long, value_name = "BYTES", conflicts_with = "full")]
-    pub size: Option<Size>,
+    /// Size of the volume, as 8G; what is done on it a day grows and shrinks with it
+    #[arg(long, value_name = "SIZE", conflicts_with = "full")]
+    pub size: Option<Amount>,
     /// The full size of the experiment or profile: minutes instead of seconds
     #[arg(long)]
     pub full: bool,
@@ -123,14 +123,10 @@ fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
 }
 
 fn options(arguments: &Arguments) -> Result<AgeOptions, Error> {
-    let bytes = match arguments.size {
-        None => None,
-        Some(size) => Some(
-            size.bytes(1)
-                .filter(|bytes| BYTES.contains(bytes))
-                .ok_or_else(|| Error::usage("--size: has to lie within 16M and 16T"))?,
-        ),
-    };
+    let bytes = arguments.size.map(|size| size.bytes);
+    if bytes.is_some_and(|bytes| !BYTES.contains(&bytes)) {
+        return Err(Error::usage("--size: has to lie within 16M and 16T"));
+    }
     Ok(AgeOptions {
         seed: arguments.seed,
         form: if arguments.full { Form::Full } else { Form::Quick },
