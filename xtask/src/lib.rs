@@ -11,6 +11,7 @@ pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;
 pub mod licenses;
+pub mod lines;
 pub mod listing;
 pub mod measure;
 pub mod oracle;

@@ -1,7 +1,11 @@
 //! What a command says: results on stdout, everything else on stderr, as text or as JSON.
 use crate::error::{Convention, Error, Exit};
+use extant_lab::report::TEXT_WIDTH;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+
+/// Text is not folded to fewer columns, however narrow a terminal says that it is.
+const NARROWEST: usize = 60;
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +58,12 @@ impl Console {
     /// Whether a moving line may be shown: not quiet, not JSON, and stderr is a terminal.
     pub fn shows_progress(&self) -> bool {
         self.chatter == Chatter::Normal && self.form == Form::Text && io::stderr().is_terminal()
+    }
+    /// Columns of a line of text on stdout: the terminal's, or 100 where it is none.
+    pub fn width(&self) -> usize {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        columns.map_or(TEXT_WIDTH, |columns| columns.max(NARROWEST))
     }
     /// Writes text to stdout. Nothing is added.
     pub fn print(&self, text: &str) -> Result<(), Error> {

@@ -1,5 +1,7 @@
 //! Post 0 at its quick scale: its rows hold, today's way is better than all of them, and its runs are what they always were.
 use extant_lab::posts::{PostTable, Quantity, Scale, run_posts};
+use extant_lab::report::TEXT_WIDTH;
+use xtask::lines::longer_than;
 
 /// The trace hashes of the posts in quick form: equal in every build and on every machine.
 const HASHES: &str = include_str!("../posts/trace-hashes.txt");
@@ -21,10 +23,11 @@ fn not_better(table: &PostTable) -> Vec<&str> {
 #[test]
 fn its_ratios_hold_and_modern_is_better_than_every_column() {
     let report = run_posts(&[0], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(report.missed(), Vec::<String>::new(), "{}", report.to_text());
+    assert_eq!(report.missed(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
+    assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     let post = &report.posts[0];
     for table in &post.tables {
-        assert_eq!(not_better(table), Vec::<&str>::new(), "{}", report.to_text());
+        assert_eq!(not_better(table), Vec::<&str>::new(), "{}", report.to_text(TEXT_WIDTH));
     }
     let hash = format!("post 0 quick {}", post.trace_hash);
     assert!(

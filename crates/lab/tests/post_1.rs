@@ -1,5 +1,7 @@
 //! The second post (number 1) in quick form: its exact rows and ratios hold, nothing is wasted, and two runs are the same.
 use extant_lab::posts::{Class, PostTable, Quantity, Row, Scale, run_posts};
+use extant_lab::report::TEXT_WIDTH;
+use xtask::lines::longer_than;
 
 /// The trace hashes of the posts in quick form: equal in every build and on every machine.
 const HASHES: &str = include_str!("../posts/trace-hashes.txt");
@@ -22,7 +24,7 @@ fn all(table: &PostTable, what: &str) -> Vec<u64> {
 #[test]
 fn its_exact_rows_and_ratios_hold_and_its_questions_are_answered() {
     let report = run_posts(&[1], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    println!("{}", report.to_text());
+    assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     assert_eq!(report.missed(), Vec::<String>::new());
     let post = &report.posts[0];
     let hash = format!("post 1 quick {}", post.trace_hash);
@@ -129,7 +131,7 @@ fn two_runs_are_the_same() {
 #[ignore = "the full size"]
 fn all_rows_hold_at_full_size() {
     let report = run_posts(&[1], Scale::Full, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    println!("{}", report.to_text());
+    println!("{}", report.to_text(TEXT_WIDTH));
     assert_eq!(report.missed(), Vec::<String>::new());
     assert_eq!(all(&report.posts[0].tables[0], "5: indirect blocks")[..3], [96_010; 3]);
 }

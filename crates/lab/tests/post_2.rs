@@ -1,8 +1,9 @@
 //! Post 2: readers live beside a sustained writer, the slow column is as slow as the post's, and what modern promises. And the same in
 //! real time on a file, whose report is printed, for times of the host's are nobody's promise.
 use extant_lab::posts::{PostReport, Quantity, Scale, run_posts};
-use extant_lab::report::StemPlot;
+use extant_lab::report::{StemPlot, TEXT_WIDTH};
 use extant_lab::scenario::{self, Existing, RunOptions, Target};
+use xtask::lines::longer_than;
 
 fn ours(post: &PostReport, row: &str, column: &str) -> u64 {
     let cells = post.tables.iter().flat_map(|table| {
@@ -17,15 +18,28 @@ fn ours(post: &PostReport, row: &str, column: &str) -> u64 {
 #[test]
 fn ratios_hold_and_modern_does_both() {
     let reports = run_posts(&[2], Scale::Quick, &mut |_| {}).unwrap();
-    assert_eq!(reports.missed(), Vec::<String>::new(), "{}", reports.to_text());
+    assert_eq!(
+        reports.missed(),
+        Vec::<String>::new(),
+        "{}",
+        reports.to_text(TEXT_WIDTH)
+    );
+    assert_eq!(
+        longer_than(&reports.to_text(TEXT_WIDTH), TEXT_WIDTH),
+        Vec::<&str>::new()
+    );
     let post = &reports.posts[0];
     // The reader: no slower than the best of the post.
     let mean = ours(post, "lstat, mean", "modern");
-    assert!(mean <= 5_000_000, "{mean} ns\n{}", reports.to_text());
+    assert!(mean <= 5_000_000, "{mean} ns\n{}", reports.to_text(TEXT_WIDTH));
     // The writer: four fifths of its speed alone, or what the drive's arm leaves it.
     let kept = ours(post, "dd keeps beside du, of what it has alone", "modern");
     let left = ours(post, "what the reads of this time leave it", "modern");
-    assert!(kept >= 800.min(left), "{kept} of {left}\n{}", reports.to_text());
+    assert!(
+        kept >= 800.min(left),
+        "{kept} of {left}\n{}",
+        reports.to_text(TEXT_WIDTH)
+    );
     // More than half an hour, says the post.
     let browser = ours(post, "start of a browser", "2.6.20");
     assert!(browser > 20 * 60 * 1_000_000_000, "{browser} ns");
@@ -56,7 +70,7 @@ fn a_reader_beside_a_writer_on_a_real_file() {
     };
     let outcome = scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
     let report = &outcome.report;
-    println!("{}", report.to_text());
+    println!("{}", report.to_text(TEXT_WIDTH));
     let reader = report
         .processes
         .iter()

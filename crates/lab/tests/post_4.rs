@@ -1,7 +1,9 @@
 //! The fifth post (number 4): its exact rows and ratios, the same each time, on volumes that e2fsck finds nothing to say about.
 use extant_lab::posts::{PostsReport, Scale, run_posts};
+use extant_lab::report::TEXT_WIDTH;
 use extant_lab::scenario::{self, RunOptions};
 use std::path::Path;
+use xtask::lines::longer_than;
 
 fn quick() -> PostsReport {
     run_posts(&[4], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
@@ -10,7 +12,7 @@ fn quick() -> PostsReport {
 #[test]
 fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
     let first = quick();
-    println!("{}", first.to_text());
+    assert_eq!(longer_than(&first.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     assert_eq!(first.missed(), Vec::<String>::new());
     modern_is_better_than_the_best(&first);
     let second = quick();
@@ -31,7 +33,7 @@ fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
 #[ignore = "the full size: both block sizes, both mounts"]
 fn all_rows_hold_at_full_size() {
     let report = run_posts(&[4], Scale::Full, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    println!("{}", report.to_text());
+    println!("{}", report.to_text(TEXT_WIDTH));
     // Open: no grace of the drive's look-ahead fits both block sizes; see the notes of the report.
     let mut missed = report.missed();
     missed.retain(|row| row != "post 4: 1 KiB blocks: tar, against the first column");

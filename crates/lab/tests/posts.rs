@@ -4,6 +4,8 @@ use extant_lab::posts::{
     Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale, Verdict, judge,
     readdir_cost, run_posts,
 };
+use extant_lab::report::TEXT_WIDTH;
+use xtask::lines::longer_than;
 
 fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
     let cells = cells.iter().map(|(posted, ours)| Cell {
@@ -146,10 +148,11 @@ fn every_row_is_shown_the_bad_ones_too() {
 drive a drive, fitted: its speed; seed 4, model 7, scale quick, trace 00ff
 
 a table
-          stock: post     ours     x     ours  modern/best    limit  modern/limit  asked
-slow          1.00 ms  9.00 ms  9.00  3.00 ms         0.33  2.00 ms          1.50  time 10 %     warning [1]
-wrong            0 us     0 us  2.00                                               exact         MISSES
-left out       5.00 s                                                              not modelled  [2]
+                                               modern/           modern/
+          stock: post     ours     x     ours     best    limit    limit  asked
+slow          1.00 ms  9.00 ms  9.00  3.00 ms     0.33  2.00 ms     1.50  time 10 %     warning [1]
+wrong            0 us     0 us  2.00                                      exact         MISSES
+left out       5.00 s                                                     not modelled  [2]
   [1] a word; limit: 500 us under the head, 1.50 ms of the least repositioning
   [2] a program starts
   stock  linux-2.4
@@ -157,13 +160,15 @@ left out       5.00 s                                                           
 
 - a note at the end
 
-x: ours over the post's. asked: the same number, a ratio to the first column or a time within so much, or a bound; ratios and exact rows decide.
-limit: the least time that the drive could take. modern/best, modern/limit: the modern column over the best other one, and over the limit.
+x: ours over the post's. asked: the same number, a ratio to the first column or a time within so
+  much, or a bound; ratios and exact rows decide.
+limit: the least time that the drive could take. modern/best, modern/limit: the modern column over
+  the best other one, and over the limit.
 3 rows: 0 agree, 1 miss, 1 outside their tolerance (a warning), 0 shown only, 1 not modelled
 misses: post 9: a table: wrong
 warning: post 9: a table: slow
 ";
-    assert_eq!(report.to_text(), expected);
+    assert_eq!(report.to_text(TEXT_WIDTH), expected);
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     let row = &json["posts"][0]["tables"][0]["rows"][0];
     assert_eq!(
@@ -202,7 +207,8 @@ fn ours(table: &PostTable, what: &str) -> Vec<u64> {
 fn post_3_comes_out_the_same_each_time() {
     let run = || run_posts(&[3], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let report = run();
-    println!("{}", report.to_text());
+    assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
+    assert_eq!(longer_than(&report.to_text(80), 80), Vec::<&str>::new());
     assert_eq!(report.missed(), Vec::<String>::new());
     let again = run();
     assert_eq!(report.to_json(), again.to_json());

@@ -3,10 +3,12 @@ use extant_block::BlockDevice;
 use extant_engine::preset::{Policies, preset};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_lab::device::TraceKeeping;
+use extant_lab::report::TEXT_WIDTH;
 use extant_lab::scenario::{self, Existing, Left, Outcome, RunOptions, Scenario, Target};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use xtask::lines::longer_than;
 
 fn parse(text: &str) -> Scenario {
     scenario::parse("test.toml", text, Path::new("")).unwrap_or_else(|error| panic!("{error}"))
@@ -98,6 +100,8 @@ fn every_built_in_scenario_runs_leaves_sound_volumes_and_loses_no_time() {
             assert!(traffic.busy_ns <= outcome.report.elapsed_ns);
         }
         assert!(!outcome.report.measures.is_empty(), "{}", builtin.name);
+        let text = outcome.report.to_text(TEXT_WIDTH);
+        assert_eq!(longer_than(&text, TEXT_WIDTH), Vec::<&str>::new(), "{}", builtin.name);
         for layout in outcome.report.filesystems.iter().flat_map(|entry| &entry.layouts) {
             assert_eq!(layout.layout.faults, 0, "{}", builtin.name);
         }
@@ -114,7 +118,7 @@ fn the_same_command_gives_the_same_bytes_and_another_seed_others() {
         };
         let (first, second) = (run(&scenario, &options).report, run(&scenario, &options).report);
         assert_eq!(first.to_json(), second.to_json());
-        assert_eq!(first.to_text(), second.to_text());
+        assert_eq!(first.to_text(TEXT_WIDTH), second.to_text(TEXT_WIDTH));
         let records = first.drives[0].trace.as_ref().unwrap();
         assert_eq!(records.len() as u64, first.drives[0].traffic.commands);
         let other = RunOptions {

@@ -5,12 +5,14 @@ use crate::image::{self, ImageArguments};
 use extant_format::BlockNo;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
+use extant_lab::report::wrapped;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 /// Show what a volume says of itself: superblock, features, journal; groups with their free blocks and inodes.
 ///
-/// In the shape of dumpe2fs. Volumes with features that nothing else here supports are shown too, and damaged ones as far
+/// In the shape of dumpe2fs, but that long lines are folded to the terminal's width, or to 100 columns; programs read
+/// --json. Volumes with features that nothing else here supports are shown too, and damaged ones as far
 /// as they can be understood; what is wrong with them is told in lines that begin with "Problem".
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
@@ -55,7 +57,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let written = match console.is_json() {
         true => print_json(&volume, arguments.header, &mut out),
-        false => print_text(&volume, arguments.header, &mut out),
+        false => print_text(&volume, arguments.header, console.width(), &mut out),
     };
     match written {
         Ok(()) => out.flush().map_err(|error| Error::stdout(&error))?,
@@ -98,6 +100,11 @@ fn open(arguments: &Arguments) -> Result<Volume, Error> {
     })
 }
 
+/// Where the values of the superblock begin: lines that are folded go on there.
+const VALUES_AT: usize = 26;
+/// Where the lines of a group go on.
+const GROUP_INDENT: usize = 4;
+
 /// Why printing ended early.
 enum Stop {
     Out(std::io::Error),
@@ -110,14 +117,15 @@ impl From<std::io::Error> for Stop {
     }
 }
 
-fn print_text(volume: &Volume, header: bool, out: &mut impl Write) -> Result<(), Stop> {
-    write!(out, "{}", volume.info())?;
+fn print_text(volume: &Volume, header: bool, width: usize, out: &mut impl Write) -> Result<(), Stop> {
+    write!(out, "{}", wrapped(&volume.info().to_string(), width, VALUES_AT))?;
     if header {
         return Ok(());
     }
     writeln!(out)?;
     for group in volume.groups() {
-        write!(out, "\n{}", group.map_err(Stop::Volume)?)?;
+        let group = group.map_err(Stop::Volume)?.to_string();
+        write!(out, "\n{}", wrapped(&group, width, GROUP_INDENT))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{Cell, LayoutMap, LayoutReport, Paths, SuperblockPlace, SurveyOptions, Volume};
+use extant_lab::report::wrapped;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -74,7 +75,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             map: map.as_ref(),
         })?;
     } else {
-        let mut text = layout.to_string();
+        let mut text = wrapped(&layout.to_string(), console.width(), 4);
         if let Some(map) = &map {
             draw(map, &mut text);
         }

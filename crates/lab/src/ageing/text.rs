@@ -1,6 +1,6 @@
 //! A report as tables: what changed from the first sample to the last, and each series over the months.
 use super::report::{AgeingReport, Better, Form, Metric, Sample, Series};
-use crate::report::{Alignment, Table};
+use crate::report::{Alignment, Table, wrapped};
 use std::fmt::Write;
 
 fn value(metric: &Metric, sample: &Sample) -> String {
@@ -18,8 +18,8 @@ fn head(metric: &Metric) -> String {
 }
 
 impl AgeingReport {
-    /// Tables of text.
-    pub fn to_text(&self) -> String {
+    /// Tables of text, in lines of at most `width` columns.
+    pub fn to_text(&self, width: usize) -> String {
         let mut text = format!("{}: {}\n", self.name, self.line);
         // Writing to a String cannot fail.
         let _ = writeln!(text, "profile {}: {}", self.profile.name, self.profile.line);
@@ -33,15 +33,16 @@ impl AgeingReport {
             "volume {gigabytes:.1} GB, drive {}, seed {}{form}",
             self.drive, self.seed
         );
-        text.push_str(&self.summary());
+        let mut text = wrapped(&text, width, 2);
+        text.push_str(&self.summary(width));
         self.series
             .iter()
-            .for_each(|series| text.push_str(&self.months(series)));
+            .for_each(|series| text.push_str(&self.months(series, width)));
         text
     }
 
     /// First and last samples side by side.
-    fn summary(&self) -> String {
+    fn summary(&self, width: usize) -> String {
         let days = self
             .series
             .iter()
@@ -70,11 +71,11 @@ impl AgeingReport {
         }
         let refused = self.series.iter().map(|series| series.refused.to_string());
         table.row(std::iter::once("refused, the volume being full".to_owned()).chain(refused));
-        table.render() + "+ the more the better, - the less the better\n"
+        table.render(width) + "+ the more the better, - the less the better\n"
     }
 
     /// A series, sample by sample.
-    fn months(&self, series: &Series) -> String {
+    fn months(&self, series: &Series, width: usize) -> String {
         let metrics: Vec<&Metric> = self.drawable().collect();
         let heads: Vec<String> = metrics.iter().map(|metric| head(metric)).collect();
         let mut columns = vec![("day", Alignment::Right)];
@@ -88,6 +89,6 @@ impl AgeingReport {
             let cells = metrics.iter().map(|metric| value(metric, sample));
             table.row(std::iter::once(sample.day.to_string()).chain(cells));
         }
-        table.render()
+        table.render(width)
     }
 }

@@ -139,9 +139,9 @@ impl PostsReport {
         json
     }
 
-    /// As tables for people, ending in the rows that do not agree.
-    pub fn to_text(&self) -> String {
-        text::render(self)
+    /// As tables for people, in lines of at most `width` columns, ending in the rows that do not agree.
+    pub fn to_text(&self, width: usize) -> String {
+        text::render(self, width)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The engine that ships lists the posted directory on a device in memory, in real time. That differs from run to run and from
 //! host to host, and so is no part of any report.
-use crate::report::{Alignment, ListingCall, Table};
+use crate::report::{Alignment, ListingCall, TEXT_WIDTH, Table};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_engine::mkfs::{self, FormatOptions, Profile, default_wishes};
 use extant_engine::preset::Policies;
@@ -59,7 +59,7 @@ impl ReaddirCost {
         let posted: u64 = POSTED_US.iter().sum();
         let all = ["all".to_owned(), String::new(), String::new()];
         table.row(all.into_iter().chain([posted.to_string(), tenths(self.total_ns())]));
-        table.render()
+        table.render(TEXT_WIDTH)
     }
 }
 

@@ -1,22 +1,25 @@
 //! Reports of posts as text: every row of every table, the bad ones and those that are not modelled too.
 use super::{Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Scale, Verdict, judge};
-use crate::report::{Alignment, Table};
+use crate::report::{Alignment, Table, beside, wrapped};
 use Alignment::{Left, Right};
 
 /// What the columns mean.
-const LEGEND: &str = "x: ours over the post's. asked: the same number, a ratio to the first column or a time within so much, or a bound; \
-                      ratios and exact rows decide.\nlimit: the least time that the drive could take. modern/best, modern/limit: \
-                      the modern column over the best other one, and over the limit.\n";
+const LEGEND: [&str; 2] = [
+    "x: ours over the post's. asked: the same number, a ratio to the first column or a time within so much, or a bound; \
+     ratios and exact rows decide.",
+    "limit: the least time that the drive could take. modern/best, modern/limit: the modern column over the best other one, \
+     and over the limit.",
+];
 
-/// All posts, and what they came to.
-pub(super) fn render(report: &PostsReport) -> String {
+/// All posts, and what they came to, in lines of at most `width` columns.
+pub(super) fn render(report: &PostsReport, width: usize) -> String {
     let mut text = String::new();
     for post in &report.posts {
-        text.push_str(&self::post(post, report.model_version, report.scale));
+        text.push_str(&self::post(post, report.model_version, report.scale, width));
         text.push('\n');
     }
-    text.push_str(LEGEND);
-    text.push_str(&summary(report));
+    LEGEND.iter().for_each(|line| text.push_str(&wrapped(line, width, 2)));
+    text.push_str(&wrapped(&summary(report), width, 2));
     text
 }
 
@@ -46,7 +49,7 @@ fn summary(report: &PostsReport) -> String {
     text
 }
 
-fn post(post: &PostReport, model_version: u32, scale: Scale) -> String {
+fn post(post: &PostReport, model_version: u32, scale: Scale, width: usize) -> String {
     let fitted = match post.fitted.is_empty() {
         true => "nothing".to_owned(),
         false => post.fitted.join("; "),
@@ -55,15 +58,23 @@ fn post(post: &PostReport, model_version: u32, scale: Scale) -> String {
         Scale::Quick => "quick",
         Scale::Full => "full",
     };
-    let mut text = format!("Post {}: {} ({})\n", post.number, post.title, post.origin);
-    text.push_str(&format!(
-        "drive {}, fitted: {fitted}; seed {}, model {model_version}, scale {scale}, trace {}\n",
+    let mut text = wrapped(
+        &format!("Post {}: {} ({})", post.number, post.title, post.origin),
+        width,
+        2,
+    );
+    let origin = format!(
+        "drive {}, fitted: {fitted}; seed {}, model {model_version}, scale {scale}, trace {}",
         post.drive, post.seed, post.trace_hash
-    ));
-    post.tables.iter().for_each(|table| text.push_str(&self::table(table)));
+    );
+    text.push_str(&wrapped(&origin, width, 2));
+    post.tables
+        .iter()
+        .for_each(|table| text.push_str(&self::table(table, width)));
     if !post.notes.is_empty() {
         text.push('\n');
-        post.notes.iter().for_each(|note| text.push_str(&format!("- {note}\n")));
+        let notes = post.notes.iter();
+        notes.for_each(|note| text.push_str(&beside("- ", note, width)));
     }
     text
 }
@@ -139,28 +150,29 @@ impl Shape {
     }
 }
 
-fn table(table: &PostTable) -> String {
+fn table(table: &PostTable, width: usize) -> String {
     let shape = Shape::of(table);
     let heads = shape.heads(table);
     let columns: Vec<(&str, Alignment)> = heads.iter().map(|(name, side)| (name.as_str(), *side)).collect();
     let mut rendered = Table::new(&table.title, &columns);
+    // What belongs to a column of the post, and the verdict with what was asked, stays together.
+    let is_part = |name: &str| matches!(name, "ours" | "x" | "limit" | "modern/limit" | "");
+    let bound = (2..heads.len()).filter(|at| is_part(&heads[*at].0));
+    bound.for_each(|at| rendered.bind(at));
     let mut notes: Vec<String> = Vec::new();
     for row in &table.rows {
         let note = note(row).map(|note| number(&mut notes, note));
         rendered.row(shape.cells(table, row, note));
     }
-    let mut text = rendered.render();
+    let mut text = rendered.render(width);
     for (at, note) in notes.iter().enumerate() {
-        text.push_str(&format!("  [{}] {note}\n", at + 1));
+        text.push_str(&beside(&format!("  [{}] ", at + 1), note, width));
     }
-    let width = table
-        .columns
-        .iter()
-        .map(|column| column.name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let names = table.columns.iter().map(|column| column.name.chars().count());
+    let name_width = names.max().unwrap_or(0);
     for column in &table.columns {
-        text.push_str(&format!("  {:<width$}  {}\n", column.name, column.policies));
+        let head = format!("  {:<name_width$}  ", column.name);
+        text.push_str(&beside(&head, &column.policies, width));
     }
     text
 }

@@ -22,6 +22,7 @@ mod figures;
 mod stem;
 mod table;
 mod text;
+mod wrap;
 
 pub use distribution::Distribution;
 pub use figure::{
@@ -31,6 +32,7 @@ pub use figure::{
 pub use figures::{LayoutFigures, Traffic, Work};
 pub use stem::StemPlot;
 pub use table::{Alignment, Table, seconds};
+pub use wrap::{TEXT_WIDTH, beside, wrapped};
 
 use crate::device::Activity;
 use crate::drive::file::DriveSpec;
@@ -292,9 +294,9 @@ impl Report {
         json
     }
 
-    /// As tables for people.
-    pub fn to_text(&self) -> String {
-        text::render(self)
+    /// As tables for people, in lines of at most `width` columns.
+    pub fn to_text(&self, width: usize) -> String {
+        text::render(self, width)
     }
 
     /// The tables of [`Report::to_text`], those that have a row.

@@ -1,5 +1,5 @@
 //! A report as tables for people.
-use super::{Alignment, Distribution, FilesystemReport, Report, StepReport, Table, TimeKind, seconds};
+use super::{Alignment, Distribution, FilesystemReport, Report, StepReport, Table, TimeKind, seconds, wrapped};
 use Alignment::{Left, Right};
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ const REAL: &str = "the host's own drive: what it did is not counted (-); a remo
                     those of a device stay in its memory\n";
 
 /// The whole report.
-pub(super) fn render(report: &Report) -> String {
-    let mut text = head(report);
+pub(super) fn render(report: &Report, width: usize) -> String {
+    let mut text = wrapped(&head(report), width, 4);
     for table in tables(report) {
-        text.push_str(&table.render());
+        text.push_str(&table.render(width));
     }
     text
 }
@@ -133,9 +133,9 @@ fn drives(report: &Report) -> Table {
 const TRAFFIC: [(&str, Alignment); 7] = [
     ("s", Right),
     ("reads", Right),
-    ("MB", Right),
+    ("MB read", Right),
     ("writes", Right),
-    ("MB", Right),
+    ("MB written", Right),
     ("commands", Right),
     ("seeks", Right),
 ];

@@ -9,7 +9,7 @@ use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling, Subject, Tell,
 };
 use extant_lab::page;
-use extant_lab::report::Figure;
+use extant_lab::report::{Figure, TEXT_WIDTH, beside};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     let Some(what) = &arguments.what else {
         arguments.page.write(list_page)?;
-        console.print(&list())?;
+        console.print(&list(console.width()))?;
         return Ok(Exit::Complete);
     };
     let experiment = experiment(arguments, what)?;
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.write(|| page::of_ageing(&report))?;
     match console.is_json() {
         true => console.print(&report.to_json())?,
-        false => console.print(&report.to_text())?,
+        false => console.print(&report.to_text(console.width()))?,
     }
     Ok(Exit::Complete)
 }
@@ -95,7 +95,7 @@ fn list_page() -> String {
     page::of_figures(
         "Ageing",
         "Profiles and experiments.",
-        &[Figure::new("What there is", list())],
+        &[Figure::new("What there is", list(TEXT_WIDTH))],
     )
 }
 
@@ -143,9 +143,9 @@ fn options(arguments: &Arguments) -> Result<AgeOptions, Error> {
 }
 
 /// What is built in.
-fn list() -> String {
+fn list(width: usize) -> String {
     let mut text = "Experiments\n".to_owned();
-    let line = |name: &str, line: &str| format!("  {name:<16}  {line}\n");
+    let line = |name: &str, line: &str| beside(&format!("  {name:<16}  "), line, width);
     for builtin in EXPERIMENTS {
         let found = Experiment::find(builtin.name).map(|experiment| experiment.line);
         text.push_str(&line(builtin.name, &found.unwrap_or_default()));

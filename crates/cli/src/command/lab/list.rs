@@ -5,7 +5,7 @@ use crate::error::{Error, Exit};
 use extant_lab::drive::presets::PRESETS;
 use extant_lab::page;
 use extant_lab::posts::POSTS;
-use extant_lab::report::{Alignment, Figure, Table};
+use extant_lab::report::{Alignment, Figure, Table, beside};
 use extant_lab::scenario::step::KINDS;
 use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS};
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.write(|| page(&lists))?;
     match console.is_json() {
         true => console.print_json(&lists)?,
-        false => console.print(&text(&lists))?,
+        false => console.print(&text(&lists, console.width()))?,
     }
     Ok(Exit::Complete)
 }
@@ -93,13 +93,13 @@ fn page(lists: &Lists) -> String {
     )
 }
 
-fn text(lists: &Lists) -> String {
+fn text(lists: &Lists, columns: usize) -> String {
     let mut text = String::new();
     for (title, lines) in parts(lists) {
         let width = lines.iter().map(|line| line.name.len()).max().unwrap_or(0);
         text.push_str(&format!("{title}\n"));
         for line in lines {
-            text.push_str(&format!("  {:<width$}  {}\n", line.name, line.line));
+            text.push_str(&beside(&format!("  {:<width$}  ", line.name), &line.line, columns));
         }
         text.push('\n');
     }

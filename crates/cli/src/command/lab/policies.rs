@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_engine::preset::{COLUMNS, PRESETS, Policies};
 use extant_lab::page;
-use extant_lab::report::{Alignment, Figure, Table};
+use extant_lab::report::{Alignment, Figure, Table, beside, wrapped};
 use serde::Serialize;
 
 /// List what can be chosen: the columns of the policies with all their choices, and the presets.
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.write(|| page(&tables))?;
     match console.is_json() {
         true => console.print_json(&tables)?,
-        false => console.print(&text(&tables))?,
+        false => console.print(&text(&tables, console.width()))?,
     }
     Ok(Exit::Complete)
 }
@@ -115,13 +115,14 @@ fn page(tables: &Tables) -> String {
     )
 }
 
-fn text(tables: &Tables) -> String {
+fn text(tables: &Tables, columns: usize) -> String {
     let mut text = "Columns (--preset COLUMN=CHOICE)\n".to_owned();
     for column in &tables.columns {
-        text.push_str(&format!("\n{}: {}\n", column.name, column.line));
+        text.push('\n');
+        text.push_str(&wrapped(&format!("{}: {}", column.name, column.line), columns, 2));
         let width = column.choices.iter().map(|choice| choice.name.len()).max().unwrap_or(0);
         for choice in &column.choices {
-            text.push_str(&format!("  {:<width$}  {}\n", choice.name, choice.line));
+            text.push_str(&beside(&format!("  {:<width$}  ", choice.name), choice.line, columns));
         }
         if column.choices.is_empty() {
             text.push_str("  NUMBER\n");
@@ -129,7 +130,8 @@ fn text(tables: &Tables) -> String {
     }
     text.push_str("\nPresets (--preset NAME)\n");
     for preset in &tables.presets {
-        text.push_str(&format!("\n{}: {}\n", preset.name, preset.line));
+        text.push('\n');
+        text.push_str(&wrapped(&format!("{}: {}", preset.name, preset.line), columns, 2));
         for (column, choice) in &preset.columns {
             text.push_str(&format!("  {column:<20}  {}\n", choice.as_str().unwrap_or_default()));
         }

@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.write(|| page::of_posts(&report))?;
     match console.is_json() {
         true => console.print(&report.to_json())?,
-        false => console.print(&report.to_text())?,
+        false => console.print(&report.to_text(console.width()))?,
     }
     Ok(if misses(&report) {
         Exit::Incomplete

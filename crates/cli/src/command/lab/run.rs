@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.write(|| page::of_report(&outcome.report))?;
     match console.is_json() {
         true => console.print(&outcome.report.to_json())?,
-        false => console.print(&outcome.report.to_text())?,
+        false => console.print(&outcome.report.to_text(console.width()))?,
     }
     Ok(Exit::Complete)
 }
