@@ -2,6 +2,8 @@
 //!
 //! Nothing is ever written to an image that is opened here, not even a mount count.
 use crate::error::{Error, printable, reason};
+use crate::partitions::{self, Partition};
+use crate::recognise;
 use crate::size::Size;
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
@@ -20,7 +22,8 @@ const CACHE_BYTES: usize = 32 << 20;
 /// Options of every command that reads an image; flatten it into the command's own.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct ImageArguments {
-    /// Where the volume begins in the image: 1M, 2048s (sectors), or a number of bytes. For disk images with partitions.
+    /// Where the volume begins in the image, for disk images with partitions: 1M, 2048s (sectors); a number without a unit
+    /// counts bytes
     #[arg(long, value_name = "BYTES")]
     pub offset: Option<Size>,
 }
@@ -134,52 +137,57 @@ pub fn open(image: &Path, offset_bytes: u64) -> Result<Filesystem, Error> {
     })
 }
 
-/// What is said of bytes that are no ext volume: the partitions, where there are some.
+/// What is said of bytes that are no ext volume: what they are, where that is known, and what to do with them; which of
+/// the partitions are ext, where there are some.
 pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Error {
-    let failure = Error::new(format!("{}: not an ext2, ext3 or ext4 volume", image.display()));
-    let starts = if offset_bytes == 0 {
-        partitions(device)
-    } else {
-        Vec::new()
-    };
-    if starts.is_empty() {
-        return failure;
+    let shown = image.display().to_string();
+    let refused = |what: &str| Error::new(format!("{shown}: not an ext2, ext3 or ext4 volume{what}"));
+    let head = recognise::head(device, 0);
+    if let Some(kind) = recognise::kind_of(&head) {
+        let refused = refused(&format!(" but {}", kind.name));
+        return refused.hint(match offset_bytes {
+            0 => kind.advice(&shown),
+            _ => format!(
+                "losetup -r -f --show -o {offset_bytes} {shown} gives it a device; then {}",
+                kind.advice("DEVICE")
+            ),
+        });
     }
-    let words: Vec<String> = starts.iter().map(u64::to_string).collect();
-    failure.hint(format!("it has partitions: try --offset {}", words.join(", or ")))
+    let partitions = partitions::of(device);
+    if offset_bytes == 0 && !partitions.is_empty() {
+        return refused(" but a disk with partitions").hint(which_are_ext(device, &partitions));
+    }
+    match head.iter().all(|byte| *byte == 0) {
+        true if !head.is_empty() => {
+            refused(": it begins with zeros").hint(format!(
+            "extant mkfs {shown} makes a file system there; if there was one, extant info --superblock 32768 --block-size 4096 \
+             looks for a copy of its superblock"
+        ))
+        }
+        _ => refused(""),
+    }
 }
 
-/// At which bytes the partitions of an MBR or a GPT with 512-byte sectors begin: the first sixteen.
-fn partitions(device: &dyn BlockDevice) -> Vec<u64> {
-    const ENTRIES_MAX: usize = 128;
-    let mut bytes = vec![0; 512 * 2 + ENTRIES_MAX * 128];
-    let length = bytes
-        .len()
-        .min(usize::try_from(device.info().bytes).unwrap_or(usize::MAX));
-    if device.read(0, &mut bytes[..length]).is_err() || bytes[510..512] != [0x55, 0xaa] {
-        return Vec::new();
+/// Partitions that are named in a hint, at most.
+const PARTITIONS_SHOWN: usize = 16;
+
+/// Where the ext volumes of a partitioned disk begin; or, where none is, what its partitions hold.
+fn which_are_ext(device: &dyn BlockDevice, partitions: &[Partition]) -> String {
+    let heads = partitions.iter().take(PARTITIONS_SHOWN);
+    let heads: Vec<(&Partition, Vec<u8>)> = heads.map(|one| (one, recognise::head(device, one.start))).collect();
+    let is_ext = heads.iter().filter(|(_, head)| recognise::is_ext(head));
+    let ext: Vec<String> = is_ext
+        .map(|(partition, _)| format!("--offset {} is partition {}", partition.start, partition.number))
+        .collect();
+    if !ext.is_empty() {
+        return format!("its ext volumes: {}", ext.join(", "));
     }
-    let word = |at: usize| {
-        bytes[at..]
-            .first_chunk::<4>()
-            .map_or(0, |word| u64::from(u32::from_le_bytes(*word)))
-    };
-    let sectors: Vec<u64> = if bytes[512..].starts_with(b"EFI PART") {
-        let entries = (0..ENTRIES_MAX).map(|entry| 1024 + entry * 128);
-        entries.map(|at| word(at + 32) | word(at + 36) << 32).collect()
-    } else {
-        (0..4)
-            .map(|entry| 446 + entry * 16)
-            .filter(|at| bytes[at + 4] != 0)
-            .map(|at| word(at + 8))
-            .collect()
-    };
-    let starts = sectors.into_iter().filter(|sector| *sector > 0);
-    starts
-        .filter_map(|sector| sector.checked_mul(512))
-        .filter(|start| *start < device.info().bytes)
-        .take(16)
-        .collect()
+    let others = heads.iter().map(|(partition, head)| {
+        let what = recognise::kind_of(head).map_or("not known", |kind| kind.name);
+        format!("{} (at byte {}) is {what}", partition.number, partition.start)
+    });
+    let others: Vec<String> = others.collect();
+    format!("no partition of it is ext: {}", others.join(", "))
 }
 
 /// What the engine says of a volume, or of a path inside, for the user: `IMAGE:/path: reason`, and what to do.

@@ -8,6 +8,7 @@
 //! build       from the tree to the image: its size, its order, its writing
 //! export      from an image to an archive: in which order, in which words
 //! image       an image that is looked at: IMAGE:/path, and what is said when it cannot be opened
+//! recognise   what a file is that is no ext volume; partitions: where the volumes of a disk begin
 //! listing     an object of an image as a record and as a line; date: a time as text
 //! preload     fakeroot and its kin: whether they reach this program
 //! target      the file or device that is written: refused when in use, whole or not there at all
@@ -32,7 +33,9 @@ pub mod format_options;
 pub mod image;
 pub mod listing;
 pub mod preload;
+pub mod partitions;
 pub mod progress;
+pub mod recognise;
 pub mod size;
 pub mod source;
 pub mod target;

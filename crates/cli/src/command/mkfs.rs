@@ -3,6 +3,7 @@ use crate::build::digest;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
+use crate::recognise;
 use crate::size::{Size, file_system_unit};
 use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
@@ -166,36 +167,13 @@ impl Spot {
         let mut head = vec![0; bytes.saturating_sub(offset).min(LOOK_BYTES) as usize];
         let read = File::open(image).and_then(|file| file.read_exact_at(&mut head, offset));
         read.map_err(|error| Error::io(image.display(), &error))?;
-        let held = match signature(&head) {
+        let held = match recognise::held(&head) {
             Some(name) => name,
             None if head.iter().any(|byte| *byte != 0) => "data",
             None => return Ok(()),
         };
         Err(Error::new(format!("{}: holds {held}", image.display())).hint("--force writes over it"))
     }
-}
-
-/// What begins with these bytes.
-fn signature(head: &[u8]) -> Option<&'static str> {
-    const KNOWN: [(usize, &[u8], &str); 13] = [
-        (0x438, b"\x53\xef", "an ext2, ext3 or ext4 file system"),
-        (512, b"EFI PART", "a GPT partition table"),
-        (0, b"XFSB", "an XFS file system"),
-        (0x10040, b"_BHRfS_M", "a Btrfs file system"),
-        (0, b"LUKS\xba\xbe", "a LUKS volume"),
-        (512, b"LABELONE", "an LVM volume"),
-        (4086, b"SWAPSPACE2", "swap space"),
-        (0, b"hsqs", "a Squashfs file system"),
-        (0x8001, b"CD001", "an ISO 9660 file system"),
-        (3, b"NTFS    ", "an NTFS file system"),
-        (0x52, b"FAT32", "a FAT file system"),
-        (257, b"ustar", "a tar archive"),
-        (510, b"\x55\xaa", "a partition table or a boot sector"),
-    ];
-    let found = KNOWN
-        .iter()
-        .find(|(at, magic, _)| head.get(*at..).is_some_and(|rest| rest.starts_with(magic)));
-    found.map(|(_, _, name)| *name)
 }
 
 /// How many bytes the volume is to have.
@@ -416,20 +394,4 @@ fn text(report: &Report<'_>, verbose: bool) -> String {
         let _ = writeln!(text, "Superblock backups stored on blocks: {}", numbers.join(", "));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_device_holds_is_named() {
-        let mut head = vec![0; 1 << 17];
-        assert_eq!(signature(&head), None);
-        head[510..512].copy_from_slice(b"\x55\xaa");
-        assert_eq!(signature(&head), Some("a partition table or a boot sector"));
-        head[0x438..0x43a].copy_from_slice(b"\x53\xef");
-        assert_eq!(signature(&head), Some("an ext2, ext3 or ext4 file system"));
-        assert_eq!(signature(b"XFSB"), Some("an XFS file system"));
-    }
 }

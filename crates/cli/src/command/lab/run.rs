@@ -191,9 +191,20 @@ fn look_at(path: &Path) -> Result<(), Error> {
         Err(extant_inspect::Error::Superblock {
             error: SuperblockError::NotExt,
             ..
-        }) => Err(image::not_ext(path, &*device, 0)),
+        }) => Err(without_offset(path, image::not_ext(path, &*device, 0))),
         // What else is wrong with it, the run tells.
         _ => Ok(()),
+    }
+}
+
+/// The laboratory takes whole images: a hint that names an offset says how to cut the volume out.
+fn without_offset(path: &Path, refused: Error) -> Error {
+    match refused.hint.clone() {
+        Some(hint) if hint.contains("--offset") => refused.hint(format!(
+            "{hint}; here it has to be cut out: dd if={} of=volume.img iflag=skip_bytes bs=1M skip=OFFSET",
+            path.display()
+        )),
+        _ => refused,
     }
 }
 
