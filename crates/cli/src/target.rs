@@ -76,7 +76,7 @@ impl Target {
         }
     }
 
-    /// Opens a file or block device to be written where it is: what it holds outside the bytes that are written stays. What
+    /// Opens and locks a file or block device to be written where it is: what it holds outside the bytes that are written stays. What
     /// stops half-way leaves it half-written.
     pub fn in_place(path: &Path) -> Result<Target, Error> {
         let metadata = std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?;
@@ -86,8 +86,10 @@ impl Target {
             return Target::device(resolved);
         }
         let file = OpenOptions::new().read(true).write(true).open(&resolved);
+        let file = file.map_err(|error| Error::io(path.display(), &error))?;
+        lock(&file, path)?;
         Ok(Target {
-            file: file.map_err(|error| Error::io(path.display(), &error))?,
+            file,
             path: resolved,
             device_bytes: None,
             partial: None,
@@ -202,6 +204,18 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
         return Err(Error::new(format!("{shown}: {user}")).hint("unmount or detach it first"));
     }
     Ok(())
+}
+
+/// Takes the lock of a file that is written in place: two commands that do so at once would destroy it. It ends with the
+/// file's handle. A host file system without locks has none.
+fn lock(file: &File, path: &Path) -> Result<(), Error> {
+    match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            Err(Error::new(format!("{}: another command is writing it", path.display()))
+                .hint("wait until that one has ended"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A new file `.NAME.extant-XXXXXX`, registered for removal.

@@ -150,3 +150,54 @@ fn a_volume_of_the_laboratory_ages_under_several_policies() {
     assert_eq!(failure(&["lab", "age", "mail", "--preset", "nothing"]).0, 2);
     assert_eq!(failure(&["lab", "age", "mail", "--size", "1K"]).0, 2);
 }
+
+#[test]
+fn an_image_that_another_command_writes_is_left_alone() {
+    let scratch = Scratch::new("age-lock");
+    let image = mkfs(&scratch, "locked.img");
+    let before = std::fs::read(&image).unwrap();
+    let held = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let (code, said) = failure(&["age", &image, "--profile", "mail", "--days", "0"]);
+    assert!(code == 1 && said.contains("another command is writing it"), "{said}");
+    assert!(std::fs::read(&image).unwrap() == before, "it was changed");
+    drop(held);
+    assert_eq!(told(&["age", "-q", &image, "--profile", "mail", "--days", "0"]), "");
+}
+
+#[test]
+fn a_target_that_is_missed_is_told() {
+    let scratch = Scratch::new("age-missed");
+    let (source, image) = (scratch.path().join("source"), scratch.path().join("full.img"));
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(source.join("file"), vec![7; 20 << 20]).unwrap();
+    let image = image.display().to_string();
+    told(&["build", "-q", "--free", "30%", &source.display().to_string(), &image]);
+    let words = ["--profile", "mail", "--days", "1", "--target-utilisation", "0.3"];
+    let output = extant(&[&["age", &image], &words[..]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("and the target was 30.0 %"), "{said}");
+}
+
+/// The host's file system is full before the image is: what was changed by then is worth a word.
+#[test]
+fn an_image_that_is_left_half_aged_is_called_so() {
+    if !xtask::command::is_root() {
+        eprintln!("skipped: only root mounts a small file system");
+        return;
+    }
+    let scratch = Scratch::new("age-half");
+    let folder = scratch.path().display().to_string();
+    let mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs", folder.as_str()];
+    xtask::command::run("mount", &mount).unwrap();
+    let image = mkfs(&scratch, "half.img");
+    let output = extant(&["age", &image, "--profile", "mail", "--days", "1"]);
+    xtask::command::run("umount", &[folder.as_str()]).unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("half aged") && said.contains("host file system is full"),
+        "{said}"
+    );
+}

@@ -1,5 +1,5 @@
 //! `extant age`: months of use of an image, in place.
-use crate::console::Console;
+use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use crate::progress::Status;
@@ -119,8 +119,27 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     drop(tell);
     let aged = aged.map_err(|error| failure(&arguments.image, error))?;
     target.finish()?;
+    warn_of_missed_target(&arguments, &options.profile, &aged, console);
     print(&arguments, &options.profile, &aged, console)?;
     Ok(Exit::Complete)
+}
+
+/// How far from its target the use of the volume may be in the end, in millionths, without a word.
+const MISSED_PPM: u32 = 50_000;
+
+/// A volume that is much fuller or emptier in the end than was asked for: too small for the profile, or full before.
+fn warn_of_missed_target(arguments: &Arguments, profile: &Profile, aged: &ImageAged, console: &Console) {
+    let is_due = arguments.target_utilisation.is_some() || arguments.days >= profile.utilisation.after_days;
+    let target = arguments.target_utilisation.unwrap_or(profile.utilisation.target_ppm);
+    if is_due && target.abs_diff(aged.utilisation_ppm) > MISSED_PPM {
+        let percent = |ppm: u32| f64::from(ppm) / 1e4;
+        console.warn(&format!(
+            "{}: {:.1} % is used in the end, and the target was {:.1} %",
+            arguments.image.display(),
+            percent(aged.utilisation_ppm),
+            percent(target)
+        ));
+    }
 }
 
 fn profile(word: &str) -> Result<Profile, Error> {
@@ -203,8 +222,18 @@ fn failure(path: &Path, error: AgeingError) -> Error {
     match error {
         AgeingError::Filesystem(_, error) if matches!(error.kind, ErrorKind::Exists) => image::failure(path, *error)
             .hint("what is on the image is left alone: --into DIRECTORY makes everything elsewhere"),
+        AgeingError::Filesystem(doing, error) if doing != "opening the volume" => half_aged(image::failure(path, *error)),
         AgeingError::Filesystem(_, error) => image::failure(path, *error),
         error => Error::new(format!("{}: {error}", path.display())),
+    }
+}
+
+/// A failure after the volume was changed.
+fn half_aged(failure: Error) -> Error {
+    let hint = failure.hint.iter().map(|hint| format!("; {hint}")).collect::<String>();
+    Error {
+        hint: Some(format!("the image is left half aged: begin again with a new one{hint}")),
+        ..failure
     }
 }
 
@@ -226,6 +255,9 @@ fn print(arguments: &Arguments, profile: &Profile, aged: &ImageAged, console: &C
     };
     if console.is_json() {
         return console.print_json(&report);
+    }
+    if console.chatter == Chatter::Quiet {
+        return Ok(());
     }
     let percent = f64::from(aged.utilisation_ppm) / 1e4;
     let refused = match tally.refused {

@@ -66,6 +66,13 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         true => Some(extant_inspect::group_map(&volume, arguments.width).map_err(failed)?),
         false => None,
     };
+    if layout.faults > 0 {
+        console.warn(&format!(
+            "{}: {} of its structures are damaged and were left out: extant check names them",
+            image.display(),
+            layout.faults
+        ));
+    }
     if console.is_json() {
         console.print_json(&Report {
             schema: "extant-layout/1",

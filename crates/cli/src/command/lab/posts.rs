@@ -1,7 +1,7 @@
 //! `extant lab posts`: what the mailing list posts measured, and what the model gives.
 use super::failure;
 use super::page::PageOption;
-use crate::console::Console;
+use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::progress::Status;
 use extant_lab::page;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// Every row says what the post measured, what the model gives, the ratio of the two, and what the `modern` preset takes for
 /// the same work on the same drive, beside the least time that the drive could take. Exit code 1 when a row that has to be
-/// exact, or a ratio within its bounds, is missed.
+/// exact, or a ratio within its bounds, is missed; with --quiet that is all that is said.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab posts
@@ -48,9 +48,10 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let mut report = all(&numbers, scale, console).map_err(|error| failure::ran(&error))?;
     keep_columns(&mut report, &arguments.only)?;
     arguments.page.write(|| page::of_posts(&report))?;
-    match console.is_json() {
-        true => console.print(&report.to_json())?,
-        false => console.print(&report.to_text(console.width()))?,
+    match (console.is_json(), console.chatter) {
+        (true, _) => console.print(&report.to_json())?,
+        (false, Chatter::Quiet) => {}
+        (false, Chatter::Normal) => console.print(&report.to_text(console.width()))?,
     }
     Ok(if misses(&report) {
         Exit::Incomplete
