@@ -74,6 +74,14 @@ const TOOLS: &[Tool] = &[
         package: "util-linux",
     },
     Tool {
+        program: "sfdisk",
+        package: "fdisk",
+    },
+    Tool {
+        program: "script",
+        package: "bsdutils",
+    },
+    Tool {
         program: "chromium",
         package: "chromium",
     },

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Exit codes are those of fsck: 0 clean; 4 problems were found, and left; 8 it could not be checked (not a file system, or it cannot
 /// be read); 12 problems were found that hide others; 16 wrong usage.
 #[derive(clap::Args)]
+#[command(override_usage = "extant check [OPTIONS] <IMAGE>\n       extant check --list")]
 #[command(after_help = "Examples:
   extant check disk.img
   extant check --offset 1M whole-disk.img && echo clean

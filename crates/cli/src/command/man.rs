@@ -1,38 +1,115 @@
 //! `extant man`: the manual, one page a command.
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use std::io;
-use std::path::PathBuf;
+use clap_mangen::Man;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-/// Print the manual page, or write all pages to a folder.
+/// Show the manual page of a command, or write all pages to a folder.
+///
+/// COMMAND is one of extant's commands, as "build" or "lab posts"; without one the main page is shown. On a terminal man(1)
+/// shows the page; anywhere else its source is printed. FOLDER is a folder that exists, or a path with a slash, which is
+/// made. What is both a command and a folder is the command: ./build is the folder.
 #[derive(clap::Args)]
+#[command(override_usage = "extant man [OPTIONS] [COMMAND]...\n       extant man [OPTIONS] FOLDER")]
 #[command(after_help = "Examples:
-  extant man | man -l -
+  extant man build
+  extant man lab posts | man -l -
   extant man /usr/local/share/man/man1")]
 pub struct Arguments {
-    /// Where to put one page a command (extant.1, extant-build.1, ...). Without it the main page goes to stdout.
-    #[arg(value_name = "DIR")]
-    pub folder: Option<PathBuf>,
+    /// A command, or the folder for all pages: extant.1, extant-build.1 and so on
+    #[arg(value_name = "COMMAND|FOLDER", num_args = 0..)]
+    pub words: Vec<OsString>,
 }
 
-/// Prints or writes them. With `--json`: `{"pages": [{"name": .., "text": ..}]}`, or the paths written.
+/// A page of the manual.
+struct Page {
+    /// The words of the command, with blanks between: "extant lab posts".
+    command: String,
+    /// Its source, for man(1).
+    text: String,
+}
+
+impl Page {
+    /// As files of pages are called: "extant-lab-posts.1".
+    fn file_name(&self) -> String {
+        format!("{}.1", self.command.replace(' ', "-"))
+    }
+}
+
+/// Shows or writes them. With `--json`: `{"pages": [{"name": .., "text": ..}]}`, or the paths written.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let pages = pages().map_err(|error| Error::io("manual", &error))?;
-    let Some(folder) = arguments.folder else {
-        if console.is_json() {
-            let pages: Vec<_> =
-                pages.iter().map(|(name, text)| serde_json::json!({"name": name, "text": text})).collect();
-            console.print_json(&serde_json::json!({"pages": pages}))?;
-        } else if let Some((_, text)) = pages.first() {
-            console.print(text)?;
-        }
-        return Ok(Exit::Complete);
+    let words = &arguments.words;
+    if words.is_empty() {
+        return show(&pages, console);
+    }
+    if let Some(page) = pages.iter().find(|page| is_named(page, words)) {
+        return show(std::slice::from_ref(page), console);
+    }
+    let folder = match &words[..] {
+        [word] if word.as_bytes().contains(&b'/') || Path::new(word).is_dir() => PathBuf::from(word),
+        _ => return Err(no_page(words)),
     };
-    std::fs::create_dir_all(&folder).map_err(|error| Error::io(folder.display(), &error))?;
+    write(&pages, &folder, console)
+}
+
+/// Whether these words name the command, with or without "extant" before them, or its page.
+fn is_named(page: &Page, words: &[OsString]) -> bool {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let said = words.join(" ");
+    let inside = page.command.strip_prefix("extant ").unwrap_or(&page.command);
+    said == page.command || said == inside || said == page.command.replace(' ', "-")
+}
+
+fn no_page(words: &[OsString]) -> Error {
+    let said: Vec<String> = words
+        .iter()
+        .map(|word| crate::error::printable(word.as_bytes()))
+        .collect();
+    let said = said.join(" ");
+    Error::usage(format!("{said}: there is no such command, and no such folder")).hint(format!(
+        "extant --help shows the commands; all pages are written to a folder that is named with a slash: ./{}",
+        said.replace(' ', "-")
+    ))
+}
+
+/// One page, or the first of all; on a terminal in man's form.
+fn show(pages: &[Page], console: &Console) -> Result<Exit, Error> {
+    if console.is_json() {
+        let pages = pages
+            .iter()
+            .map(|page| serde_json::json!({"name": page.file_name(), "text": page.text}));
+        console.print_json(&serde_json::json!({"pages": pages.collect::<Vec<_>>()}))?;
+    } else if let Some(page) = pages.first()
+        && !(io::stdout().is_terminal() && shown_by_man(&page.text))
+    {
+        console.print(&page.text)?;
+    }
+    Ok(Exit::Complete)
+}
+
+/// Whether man(1) is there and has shown the page.
+fn shown_by_man(text: &str) -> bool {
+    let Ok(mut man) = Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn() else {
+        return false;
+    };
+    if let Some(mut input) = man.stdin.take() {
+        // A reader that leaves early has seen enough.
+        let _ = input.write_all(text.as_bytes());
+    }
+    man.wait().is_ok_and(|status| status.success())
+}
+
+fn write(pages: &[Page], folder: &Path, console: &Console) -> Result<Exit, Error> {
+    std::fs::create_dir_all(folder).map_err(|error| Error::io(folder.display(), &error))?;
     let mut written = Vec::new();
-    for (name, text) in pages {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| Error::io(path.display(), &error))?;
+    for page in pages {
+        let path = folder.join(page.file_name());
+        std::fs::write(&path, &page.text).map_err(|error| Error::io(path.display(), &error))?;
         written.push(path.display().to_string());
     }
     if console.is_json() {
@@ -41,8 +118,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-/// File name and text of each page; the main page comes first.
-fn pages() -> io::Result<Vec<(String, String)>> {
+/// The pages of all commands; the main page comes first.
+fn pages() -> io::Result<Vec<Page>> {
     let mut table = super::table();
     table.build();
     let mut pages = Vec::new();
@@ -51,18 +128,17 @@ fn pages() -> io::Result<Vec<(String, String)>> {
 }
 
 /// The page of a command, and those of the commands within it; `help` needs none.
-fn add_pages(command: &clap::Command, name: String, pages: &mut Vec<(String, String)>) -> io::Result<()> {
-    pages.push(page(command, name.clone())?);
+fn add_pages(command: &clap::Command, name: String, pages: &mut Vec<Page>) -> io::Result<()> {
+    let mut text = Vec::new();
+    Man::new(command.clone()).title(name.replace(' ', "-")).render(&mut text)?;
+    pages.push(Page {
+        command: name.clone(),
+        text: String::from_utf8_lossy(&text).into_owned(),
+    });
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
-        add_pages(inner, format!("{name}-{}", inner.get_name()), pages)?;
+        add_pages(inner, format!("{name} {}", inner.get_name()), pages)?;
     }
     Ok(())
-}
-
-fn page(command: &clap::Command, name: String) -> io::Result<(String, String)> {
-    let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).title(name.clone()).render(&mut text)?;
-    Ok((format!("{name}.1"), String::from_utf8_lossy(&text).into_owned()))
 }
 
 #[cfg(test)]
@@ -75,10 +151,30 @@ mod tests {
         let table = super::super::table();
         let nested = table.get_subcommands().map(|command| command.get_subcommands().count());
         assert_eq!(pages.len(), 1 + table.get_subcommands().count() + nested.sum::<usize>());
-        assert!(pages.iter().any(|(name, _)| name == "extant-lab-posts.1"));
-        for (name, text) in &pages {
-            assert!(text.contains(".SH SYNOPSIS"), "{name}: {text}");
+        assert!(pages.iter().any(|page| page.file_name() == "extant-lab-posts.1"));
+        for page in &pages {
+            assert!(page.text.contains(".SH SYNOPSIS"), "{}: {}", page.command, page.text);
         }
-        assert!(pages[1].1.contains("Examples:"), "{}", pages[1].1);
+        assert!(pages[1].text.contains("Examples:"), "{}", pages[1].text);
+    }
+
+    #[test]
+    fn pages_are_named_by_their_commands() {
+        let pages = pages().unwrap();
+        let named = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let found = pages.iter().find(|page| is_named(page, &words));
+            found.map(Page::file_name).unwrap_or_default()
+        };
+        for (words, name) in [
+            (&["build"][..], "extant-build.1"),
+            (&["extant"], "extant.1"),
+            (&["lab", "posts"], "extant-lab-posts.1"),
+            (&["extant-lab-posts"], "extant-lab-posts.1"),
+            (&["posts"], ""),
+            (&["./build"], ""),
+        ] {
+            assert_eq!(named(words), name, "{words:?}");
+        }
     }
 }

@@ -5,6 +5,8 @@
 //! - `pub struct Arguments`, whose doc comment is the help and whose `after_help` shows examples;
 //! - `pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error>`.
 
+mod elsewhere;
+
 use crate::console::{Chatter, Console, Form};
 use crate::error::{Convention, Error, Exit};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -95,6 +97,19 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind;
     let command = named(words);
     let asked = matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if let Some(error) = of_another_tool(refusal, words) {
+        let form = match words.iter().any(|word| word == "--json") {
+            true => Form::Json,
+            false => Form::Text,
+        };
+        let console = Console {
+            command: "",
+            form,
+            chatter: Chatter::Normal,
+        };
+        console.fail(&error);
+        return ExitCode::from(Convention::Plain.code(error.exit));
+    }
     if asked || !words.iter().any(|word| word == "--json") {
         // A closed pipe behind `--help` is nobody's failure.
         let _ = refusal.print();
@@ -110,6 +125,22 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     };
     console.fail(&Error::usage(message).hint("extant --help shows the commands, extant COMMAND --help the options"));
     ExitCode::from(Convention::of(command).code(Exit::Usage))
+}
+
+/// What is said of a command that other tools have, and this one does not.
+fn of_another_tool(refusal: &clap::Error, words: &[OsString]) -> Option<Error> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let word = match refusal.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) if refusal.kind() == ErrorKind::InvalidSubcommand => word,
+        _ => return None,
+    };
+    // A word after `lab` is one of the laboratory's.
+    let first = words
+        .iter()
+        .skip(1)
+        .find(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
+    let advice = elsewhere::advice(word).filter(|_| first == word.as_str())?;
+    Some(Error::usage(format!("{word}: there is no such command")).hint(advice))
 }
 
 /// The command that refused words meant, as far as can be told: the first that is no option.
