@@ -22,8 +22,8 @@ const CACHE_BYTES: usize = 32 << 20;
 /// Options of every command that reads an image; flatten it into the command's own.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct ImageArguments {
-    /// Where the volume begins in the image, for disk images with partitions: 1M, 2048s (sectors); a number without a unit
-    /// counts bytes
+    /// Where the volume begins in the image, for disk images with partitions: 1M, 2048s (sectors);
+    /// a number without a unit counts bytes
     #[arg(long, value_name = "BYTES")]
     pub offset: Option<Size>,
 }
@@ -137,8 +137,8 @@ pub fn open(image: &Path, offset_bytes: u64) -> Result<Filesystem, Error> {
     })
 }
 
-/// What is said of bytes that are no ext volume: what they are, where that is known, and what to do with them; which of
-/// the partitions are ext, where there are some.
+/// What is said of bytes that are no ext volume: what they are, where that is known, and what to do
+/// with them; which of the partitions are ext, where there are some.
 pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Error {
     let shown = image.display().to_string();
     let refused = |what: &str| Error::new(format!("{shown}: not an ext2, ext3 or ext4 volume{what}"));

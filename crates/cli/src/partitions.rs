@@ -1,13 +1,14 @@
 //! The partitions of a disk image: where its volumes begin. MBR with logical partitions, and GPT.
 //!
-//! The bytes are hostile: as many entries are read as a table usually has, and a chain of logical partitions is followed a
-//! bounded number of steps.
+//! The bytes are hostile: as many entries are read as a table usually has, and a chain of logical
+//! partitions is followed a bounded number of steps.
 use extant_block::BlockDevice;
 
 /// A partition, as its table has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
-    /// Its number, as Linux counts: 1 to 4 for those of the MBR's own table, from 5 on for logical ones.
+    /// Its number, as Linux counts: 1 to 4 for those of the MBR's own table, from 5 on for logical
+    /// ones.
     pub number: u32,
     /// The byte at which it begins.
     pub start: u64,
@@ -23,7 +24,8 @@ const SECTOR: u64 = 512;
 const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
 const PROTECTIVE: u8 = 0xee;
 
-/// The partitions that begin within a device, in the order of their table; none where there is no table.
+/// The partitions that begin within a device, in the order of their table; none where there is no
+/// table.
 pub fn of(device: &dyn BlockDevice) -> Vec<Partition> {
     let Some(first) = sector(device, 0).filter(|first| first[510..512] == [0x55, 0xaa]) else {
         return Vec::new();

@@ -1,7 +1,8 @@
 //! What a file that is no ext volume is instead, by its first bytes, and what can be done with it.
 //!
-//! One table for every command that opens an image, and for those that are about to write over one. Rows stand in the
-//! order in which they are tried: a file system's boot sector ends like a partition table, so what names itself comes first.
+//! One table for every command that opens an image, and for those that are about to write over one.
+//! Rows stand in the order in which they are tried: a file system's boot sector ends like a
+//! partition table, so what names itself comes first.
 use extant_block::BlockDevice;
 
 /// Something that is known by its first bytes.
@@ -165,7 +166,8 @@ impl Kind {
     }
 }
 
-/// What begins with these bytes, if it is one of those that are known; ext itself is not among them.
+/// What begins with these bytes, if it is one of those that are known; ext itself is not among
+/// them.
 pub fn kind_of(head: &[u8]) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| {
         let rest = head.get(kind.at..);
@@ -178,7 +180,8 @@ pub fn is_ext(head: &[u8]) -> bool {
     head.get(0x438..0x43a) == Some(b"\x53\xef")
 }
 
-/// What a file or device holds that begins with these bytes, where something about to be written over it can name it.
+/// What a file or device holds that begins with these bytes, where something about to be written
+/// over it can name it.
 pub fn held(head: &[u8]) -> Option<&'static str> {
     let stands = |at: usize, mark: &[u8]| head.get(at..).is_some_and(|rest| rest.starts_with(mark));
     match kind_of(head) {
@@ -190,7 +193,8 @@ pub fn held(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The first bytes of a device, from `start` on, as many as [`kind_of`] wants; fewer where the device ends.
+/// The first bytes of a device, from `start` on, as many as [`kind_of`] wants; fewer where the
+/// device ends.
 pub fn head(device: &dyn BlockDevice, start: u64) -> Vec<u8> {
     let left = device.info().bytes.saturating_sub(start);
     let mut head = vec![0; LOOK_BYTES.min(usize::try_from(left).unwrap_or(LOOK_BYTES))];

@@ -1,11 +1,12 @@
 //! Sizes as people write them: "512M", "20%", "4k".
 //!
-//! A bare number means what mke2fs takes it for, where mke2fs has the option; elsewhere a unit is required.
+//! A bare number means what mke2fs takes it for, where mke2fs has the option; elsewhere a unit is
+//! required.
 use std::fmt;
 use std::str::FromStr;
 
-/// An absolute size. `K M G T` are powers of 1024, `s` is sectors of 512 bytes, `b` is bytes. What a bare number
-/// counts is for the option to say, as mke2fs has it.
+/// An absolute size. `K M G T` are powers of 1024, `s` is sectors of 512 bytes, `b` is bytes. What
+/// a bare number counts is for the option to say, as mke2fs has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
     /// A number of bytes.
@@ -15,7 +16,8 @@ pub enum Size {
 }
 
 impl Size {
-    /// In bytes, where a bare number counts units of `unit_bytes`; `None` when that is more than 64 bits hold.
+    /// In bytes, where a bare number counts units of `unit_bytes`; `None` when that is more than 64
+    /// bits hold.
     pub fn bytes(self, unit_bytes: u64) -> Option<u64> {
         match self {
             Size::Bytes(bytes) => Some(bytes),
@@ -24,8 +26,8 @@ impl Size {
     }
 }
 
-/// What a bare number counts where the size of a file system is asked for: KiB, or blocks where `-b` says how large they
-/// are. This is mke2fs's rule for its operand fs-size.
+/// What a bare number counts where the size of a file system is asked for: KiB, or blocks where
+/// `-b` says how large they are. This is mke2fs's rule for its operand fs-size.
 pub fn file_system_unit(block_size: Option<u32>) -> u64 {
     block_size.map_or(1024, u64::from)
 }

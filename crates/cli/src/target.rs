@@ -76,8 +76,8 @@ impl Target {
         }
     }
 
-    /// Opens and locks a file or block device to be written where it is: what it holds outside the bytes that are written stays. What
-    /// stops half-way leaves it half-written.
+    /// Opens and locks a file or block device to be written where it is: what it holds outside the
+    /// bytes that are written stays. What stops half-way leaves it half-written.
     pub fn in_place(path: &Path) -> Result<Target, Error> {
         let metadata = std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?;
         check(path, &metadata)?;
@@ -206,8 +206,8 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the lock of a file that is written in place: two commands that do so at once would destroy it. It ends with the
-/// file's handle. A host file system without locks has none.
+/// Takes the lock of a file that is written in place: two commands that do so at once would destroy
+/// it. It ends with the file's handle. A host file system without locks has none.
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
     match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => {

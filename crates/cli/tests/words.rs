@@ -378,7 +378,8 @@ fn partitions_that_hold_ext_are_named_with_their_offset() {
     );
 }
 
-/// What the usage lines of help and of wrong usage show: names of values, as the table of options has them.
+/// What the usage lines of help and of wrong usage show: names of values, as the table of options
+/// has them.
 #[test]
 fn usage_lines_name_what_is_wanted() {
     let folder = Scratch::new("words-usage");

@@ -1,9 +1,11 @@
-//! How many inodes an image gets: those of its content, those asked for, and those that come with free room.
+//! How many inodes an image gets: those of its content, those asked for, and those that come with
+//! free room.
 //!
-//! Free room without inodes is of no use to small files. So a stretch of free room brings as many inodes as mke2fs would
-//! give to it on a volume of that size: one for each 16 KiB, on volumes below 512 MiB one for each 4 KiB, below 3 MiB one
-//! for each 8 KiB. `-i` and `-T` choose another ratio. Where the user says how many inodes there are (`-N`), or how many
-//! are free (`--free-inodes`), room brings none besides.
+//! Free room without inodes is of no use to small files. So a stretch of free room brings as many
+//! inodes as mke2fs would give to it on a volume of that size: one for each 16 KiB, on volumes
+//! below 512 MiB one for each 4 KiB, below 3 MiB one for each 8 KiB. `-i` and `-T` choose another
+//! ratio. Where the user says how many inodes there are (`-N`), or how many are free
+//! (`--free-inodes`), room brings none besides.
 use crate::size::Room;
 use extant_engine::mkfs::{Profile, default_wishes};
 use extant_format::layout::Inodes;
@@ -49,9 +51,9 @@ impl InodeWish {
         Inodes::AtLeast(needed.max(self.asked_for(bytes).unwrap_or(0)))
     }
 
-    /// What a volume of a fixed size of `bytes` may have, the most first, where `free_bytes` of it are left when it has no
-    /// spare inode: as many as mke2fs gives to the whole volume or the room brings; as many as surely fit into that room
-    /// beside their files; those needed.
+    /// What a volume of a fixed size of `bytes` may have, the most first, where `free_bytes` of it
+    /// are left when it has no spare inode: as many as mke2fs gives to the whole volume or the room
+    /// brings; as many as surely fit into that room beside their files; those needed.
     pub fn of_fixed_size(&self, bytes: u64, free_bytes: u64) -> Vec<InodeWish> {
         let Some(of_room) = self.of_room else {
             return vec![*self];
@@ -91,8 +93,8 @@ impl RoomInodes {
             Room::Bytes(room) => room,
             Room::PerMille(share) => {
                 let (share, rest) = (u64::from(share), u64::from(1000 - share.min(999)));
-                // The inode tables have to fit into what is not free. Where the share leaves too little for them there
-                // are fewer inodes: tables take at most half of the rest.
+                // The inode tables have to fit into what is not free. Where the share leaves too
+                // little for them there are fewer inodes: tables take at most half of the rest.
                 while ratio.saturating_mul(rest) < share.saturating_mul(self.inode_size.into()).saturating_mul(2) {
                     ratio = ratio.saturating_mul(2);
                 }

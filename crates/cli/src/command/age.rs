@@ -127,7 +127,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 /// How far from its target the use of the volume may be in the end, in millionths, without a word.
 const MISSED_PPM: u32 = 50_000;
 
-/// A volume that is much fuller or emptier in the end than was asked for: too small for the profile, or full before.
+/// A volume that is much fuller or emptier in the end than was asked for: too small for the
+/// profile, or full before.
 fn warn_of_missed_target(arguments: &Arguments, profile: &Profile, aged: &ImageAged, console: &Console) {
     let is_due = arguments.target_utilisation.is_some() || arguments.days >= profile.utilisation.after_days;
     let target = arguments.target_utilisation.unwrap_or(profile.utilisation.target_ppm);

@@ -44,15 +44,18 @@ pub struct Arguments {
     /// What the image is to hold, and last the image: a file, or a block device.
     #[arg(value_name = "SOURCE... IMAGE", num_args = 1.., required = true)]
     pub paths: Vec<OsString>,
-    /// Free space besides the content, with inodes for it: 512M, or 20% of the image. There is an inode for each 16 KiB
-    /// of it, as mke2fs has it (in images below 512 MiB for each 4 KiB, below 3 MiB for each 8 KiB), or as -i or -T say
+    /// Free space besides the content, with inodes for it: 512M, or 20% of the image. There is an
+    /// inode for each 16 KiB of it, as mke2fs has it (in images below 512 MiB for each 4 KiB, below
+    /// 3 MiB for each 8 KiB), or as -i or -T say
     #[arg(long, value_name = "ROOM", conflicts_with = "size")]
     pub free: Option<Room>,
-    /// Inodes besides those in use, in place of those that free space brings: a number, or 20% of the image's inodes
+    /// Inodes besides those in use, in place of those that free space brings: a number, or 20% of
+    /// the image's inodes
     #[arg(long, value_name = "NUMBER", alias = "inodes")]
     pub free_inodes: Option<FreeInodes>,
-    /// The image's size: 512M, 2G; a number without a unit counts KiB, with -b blocks, as with mke2fs. What the content
-    /// leaves free has inodes as with --free. If the content does not fit, nothing is written
+    /// The image's size: 512M, 2G; a number without a unit counts KiB, with -b blocks, as with
+    /// mke2fs. What the content leaves free has inodes as with --free. If the content does not fit,
+    /// nothing is written
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
     /// Replace an image that is there.
@@ -284,8 +287,8 @@ fn inode_wish(arguments: &Arguments, format: &Format, template: &FormatOptions, 
     }
 }
 
-/// Inode tables grow with the image: where -i or -T ask for more of them than a share of free room leaves, no size is
-/// large enough.
+/// Inode tables grow with the image: where -i or -T ask for more of them than a share of free room
+/// leaves, no size is large enough.
 fn check_share(arguments: &Arguments, inodes: &InodeWish, inode_size: u16) -> Result<(), Error> {
     let (Some(Room::PerMille(share)), Some(Inodes::BytesPerInode(ratio))) = (arguments.free, inodes.asked) else {
         return Ok(());

@@ -179,7 +179,8 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What to do in place of a command that does not exist; `None` for words that nobody is known to try.
+/// What to do in place of a command that does not exist; `None` for words that nobody is known to
+/// try.
 pub fn advice(word: &str) -> Option<&'static str> {
     let row = ELSEWHERE.iter().find(|(words, _)| words.contains(&word));
     row.map(|(_, advice)| *advice)

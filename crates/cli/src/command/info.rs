@@ -11,9 +11,10 @@ use std::path::PathBuf;
 
 /// Show what a volume says of itself: superblock, features, journal; groups with their free blocks and inodes.
 ///
-/// In the shape of dumpe2fs, but that long lines are folded to the terminal's width, or to 100 columns; programs read
-/// --json. Volumes with features that nothing else here supports are shown too, and damaged ones as far
-/// as they can be understood; what is wrong with them is told in lines that begin with "Problem".
+/// In the shape of dumpe2fs, but that long lines are folded to the terminal's width, or to 100
+/// columns; programs read --json. Volumes with features that nothing else here supports are shown
+/// too, and damaged ones as far as they can be understood; what is wrong with them is told in lines
+/// that begin with "Problem".
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 #[command(after_help = "Examples:

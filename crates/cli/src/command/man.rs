@@ -10,9 +10,10 @@ use std::process::{Command, Stdio};
 
 /// Show the manual page of a command, or write all pages to a folder.
 ///
-/// COMMAND is one of extant's commands, as "build" or "lab posts"; without one the main page is shown. On a terminal man(1)
-/// shows the page; anywhere else its source is printed. FOLDER is a folder that exists, or a path with a slash, which is
-/// made. What is both a command and a folder is the command: ./build is the folder.
+/// COMMAND is one of extant's commands, as "build" or "lab posts"; without one the main page is
+/// shown. On a terminal man(1) shows the page; anywhere else its source is printed. FOLDER is a
+/// folder that exists, or a path with a slash, which is made. What is both a command and a folder
+/// is the command: ./build is the folder.
 #[derive(clap::Args)]
 #[command(override_usage = "extant man [OPTIONS] [COMMAND]...\n       extant man [OPTIONS] FOLDER")]
 #[command(after_help = "Examples:
@@ -40,7 +41,8 @@ impl Page {
     }
 }
 
-/// Shows or writes them. With `--json`: `{"pages": [{"name": .., "text": ..}]}`, or the paths written.
+/// Shows or writes them. With `--json`: `{"pages": [{"name": .., "text": ..}]}`, or the paths
+/// written.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let pages = pages().map_err(|error| Error::io("manual", &error))?;
     let words = &arguments.words;

@@ -1,4 +1,5 @@
-//! What free room holds: the kernel makes files in it until it is full, as many as the room promises.
+//! What free room holds: the kernel makes files in it until it is full, as many as the room
+//! promises.
 use crate::command::{Report, build, build_command, bytes, judge, rebuild, refusal};
 use std::fs;
 use std::io;
@@ -7,7 +8,8 @@ use xtask::command::{output, program};
 use xtask::oracle::{Access, can_mount, dumpe2fs, e2fsck, mount_loop, require};
 use xtask::scratch::Scratch;
 
-/// Makes files of this many bytes in a new directory of the image until the kernel says that there is no space; how many.
+/// Makes files of this many bytes in a new directory of the image until the kernel says that there
+/// is no space; how many.
 fn filled(image: &Path, file_bytes: usize) -> u64 {
     let mounted = mount_loop(image, Access::ReadWrite, "").unwrap();
     let folder = mounted.path().join("new");
@@ -60,7 +62,8 @@ fn free_room_holds_as_many_files_as_mke2fs_gives_it_inodes() {
         judge(&image, &report);
         let block = u64::from(report.block_size);
         let promised = report.free_blocks * block / ratio;
-        // Room that was rounded up to blocks, or stands in a last group, may be a little more than was asked for.
+        // Room that was rounded up to blocks, or stands in a last group, may be a little more than
+        // was asked for.
         assert!(
             u64::from(report.free_inodes) + 16 + promised / 50 >= promised,
             "{options}: {report:?}"
@@ -70,8 +73,8 @@ fn free_room_holds_as_many_files_as_mke2fs_gives_it_inodes() {
 
         let report = rebuild(options, &[source], &image);
         let files = filled(&image, 1000);
-        // A name takes 8 bytes and its own; leaves of a directory may be half full. A mounted ext4 keeps a 50th of its
-        // blocks to itself (/sys/fs/ext4/DISK/reserved_clusters).
+        // A name takes 8 bytes and its own; leaves of a directory may be half full. A mounted ext4
+        // keeps a 50th of its blocks to itself (/sys/fs/ext4/DISK/reserved_clusters).
         let names = 2 + report.free_blocks.min(empty) * 40 / block;
         let least = (report.free_blocks - names - report.blocks / 50).min(empty);
         assert!(
@@ -119,7 +122,8 @@ fn a_number_of_free_inodes_stands_in_place_of_those_of_the_room() {
     at_least("--free 40% --free-inodes 20%", used / 4);
 }
 
-/// Tables of the inodes of nearly empty images would fill them: there are fewer inodes, and the room is as asked.
+/// Tables of the inodes of nearly empty images would fill them: there are fewer inodes, and the
+/// room is as asked.
 #[test]
 fn a_large_share_of_room_leaves_place_for_the_content() {
     if !require("e2fsck") || !require("dumpe2fs") {
@@ -168,7 +172,8 @@ fn a_fixed_size_has_the_inodes_that_mke2fs_gives_it() {
         assert_eq!(Some(u64::from(report.inodes)), count, "{options} {size}");
         fs::remove_file(&theirs).unwrap();
     }
-    // Where the content alone has more files than mke2fs has inodes, the room that is left brings more.
+    // Where the content alone has more files than mke2fs has inodes, the room that is left brings
+    // more.
     let crowd = folder.join("crowd");
     fs::create_dir(&crowd).unwrap();
     for number in 0..3000 {

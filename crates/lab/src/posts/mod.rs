@@ -139,7 +139,8 @@ impl PostsReport {
         json
     }
 
-    /// As tables for people, in lines of at most `width` columns, ending in the rows that do not agree.
+    /// As tables for people, in lines of at most `width` columns, ending in the rows that do not
+    /// agree.
     pub fn to_text(&self, width: usize) -> String {
         text::render(self, width)
     }

@@ -1,4 +1,5 @@
-//! Tables of text: columns as wide as their widest cell, folded where that is more than a line holds.
+//! Tables of text: columns as wide as their widest cell, folded where that is more than a line
+//! holds.
 use super::wrap::{columns, lines_of, narrowest};
 
 /// On which side cells stand.
@@ -68,8 +69,9 @@ impl Table {
 
     /// Title, heads and rows, in lines of at most `width` columns; an empty line first.
     ///
-    /// Where the columns are wider than that, long heads and words take several lines. Where that is not enough, the table
-    /// continues below itself: the first column, and those columns that had no room.
+    /// Where the columns are wider than that, long heads and words take several lines. Where that
+    /// is not enough, the table continues below itself: the first column, and those columns that
+    /// had no room.
     pub fn render(&self, width: usize) -> String {
         let mut text = super::wrapped(&format!("\n{}", self.title), width, 0);
         let natural: Vec<usize> = (0..self.columns.len())
@@ -101,7 +103,8 @@ impl Table {
             .unwrap_or(0)
     }
 
-    /// Widths with which all columns stand beside each other, if that can be; else those for a table in several blocks.
+    /// Widths with which all columns stand beside each other, if that can be; else those for a
+    /// table in several blocks.
     fn narrowed(&self, width: usize) -> Vec<usize> {
         let narrow = |at: usize| self.widest(at).max(narrowest(&self.columns[at].0));
         let all: Vec<usize> = (0..self.columns.len()).map(narrow).collect();
@@ -140,7 +143,8 @@ impl Table {
         widths
     }
 
-    /// Which columns are shown beside each other: all, or in several blocks that each begin with the first column.
+    /// Which columns are shown beside each other: all, or in several blocks that each begin with
+    /// the first column.
     fn blocks(&self, widths: &[usize], width: usize) -> Vec<Vec<usize>> {
         let mut blocks = vec![vec![0]];
         let mut used = widths.first().copied().unwrap_or(0);
@@ -164,7 +168,8 @@ impl Table {
         blocks
     }
 
-    /// Heads and rows of these columns. Heads of several lines end at the same line, cells begin at the same.
+    /// Heads and rows of these columns. Heads of several lines end at the same line, cells begin at
+    /// the same.
     fn block(&self, shown: &[usize], widths: &[usize], text: &mut String) {
         let folded = |cells: Vec<String>| -> Vec<Vec<String>> {
             let cells = cells.iter().zip(widths);

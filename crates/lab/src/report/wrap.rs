@@ -5,8 +5,9 @@ pub const TEXT_WIDTH: usize = 100;
 /// No line is folded to fewer columns than these: words would fall apart.
 const WIDTH_MIN: usize = 40;
 
-/// `text` in lines of at most `width` columns, each with a line end; lines after the first begin with `indent` blanks.
-/// Lines break at blanks, and words that are too long for a line of their own after punctuation, or anywhere.
+/// `text` in lines of at most `width` columns, each with a line end; lines after the first begin
+/// with `indent` blanks. Lines break at blanks, and words that are too long for a line of their own
+/// after punctuation, or anywhere.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let indent = indent.min(width / 2);
@@ -29,7 +30,8 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     folded
 }
 
-/// `head`, and beside it `text`, whose lines all begin where the first one does. Each line has at most `width` columns.
+/// `head`, and beside it `text`, whose lines all begin where the first one does. Each line has at
+/// most `width` columns.
 pub fn beside(head: &str, text: &str, width: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let indent = columns(head).min(width / 2);
@@ -38,7 +40,8 @@ pub fn beside(head: &str, text: &str, width: usize) -> String {
     format!("{}\n", format!("{head}{}", lines.join(&blanks)).trim_end())
 }
 
-/// A line in pieces: the first of at most `first` columns, the others of `rest`. At least one; without a blank at an end.
+/// A line in pieces: the first of at most `first` columns, the others of `rest`. At least one;
+/// without a blank at an end.
 pub(super) fn lines_of(line: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -91,7 +94,8 @@ pub(super) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The width of the narrowest column that shows a text without cutting a word apart where no punctuation is.
+/// The width of the narrowest column that shows a text without cutting a word apart where no
+/// punctuation is.
 pub(super) fn narrowest(text: &str) -> usize {
     text.split(' ').flat_map(pieces).map(columns).max().unwrap_or(0)
 }
