@@ -10,7 +10,7 @@ use super::tree::{Entry, Tree};
 use crate::random::Random;
 use extant_engine::Filesystem;
 use extant_engine::Packing;
-use extant_engine::import::{Import, NewEntry, NewNode};
+use extant_engine::import::{Import, NewEntry};
 use extant_format::Ino;
 use extant_format::inode::FileType;
 use std::sync::Arc;
