@@ -194,6 +194,6 @@ fn the_report_is_for_people_too() {
     let words = ["build", "--metacluster=top", &source, &image];
     let refused = extant(&words);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("unknown position"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("begin, middle or end"));
     assert_eq!(extant(&["layout", "/dev/null"]).status.code(), Some(1));
 }
