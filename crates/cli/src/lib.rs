@@ -11,6 +11,7 @@
 //! recognise   what a file is that is no ext volume; partitions: where the volumes of a disk begin
 //! listing     an object of an image as a record and as a line; date: a time as text
 //! preload     fakeroot and its kin: whether they reach this program
+//! notice      what a user should know although nothing failed: counted, the first few by name
 //! target      the file or device that is written: refused when in use, whole or not there at all
 //! cleanup     what is removed when a signal comes
 //! console     stdout, stderr, JSON; progress: the line that moves
@@ -34,6 +35,7 @@ pub mod image;
 pub mod listing;
 pub mod preload;
 pub mod partitions;
+pub mod notice;
 pub mod progress;
 pub mod recognise;
 pub mod size;

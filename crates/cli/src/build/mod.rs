@@ -3,6 +3,7 @@
 //! ```text
 //! digest     a number for the tree: UUID and hash seed
 //! order      inode numbers, and with them the order of everything
+//! kept       what inodes cannot hold of times
 //! need       blocks of each kind
 //! inodes     how many inodes: the content's, those asked for, those of free room
 //! plan       the volume's size, its metadata in front, its data behind
@@ -13,6 +14,7 @@
 pub mod digest;
 mod fill;
 pub mod inodes;
+pub mod kept;
 pub mod need;
 pub mod order;
 pub mod plan;

@@ -125,20 +125,28 @@ impl Count<'_> {
     }
 
     fn attributes(&mut self, wishes: &Wishes, tail_bytes: usize) -> Result<(), Error> {
+        let superblock = &super::sample_superblock(wishes);
+        let mut refused = None;
+        let mut files = 0;
         let lists = self.tree.attribute_lists().iter().zip(&self.users).skip(1);
-        for (list, users) in lists {
-            let superblock = &super::sample_superblock(wishes);
-            let placed =
-                attribute::place(list, tail_bytes, superblock).map_err(|error| self.unplaceable(list, error))?;
-            if placed.block.is_some() {
-                self.need.metadata += users.div_ceil(SHARERS_MAX);
+        for (list, users) in lists.filter(|(_, users)| **users > 0) {
+            match attribute::place(list, tail_bytes, superblock) {
+                Ok(placed) if placed.block.is_some() => self.need.metadata += users.div_ceil(SHARERS_MAX),
+                Ok(_) => {}
+                Err(error) => {
+                    files += users;
+                    refused.get_or_insert((list, error));
+                }
             }
         }
-        Ok(())
+        match refused {
+            None => Ok(()),
+            Some((list, error)) => Err(self.unplaceable(list, error, files)),
+        }
     }
 
-    /// Names a file whose attributes do not fit.
-    fn unplaceable(&self, list: &[attribute::Attribute], error: attribute::AttributeError) -> Error {
+    /// Names a file whose attributes do not fit, and counts the others.
+    fn unplaceable(&self, list: &[attribute::Attribute], error: attribute::AttributeError, files: u64) -> Error {
         let nodes = (0..self.tree.node_bound() as u32).map(NodeId);
         let has_list = |node: &NodeId| self.tree.attributes(*node) == list;
         let path = nodes
@@ -147,7 +155,11 @@ impl Count<'_> {
             .next()
             .unwrap_or_default();
         let reason = extant_engine::Error::from(error);
-        Error::new(format!("/{}: {reason}", printable(&path)))
+        let more = match files {
+            0 | 1 => String::new(),
+            files => format!(" (and {} more files)", files - 1),
+        };
+        Error::new(format!("/{}: {reason}{more}", printable(&path)))
             .hint("a larger block (-b) or inode (-I) holds more attributes")
     }
 }

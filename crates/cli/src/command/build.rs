@@ -3,10 +3,11 @@ use crate::build::inodes::{InodeWish, RoomInodes};
 use crate::build::order::{LostAndFound, Order};
 use crate::build::plan::{Extent, FlexGroups, NO_ROOM};
 use crate::build::write::{Built, Job, inodes_made};
-use crate::build::{digest, need, sample_superblock};
+use crate::build::{digest, kept, need, sample_superblock};
 use crate::console::Console;
 use crate::error::{Error, Exit, printable};
 use crate::format_options::{Format, FormatArguments, Unsaid};
+use crate::notice::{NAMED_MAX, Notices};
 use crate::progress::{Progress, Unit};
 use crate::size::{FreeInodes, Room, Size, file_system_unit, readable};
 use crate::source::{Collected, SourceArguments, collect};
@@ -83,6 +84,16 @@ struct Report<'a> {
     uuid: String,
     files: u64,
     skipped: &'a [String],
+    warnings: Vec<ReportedKind<'a>>,
+}
+
+/// Notices of one kind: what could not be kept, or may surprise.
+#[derive(Serialize)]
+struct ReportedKind<'a> {
+    kind: &'static str,
+    count: u64,
+    /// The first few, a sentence each.
+    named: &'a [String],
 }
 
 /// Volumes of fewer blocks get no journal unless it is asked for, as mke2fs does it; a journal has at least so many.
@@ -112,13 +123,19 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     read_options.spool_folder = std::env::var_os("TMPDIR")
         .map(PathBuf::from)
         .or_else(|| folder_of(&image));
-    let collected = {
+    let mut collected = {
         let progress = Progress::new(console, "read", Unit::Items, 0);
         collect(sources, &read_options, &progress)?
     };
-    report_left_out(console, &collected);
+    for skipped in &collected.skipped {
+        console.skipped(skipped);
+    }
+    let mut notices = std::mem::take(&mut collected.notices);
     let newest = read_options.newest.unwrap_or_else(|| newest_time(&collected.tree));
     let prepared = prepare(&arguments, &format, &collected, &target, newest)?;
+    let inode_size = prepared.job.template.wishes.inode_size;
+    kept::note_times(&collected.tree, &prepared.job.order, inode_size, &mut notices);
+    warn(console, &notices);
     let progress = Progress::new(console, "build", Unit::Bytes, prepared.data_bytes);
     let job = Job {
         progress: &progress,
@@ -131,7 +148,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     report_grown(console, &collected);
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     target.finish()?;
-    print(console, &name, &built, &collected)?;
+    print(console, &name, &built, &collected, &notices)?;
     Ok(if collected.skipped.is_empty() {
         Exit::Complete
     } else {
@@ -158,16 +175,16 @@ fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
     })
 }
 
-fn report_left_out(console: &Console, collected: &Collected) {
-    for skipped in &collected.skipped {
-        console.skipped(skipped);
-    }
-    let unkept = &collected.unkept;
-    if unkept.count > 0 {
-        let (count, first) = (unkept.count, &unkept.first);
-        console.warn(&format!(
-            "{count} extended attributes were left out that ext cannot keep: the first is {first}"
-        ));
+/// The first of each kind by name, and how many more there are.
+fn warn(console: &Console, notices: &Notices) {
+    for (kind, tally) in notices.kinds() {
+        for sentence in &tally.named {
+            console.warn(sentence);
+        }
+        if tally.named.len() == NAMED_MAX && tally.count > NAMED_MAX as u64 {
+            let more = tally.count - NAMED_MAX as u64;
+            console.warn(&format!("and {more} more of this kind ({})", kind.word()));
+        }
     }
 }
 
@@ -229,6 +246,7 @@ fn prepare<'a>(
     if order.lost_and_found == LostAndFound::Own {
         template.lost_and_found = mkfs::LostAndFound::None;
     }
+    kept::check_sizes(tree, &order, &sample)?;
     let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
     let need = need::of_tree(tree, &order, &template.wishes, tail)?;
     if format.wants_journal
@@ -352,7 +370,13 @@ fn newest_time(tree: &Tree) -> i64 {
     times.max().unwrap_or(0).max(0)
 }
 
-fn print(console: &Console, name: &str, built: &Built, collected: &Collected) -> Result<(), Error> {
+fn print(
+    console: &Console,
+    name: &str,
+    built: &Built,
+    collected: &Collected,
+    notices: &Notices,
+) -> Result<(), Error> {
     let bytes = built.blocks * u64::from(built.block_size);
     let files = u64::from(collected.tree.inode_count());
     if console.is_json() {
@@ -368,6 +392,14 @@ fn print(console: &Console, name: &str, built: &Built, collected: &Collected) ->
             uuid: extant_inspect::uuid(&built.uuid),
             files,
             skipped: &collected.skipped,
+            warnings: notices
+                .kinds()
+                .map(|(kind, tally)| ReportedKind {
+                    kind: kind.word(),
+                    count: tally.count,
+                    named: &tally.named,
+                })
+                .collect(),
         });
     }
     if console.chatter == crate::console::Chatter::Quiet {

@@ -38,39 +38,44 @@ struct AccessEntry {
     permissions: u16,
 }
 
-/// Why a text is no access list.
+/// A list that was read from text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum TextError {
-    /// A user or group is given by name only.
-    NameOnly(String),
-    /// Not a list at all, or one that no kernel takes.
-    Malformed,
+pub(super) struct Read {
+    /// Its bytes; `None` for one that says no more than a mode does.
+    pub(super) list: Option<Vec<u8>>,
+    /// Users and groups whose entries were left out, because they have a name and no number.
+    pub(super) nameless: Vec<String>,
 }
 
-/// The bytes of a list; `None` for one that says no more than a mode does.
-pub(super) fn from_text(text: &[u8]) -> Result<Option<Vec<u8>>, TextError> {
-    let text = std::str::from_utf8(text).map_err(|_| TextError::Malformed)?;
+/// The bytes of a list; `None` for what is no list, or one that no kernel takes.
+///
+/// Entries without a number are left out and the mask stays, so nobody else gains or loses anything.
+pub(super) fn from_text(text: &[u8]) -> Option<Read> {
+    let text = std::str::from_utf8(text).ok()?;
     let words = text
         .split([',', '\n'])
         .map(|word| word.split('#').next().unwrap_or_default().trim());
-    let mut entries = words
-        .filter(|word| !word.is_empty())
-        .map(entry)
-        .collect::<Result<Vec<_>, _>>()?;
+    let (mut entries, mut nameless) = (Vec::new(), Vec::new());
+    for word in words.filter(|word| !word.is_empty()) {
+        match entry(word)? {
+            Subject::Numbered(entry) => entries.push(entry),
+            Subject::Named(whom) => nameless.push(whom),
+        }
+    }
     entries.sort();
     let count = |tag| entries.iter().filter(|entry| entry.tag == tag).count();
     let single = [Tag::Owner, Tag::OwningGroup, Tag::Other]
         .into_iter()
         .all(|tag| count(tag) == 1);
-    let named = count(Tag::User) + count(Tag::Group) > 0;
+    let named = count(Tag::User) + count(Tag::Group) + nameless.len() > 0;
     let twice = entries
         .windows(2)
         .any(|pair| (pair[0].tag, pair[0].id) == (pair[1].tag, pair[1].id));
     if !single || twice || count(Tag::Mask) > 1 || (named && count(Tag::Mask) == 0) {
-        return Err(TextError::Malformed);
+        return None;
     }
     if entries.len() == 3 {
-        return Ok(None);
+        return Some(Read { list: None, nameless });
     }
     let mut bytes = VERSION.to_le_bytes().to_vec();
     for entry in entries {
@@ -78,10 +83,18 @@ pub(super) fn from_text(text: &[u8]) -> Result<Option<Vec<u8>>, TextError> {
         bytes.extend_from_slice(&entry.permissions.to_le_bytes());
         bytes.extend_from_slice(&entry.id.to_le_bytes());
     }
-    Ok(Some(bytes))
+    let list = Some(bytes);
+    Some(Read { list, nameless })
 }
 
-fn entry(word: &str) -> Result<AccessEntry, TextError> {
+/// One entry of a text.
+enum Subject {
+    Numbered(AccessEntry),
+    /// Whom it names.
+    Named(String),
+}
+
+fn entry(word: &str) -> Option<Subject> {
     let word = word
         .strip_prefix("default:")
         .or_else(|| word.strip_prefix("d:"))
@@ -92,27 +105,26 @@ fn entry(word: &str) -> Result<AccessEntry, TextError> {
     let (whom, permissions) = match (fields.next(), kind) {
         (Some(permissions), _) => (whom, permissions),
         (None, "other" | "o" | "mask" | "m") => ("", whom),
-        (None, _) => return Err(TextError::Malformed),
+        (None, _) => return None,
     };
     let number = whom
         .parse()
         .ok()
         .or_else(|| fields.next().and_then(|id| id.parse().ok()));
-    let named = |tag| match number {
-        Some(id) => Ok((tag, id)),
-        None => Err(TextError::NameOnly(whom.to_owned())),
-    };
     let (tag, id) = match (kind, whom) {
-        ("user" | "u", "") => (Tag::Owner, NOBODY),
-        ("user" | "u", _) => named(Tag::User)?,
-        ("group" | "g", "") => (Tag::OwningGroup, NOBODY),
-        ("group" | "g", _) => named(Tag::Group)?,
-        ("mask" | "m", "") => (Tag::Mask, NOBODY),
-        ("other" | "o", "") => (Tag::Other, NOBODY),
-        _ => return Err(TextError::Malformed),
+        ("user" | "u", "") => (Tag::Owner, Some(NOBODY)),
+        ("user" | "u", _) => (Tag::User, number),
+        ("group" | "g", "") => (Tag::OwningGroup, Some(NOBODY)),
+        ("group" | "g", _) => (Tag::Group, number),
+        ("mask" | "m", "") => (Tag::Mask, Some(NOBODY)),
+        ("other" | "o", "") => (Tag::Other, Some(NOBODY)),
+        _ => return None,
     };
-    let permissions = permissions_of(permissions).ok_or(TextError::Malformed)?;
-    Ok(AccessEntry { tag, id, permissions })
+    let permissions = permissions_of(permissions)?;
+    Some(match id {
+        Some(id) => Subject::Numbered(AccessEntry { tag, id, permissions }),
+        None => Subject::Named(format!("{kind} {whom}")),
+    })
 }
 
 /// `rwx`, with `-` in place of what is missing; order and length are not insisted upon.
@@ -128,35 +140,47 @@ fn permissions_of(text: &str) -> Option<u16> {
 
 /// Changes the ids in the bytes of a list, and puts it in order again. What is no list is left as it is.
 pub(super) fn map_ids(value: &mut [u8], map: impl Fn(Tag, u32) -> u32) {
-    let Some(list) = value
-        .get_mut(HEADER_BYTES..)
-        .filter(|list| list.len() % ENTRY_BYTES == 0)
-    else {
-        return;
-    };
-    let read = |bytes: &[u8]| {
-        let number = u16::from_le_bytes([bytes[0], bytes[1]]);
-        let tag = TAGS.into_iter().find(|tag| *tag as u16 == number)?;
-        let id = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
-        let id = if matches!(tag, Tag::User | Tag::Group) {
-            map(tag, id)
-        } else {
-            id
-        };
-        Some(AccessEntry {
-            tag,
-            id,
-            permissions: u16::from_le_bytes([bytes[2], bytes[3]]),
-        })
-    };
-    let entries: Option<Vec<AccessEntry>> = list.chunks_exact(ENTRY_BYTES).map(read).collect();
-    let Some(mut entries) = entries else { return };
+    let Some(mut entries) = entries(value) else { return };
+    for entry in entries
+        .iter_mut()
+        .filter(|entry| matches!(entry.tag, Tag::User | Tag::Group))
+    {
+        entry.id = map(entry.tag, entry.id);
+    }
     entries.sort();
-    for (bytes, entry) in list.chunks_exact_mut(ENTRY_BYTES).zip(entries) {
+    for (bytes, entry) in value[HEADER_BYTES..].chunks_exact_mut(ENTRY_BYTES).zip(entries) {
         bytes[..2].copy_from_slice(&(entry.tag as u16).to_le_bytes());
         bytes[2..4].copy_from_slice(&entry.permissions.to_le_bytes());
         bytes[4..].copy_from_slice(&entry.id.to_le_bytes());
     }
+}
+
+/// The nine bits of permission of a file with this access list, as the kernel sets them with it: those of the group are the
+/// mask's. `None` for what is no whole list.
+pub(super) fn permissions(value: &[u8]) -> Option<u16> {
+    let entries = entries(value)?;
+    let of = |tag| {
+        entries
+            .iter()
+            .find(|entry| entry.tag == tag)
+            .map(|entry| entry.permissions & 7)
+    };
+    let group = of(Tag::Mask).or(of(Tag::OwningGroup))?;
+    Some(of(Tag::Owner)? << 6 | group << 3 | of(Tag::Other)?)
+}
+
+/// The entries of a list in bytes; `None` for what is no list.
+fn entries(value: &[u8]) -> Option<Vec<AccessEntry>> {
+    let list = value.get(HEADER_BYTES..).filter(|list| list.len() % ENTRY_BYTES == 0)?;
+    let read = |bytes: &[u8]| {
+        let number = u16::from_le_bytes([bytes[0], bytes[1]]);
+        Some(AccessEntry {
+            tag: TAGS.into_iter().find(|tag| *tag as u16 == number)?,
+            id: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+            permissions: u16::from_le_bytes([bytes[2], bytes[3]]),
+        })
+    };
+    list.chunks_exact(ENTRY_BYTES).map(read).collect()
 }
 
 #[cfg(test)]
@@ -165,8 +189,8 @@ mod tests {
 
     #[test]
     fn text_becomes_sorted_bytes() {
-        let bytes = from_text(b"user::rw-\nother::---\nmask::r--\ngroup::r-x\nuser:lisp:r--:1000\nuser:7:rwx\n");
-        let bytes = bytes.unwrap().unwrap();
+        let read = from_text(b"user::rw-\nother::---\nmask::r--\ngroup::r-x\nuser:lisp:r--:1000\nuser:7:rwx\n");
+        let bytes = read.and_then(|read| read.list).unwrap();
         let tags: Vec<u8> = bytes[4..].chunks(8).map(|entry| entry[0]).collect();
         assert_eq!(tags, [1, 2, 2, 4, 16, 32]);
         assert_eq!(&bytes[12..20], &[2, 0, 7, 0, 7, 0, 0, 0]);
@@ -174,15 +198,16 @@ mod tests {
 
     #[test]
     fn what_a_mode_says_needs_no_list() {
-        assert_eq!(from_text(b"user::rw-,group::r--,other::r--"), Ok(None));
+        let read = from_text(b"user::rw-,group::r--,other::r--").unwrap();
+        assert_eq!((read.list, read.nameless), (None, vec![]));
     }
 
     #[test]
-    fn names_and_nonsense_are_told_apart() {
-        assert_eq!(
-            from_text(b"user::rw-,user:joe:r--,group::r--,mask::r--,other::r--"),
-            Err(TextError::NameOnly("joe".into()))
-        );
+    fn entries_without_a_number_are_left_out_and_nonsense_is_refused() {
+        let read = from_text(b"user::rw-,user:joe:r--,group:7:r--,group::r--,mask::r--,other::r--").unwrap();
+        assert_eq!(read.nameless, ["user joe"]);
+        let kept = from_text(b"user::rw-,group:7:r--,group::r--,mask::r--,other::r--").unwrap();
+        assert_eq!(read.list, kept.list);
         for wrong in [
             "",
             "x",
@@ -190,18 +215,26 @@ mod tests {
             "user::rwz,group::r--,other::r--",
             "user::r,group::r,other::r,user:1:r",
         ] {
-            assert_eq!(from_text(wrong.as_bytes()), Err(TextError::Malformed), "{wrong}");
+            assert_eq!(from_text(wrong.as_bytes()), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_mask_is_the_permission_of_the_group() {
+        let of = |text: &[u8]| permissions(&from_text(text).unwrap().list.unwrap());
+        assert_eq!(of(b"user::rw-,user:1:rwx,group::---,mask::rw-,other::r--"), Some(0o664));
+        assert_eq!(permissions(b"no list"), None);
+        assert_eq!(permissions(&[2, 0, 0, 0]), None);
     }
 
     #[test]
     fn ids_are_mapped_and_put_in_order() {
         let list = "user::rw-,user:1:r--,user:2:-w-,group::r--,mask::rw-,other::---";
-        let mut bytes = from_text(list.as_bytes()).unwrap().unwrap();
+        let mut bytes = from_text(list.as_bytes()).unwrap().list.unwrap();
         map_ids(&mut bytes, |_, id| if id == 1 { 9 } else { id });
         assert_eq!(
             bytes,
-            from_text(list.replace(":1:", ":9:").as_bytes()).unwrap().unwrap()
+            from_text(list.replace(":1:", ":9:").as_bytes()).unwrap().list.unwrap()
         );
     }
 }

@@ -229,7 +229,7 @@ impl Walk<'_, '_> {
         if stat.st_nlink > 1
             && let Some(first) = self.links.get(&identity)
         {
-            return self.intake.tree.link(node, name, *first).map(Ok);
+            return self.intake.link(node, name, *first).map(Ok);
         }
         let file_type = file_type(&stat);
         if file_type == FileType::Regular && self.checks_access && stat.st_size > 0 {
@@ -303,7 +303,7 @@ impl Walk<'_, '_> {
                 Err(error) => return Ok(Err(error)),
             },
         };
-        self.intake.tree.insert(node, name, facts, content).map(Ok)
+        self.intake.insert(node, name, facts, content).map(Ok)
     }
 
     fn body(&mut self, folder: BorrowedFd<'_>, name: &[u8], stat: &Stat) -> Result<Result<Body, Errno>, Error> {

@@ -2,22 +2,17 @@
 use super::access;
 use super::options::{IdMap, ReadOptions, Times, Trouble};
 use crate::error::{Error, printable};
+use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
-use crate::tree::{Facts, Growing, Layers, NodeId};
+use crate::tree::{Content, Facts, Growing, Layers, NodeId};
 use extant_format::attribute::{Attribute, check_name};
-use extant_format::inode::Time;
+use extant_format::inode::{Device, FileType, Time};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Attributes that were left out, because ext has no place for names of their kind.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Unkept {
-    /// How many.
-    pub count: u64,
-    /// The first: path and name.
-    pub first: String,
-}
+/// What the name of a whiteout begins with.
+const WHITEOUT: &[u8] = b".wh.";
 
 /// The tree that grows, and how.
 pub(super) struct Intake<'a> {
@@ -25,31 +20,43 @@ pub(super) struct Intake<'a> {
     pub(super) options: &'a ReadOptions,
     pub(super) progress: &'a Progress,
     pub(super) skipped: Vec<String>,
-    pub(super) unkept: Unkept,
+    pub(super) notices: Notices,
     /// A directory that is known not to be excluded.
     included: Vec<u8>,
 }
 
-/// What a name means.
-pub(super) enum Role<'a> {
+/// What a name means where whiteouts are applied.
+enum Role<'a> {
     File,
     /// Removes this name of the layers below.
     Whiteout(&'a [u8]),
     /// Empties its directory of the layers below.
     Opaque,
-    /// Left behind by a union file system.
+    /// Made by a union file system for itself.
     Bookkeeping,
+    /// A whiteout of a name that nothing can have.
+    Nothing,
+}
+
+/// What becomes of an entry of an archive where whiteouts are applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// It is a file of the image.
+    Kept,
+    /// It is no file of the image, but hard links may name it.
+    LeftOut,
+    /// It was a whiteout, and was carried out.
+    Applied,
 }
 
 impl<'a> Intake<'a> {
     pub(super) fn new(tree: Growing, options: &'a ReadOptions, progress: &'a Progress) -> Intake<'a> {
-        let (skipped, unkept) = (Vec::new(), Unkept::default());
         Intake {
             tree,
             options,
             progress,
-            skipped,
-            unkept,
+            skipped: Vec::new(),
+            notices: Notices::default(),
             included: Vec::new(),
         }
     }
@@ -92,27 +99,131 @@ impl<'a> Intake<'a> {
         self.options.exclude.is_match(Path::new(OsStr::from_bytes(path)))
     }
 
-    pub(super) fn role<'n>(&self, name: &'n [u8]) -> Role<'n> {
+    fn role<'n>(&self, name: &'n [u8]) -> Role<'n> {
         if self.options.layers == Layers::Plain {
             return Role::File;
         }
-        match name.strip_prefix(b".wh.") {
+        match name.strip_prefix(WHITEOUT) {
             None => Role::File,
             Some(b".wh..opq") => Role::Opaque,
-            Some(rest) if rest.starts_with(b".wh.") || rest.is_empty() => Role::Bookkeeping,
+            Some(rest) if rest.starts_with(WHITEOUT) => Role::Bookkeeping,
+            Some(b"" | b"." | b"..") => Role::Nothing,
             Some(rest) => Role::Whiteout(rest),
         }
     }
 
-    /// Carries a whiteout out; `false` for a file.
+    /// Carries out a whiteout of a folder of the host; `false` for a file.
     pub(super) fn heeds(&mut self, directory: NodeId, name: &[u8]) -> bool {
         match self.role(name) {
             Role::File => return false,
             Role::Whiteout(name) => self.tree.white_out(directory, name),
             Role::Opaque => self.tree.make_opaque(directory),
             Role::Bookkeeping => {}
+            Role::Nothing => {
+                let path = self.tree.path(directory);
+                self.whiteout_of_nothing(&path, name);
+            }
         }
         true
+    }
+
+    /// Carries out a whiteout of an archive, whatever its type, by its clean path.
+    pub(super) fn fate(&mut self, path: &[u8]) -> Fate {
+        if self.options.layers == Layers::Plain {
+            return Fate::Kept;
+        }
+        let split = path.iter().rposition(|byte| *byte == b'/');
+        let (folder, name) = split.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
+        if let Some(above) = folder
+            .split(|byte| *byte == b'/')
+            .find(|name| name.starts_with(WHITEOUT))
+        {
+            if !matches!(self.role(above), Role::Bookkeeping) {
+                self.notices.add(NoticeKind::BelowWhiteout, || {
+                    let (path, above) = (printable(path), printable(above));
+                    format!("{path}: was left out: no image can hold a directory {above}")
+                });
+            }
+            return Fate::LeftOut;
+        }
+        match self.role(name) {
+            Role::File => return Fate::Kept,
+            Role::Bookkeeping => return Fate::LeftOut,
+            Role::Whiteout(name) => self.tree.white_out_at(folder, name),
+            Role::Opaque => self.tree.make_opaque_at(folder),
+            Role::Nothing => self.whiteout_of_nothing(folder, name),
+        }
+        Fate::Applied
+    }
+
+    fn whiteout_of_nothing(&mut self, folder: &[u8], name: &[u8]) {
+        self.notices.add(NoticeKind::WhiteoutOfNothing, || {
+            let removed = name.strip_prefix(WHITEOUT).unwrap_or_default();
+            let path = joined(folder, name);
+            format!(
+                "{path}: was left out: a whiteout of {:?} removes nothing",
+                printable(removed)
+            )
+        });
+    }
+
+    /// Puts a file under a name, as [`Growing::insert`] does, and takes note of what may surprise.
+    pub(super) fn insert(
+        &mut self,
+        directory: NodeId,
+        name: &[u8],
+        facts: &Facts,
+        content: Content<'_>,
+    ) -> Result<NodeId, Error> {
+        self.note_replaced(directory, name, facts.file_type);
+        self.note_kept_whiteout(directory, name);
+        if content == Content::Device(Device::default()) && facts.file_type == FileType::CharacterDevice {
+            let path = || joined(&self.tree.path(directory), name);
+            self.notices.add(NoticeKind::OverlayWhiteoutKept, || {
+                format!(
+                    "{}: a character device 0:0, a whiteout of overlayfs, is kept as a device",
+                    path()
+                )
+            });
+        }
+        self.tree.insert(directory, name, facts, content)
+    }
+
+    /// One more name for a file, as [`Growing::link`] gives it.
+    pub(super) fn link(&mut self, directory: NodeId, name: &[u8], node: NodeId) -> Result<(), Error> {
+        self.note_replaced(directory, name, self.tree.file_type(node));
+        self.note_kept_whiteout(directory, name);
+        self.tree.link(directory, name, node)
+    }
+
+    fn note_replaced(&mut self, directory: NodeId, name: &[u8], new: FileType) {
+        let kind = match (self.tree.earlier(directory, name), new) {
+            (Some(FileType::Symlink), FileType::Directory) => NoticeKind::DirectoryOverSymlink,
+            (Some(FileType::Directory), new) if new != FileType::Directory && self.options.layers == Layers::Plain => {
+                NoticeKind::FileOverDirectory
+            }
+            _ => return,
+        };
+        let path = joined(&self.tree.path(directory), name);
+        self.notices.add(kind, || match kind {
+            NoticeKind::DirectoryOverSymlink => {
+                format!("{path}: a directory replaces the symlink of an earlier source")
+            }
+            _ => format!("{path}: replaces the directory of an earlier source, with all that was in it"),
+        });
+    }
+
+    /// Without `--whiteouts` a whiteout is a file like others, which is seldom what was meant.
+    fn note_kept_whiteout(&mut self, directory: NodeId, name: &[u8]) {
+        if self.options.layers == Layers::Plain && name.starts_with(WHITEOUT) {
+            let path = || joined(&self.tree.path(directory), name);
+            self.notices.add(NoticeKind::WhiteoutKept, || {
+                format!(
+                    "{}: a whiteout is kept as a file; with --whiteouts oci it would be applied",
+                    path()
+                )
+            });
+        }
     }
 
     /// Owners, times and attributes as the user wants them.
@@ -137,18 +248,23 @@ impl<'a> Intake<'a> {
         }
         if !facts.attributes.is_empty() {
             self.adjust_attributes(&mut facts.attributes, path);
+            // Some archives tell the permissions of the owning group here, where a file with a list has its mask.
+            let list = facts.attributes.iter().find(|it| it.name == b"system.posix_acl_access");
+            if let Some(permissions) = list.and_then(|list| access::permissions(&list.value)) {
+                facts.permissions = facts.permissions & !0o777 | permissions;
+            }
         }
     }
 
     fn adjust_attributes(&mut self, attributes: &mut Vec<Attribute>, path: &[u8]) {
-        let unkept = &mut self.unkept;
+        let notices = &mut self.notices;
         attributes.retain(|attribute| {
             let kept = check_name(&attribute.name).is_ok();
             if !kept {
-                unkept.count += 1;
-                if unkept.count == 1 {
-                    unkept.first = format!("{}: {}", printable(path), printable(&attribute.name));
-                }
+                notices.add(NoticeKind::AttributeName, || {
+                    let (path, name) = (printable(path), printable(&attribute.name));
+                    format!("{path}: its attribute {name} was left out: ext cannot keep that name")
+                });
             }
             kept
         });
@@ -166,5 +282,13 @@ impl<'a> Intake<'a> {
                 _ => id,
             });
         }
+    }
+}
+
+/// A path for messages.
+fn joined(folder: &[u8], name: &[u8]) -> String {
+    match folder {
+        [] => printable(name),
+        _ => printable(&[folder, b"/", name].concat()),
     }
 }

@@ -19,10 +19,12 @@ mod stream;
 mod tar;
 
 pub use body::BodyReader;
-pub use intake::Unkept;
-pub use options::{IdMap, Mounts, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm};
+pub use options::{
+    ArchiveEnd, IdMap, Mounts, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm,
+};
 
 use crate::error::Error;
+use crate::notice::Notices;
 use crate::progress::Progress;
 use crate::tree::{Growing, NodeId, SourceId, Tree};
 use intake::Intake;
@@ -92,8 +94,8 @@ pub struct Collected {
     pub sources: Sources,
     /// Files that were left out because they could not be read, a sentence each (`--keep-going`): exit code 1.
     pub skipped: Vec<String>,
-    /// Attributes that ext cannot keep and that were left out: worth a warning.
-    pub unkept: Unkept,
+    /// What could not be kept or may surprise: worth warnings.
+    pub notices: Notices,
 }
 
 /// Reads every source. `progress` is advanced by bytes of archive, or by files of a directory... see [`Progress`].
@@ -111,13 +113,13 @@ pub fn collect(words: &[OsString], options: &ReadOptions, progress: &Progress) -
         intake.tree.end_layer()?;
     }
     let Intake {
-        tree, skipped, unkept, ..
+        tree, skipped, notices, ..
     } = intake;
     Ok(Collected {
         tree: tree.finish(),
         sources,
         skipped,
-        unkept,
+        notices,
     })
 }
 

@@ -32,6 +32,10 @@ pub struct SourceArguments {
     /// Keep access and change times where a source has them; else both are the modify time.
     #[arg(long)]
     pub keep_atime: bool,
+    /// Refuse archives that do not end with two blocks of zeros, as one does that was cut off between two files, and those
+    /// with anything but zeros after them. Otherwise a warning says so.
+    #[arg(long)]
+    pub strict_archive: bool,
 }
 
 /// How whiteouts are written.
@@ -91,6 +95,16 @@ pub enum Times {
     All,
 }
 
+/// What happens to an archive that ends otherwise than with two blocks of zeros, after a whole entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ArchiveEnd {
+    /// It is taken as it is, with a notice.
+    #[default]
+    Lenient,
+    /// It is refused: it may have been cut off (`--strict-archive`).
+    Strict,
+}
+
 /// How sources are read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -112,6 +126,8 @@ pub struct ReadOptions {
     pub mounts: Mounts,
     /// Which times are kept.
     pub times: Times,
+    /// What happens to an archive without its end.
+    pub archive_end: ArchiveEnd,
     /// Where streams are kept while the image is built; the host's folder for temporary files if `None`.
     pub spool_folder: Option<PathBuf>,
     /// Device and inode number of files that are never part of a source: the image itself.
@@ -142,6 +158,11 @@ impl SourceArguments {
                 Mounts::Cross
             },
             times: if self.keep_atime { Times::All } else { Times::Modify },
+            archive_end: if self.strict_archive {
+                ArchiveEnd::Strict
+            } else {
+                ArchiveEnd::Lenient
+            },
             ..ReadOptions::default()
         })
     }

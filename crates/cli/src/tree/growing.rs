@@ -1,12 +1,14 @@
 //! A tree while sources are laid over each other.
 //!
-//! Later names replace earlier ones, directories merge, and whiteouts wait for the end of their layer, so that they
-//! never touch their own layer, whatever its order.
+//! Later names replace earlier ones, directories merge, and whiteouts wait for the end of their layer (`whiteouts`).
+mod whiteouts;
+
 use super::*;
 use crate::error::{Error, printable};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
+use whiteouts::Waiting;
 
 /// Components of the longest path: more is an attack, not a file.
 const DEPTH_MAX: usize = 65_535;
@@ -50,6 +52,8 @@ pub struct Growing {
     /// Entries that this layer's whiteouts name, and directories that it makes opaque.
     whited: FxHashSet<u32>,
     opaque: FxHashSet<u32>,
+    /// Whiteouts of this layer whose paths are not resolved yet.
+    waiting: Vec<Waiting>,
     /// The directories on the way of the last path: where each ends in `trail_path`.
     trail: Vec<(usize, NodeId)>,
     trail_path: Vec<u8>,
@@ -83,6 +87,7 @@ impl Growing {
             layer: 0,
             whited: FxHashSet::default(),
             opaque: FxHashSet::default(),
+            waiting: Vec::new(),
             trail: Vec::new(),
             trail_path: Vec::new(),
         }
@@ -92,6 +97,11 @@ impl Growing {
     pub fn find(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
         self.find_entry(directory, name)
             .map(|entry| NodeId(self.tree.entries[entry as usize].node))
+    }
+    /// The type of what an earlier source has under a name; `None` if it has nothing there, or this source replaced it.
+    pub fn earlier(&self, directory: NodeId, name: &[u8]) -> Option<FileType> {
+        let entry = &self.tree.entries[self.find_entry(directory, name)? as usize];
+        (entry.layer < self.layer).then(|| self.file_type(NodeId(entry.node)))
     }
     /// What a node is.
     pub fn file_type(&self, node: NodeId) -> FileType {
@@ -268,60 +278,6 @@ impl Growing {
             };
         }
         Some(at)
-    }
-
-    /// A whiteout: removes the name of lower layers.
-    pub fn white_out(&mut self, directory: NodeId, name: &[u8]) {
-        if let Some(entry) = self.find_entry(directory, name) {
-            self.whited.insert(entry);
-        }
-    }
-    /// An opaque directory: removes all that lower layers have in it.
-    pub fn make_opaque(&mut self, directory: NodeId) {
-        self.opaque.insert(directory.0);
-    }
-
-    /// Ends a source: its whiteouts take effect on the layers below it.
-    pub fn end_layer(&mut self) -> Result<(), Error> {
-        if !self.whited.is_empty() || !self.opaque.is_empty() {
-            self.apply_whiteouts();
-        }
-        self.layer = self
-            .layer
-            .checked_add(1)
-            .ok_or_else(|| Error::new("more than 65,535 sources"))?;
-        self.trail.clear();
-        Ok(())
-    }
-
-    fn apply_whiteouts(&mut self) {
-        let (whited, opaque) = (std::mem::take(&mut self.whited), std::mem::take(&mut self.opaque));
-        let count = self.tree.entries.len();
-        let mut doomed = vec![false; count];
-        let mut emptied = vec![false; self.tree.nodes.len()];
-        emptied[0] = opaque.contains(&NodeId::ROOT.0);
-        // Directories stand before what they hold, so one pass carries a whiteout down ...
-        for (at, entry) in self.tree.entries.iter().enumerate() {
-            let hit = emptied[entry.directory as usize] || whited.contains(&(at as u32));
-            doomed[at] = hit && entry.layer < self.layer;
-            if self.tree.file_type(NodeId(entry.node)) == FileType::Directory {
-                emptied[entry.node as usize] = hit || opaque.contains(&entry.node);
-            }
-        }
-        // ... and one pass back carries up that something of this layer needs its directory.
-        for at in (0..count).rev() {
-            let entry = &self.tree.entries[at];
-            if !doomed[at] && entry.state == State::Alive && entry.directory != NodeId::ROOT.0 {
-                doomed[self.tree.nodes[entry.directory as usize].entry as usize] = false;
-            }
-        }
-        for at in (0..count).filter(|at| doomed[*at]) {
-            self.tree.entries[at].state = State::Dead;
-            let hash = self.entry_hash(at as u32);
-            if let Ok(found) = self.index.find_entry(hash, |entry| *entry == at as u32) {
-                found.remove();
-            }
-        }
     }
 
     fn shown(&self, directory: NodeId, name: &[u8]) -> String {

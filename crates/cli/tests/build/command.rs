@@ -18,6 +18,15 @@ pub struct Report {
     pub uuid: String,
     pub files: u64,
     pub skipped: Vec<String>,
+    pub warnings: Vec<Warned>,
+}
+
+/// Warnings of one kind.
+#[derive(serde::Deserialize, Debug, Clone, PartialEq)]
+pub struct Warned {
+    pub kind: String,
+    pub count: u64,
+    pub named: Vec<String>,
 }
 
 /// The command with these words; nothing of the caller's environment changes its bytes.

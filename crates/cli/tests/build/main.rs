@@ -13,6 +13,7 @@
 //! sources        layers, whiteouts, owners, exclusions
 //! refusals       bad input: one line, a hint, the exit code, nothing left behind
 //! limits         many names, deep chains, huge files
+//! warnings       what could not be kept: named, counted, and no failure
 //! ```
 #![allow(
     clippy::disallowed_methods,
@@ -30,6 +31,7 @@ mod size;
 mod sources;
 mod times;
 mod wrappers;
+mod warnings;
 
 /// Something done to a path, to see what it changes.
 type Deed = fn(&std::path::Path);

@@ -4,19 +4,30 @@
 //! once, in the order of the image; and the maps of holes. One `pread` a header; bodies are passed over.
 //!
 //! Bytes of an archive are never trusted: sizes are checked before anything is kept, extended headers have a limit,
-//! names cannot lead out of the image, hard links only to what is there. Archives must end with a block of zeros: one
-//! that was cut off between two files would otherwise be taken for a whole one.
+//! names cannot lead out of the image, hard links only to what is there.
+//!
+//! ```text
+//! header   one header of 512 bytes
+//! pax      extended headers
+//! holes    maps of holes
+//! end      how an archive ends
+//! input    the bytes
+//! ```
 
+mod end;
 mod header;
 mod holes;
 mod input;
 mod pax;
 
-use super::intake::Intake;
+use super::intake::{Fate, Intake};
+use super::options::ArchiveEnd;
 use super::stream::{Compression, Keep, MAGIC_BYTES, Stream, StreamError, compression, spool_error};
 use super::{Place, Sources};
 use crate::error::{Error, printable, reason};
+use crate::notice::NoticeKind;
 use crate::tree::{Body, Content, Facts, NodeId, SourceId, clean_path};
+use end::End;
 use extant_format::inode::{Device, FileType, Time};
 use header::{BLOCK, Header, Wrong};
 use input::{Input, Window};
@@ -76,6 +87,7 @@ pub(super) fn read_file(
         input,
         source,
         name,
+        ahead: None,
         global: Extended::default(),
         excluded: FxHashMap::default(),
         path: Vec::new(),
@@ -126,6 +138,8 @@ struct Archive<'a, 'b> {
     input: Input,
     source: SourceId,
     name: &'a str,
+    /// A block that was read to see whether it is a header, and how many bytes of it there are.
+    ahead: Option<([u8; BLOCK], usize)>,
     /// What global headers say of all files that follow.
     global: Extended,
     /// Files that were left out, but may be the targets of hard links that are not.
@@ -142,6 +156,12 @@ struct Before {
     extended: Option<Extended>,
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
+}
+
+impl Before {
+    fn is_empty(&self) -> bool {
+        self.extended.is_none() && self.long_name.is_none() && self.long_link.is_none()
+    }
 }
 
 /// A broken entry.
@@ -191,10 +211,7 @@ impl Archive<'_, '_> {
             (true, false) => format!("after {}", printable(&self.last_whole)),
             (true, true) => "at its start".to_owned(),
         };
-        let whole = match self.last_whole.is_empty() {
-            true => "no entry is whole".to_owned(),
-            false => format!("the last whole entry is {}", printable(&self.last_whole)),
-        };
+        let whole = self.last_entry();
         match failure {
             Failure::Fatal(error) | Failure::Entry(error) => Error {
                 message: format!("{}: {}", self.name, error.message),
@@ -216,14 +233,13 @@ impl Archive<'_, '_> {
 
     /// Reads one header and what belongs to it; `false` at the end.
     fn entry(&mut self, before: &mut Before) -> Result<bool, Failure> {
-        let mut block = [0; BLOCK];
-        self.input.read_all(&mut block)?;
-        if block == [0; BLOCK] {
-            if before.extended.is_some() || before.long_name.is_some() || before.long_link.is_some() {
-                return Err(Failure::Archive(StreamError::End));
-            }
-            self.input.finish()?;
+        let (block, length) = self.next_block()?;
+        if block[..length].iter().all(|byte| *byte == 0) {
+            self.end(before, length)?;
             return Ok(false);
+        }
+        if length < BLOCK {
+            return Err(Failure::Archive(StreamError::End));
         }
         let header = Header::parse(&block).ok_or_else(|| match self.entries {
             0 => Failure::Fatal(Error::new("is neither a directory nor a tar archive")),
@@ -234,9 +250,10 @@ impl Archive<'_, '_> {
         match header.kind() {
             b'x' | b'X' => {
                 let lines = self.extension(&header)?;
-                let global = &self.global;
-                let extended = before.extended.get_or_insert_with(|| global.clone());
+                // The last one counts, alone: what an earlier one said is not kept.
+                let mut extended = self.global.clone();
                 extended.apply(&lines).map_err(Failure::Wrong)?;
+                before.extended = Some(extended);
             }
             b'g' => {
                 let lines = self.extension(&header)?;
@@ -246,12 +263,65 @@ impl Archive<'_, '_> {
             b'K' => before.long_link = Some(trimmed(self.extension(&header)?)),
             // A label of the volume says nothing about files.
             b'V' => {
-                let size = header.size()?;
+                let extended = std::mem::take(before).extended.unwrap_or_default();
+                let size = extended.size.map_or_else(|| header.size(), Ok)?;
                 self.pass(size, Keep::Nothing)?;
             }
             _ => self.file(&header, std::mem::take(before))?,
         }
         Ok(true)
+    }
+
+    /// The next block, zeros where the archive ends within it, and how much of it the archive has.
+    fn next_block(&mut self) -> Result<([u8; BLOCK], usize), Failure> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(ahead);
+        }
+        let mut block = [0; BLOCK];
+        let length = self.input.read(&mut block)?;
+        Ok((block, length))
+    }
+
+    /// The archive ends where a header could be, with `length` bytes of zeros.
+    fn end(&mut self, before: &Before, length: usize) -> Result<(), Failure> {
+        // Extended headers belong to an entry that is missing.
+        if !before.is_empty() {
+            return Err(Failure::Archive(StreamError::End));
+        }
+        let end = match length {
+            BLOCK => end::after_zeros(&mut self.input)?,
+            _ => End::Unmarked,
+        };
+        self.input.finish()?;
+        let Some(sentence) = end.sentence() else {
+            return Ok(());
+        };
+        if self.intake.options.archive_end == ArchiveEnd::Strict {
+            let whole = self.last_entry();
+            let error = Error::new(format!("{sentence}; {whole}"));
+            let hint = "without --strict-archive it is taken as it is, with a warning";
+            return Err(Failure::Fatal(error.hint(hint)));
+        }
+        let (kind, advice) = match end {
+            End::Unmarked => (
+                NoticeKind::NoEndMark,
+                "it may have been cut off there, --strict-archive refuses such",
+            ),
+            End::ThenArchive => (NoticeKind::BytesAfterEnd, "cut them off to a source of their own"),
+            End::Marked | End::ThenBytes => (NoticeKind::BytesAfterEnd, "as every tar does it"),
+        };
+        let (name, whole) = (self.name, self.last_entry());
+        self.intake
+            .notices
+            .add(kind, || format!("{name}: {sentence}: {whole}; {advice}"));
+        Ok(())
+    }
+
+    fn last_entry(&self) -> String {
+        match self.last_whole.is_empty() {
+            true => "no entry is whole".to_owned(),
+            false => format!("the last whole entry is {}", printable(&self.last_whole)),
+        }
     }
 
     /// The content of an extended header.
@@ -276,6 +346,28 @@ impl Archive<'_, '_> {
         Ok(start)
     }
 
+    /// Passes over what follows an entry that has no content, whatever size its header tells.
+    ///
+    /// Writers have put all kinds of sizes there: what a directory may grow to, the size of the file that a hard link
+    /// leads to, with or without its bytes. Whether bytes follow is seen by what follows: a header, or the end of the
+    /// archive, is none of them.
+    fn pass_claimed(&mut self, size: u64) -> Result<(), Failure> {
+        self.intake.progress.advance(BLOCK as u64);
+        if size == 0 {
+            return Ok(());
+        }
+        let (block, length) = self.next_block()?;
+        let is_zero = block.iter().all(|byte| *byte == 0);
+        if length < BLOCK || is_zero || Header::parse(&block).is_some() {
+            self.ahead = Some((block, length));
+            return Ok(());
+        }
+        let padded = size.checked_add(padding(size)).ok_or(StreamError::End)?;
+        self.input.pass(padded - BLOCK as u64, Keep::Nothing)?;
+        self.intake.progress.advance(padded);
+        Ok(())
+    }
+
     /// A header that is a file's. The archive stands behind its body when this returns, also with `Failure::Entry`.
     fn file(&mut self, header: &Header<'_>, before: Before) -> Result<(), Failure> {
         let extended = before.extended.unwrap_or_else(|| self.global.clone());
@@ -297,23 +389,29 @@ impl Archive<'_, '_> {
             b'4' => Some(FileType::BlockDevice),
             b'5' | b'D' => Some(FileType::Directory),
             b'6' => Some(FileType::Fifo),
-            b'M' => return Err(Failure::Wrong("the continuation of a file of another volume".into())),
+            b'M' => return Err(continuation(self.name)),
+            // The standard has readers take them for regular files.
             other => {
-                let size = extended.size.map_or_else(|| header.size(), Ok)?;
-                self.pass(size, Keep::Nothing)?;
-                let kind = printable(&[other]);
-                let path = printable(&self.path);
-                return Err(Failure::Entry(Error::new(format!(
-                    "{path}: is of type {kind:?}, which is no file of ext"
-                ))));
+                let (path, kind) = (printable(&self.path), printable(&[other]));
+                self.intake.notices.add(NoticeKind::UnknownType, || {
+                    format!("{path}: is of the unknown type {kind:?} and was kept as a regular file")
+                });
+                Some(FileType::Regular)
             }
         };
         let raw = std::mem::take(&mut self.path);
         let cleaned = clean_path(&raw, &mut self.path);
-        let excluded = cleaned.is_ok() && self.intake.excludes(&self.path);
+        let fate = match cleaned {
+            Ok(()) if self.intake.excludes(&self.path) => Fate::LeftOut,
+            Ok(()) => self.intake.fate(&self.path),
+            Err(_) => Fate::Kept,
+        };
         match file_type {
-            None => self.hard_link(cleaned, &link, excluded),
-            Some(file_type) => self.inode(header, &extended, file_type, &link, cleaned, excluded),
+            None => {
+                self.pass_link(header, &extended)?;
+                self.hard_link(cleaned, &link, fate)
+            }
+            Some(file_type) => self.inode(header, &extended, file_type, &link, cleaned, fate),
         }?;
         std::mem::swap(&mut self.last_whole, &mut self.path);
         Ok(())
@@ -327,7 +425,7 @@ impl Archive<'_, '_> {
         file_type: FileType,
         link: &[u8],
         cleaned: Result<(), Error>,
-        excluded: bool,
+        fate: Fate,
     ) -> Result<(), Failure> {
         let size = extended.size.map_or_else(|| header.size(), Ok)?;
         let mut facts = facts(header, extended, file_type)?;
@@ -338,7 +436,11 @@ impl Archive<'_, '_> {
                 Content::Body(self.body(header, extended, size, keep)?)
             }
             _ => {
-                self.pass(size, Keep::Nothing)?;
+                match header.kind() {
+                    b'2'..=b'6' => self.pass_claimed(size)?,
+                    // GNU's directories with a listing, and files of old dialects that are directories by their name.
+                    _ => drop(self.pass(size, Keep::Nothing)?),
+                }
                 match file_type {
                     FileType::Symlink => Content::Target(link),
                     FileType::CharacterDevice | FileType::BlockDevice => {
@@ -349,15 +451,11 @@ impl Archive<'_, '_> {
             }
         };
         cleaned.map_err(Failure::Entry)?;
-        if let Some(whom) = &extended.name_only {
-            let path = printable(&self.path);
-            let error = Error::new(format!("{path}: its access list names {whom}, without a number"));
-            let hint =
-                "names mean nothing in an image: bsdtar writes numbers too, and a directory as source needs none";
-            return Err(Failure::Entry(error.hint(hint)));
+        if fate == Fate::Applied {
+            return Ok(());
         }
         self.intake.adjust(&mut facts, &self.path);
-        if excluded {
+        if fate == Fate::LeftOut {
             if file_type == FileType::Regular {
                 let node = self
                     .intake
@@ -368,6 +466,7 @@ impl Archive<'_, '_> {
             }
             return Ok(());
         }
+        self.note_unkept(extended);
         self.put(&facts, content)
     }
 
@@ -379,24 +478,55 @@ impl Archive<'_, '_> {
             };
         }
         let (directory, name) = self.intake.tree.walk(&self.path).map_err(Failure::Entry)?;
-        if self.intake.heeds(directory, name) {
-            return Ok(());
-        }
         self.intake
-            .tree
             .insert(directory, name, facts, content)
             .map_err(Failure::Entry)?;
         Ok(())
     }
 
-    fn hard_link(&mut self, cleaned: Result<(), Error>, target: &[u8], excluded: bool) -> Result<(), Failure> {
-        self.intake.progress.advance(BLOCK as u64);
+    /// What the extended headers of a file say that an image cannot hold.
+    fn note_unkept(&mut self, extended: &Extended) {
+        let (path, notices) = (&self.path, &mut self.intake.notices);
+        if !extended.nameless.is_empty() {
+            notices.add(NoticeKind::AccessListNames, || {
+                let (path, whom) = (printable(path), extended.nameless.join(", "));
+                format!(
+                    "{path}: its access list lost the entries of {whom}, which have no number: tar --numeric-owner \
+                     writes numbers, bsdtar both"
+                )
+            });
+        }
+        if extended.has_other_list {
+            notices.add(NoticeKind::AccessListForm, || {
+                format!("{}: its NFSv4 access list was left out", printable(path))
+            });
+        }
+        if let Some(flags) = &extended.file_flags {
+            notices.add(NoticeKind::FileFlags, || {
+                format!("{}: its file flags ({flags}) were left out", printable(path))
+            });
+        }
+    }
+
+    /// Passes over the content of a hard link. By the standard one with an extended header for its size has some.
+    fn pass_link(&mut self, header: &Header<'_>, extended: &Extended) -> Result<(), Failure> {
+        match extended.size {
+            Some(size) => drop(self.pass(size, Keep::Nothing)?),
+            None => self.pass_claimed(header.size()?)?,
+        }
+        Ok(())
+    }
+
+    fn hard_link(&mut self, cleaned: Result<(), Error>, target: &[u8], fate: Fate) -> Result<(), Failure> {
         cleaned.map_err(Failure::Entry)?;
+        if fate == Fate::Applied {
+            return Ok(());
+        }
         let mut clean = Vec::new();
         clean_path(target, &mut clean).map_err(Failure::Entry)?;
         let tree = &self.intake.tree;
         let node = self.excluded.get(&clean).copied().or_else(|| tree.look_up(&clean));
-        if excluded {
+        if fate == Fate::LeftOut {
             if let Some(node) = node {
                 self.excluded.insert(self.path.clone(), node);
             }
@@ -412,7 +542,7 @@ impl Archive<'_, '_> {
             return Err(Failure::Entry(Error::new("/: is a hard link, but must be a directory")));
         }
         let (directory, name) = self.intake.tree.walk(&self.path).map_err(Failure::Entry)?;
-        self.intake.tree.link(directory, name, node).map_err(Failure::Entry)
+        self.intake.link(directory, name, node).map_err(Failure::Entry)
     }
 
     fn device(&self, header: &Header<'_>, extended: &Extended) -> Result<Device, Failure> {
@@ -537,15 +667,21 @@ fn facts(header: &Header<'_>, extended: &Extended, file_type: FileType) -> Resul
     })
 }
 
+fn continuation(archive: &str) -> Failure {
+    let error = Error::new("begins with the rest of a file of another volume");
+    Failure::Fatal(error.hint(format!(
+        "put the volumes together first: tar -xM -f FIRST -f {archive} in an empty folder"
+    )))
+}
+
 /// Bytes that fill the last block of a body.
 fn padding(size: u64) -> u64 {
     (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64
 }
 
-/// A long name without the NUL that ends it.
+/// A long name up to the first NUL: some writers fill blocks with them.
 fn trimmed(mut name: Vec<u8>) -> Vec<u8> {
-    if name.last() == Some(&0) {
-        name.pop();
-    }
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    name.truncate(end);
     name
 }

@@ -1,5 +1,5 @@
 //! Extended headers: `LENGTH KEY=VALUE` lines that override what a header says, for one file or for all that follow.
-use crate::source::access::{self, TextError};
+use crate::source::access;
 use extant_format::attribute::Attribute;
 use extant_format::inode::Time;
 
@@ -21,8 +21,12 @@ pub(super) struct Extended {
     pub(super) minor: Option<u32>,
     pub(super) attributes: Vec<Attribute>,
     pub(super) sparse: Sparse,
-    /// An access list that names users only.
-    pub(super) name_only: Option<String>,
+    /// Users and groups whose entries of access lists have no number, and were left out.
+    pub(super) nameless: Vec<String>,
+    /// Whether there is an access list of NFSv4.
+    pub(super) has_other_list: bool,
+    /// What chattr would set.
+    pub(super) file_flags: Option<String>,
 }
 
 /// What extended headers say of holes: GNU's three forms.
@@ -73,6 +77,8 @@ impl Extended {
             b"SCHILY.devminor" => self.minor = small(value).ok_or_else(wrong)?,
             b"SCHILY.acl.access" => self.access_list(b"system.posix_acl_access", value).ok_or_else(wrong)?,
             b"SCHILY.acl.default" => self.access_list(b"system.posix_acl_default", value).ok_or_else(wrong)?,
+            b"SCHILY.acl.ace" => self.has_other_list = !value.is_empty(),
+            b"SCHILY.fflags" => self.file_flags = (!value.is_empty()).then(|| crate::error::printable(value)),
             b"RHT.security.selinux" => self.attribute(b"security.selinux".to_vec(), [value, b"\0"].concat()),
             _ => return self.prefixed(key, value),
         }
@@ -104,11 +110,10 @@ impl Extended {
         if value.is_empty() || self.attributes.iter().any(|attribute| attribute.name == name) {
             return Some(());
         }
-        match access::from_text(value) {
-            Ok(Some(list)) => self.attribute(name.to_vec(), list),
-            Ok(None) => {}
-            Err(TextError::NameOnly(whom)) => self.name_only = Some(whom),
-            Err(TextError::Malformed) => return None,
+        let read = access::from_text(value)?;
+        self.nameless.extend(read.nameless);
+        if let Some(list) = read.list {
+            self.attribute(name.to_vec(), list);
         }
         Some(())
     }
