@@ -20,7 +20,8 @@ pub struct SourceArguments {
     /// Shift groups, likewise.
     #[arg(long, value_name = "FROM:TO:COUNT")]
     pub map_groups: Vec<IdMap>,
-    /// Heed whiteouts: with "oci", .wh.NAME removes NAME of the sources before, .wh..wh..opq empties its directory.
+    /// Apply whiteouts: with "oci", .wh.NAME of any type removes NAME of the sources before, .wh..wh..opq empties its
+    /// directory, and other .wh..wh.* are left out.
     #[arg(long, value_name = "FORM")]
     pub whiteouts: Option<WhiteoutForm>,
     /// Leave out files that cannot be read, name them, and exit with 1.

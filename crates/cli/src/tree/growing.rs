@@ -100,6 +100,9 @@ impl Growing {
     }
     /// The type of what an earlier source has under a name; `None` if it has nothing there, or this source replaced it.
     pub fn earlier(&self, directory: NodeId, name: &[u8]) -> Option<FileType> {
+        if self.layer == 0 {
+            return None;
+        }
         let entry = &self.tree.entries[self.find_entry(directory, name)? as usize];
         (entry.layer < self.layer).then(|| self.file_type(NodeId(entry.node)))
     }

@@ -1,6 +1,6 @@
 //! Entries that tell a size although nothing, or something, follows them.
 use crate::hand::{archive, file, header, link, padded, pax};
-use crate::read;
+use crate::{read, shell};
 use std::path::Path;
 
 /// The names in an archive of a file, this entry with what follows it, and another file.
@@ -10,7 +10,11 @@ fn names(folder: &Path, parts: &[Vec<u8>]) -> Vec<String> {
         "x.tar",
         &[&file("target", b"abc"), &parts.concat(), &file("z", b"z")],
     );
-    read(&path).into_keys().filter(|name| name != "/").collect()
+    let found = read(&path);
+    // The same from a stream.
+    shell(folder, "gzip -c x.tar >x.tar.gz");
+    assert_eq!(read(&folder.join("x.tar.gz")), found);
+    found.into_keys().filter(|name| name != "/").collect()
 }
 
 fn sized(kind: u8, size: u64) -> Vec<u8> {
