@@ -125,8 +125,8 @@ fn shortened(text: &str) -> String {
 fn refused(built: &Output, archive: &Path, image: &Path, words: &str) -> Result<(), String> {
     let said = String::from_utf8_lossy(&built.stderr);
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    let errors = said.lines().filter(|line| !line.starts_with("  hint: "));
-    let error = errors.last().unwrap_or_default();
+    let mut errors = said.lines().filter(|line| !line.starts_with("  hint: "));
+    let error = errors.next_back().unwrap_or_default();
     if built.status.code() != Some(1) || image.exists() {
         return Err(format!("was to be refused, but: {:?} {said}", built.status));
     }

@@ -51,11 +51,14 @@ fn base(less: &[&str], more: &[&str]) -> Vec<String> {
     names
 }
 
+/// A name, the entries of a layer, and the names in the image.
+type Case = (&'static str, Vec<Vec<u8>>, Vec<String>);
+
 /// What umoci makes of the same layers, but for aufs's own files, of which it keeps some.
 #[test]
 fn a_whiteout_is_one_whatever_its_type_and_order() {
     let gone = || base(&["/a/1"], &[]);
-    let cases: Vec<(&str, Vec<Vec<u8>>, Vec<String>)> = vec![
+    let cases: Vec<Case> = vec![
         ("file", vec![file("a/.wh.1", b"")], gone()),
         ("file with bytes", vec![file("a/.wh.1", b"bytes")], gone()),
         (
