@@ -17,6 +17,8 @@ pub enum Expected {
     Same,
     /// An image; GNU tar cannot unpack it, so the trees are not compared.
     Built,
+    /// GNU tar cannot list it: an image, or an error with a line.
+    Unlisted,
     /// An error with these words.
     Refused(&'static str),
 }
@@ -34,8 +36,7 @@ pub fn can_judge() -> bool {
 }
 
 impl Verdicts {
-    /// Judges one archive in `folder`, in which this leaves nothing but the archive. One that GNU tar cannot read may be
-    /// read or refused, but with a line and the code for it.
+    /// Judges one archive; what it makes besides is removed.
     pub fn judge(&mut self, kind: &str, archive: &Path, expected: Expected) {
         let folder = Scratch::new("peers");
         let (image, unpacked) = (folder.join("x.img"), folder.join("unpacked"));
@@ -52,7 +53,6 @@ impl Verdicts {
             (true, false) => format!("built; {said}"),
             (false, _) => format!("refused: {said}"),
         };
-        self.rows.push([kind.to_owned(), theirs, ours]);
         let verdict = match (listed.status.success(), expected) {
             (_, Expected::Refused(words)) => refused(&built, archive, &image, words),
             (_, Expected::Built) => match built.status.success() {
@@ -60,11 +60,14 @@ impl Verdicts {
                 false => Err(format!("was to be built, but: {}", last_line(&built.stderr))),
             },
             (true, Expected::Same) => same(&built, &listed.stdout, archive, &image, &unpacked),
-            (false, Expected::Same) => match built.status.code() {
+            (false, Expected::Same) => Err(format!("GNU tar {theirs}")),
+            (true, Expected::Unlisted) => Err("GNU tar lists it now".to_owned()),
+            (false, Expected::Unlisted) => match built.status.code() {
                 Some(0) => Ok(()),
                 _ => refused(&built, archive, &image, ""),
             },
         };
+        self.rows.push([kind.to_owned(), theirs, ours]);
         if let Err(what) = verdict {
             self.failures.push(format!("{kind}: {what}"));
         }

@@ -125,12 +125,12 @@ const RECIPES: &[Recipe] = &[
     ),
     recipe(
         "python3",
-        "python3 -c \"import tarfile as t; t.open('x', 'w', format=t.USTAR_FORMAT).add('in')\"",
+        "python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.USTAR_FORMAT); a.add('in'); a.close()\"",
         Same,
     ),
     recipe(
         "python3",
-        "LONG python3 -c \"import tarfile as t; t.open('x', 'w', format=t.GNU_FORMAT).add('in')\"",
+        "LONG python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.GNU_FORMAT); a.add('in'); a.close()\"",
         Same,
     ),
     recipe(

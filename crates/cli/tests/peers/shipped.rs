@@ -30,9 +30,27 @@ const BUILT: &[&str] = &[
     "sparse-formats.tar",
 ];
 
+/// GNU tar fails to list these, most of them broken on purpose.
+const UNLISTED: &[&str] = &[
+    "diff-014-unterminated-pax.tar",
+    "diff-039-truncated-entry-body.tar",
+    "hdr-only.tar",
+    "issue10968.tar",
+    "issue11169.tar",
+    "issue12435.tar",
+    "neg-size.tar.base64",
+    "pax-bad-hdr-file.tar",
+    "pax-nul-xattrs.tar",
+    "writer-big-long.tar.base64",
+    "writer-big.tar",
+];
+
 fn expected(name: &str) -> Expected {
     if BUILT.contains(&name) {
         return Expected::Built;
+    }
+    if UNLISTED.contains(&name) {
+        return Expected::Unlisted;
     }
     let refused = REFUSED.iter().find(|(refused, _)| *refused == name);
     refused.map_or(Expected::Same, |(_, words)| Expected::Refused(words))
