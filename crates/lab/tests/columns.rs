@@ -437,8 +437,10 @@ fn a_synchronous_mount_has_written_the_change_when_the_call_returns() {
                     let writes = asked.iter().filter(|(what, _)| *what == Operation::Write);
                     let (mut tables, mut directories) = (0, 0);
                     for (_, bytes) in writes {
-                        tables += u32::from(groups.in_table(bytes.start));
-                        directories += u32::from(groups.in_data(bytes.start));
+                        // A write may begin with a bitmap and go on into the table behind it.
+                        let mut blocks = (bytes.start..bytes.end).step_by(BLOCK as usize);
+                        tables += u32::from(blocks.clone().any(|at| groups.in_table(at)));
+                        directories += u32::from(blocks.any(|at| groups.in_data(at)));
                     }
                     (name, tables, directories)
                 });
