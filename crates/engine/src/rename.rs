@@ -64,7 +64,7 @@ impl Parents<'_> {
 
 impl Core {
     /// Moves a name.
-    pub(crate) fn rename(&self, from: (&Node, &[u8]), to: (&Node, &[u8]), how: Rename) -> Result<()> {
+    pub(crate) fn rename(&self, from: (&Arc<Node>, &[u8]), to: (&Arc<Node>, &[u8]), how: Rename) -> Result<()> {
         self.volume.check_writable()?;
         check_movable_name(from.1, Rename::Replace)?;
         check_movable_name(to.1, how)?;
@@ -123,16 +123,18 @@ impl Core {
     }
 
     /// The directories above a directory, itself first. Bounded by the number of directories.
-    fn ancestors(&self, directory: &Node) -> Result<Vec<Ino>> {
+    ///
+    /// Nodes are kept on the way, not numbers: until both parents are locked a directory may still be removed, and its number
+    /// be given to a file. What was found for a directory that turns out to be removed is not used.
+    fn ancestors(&self, directory: &Arc<Node>) -> Result<Vec<Ino>> {
         let mut above = vec![directory.ino];
-        let mut at = directory.ino;
-        while at != Ino::ROOT {
-            let node = self.nodes.get(&self.volume, at)?;
-            let parent = self.lookup(&node, b"..")?.ok_or(ErrorKind::NotFound)?.ino;
+        let mut at = Arc::clone(directory);
+        while at.ino != Ino::ROOT {
+            let parent = self.lookup(&at, b"..")?.ok_or(ErrorKind::NotFound)?;
             if above.len() > self.volume.superblock.inodes_count as usize {
                 return Err(ErrorKind::SymlinkLoop.into());
             }
-            above.push(parent);
+            above.push(parent.ino);
             at = parent;
         }
         Ok(above)
