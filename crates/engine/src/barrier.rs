@@ -36,6 +36,11 @@ impl Barrier {
         self.unflushed.store(true, Ordering::Release);
     }
 
+    /// Whether a write has completed since the last flush began.
+    pub(crate) fn has_unflushed(&self) -> bool {
+        self.unflushed.load(Ordering::Acquire)
+    }
+
     /// Returns when all writes that have completed are durable. Asks the device only if there are any.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::writeback::{PIECE_BYTES, settle_map, write_back, write_back_piece};
 use extant_block::{BlockDevice, ShortLock, SleepLock};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,7 +26,7 @@ pub(crate) struct Core {
     /// Held by every rename, so that the tree of directories stands still while it is looked at.
     pub(crate) renaming: SleepLock<()>,
     /// Inodes without a name that are still open.
-    pub(crate) orphans: ShortLock<BTreeSet<Ino>>,
+    pub(crate) orphans: ShortLock<BTreeMap<Ino, Arc<Node>>>,
     /// Inodes whose last name was replaced: freed after the sweep that makes that durable.
     pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
     /// `s_state` as it was found: what closing puts back.
@@ -97,7 +97,7 @@ impl Core {
         let core = Core {
             nodes: Nodes::new(&volume),
             renaming: SleepLock::new(Arc::clone(&volume.clock), ()),
-            orphans: ShortLock::new(BTreeSet::new()),
+            orphans: ShortLock::default(),
             replaced: ShortLock::default(),
             state_found,
             opened_to_change: changes,
@@ -166,7 +166,7 @@ impl Core {
             }
             if node.opens.load(Ordering::Acquire) > 0 {
                 state.store(&Handle::begin(&self.volume, 2)?)?;
-                self.orphans.lock().insert(node.ino);
+                self.orphans.lock().insert(node.ino, Arc::clone(&node));
             } else {
                 self.free_locked(&node, &mut state)?;
             }
@@ -346,6 +346,8 @@ impl Core {
         self.closing.store(true, Ordering::Release);
         self.flusher.stop();
         self.settle()?;
+        self.free_replaced()?;
+        self.free_nameless()?;
         for node in self.nodes.all() {
             settle_map(&self.volume, &mut node.state.write())?;
         }
@@ -458,24 +460,37 @@ impl Core {
 
     /// Links the inodes without a name on the disk, so that whoever opens the volume after a crash can free them.
     pub(crate) fn chain_orphans(&self) -> Result<()> {
-        let orphans: Vec<Ino> = self.orphans.lock().iter().copied().collect();
+        let orphans: Vec<Arc<Node>> = self.orphans.lock().values().cloned().collect();
         let handle = Handle::begin(&self.volume, orphans.len() as u32)?;
         // From the end, so that each leads to one that was an orphan when it was looked at.
         let mut next = 0;
-        for ino in orphans.into_iter().rev() {
-            let node = match self.nodes.get(&self.volume, ino) {
-                Err(error) if matches!(error.kind, ErrorKind::NotFound) => continue,
-                found => found?,
-            };
+        for node in orphans.into_iter().rev() {
             let mut state = node.state.write();
             if state.gone || state.inode.links > 0 {
                 continue;
             }
-            state.inode.deletion_time = next;
-            state.store_now(&handle)?;
-            next = ino.0;
+            // One that leads there already, on the disk too, is not written again.
+            if state.inode.deletion_time != next || self.volume.unstored.lock().contains_key(&node.ino) {
+                state.inode.deletion_time = next;
+                state.store_now(&handle)?;
+            }
+            next = node.ino.0;
         }
         self.volume.mutable.lock().last_orphan = next;
+        Ok(())
+    }
+
+    /// Frees what has no name and is still open: after the volume is closed nobody can use it.
+    fn free_nameless(&self) -> Result<()> {
+        let orphans: Vec<Arc<Node>> = self.orphans.lock().values().cloned().collect();
+        for node in orphans {
+            let mut state = node.state.write();
+            if !state.gone && state.inode.links == 0 {
+                let before = self.volume.cache.changes();
+                self.volume.guard(before, self.free_locked(&node, &mut state))?;
+            }
+            self.orphans.lock().remove(&node.ino);
+        }
         Ok(())
     }
 

@@ -552,7 +552,9 @@ impl File {
 
     /// What `fstat` tells.
     pub fn metadata(&self) -> Result<Metadata> {
-        Metadata::new(self.node.ino, &self.node.state.read().inode)
+        let state = self.node.state.read();
+        state.check_alive()?;
+        Metadata::new(self.node.ino, &state.inode)
     }
 
     /// Reads at an offset; gives how many bytes, fewer than asked only at the end.

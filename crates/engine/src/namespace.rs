@@ -362,7 +362,7 @@ impl Core {
     }
 
     /// An inode lost a name: counts it, and frees the inode, or keeps it as an orphan while it is open.
-    pub(crate) fn drop_link(&self, handle: &Handle<'_>, node: &Node, state: &mut NodeState) -> Result<()> {
+    pub(crate) fn drop_link(&self, handle: &Handle<'_>, node: &Arc<Node>, state: &mut NodeState) -> Result<()> {
         let is_directory = state.file_type()? == FileType::Directory;
         state.inode.links = if is_directory {
             0
@@ -375,7 +375,7 @@ impl Core {
         }
         if node.opens.load(Ordering::Acquire) > 0 {
             state.store(handle)?;
-            self.orphans.lock().insert(node.ino);
+            self.orphans.lock().insert(node.ino, Arc::clone(node));
             return Ok(());
         }
         self.free_locked(node, state)

@@ -30,6 +30,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The shared parts of an open volume.
 pub(crate) struct Volume {
     pub(crate) device: Arc<dyn BlockDevice>,
+    /// The primary superblock as it was written last, but for the time.
+    superblock_written: ShortLock<Vec<u8>>,
     /// The same, with what the policies put before it: for files and metadata.
     pub(crate) traffic: Arc<dyn BlockDevice>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -202,6 +204,7 @@ impl Volume {
             pages: AtomicUsize::new(0),
             pages_max,
             written_bytes: AtomicU64::new(0),
+            superblock_written: ShortLock::default(),
             device,
             superblock,
         })
@@ -302,10 +305,19 @@ impl Volume {
     pub(crate) fn sync_metadata(&self) -> Result<()> {
         let freed = self.sweep_metadata()?;
         let now = self.clock.wall().seconds.max(0) as u64;
-        self.write_superblock(&self.current_superblock(now), GroupNo(0))?;
+        let superblock = self.current_superblock(now);
+        // Where nothing changed but the time, nothing is written; a flush under way is waited for.
+        if self.barrier.has_unflushed() || !self.is_written(&superblock) {
+            self.write_superblock(&superblock, GroupNo(0))?;
+        }
         self.barrier.pass()?;
         self.groups.reuse(freed);
         Ok(())
+    }
+
+    /// Whether the primary superblock on the device is this one, but for the time.
+    fn is_written(&self, superblock: &Superblock) -> bool {
+        *self.superblock_written.lock() == encoded_without_time(superblock)
     }
 
     /// Writes all changed metadata but the superblock. What was freed before is durable then, and may be used again.
@@ -377,6 +389,9 @@ impl Volume {
             Err(error) => self.latch.close(Some(error)),
         }
         self.latch.leave();
+        if group == GroupNo(0) {
+            *self.superblock_written.lock() = encoded_without_time(&superblock);
+        }
         outcome
     }
 
@@ -419,6 +434,12 @@ impl Volume {
     pub(crate) fn holds_block(&self, block: BlockNo) -> bool {
         block.0 > u64::from(self.superblock.first_data_block) && block.0 < self.superblock.blocks_count
     }
+}
+
+fn encoded_without_time(superblock: &Superblock) -> Vec<u8> {
+    let mut timeless = superblock.clone();
+    timeless.written_seconds = 0;
+    timeless.encode().to_vec()
 }
 
 /// The superblock of a volume that lies whole on its device and needs no recovery.

@@ -39,6 +39,7 @@ pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
 /// Fails unless the inode has a map of bytes.
 fn check_mapped(state: &NodeState) -> Result<()> {
     match state.file_type()? {
+    state.check_alive()?;
         FileType::Directory => Err(ErrorKind::IsDirectory.into()),
         FileType::Regular | FileType::Symlink => Ok(()),
         _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
