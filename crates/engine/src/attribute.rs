@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::Reuse;
 use crate::inode::NodeState;
 use crate::journal::Handle;
+use crate::permission::check_not_locked;
 use crate::volume::Volume;
 use extant_format::attribute::{self, Attribute, AttributeError};
 use extant_format::{BlockNo, Run};
@@ -66,6 +67,7 @@ fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> 
 
 /// Sets one attribute.
 pub(crate) fn set(volume: &Volume, node: &mut NodeState, name: &[u8], value: &[u8], how: SetAttribute) -> Result<()> {
+    check_not_locked(node)?;
     attribute::check_name(name)?;
     let mut attributes = list(volume, node)?;
     let found = attributes.iter_mut().find(|attribute| attribute.name == name);
@@ -83,6 +85,7 @@ pub(crate) fn set(volume: &Volume, node: &mut NodeState, name: &[u8], value: &[u
 
 /// Removes one attribute.
 pub(crate) fn remove(volume: &Volume, node: &mut NodeState, name: &[u8]) -> Result<()> {
+    check_not_locked(node)?;
     let mut attributes = list(volume, node)?;
     let before = attributes.len();
     attributes.retain(|attribute| attribute.name != name);

@@ -279,7 +279,7 @@ impl Core {
     }
 
     /// Stores inodes that are not in their table yet: table blocks that are missing are read in rising order, many at a time.
-    fn store_clustered(&self, mut nodes: Vec<Arc<Node>>) -> Result<()> {
+    pub(crate) fn store_clustered(&self, mut nodes: Vec<Arc<Node>>) -> Result<()> {
         let volume = &self.volume;
         let unstored = volume.unstored.lock().clone();
         nodes.retain(|node| unstored.contains_key(&node.ino));

@@ -84,6 +84,8 @@ impl DirectoryStream {
         let costs = self.core.volume.policies.costs;
         let names_ns = costs.name_ns * u64::from(taken);
         self.core.volume.clock.charge(costs.call_ns + names_ns);
+        drop(state);
+        self.core.note_access(&self.node);
         match outcome {
             _ if taken > 0 => Ok(()),
             Ok(()) if is_full => Err(ErrorKind::InvalidArgument("the buffer is too small for an entry").into()),

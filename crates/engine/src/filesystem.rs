@@ -8,8 +8,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file::{self, Size};
 use crate::flusher::Flusher;
 use crate::inode::Node;
-use crate::journal::Handle;
 use crate::namespace::{Follow, NewInode};
+use crate::permission;
 use crate::readahead::Stream;
 use crate::rename::Rename;
 use crate::throttle::DirtyBudget;
@@ -127,6 +127,16 @@ pub struct Statfs {
     pub inodes: u32,
     /// Inodes free.
     pub free_inodes: u32,
+}
+
+/// Inode flags to set and to clear, as numbers of [`extant_format::inode::flags`]: immutable, append-only, nodump, noatime,
+/// and of directories the one for the top of a hierarchy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlagChange {
+    /// These are set.
+    pub set: u32,
+    /// These are cleared, unless they are set.
+    pub clear: u32,
 }
 
 /// Which attributes of an inode to change; `None` leaves one as it is.
@@ -275,6 +285,8 @@ impl Filesystem {
             volume
                 .clock
                 .charge(volume.policies.costs.name_ns * entries.len() as u64);
+            drop(state);
+            core.note_access(&node);
             Ok(entries)
         })
     }
@@ -334,7 +346,10 @@ impl Filesystem {
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
         let path = path.as_ref();
         self.at(path, |core| {
-            core.read_link(&*core.resolve(bytes(path), Follow::NotLast)?)
+            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let target = core.read_link(&node)?;
+            core.note_access(&node);
+            Ok(target)
         })
     }
 
@@ -428,6 +443,10 @@ impl Filesystem {
             .map_err(|_| too_large())?;
         content.resize(size as usize, 0);
         let length = file.read_at(0, &mut content).map_err(|error| error.at(path.as_ref()))?;
+        if content.is_empty() {
+            // A read of no bytes at all is no access; this one found that there are none.
+            self.core.note_access(&file.node);
+        }
         content.truncate(length);
         Ok(content)
     }
@@ -438,26 +457,30 @@ impl Filesystem {
         file.write_all_at(0, content).map_err(|error| error.at(path.as_ref()))
     }
 
-    /// Changes owner, permissions or times. Symlinks are not followed.
+    /// Changes owner, permissions or times. Symlinks are not followed. A new owner or group takes set-user-ID, set-group-ID of
+    /// what its group may execute, and the capabilities away from everything but directories, unless permissions are given too:
+    /// these are then the new ones.
+    ///
+    /// # Errors
+    /// `NotPermitted` for an immutable or append-only object.
     pub fn change(&self, path: impl AsRef<Path>, change: &Change) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let volume = &core.volume;
-            let handle = Handle::begin(volume, 2)?;
             let node = core.resolve(bytes(path), Follow::NotLast)?;
-            let mut state = node.state.write();
-            state.check_alive()?;
-            let inode = &mut state.inode;
-            if let Some(permissions) = change.permissions {
-                inode.mode = (inode.mode & !0o7777) | (permissions & 0o7777);
-            }
-            inode.uid = change.uid.unwrap_or(inode.uid);
-            inode.gid = change.gid.unwrap_or(inode.gid);
-            let kept = |time: Option<Time>, otherwise| time.map_or(otherwise, |time| volume.kept(time));
-            inode.access_time = kept(change.access_time, inode.access_time);
-            inode.modify_time = kept(change.modify_time, inode.modify_time);
-            inode.change_time = kept(change.change_time, volume.now());
-            state.store(&handle)
+            permission::change(&core.volume, &mut node.state.write(), change)
+        })
+    }
+
+    /// Sets and clears inode flags of a regular file or a directory, as `chattr` does. Symlinks are not followed.
+    ///
+    /// # Errors
+    /// `OperationUnsupported` for other flags than [`FlagChange`] names, or another object; `NotPermitted` for any change of
+    /// an immutable one that leaves it immutable.
+    pub fn change_flags(&self, path: impl AsRef<Path>, change: FlagChange) -> Result<()> {
+        let path = path.as_ref();
+        self.change_at(path, |core| {
+            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            permission::change_flags(&core.volume, &mut node.state.write(), change)
         })
     }
 
@@ -557,15 +580,26 @@ impl File {
         Metadata::new(self.node.ino, &state.inode)
     }
 
-    /// Reads at an offset; gives how many bytes, fewer than asked only at the end.
+    /// Reads at an offset; gives how many bytes, fewer than asked only at the end. Changes the access time as the policy says.
+    ///
+    /// # Errors
+    /// `NotFound` when the file had no name left when the volume was closed; `Corrupt`; what the device answers.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let length = file::read(&self.core.volume, &self.node, &self.stream, offset, buffer)?;
         self.charge(length);
+        if !buffer.is_empty() {
+            self.core.note_access(&self.node);
+        }
         self.core.balance_after_reading();
         Ok(length)
     }
 
-    /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have.
+    /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have. Takes
+    /// set-user-ID, set-group-ID and capabilities away, as every change of the content does.
+    ///
+    /// # Errors
+    /// `NotPermitted` for an immutable file, and for one that is append-only unless the offset is its size; `NoSpace`,
+    /// `FileTooLarge`, `ReadOnly`; `Corrupt`; what the device answers.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
         let length = self.write_pieces(offset, content)?;
         self.charge(length);

@@ -41,6 +41,7 @@
 //! filesystem              paths and open files                    import     a whole tree at once
 //! namespace, rename       names, links                            survey     a whole volume in the order of the disk
 //! file, attribute         bytes, extended attributes              mkfs       an empty volume
+//! permission              what flags forbid, which rights end     access_time  what reads change
 //! directory, mapping      names to inodes, file blocks to blocks
 //! inode, group            the inode table, bitmaps and counters   placement, allocation: where things go (policies)
 //! journal                 handles: every change of metadata
@@ -53,6 +54,7 @@
 //! Order: rename lock > inode (parent before child, then rising number) > journal handle > group > cache shard > frame > device
 //! queue. The first three are sleeping locks on the clock and may be held across I/O; the rest are short. There is no lock on
 //! the superblock in the allocation path: free space is one atomic promise, exact counts live in the groups.
+mod access_time;
 mod admission;
 pub mod allocation;
 pub mod attribute;
@@ -75,6 +77,7 @@ pub mod mkfs;
 mod namespace;
 mod object;
 mod pages;
+mod permission;
 pub mod placement;
 pub mod preset;
 pub mod readahead;
@@ -90,7 +93,7 @@ pub use directory::Packing;
 pub use directory_stream::{DirectoryStream, record_bytes};
 pub use error::{Error, ErrorKind, Result};
 pub use file::Size;
-pub use filesystem::{Change, DirectoryEntry, File, Filesystem, Metadata, Statfs};
+pub use filesystem::{Change, DirectoryEntry, File, Filesystem, FlagChange, Metadata, Statfs};
 pub use namespace::LINKS_MAX;
 pub use object::{FileRun, Object};
 pub use rename::Rename;

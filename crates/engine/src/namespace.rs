@@ -12,6 +12,7 @@ use crate::group::{InodeKind, Reservation};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::mapping::{self, Piece};
+use crate::permission::{self, check_may_add, check_may_unlink, check_not_locked};
 use crate::placement::PlacementFacts;
 use crate::volume::Volume;
 use extant_format::directory::NAME_MAX;
@@ -76,24 +77,6 @@ fn check_removable_name(name: &[u8], kind: InodeKind) -> Result<()> {
         (b"..", _) => Err(ErrorKind::NotEmpty.into()),
         _ => check_name(name),
     }
-}
-
-pub(crate) fn check_not_locked(directory: &NodeState) -> Result<()> {
-    directory.check_directory()?;
-    if directory.inode.flags & flags::IMMUTABLE != 0 {
-        return Err(ErrorKind::NotPermitted("the directory is immutable").into());
-    }
-    Ok(())
-}
-
-pub(crate) fn check_may_unlink(directory: &NodeState, child: &NodeState) -> Result<()> {
-    if directory.inode.flags & flags::APPEND != 0 {
-        return Err(ErrorKind::NotPermitted("the directory is append-only").into());
-    }
-    if child.inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
-        return Err(ErrorKind::NotPermitted("the file is immutable or append-only").into());
-    }
-    Ok(())
 }
 
 /// One link more for a subdirectory; a hashed directory beyond the limit says 1, if the volume has dir_nlink.
@@ -201,10 +184,11 @@ impl Core {
         let volume = &self.volume;
         volume.check_writable()?;
         let mut parent = parent.state.write();
-        check_not_locked(&parent)?;
+        parent.check_directory()?;
         if directory::lookup(volume, &parent, name)?.is_some() {
             return Err(ErrorKind::Exists.into());
         }
+        check_may_add(&parent)?;
         if new.file_type == FileType::Directory {
             check_subdirectories(volume, &parent)?;
         }
@@ -291,10 +275,11 @@ impl Core {
         // A type never changes. A directory is not locked behind another one that may lie below it.
         let file_type = node.state.read().file_type()?;
         let mut parent = parent.state.write();
-        check_not_locked(&parent)?;
+        parent.check_directory()?;
         if directory::lookup(volume, &parent, name)?.is_some() {
             return Err(ErrorKind::Exists.into());
         }
+        check_may_add(&parent)?;
         if file_type == FileType::Directory {
             return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
         }
@@ -302,9 +287,7 @@ impl Core {
         if state.gone || state.inode.links == 0 {
             return Err(ErrorKind::NotFound.into());
         }
-        if state.inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
-            return Err(ErrorKind::NotPermitted("the file is immutable or append-only").into());
-        }
+        check_not_locked(&state)?;
         if state.inode.links >= LINKS_MAX {
             return Err(ErrorKind::TooManyLinks.into());
         }
@@ -336,7 +319,7 @@ impl Core {
         let volume = &self.volume;
         volume.check_writable()?;
         let mut parent = parent.state.write();
-        check_not_locked(&parent)?;
+        parent.check_directory()?;
         let found = directory::lookup(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
         if found.ino == parent.ino {
             return Err(leads_to_itself(parent.ino));
@@ -436,6 +419,7 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
     );
     inode.uid = new.uid;
     inode.gid = new.gid;
+    inode.flags |= permission::inherited_flags(parent.flags, new.file_type);
     let inherits_group = parent.mode & 0o2000 != 0;
     if inherits_group {
         inode.gid = parent.gid;

@@ -8,9 +8,9 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::namespace::{
-    NewInode, add_subdirectory, check_may_unlink, check_name, check_not_locked, check_subdirectories,
-    drop_subdirectory, leads_to_itself, touch,
+    NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory, leads_to_itself, touch,
 };
+use crate::permission::{check_may_add, check_may_unlink};
 use crate::writeback::write_back_locked;
 use extant_block::lock::SleepWriteGuard;
 use extant_format::Ino;
@@ -71,8 +71,8 @@ impl Core {
         let _still = self.renaming.lock();
         let (above_from, above_to) = (self.ancestors(from.0)?, self.ancestors(to.0)?);
         let mut parents = lock_parents(from.0, to.0, &above_to);
-        check_not_locked(&parents.from)?;
-        check_not_locked(parents.to())?;
+        parents.from.check_directory()?;
+        parents.to().check_directory()?;
         let find = |parent: &NodeState, name: &[u8]| directory::lookup(&self.volume, parent, name);
         let source = find(&parents.from, from.1)?.ok_or(ErrorKind::NotFound)?.ino;
         let target = find(parents.to(), to.1)?.map(|found| found.ino);
@@ -113,8 +113,9 @@ impl Core {
     fn rename_locked(&self, parents: &mut Parents<'_>, ends: &Ends<'_>, how: Rename) -> Result<()> {
         let (mut source, mut target) = lock_children(&ends.source, ends.target.as_ref());
         check_may_unlink(&parents.from, &source)?;
-        if let Some(target) = &target {
-            check_may_unlink(parents.to(), target)?;
+        match &target {
+            Some(target) => check_may_unlink(parents.to(), target)?,
+            None => check_may_add(parents.to())?,
         }
         match (&mut target, how) {
             (Some(target), Rename::Exchange) => self.exchange(parents, ends, &mut source, target),

@@ -213,12 +213,15 @@ impl Time {
 #[allow(missing_docs)]
 pub mod flags {
     pub const SECURE_DELETION: u32 = 0x1;
+    pub const UNDELETE: u32 = 0x2;
+    pub const COMPRESS: u32 = 0x4;
     pub const SYNC: u32 = 0x8;
     pub const IMMUTABLE: u32 = 0x10;
     pub const APPEND: u32 = 0x20;
     pub const NODUMP: u32 = 0x40;
     pub const NOATIME: u32 = 0x80;
     pub const INDEX: u32 = 0x1000;
+    pub const DIRECTORY_SYNC: u32 = 0x1_0000;
     pub const TOP_DIRECTORY: u32 = 0x2_0000;
     pub const HUGE_FILE: u32 = 0x4_0000;
     pub const EXTENTS: u32 = 0x8_0000;

@@ -16,11 +16,12 @@ use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::mapping::{self, Leads, Piece};
 use crate::pages::{Pages, Payload};
+use crate::permission::{self, check_not_append, check_not_immutable};
 use crate::volume::{DataKeeping, Volume};
 use crate::writeback::{write_back, write_back_locked};
 use extant_format::FileBlock;
 use extant_format::extent::State;
-use extant_format::inode::{FileType, flags};
+use extant_format::inode::FileType;
 use extant_format::superblock::MappingKind;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,8 +39,8 @@ pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
 
 /// Fails unless the inode has a map of bytes.
 fn check_mapped(state: &NodeState) -> Result<()> {
-    match state.file_type()? {
     state.check_alive()?;
+    match state.file_type()? {
         FileType::Directory => Err(ErrorKind::IsDirectory.into()),
         FileType::Regular | FileType::Symlink => Ok(()),
         _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
@@ -47,20 +48,17 @@ fn check_mapped(state: &NodeState) -> Result<()> {
 }
 
 fn check_changeable(state: &NodeState) -> Result<()> {
-    if state.gone {
-        return Err(ErrorKind::NotFound.into());
-    }
-    if state.inode.flags & flags::IMMUTABLE != 0 {
-        return Err(ErrorKind::NotPermitted("the file is immutable").into());
-    }
+    state.check_alive()?;
+    check_not_immutable(state)?;
     check_mapped(state)
 }
 
-fn check_not_append(state: &NodeState) -> Result<()> {
-    if state.inode.flags & flags::APPEND != 0 {
-        return Err(ErrorKind::NotPermitted("the file is append-only").into());
-    }
-    Ok(())
+/// The content changed: so do its times, and nobody runs it with another's rights any more.
+fn note_change(volume: &Volume, state: &mut NodeState) {
+    let now = volume.now();
+    state.inode.modify_time = now;
+    state.inode.change_time = now;
+    state.inode.mode = permission::without_set_id(state.inode.mode);
 }
 
 /// Writes at `offset`; gives how many bytes, fewer than asked only at the largest size a file may have.
@@ -68,7 +66,7 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
     volume.check_writable()?;
     let mut state = node.state.write();
     check_changeable(&state)?;
-    if state.inode.flags & flags::APPEND != 0 && offset < state.inode.size {
+    if offset != state.inode.size {
         check_not_append(&state)?;
     }
     if bytes.is_empty() {
@@ -79,10 +77,9 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
         return Err(ErrorKind::FileTooLarge.into());
     }
     let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    permission::remove_capability(volume, &mut state)?;
     write_locked(volume, &node.pages, &mut state, offset, bytes)?;
-    let now = volume.now();
-    state.inode.modify_time = now;
-    state.inode.change_time = now;
+    note_change(volume, &mut state);
     if offset + bytes.len() as u64 > state.inode.size {
         state.inode.size = offset + bytes.len() as u64;
         volume.note_file_size(state.inode.size);
@@ -265,6 +262,7 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     if size > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
+    permission::remove_capability(volume, &mut state)?;
     if size == 0 && state.inode.size > 0 {
         node.rewritten.store(true, Ordering::Release);
     }
@@ -282,9 +280,7 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     }
     state.inode.size = size;
     volume.note_file_size(size);
-    let now = volume.now();
-    state.inode.modify_time = now;
-    state.inode.change_time = now;
+    note_change(volume, &mut state);
     state.store(&Handle::begin(volume, 2)?)
 }
 
@@ -349,6 +345,7 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
     if end > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
+    permission::remove_capability(volume, &mut state)?;
     write_back_locked(volume, &node.pages, &mut state)?;
     let block_size = u64::from(volume.block_size());
     let range = offset / block_size..end.div_ceil(block_size);
@@ -360,9 +357,7 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
         state.inode.size = end;
         volume.note_file_size(end);
     }
-    let now = volume.now();
-    state.inode.modify_time = now;
-    state.inode.change_time = now;
+    note_change(volume, &mut state);
     state.store(&Handle::begin(volume, 2)?)
 }
 
@@ -375,31 +370,34 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     if length == 0 {
         return Err(ErrorKind::InvalidArgument("nothing to punch").into());
     }
+    permission::remove_capability(volume, &mut state)?;
     let block_size = u64::from(volume.block_size());
     let last = state.inode.size.next_multiple_of(block_size);
     let end = offset.saturating_add(length).min(last);
-    if offset >= end {
-        return Ok(());
+    if offset < end {
+        punch_range(volume, &node.pages, &mut state, offset..end)?;
     }
-    let (first_whole, end_whole) = (offset.div_ceil(block_size), end / block_size);
-    if first_whole > end_whole {
-        zero_part(volume, &node.pages, &mut state, offset..end)?;
-    } else {
-        // Room for a split extent is promised before anything changes.
-        let whole = first_whole..end_whole;
-        write_back_locked(volume, &node.pages, &mut state)?;
-        state.before_map_change(&Handle::begin(volume, 2)?, Leads::Fewer)?;
-        let mut reservation = mapping::reserve_removal(volume, &state, &whole)?;
-        zero_part(volume, &node.pages, &mut state, offset..first_whole * block_size)?;
-        zero_part(volume, &node.pages, &mut state, end_whole * block_size..end)?;
-        forget_range(volume, &node.pages, &mut state, whole.clone());
-        let handle = Handle::begin(volume, 8)?;
-        mapping::remove_reserved(&handle, &mut reservation, &mut state, whole, Purpose::Data)?;
-    }
-    let now = volume.now();
-    state.inode.modify_time = now;
-    state.inode.change_time = now;
+    note_change(volume, &mut state);
     state.store(&Handle::begin(volume, 2)?)
+}
+
+fn punch_range(volume: &Volume, pages: &Pages, state: &mut NodeState, bytes: Range<u64>) -> Result<()> {
+    let block_size = u64::from(volume.block_size());
+    let (first_whole, end_whole) = (bytes.start.div_ceil(block_size), bytes.end / block_size);
+    if first_whole > end_whole {
+        return zero_part(volume, pages, state, bytes);
+    }
+    // Room for a split extent is promised before anything changes.
+    let whole = first_whole..end_whole;
+    write_back_locked(volume, pages, state)?;
+    state.before_map_change(&Handle::begin(volume, 2)?, Leads::Fewer)?;
+    let mut reservation = mapping::reserve_removal(volume, state, &whole)?;
+    zero_part(volume, pages, state, bytes.start..first_whole * block_size)?;
+    zero_part(volume, pages, state, end_whole * block_size..bytes.end)?;
+    forget_range(volume, pages, state, whole.clone());
+    let handle = Handle::begin(volume, 8)?;
+    mapping::remove_reserved(&handle, &mut reservation, state, whole, Purpose::Data)?;
+    Ok(())
 }
 
 /// The next byte at or after `offset` that may hold data, and where that data ends; `None` when only a hole is left.

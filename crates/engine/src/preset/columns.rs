@@ -1,6 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead,
+    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount,
+    NeighbourReadAhead,
     TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
@@ -186,6 +187,13 @@ pub static COLUMNS: &[Column] = &[
         line: "whether a file's data is durable before the metadata that makes it readable",
         choices: DATA_ORDERS,
         of: |row| row.data_order,
+        choose: by_name,
+    },
+    Column {
+        name: "atime",
+        line: "which reads change access times",
+        choices: ACCESS_TIMES,
+        of: |row| row.access_times,
         choose: by_name,
     },
     Column {
@@ -501,5 +509,23 @@ const DATA_ORDERS: &[Choice] = &[
         name: "data-first",
         line: "yes, and names come last; blocks are given at write-back and, once freed, again only after a sweep",
         set: |policies| policies.data_order = DataOrder::DataFirst,
+    },
+];
+
+const ACCESS_TIMES: &[Choice] = &[
+    Choice {
+        name: "none",
+        line: "no read (noatime; the systems of the posts, as they are modelled so far)",
+        set: |policies| policies.access_times = AccessTimes::None,
+    },
+    Choice {
+        name: "relatime",
+        line: "the first read after a change, and one a day (Linux 2.6.30 and later)",
+        set: |policies| policies.access_times = AccessTimes::Relative,
+    },
+    Choice {
+        name: "strict",
+        line: "every read (POSIX; Linux up to 2.6.29, FreeBSD)",
+        set: |policies| policies.access_times = AccessTimes::Strict,
     },
 ];

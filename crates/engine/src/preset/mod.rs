@@ -117,6 +117,17 @@ pub enum Mount {
     Sync,
 }
 
+/// Which reads change access times. Never those of a volume that was opened for reading only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessTimes {
+    /// None.
+    None,
+    /// The first one after a change of the content or the inode, and one a day.
+    Relative,
+    /// All.
+    Strict,
+}
+
 /// What the work of the processor costs, in virtual time: constants of a preset, for the machines of its time. Real time
 /// does not care.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,6 +173,8 @@ pub struct Policies {
     pub mount: Mount,
     /// What is durable before what.
     pub data_order: DataOrder,
+    /// Which reads change access times.
+    pub access_times: AccessTimes,
     /// The order of the device's queue, where the device is ours to order: the engine itself does not use it.
     pub elevator: ElevatorChoice,
     /// Requests of each direction that the queue takes: the engine itself does not use it.

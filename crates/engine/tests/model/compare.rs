@@ -1,8 +1,9 @@
 //! The whole tree of the engine against that of the model.
 
 use crate::operation::Path;
+use crate::rules::FLAGS;
 use crate::tree::{Id, Object, ROOT, Tree};
-use extant_engine::{Filesystem, Metadata};
+use extant_engine::{Filesystem, Metadata, Object as Seen};
 use extant_format::Ino;
 use extant_format::inode::FileType;
 use std::collections::BTreeMap;
@@ -33,18 +34,15 @@ pub fn trees(volume: &Filesystem, tree: &Tree) -> Result<(), String> {
         )?;
         let object = tree.object(id);
         attributes_of_inode(&path, &metadata, object)?;
-        let attributes = said(&path, volume.attributes(&path))?;
+        // Objects are looked at: that is no access, as listing and reading by name would be.
+        let seen = said(&path, volume.object(&path))?;
+        let attributes = said(&path, seen.attributes())?;
         let attributes: BTreeMap<_, _> = attributes.into_iter().map(|one| (one.name, one.value)).collect();
         differ(&path, "extended attributes", &attributes, &object.attributes)?;
         match object.kind {
-            FileType::Directory => names(volume, &path, tree, object)?,
-            FileType::Symlink => differ(
-                &path,
-                "target",
-                said(&path, volume.read_link(&path))?,
-                object.target.clone(),
-            )?,
-            FileType::Regular => content(volume, &path, object)?,
+            FileType::Directory => names(&seen, &path, tree, object)?,
+            FileType::Symlink => differ(&path, "target", said(&path, seen.read_link())?, object.target.clone())?,
+            FileType::Regular => content(&seen, &path, object)?,
             _ => {}
         }
     }
@@ -68,6 +66,7 @@ fn attributes_of_inode(path: &Path, metadata: &Metadata, object: &Object) -> Res
     differ(path, "type", metadata.file_type, object.kind)?;
     differ(path, "permissions", metadata.mode & 0o7777, object.permissions)?;
     differ(path, "owner", (metadata.uid, metadata.gid), (object.uid, object.gid))?;
+    differ(path, "flags", metadata.flags & FLAGS, object.flags)?;
     differ(path, "links", u32::from(metadata.links), object.links)?;
     differ(path, "access time", metadata.access_time, object.access_time)?;
     differ(path, "modify time", metadata.modify_time, object.modify_time)?;
@@ -82,8 +81,8 @@ fn attributes_of_inode(path: &Path, metadata: &Metadata, object: &Object) -> Res
     Ok(())
 }
 
-fn names(volume: &Filesystem, path: &Path, tree: &Tree, object: &Object) -> Result<(), String> {
-    let entries = said(path, volume.read_dir(path))?;
+fn names(seen: &Seen, path: &Path, tree: &Tree, object: &Object) -> Result<(), String> {
+    let entries = said(path, seen.read_dir())?;
     let mut found = BTreeMap::new();
     for entry in &entries {
         if let Some(file_type) = entry.file_type {
@@ -98,8 +97,7 @@ fn names(volume: &Filesystem, path: &Path, tree: &Tree, object: &Object) -> Resu
     differ(path, "names", found.into_keys().collect::<Vec<_>>(), model)
 }
 
-fn content(volume: &Filesystem, path: &Path, object: &Object) -> Result<(), String> {
-    let file = said(path, volume.open_file(path))?;
+fn content(file: &Seen, path: &Path, object: &Object) -> Result<(), String> {
     let mut at = 0;
     let mut covered = Vec::new();
     while let Some(data) = said(path, file.next_data(at))? {

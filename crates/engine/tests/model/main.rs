@@ -5,9 +5,11 @@
 //! `EXTANT_MODEL_OPERATIONS=n` makes runs of n operations; `EXTANT_MODEL_ONLY=text` takes matching rows only.
 
 mod compare;
+mod generator;
 mod kernel;
 mod operation;
 mod round;
+mod rules;
 mod tree;
 #[path = "../volume/mod.rs"]
 mod volume;
@@ -50,7 +52,9 @@ const POLICIES: &[&str] = &[
     "linux-2.4-akpm",
     "freebsd-2010",
     "modern,mount=sync",
+    "modern,atime=strict",
     "linux-2.4-akpm,mount=sync,throttle=write-behind",
+    "linux-2.4,atime=relatime",
     "freebsd-2010,growth=contiguous-8",
     "linux-2.6,growth=reservation",
     "freebsd-5.2,allocation=freebsd-fixed,mount=async",

@@ -1,7 +1,9 @@
 //! One run: a volume, operations done to both sides, comparisons; and the shrinking of a run that failed.
 
 use crate::compare;
-use crate::operation::{Answer, Generator, Operation, Path, Slots};
+use crate::generator::Generator;
+use crate::operation::{Answer, Operation, Path, Slots};
+use crate::rules::FLAGS;
 use crate::tree::{ENOSPC, Limits, Object, ROOT, Tree};
 use crate::volume::{Random, SetClock, Specification, judge};
 use extant_block::MemoryDevice;
@@ -43,6 +45,7 @@ fn object(metadata: &Metadata, parent: u64) -> Object {
         uid: metadata.uid,
         gid: metadata.gid,
         links: metadata.links.into(),
+        flags: metadata.flags & FLAGS,
         size: metadata.size,
         access_time: metadata.access_time,
         modify_time: metadata.modify_time,
@@ -76,6 +79,7 @@ impl Round {
             has_extents,
             has_nanoseconds: specification.inode_size > 128,
             has_dir_nlink: superblock.has(Feature::DIR_NLINK),
+            access_times: specification.options().policies.access_times,
         };
         let mut tree = Tree::new(limits, object(&volume.metadata("/").expect("a root"), ROOT));
         let found = tree.add(object(&volume.metadata("/lost+found").expect("lost+found"), ROOT));

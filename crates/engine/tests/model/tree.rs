@@ -1,5 +1,6 @@
 //! The model: a tree of objects in plain maps, with the rules of Linux for names, links, times and errors.
 
+use extant_engine::preset::AccessTimes;
 use extant_engine::{LINKS_MAX, Rename, SetAttribute, Size};
 use extant_format::inode::{Device, FileType, Time};
 use std::collections::BTreeMap;
@@ -86,6 +87,8 @@ pub struct Object {
     pub uid: u32,
     pub gid: u32,
     pub links: u32,
+    /// Those of `rules::FLAGS`.
+    pub flags: u32,
     pub size: u64,
     pub access_time: Time,
     pub modify_time: Time,
@@ -109,6 +112,8 @@ pub struct Limits {
     /// Whether inodes have room for nanoseconds and the time of creation.
     pub has_nanoseconds: bool,
     pub has_dir_nlink: bool,
+    /// Which reads change access times.
+    pub access_times: AccessTimes,
 }
 
 #[derive(Clone, Debug)]
@@ -120,7 +125,7 @@ pub struct Tree {
 }
 
 /// What a change of attributes sets.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touch {
     pub permissions: Option<u16>,
     pub uid: Option<u32>,
@@ -171,7 +176,7 @@ impl Tree {
         &self.objects[&id]
     }
 
-    fn get(&mut self, id: Id) -> &mut Object {
+    pub fn get(&mut self, id: Id) -> &mut Object {
         self.objects.get_mut(&id).expect("an object of the model")
     }
 
@@ -281,6 +286,7 @@ impl Tree {
             uid: 0,
             gid: if inherits { above.gid } else { 0 },
             links: if kind == FileType::Directory { 2 } else { 1 },
+            flags: self.inherited_flags(parent),
             size: 0,
             access_time: self.now,
             modify_time: self.now,
@@ -306,6 +312,7 @@ impl Tree {
     ) -> Outcome<Id> {
         let (parent, name) = self.resolve_parent(path)?;
         self.check_new(parent, name)?;
+        self.check_not_immutable(parent)?;
         if kind == FileType::Directory
             && self.object(parent).links >= u32::from(LINKS_MAX)
             && !self.limits.has_dir_nlink
@@ -339,9 +346,11 @@ impl Tree {
         let id = self.resolve(original, Follow::NotLast)?;
         let (parent, name) = self.resolve_parent(path)?;
         self.check_new(parent, name)?;
+        self.check_not_immutable(parent)?;
         if self.object(id).is_directory() {
             return Err(EPERM);
         }
+        self.check_not_locked(id)?;
         if self.object(id).links >= u32::from(LINKS_MAX) {
             return Err(EMLINK);
         }
@@ -376,6 +385,7 @@ impl Tree {
         }
         Self::check_name(name)?;
         let id = self.lookup(parent, name)?.ok_or(ENOENT)?;
+        self.check_may_unlink(parent, id)?;
         if self.object(id).is_directory() {
             return Err(EISDIR);
         }
@@ -394,6 +404,7 @@ impl Tree {
             _ => Self::check_name(name)?,
         }
         let id = self.lookup(parent, name)?.ok_or(ENOENT)?;
+        self.check_may_unlink(parent, id)?;
         if !self.object(id).is_directory() {
             return Err(ENOTDIR);
         }
@@ -447,6 +458,11 @@ impl Tree {
         }
         if target == Some(source) {
             return Ok(());
+        }
+        self.check_may_unlink(from_parent, source)?;
+        match target {
+            Some(target) => self.check_may_unlink(to_parent, target)?,
+            None => self.check_not_immutable(to_parent)?,
         }
         if how != Rename::Exchange {
             self.check_replaceable(source, target)?;
@@ -532,11 +548,20 @@ impl Tree {
     }
 
     fn changed(&mut self, id: Id) {
+        self.end_rights(id);
         self.touch(id);
     }
 
+    fn check_changeable(&self, id: Id) -> Outcome<()> {
+        self.check_not_immutable(id)?;
+        self.check_mapped(id)
+    }
+
     pub fn write(&mut self, id: Id, offset: u64, bytes: &[u8]) -> Outcome<usize> {
-        self.check_mapped(id)?;
+        self.check_changeable(id)?;
+        if offset != self.object(id).size {
+            self.check_not_append(id)?;
+        }
         if bytes.is_empty() {
             return Ok(0);
         }
@@ -553,7 +578,8 @@ impl Tree {
     }
 
     pub fn truncate(&mut self, id: Id, size: u64) -> Outcome<()> {
-        self.check_mapped(id)?;
+        self.check_changeable(id)?;
+        self.check_not_append(id)?;
         if size > self.limits.size_max {
             return Err(EFBIG);
         }
@@ -567,7 +593,8 @@ impl Tree {
     }
 
     pub fn allocate(&mut self, id: Id, offset: u64, length: u64, size: Size) -> Outcome<()> {
-        self.check_mapped(id)?;
+        self.check_changeable(id)?;
+        self.check_not_append(id)?;
         let end = offset.checked_add(length).ok_or(EFBIG)?;
         if length == 0 {
             return Err(EINVAL);
@@ -587,7 +614,8 @@ impl Tree {
     }
 
     pub fn punch(&mut self, id: Id, offset: u64, length: u64) -> Outcome<()> {
-        self.check_mapped(id)?;
+        self.check_changeable(id)?;
+        self.check_not_append(id)?;
         if length == 0 {
             return Err(EINVAL);
         }
@@ -598,13 +626,14 @@ impl Tree {
             .min(object.size.next_multiple_of(block_size));
         if offset < end {
             object.content.zero(offset..end);
-            self.changed(id);
         }
+        self.changed(id);
         Ok(())
     }
 
     pub fn set_attribute(&mut self, path: &[u8], name: &[u8], value: &[u8], how: SetAttribute) -> Outcome<()> {
         let id = self.resolve(path, Follow::NotLast)?;
+        self.check_not_locked(id)?;
         check_attribute_name(name)?;
         let now = self.now;
         let object = self.get(id);
@@ -620,6 +649,7 @@ impl Tree {
 
     pub fn remove_attribute(&mut self, path: &[u8], name: &[u8]) -> Outcome<()> {
         let id = self.resolve(path, Follow::NotLast)?;
+        self.check_not_locked(id)?;
         let now = self.now;
         let object = self.get(id);
         object.attributes.remove(name).ok_or(ENODATA)?;
@@ -629,6 +659,13 @@ impl Tree {
 
     pub fn change(&mut self, path: &[u8], touch: &Touch) -> Outcome<()> {
         let id = self.resolve(path, Follow::NotLast)?;
+        self.check_not_immutable(id)?;
+        if *touch != Touch::default() {
+            self.check_not_append(id)?;
+        }
+        if touch.uid.or(touch.gid).is_some() && !self.object(id).is_directory() {
+            self.end_rights(id);
+        }
         let now = self.now;
         let (access, modify) = (
             touch.access_time.map(|time| self.kept(time)),
