@@ -1,11 +1,13 @@
 //! Access times: which reads change them, by the policy.
 //!
-//! Reads of bytes, of directories and of symlinks that a caller asked for are accesses; looking at attributes is none, nor is
-//! what the engine reads itself on the way: the walk of a path, an [`Object`](crate::Object), a survey. POSIX leaves open whether following a symlink
-//! is one; Linux says yes, this engine says no.
+//! Reads of bytes, of directories and of symlinks that a caller asked for are accesses; looking at
+//! attributes is none, nor is what the engine reads itself on the way: the walk of a path, an
+//! [`Object`](crate::Object), a survey. POSIX leaves open whether following a symlink is one; Linux
+//! says yes, this engine says no.
 //!
-//! *Invariants*: an access changes an inode in memory and marks it as not stored; its table block is written with the next
-//! write-back, as if the inode had been changed otherwise. So a read costs no write, and never fails for one.
+//! *Invariants*: an access changes an inode in memory and marks it as not stored; its table block
+//! is written with the next write-back, as if the inode had been changed otherwise. So a read costs
+//! no write, and never fails for one.
 //! *Locking*: the inode is held exclusively for a moment, after the read has let go of it.
 use crate::core::Core;
 use crate::inode::{Node, NodeState};
@@ -48,7 +50,8 @@ fn is_due_for(volume: &Volume, inode: &Inode, now: Time) -> bool {
     inode.flags & flags::NOATIME == 0 && is_due(volume.policies.access_times, times, now)
 }
 
-/// Changes the access time if it is due; gives how many inodes wait to be stored now, if this is one more.
+/// Changes the access time if it is due; gives how many inodes wait to be stored now, if this is
+/// one more.
 fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
     if state.gone || !is_due_for(volume, &state.inode, now) {
         return None;
@@ -61,8 +64,9 @@ fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
 }
 
 impl Core {
-    /// A caller read the content of this inode. Called with no lock held. What goes wrong when inodes are stored is not the
-    /// reader's: a failed write has latched, and who asks to have everything written meets what could not be read.
+    /// A caller read the content of this inode. Called with no lock held. What goes wrong when
+    /// inodes are stored is not the reader's: a failed write has latched, and who asks to have
+    /// everything written meets what could not be read.
     pub(crate) fn note_access(&self, node: &Node) {
         let volume = &self.volume;
         if volume.policies.access_times == AccessTimes::None || !self.is_writable() {

@@ -351,6 +351,9 @@ impl Core {
         for node in self.nodes.all() {
             settle_map(&self.volume, &mut node.state.write())?;
         }
+        // The counts are durable before the mark that says so, also where a sync has just written them:
+        // what closing asks of a device does not depend on the calls before it.
+        self.volume.barrier.note_written();
         self.sync()?;
         self.store_state(self.state_found)?;
         self.volume.barrier.pass()?;

@@ -129,8 +129,8 @@ pub struct Statfs {
     pub free_inodes: u32,
 }
 
-/// Inode flags to set and to clear, as numbers of [`extant_format::inode::flags`]: immutable, append-only, nodump, noatime,
-/// and of directories the one for the top of a hierarchy.
+/// Inode flags to set and to clear, as numbers of [`extant_format::inode::flags`]: immutable,
+/// append-only, nodump, noatime, and of directories the one for the top of a hierarchy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlagChange {
     /// These are set.
@@ -457,9 +457,9 @@ impl Filesystem {
         file.write_all_at(0, content).map_err(|error| error.at(path.as_ref()))
     }
 
-    /// Changes owner, permissions or times. Symlinks are not followed. A new owner or group takes set-user-ID, set-group-ID of
-    /// what its group may execute, and the capabilities away from everything but directories, unless permissions are given too:
-    /// these are then the new ones.
+    /// Changes owner, permissions or times. Symlinks are not followed. A new owner or group takes
+    /// set-user-ID, set-group-ID of what its group may execute, and the capabilities away from
+    /// everything but directories, unless permissions are given too: these are then the new ones.
     ///
     /// # Errors
     /// `NotPermitted` for an immutable or append-only object.
@@ -471,11 +471,12 @@ impl Filesystem {
         })
     }
 
-    /// Sets and clears inode flags of a regular file or a directory, as `chattr` does. Symlinks are not followed.
+    /// Sets and clears inode flags of a regular file or a directory, as `chattr` does. Symlinks are
+    /// not followed.
     ///
     /// # Errors
-    /// `OperationUnsupported` for other flags than [`FlagChange`] names, or another object; `NotPermitted` for any change of
-    /// an immutable one that leaves it immutable.
+    /// `OperationUnsupported` for other flags than [`FlagChange`] names, or another object;
+    /// `NotPermitted` for any change of an immutable one that leaves it immutable.
     pub fn change_flags(&self, path: impl AsRef<Path>, change: FlagChange) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
@@ -580,10 +581,12 @@ impl File {
         Metadata::new(self.node.ino, &state.inode)
     }
 
-    /// Reads at an offset; gives how many bytes, fewer than asked only at the end. Changes the access time as the policy says.
+    /// Reads at an offset; gives how many bytes, fewer than asked only at the end. Changes the
+    /// access time as the policy says.
     ///
     /// # Errors
-    /// `NotFound` when the file had no name left when the volume was closed; `Corrupt`; what the device answers.
+    /// `NotFound` when the file had no name left when the volume was closed; `Corrupt`; what the
+    /// device answers.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let length = file::read(&self.core.volume, &self.node, &self.stream, offset, buffer)?;
         self.charge(length);
@@ -594,12 +597,13 @@ impl File {
         Ok(length)
     }
 
-    /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a file may have. Takes
-    /// set-user-ID, set-group-ID and capabilities away, as every change of the content does.
+    /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a
+    /// file may have. Takes set-user-ID, set-group-ID and capabilities away, as every change of the
+    /// content does.
     ///
     /// # Errors
-    /// `NotPermitted` for an immutable file, and for one that is append-only unless the offset is its size; `NoSpace`,
-    /// `FileTooLarge`, `ReadOnly`; `Corrupt`; what the device answers.
+    /// `NotPermitted` for an immutable file, and for one that is append-only unless the offset is
+    /// its size; `NoSpace`, `FileTooLarge`, `ReadOnly`; `Corrupt`; what the device answers.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
         let length = self.write_pieces(offset, content)?;
         self.charge(length);

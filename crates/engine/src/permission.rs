@@ -1,12 +1,14 @@
 //! What inode flags forbid, and which rights of a file end when it is changed.
 //!
-//! The engine knows no caller and acts as root, with two exceptions that root has on Linux too: nothing changes what is
-//! immutable, and what is append-only grows at its end and in no other way. And it takes set-user-ID, set-group-ID and
-//! capabilities away where the kernel does when a process without privileges makes the change: the engine cannot tell whose
-//! the change is, and a program must not keep the rights of its owner with content that someone else gave it.
+//! The engine knows no caller and acts as root, with two exceptions that root has on Linux too:
+//! nothing changes what is immutable, and what is append-only grows at its end and in no other way.
+//! And it takes set-user-ID, set-group-ID and capabilities away where the kernel does when a
+//! process without privileges makes the change: the engine cannot tell whose the change is, and a
+//! program must not keep the rights of its owner with content that someone else gave it.
 //!
-//! The order of these checks beside others (`Exists` and `NotFound` come first, `IsDirectory` and `NotEmpty` after) is that of
-//! Linux; `tests/kernel_rules.rs` compares them with a kernel mount, call by call.
+//! The order of these checks beside others (`Exists` and `NotFound` come first, `IsDirectory` and
+//! `NotEmpty` after) is that of Linux; `tests/kernel_rules.rs` compares them with a kernel mount,
+//! call by call.
 //!
 //! *Locking*: the caller holds the inodes.
 use crate::attribute;
@@ -65,8 +67,8 @@ pub(crate) fn check_may_unlink(directory: &NodeState, child: &NodeState) -> Resu
     check_not_locked(child)
 }
 
-/// The mode of what is no directory without the right to run as its owner; and without that to run as its group, where the
-/// group may execute it: elsewhere the bit means something else.
+/// The mode of what is no directory without the right to run as its owner; and without that to run
+/// as its group, where the group may execute it: elsewhere the bit means something else.
 pub(crate) fn without_set_id(mode: u16) -> u16 {
     match mode & GROUP_EXECUTE {
         0 => mode & !SET_USER_ID,
@@ -74,7 +76,8 @@ pub(crate) fn without_set_id(mode: u16) -> u16 {
     }
 }
 
-/// Takes the capabilities away with which a file is run. Before the content changes: it may need room for what is left.
+/// Takes the capabilities away with which a file is run. Before the content changes: it may need
+/// room for what is left.
 ///
 /// # Errors
 /// `NoSpace`; `Corrupt`, for attributes that cannot be read; what the device answers.

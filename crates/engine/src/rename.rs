@@ -125,8 +125,9 @@ impl Core {
 
     /// The directories above a directory, itself first. Bounded by the number of directories.
     ///
-    /// Nodes are kept on the way, not numbers: until both parents are locked a directory may still be removed, and its number
-    /// be given to a file. What was found for a directory that turns out to be removed is not used.
+    /// Nodes are kept on the way, not numbers: until both parents are locked a directory may still
+    /// be removed, and its number be given to a file. What was found for a directory that turns out
+    /// to be removed is not used.
     fn ancestors(&self, directory: &Arc<Node>) -> Result<Vec<Ino>> {
         let mut above = vec![directory.ino];
         let mut at = Arc::clone(directory);

@@ -132,7 +132,8 @@ const EEXIST: i32 = 17;
 const EINVAL: i32 = 22;
 const ENOTEMPTY: i32 = 39;
 
-/// A path of one to three parts out of three names: threads meet all the time, and numbers of inodes are reused at once.
+/// A path of one to three parts out of three names: threads meet all the time, and numbers of
+/// inodes are reused at once.
 fn crowded_path(random: &mut Random) -> String {
     (0..=random.below(3))
         .map(|_| format!("/{}", random.pick(&["a", "b"])))
@@ -163,13 +164,15 @@ fn clear(volume: &Filesystem, path: &str, errors: &mut Errors) {
 /// The one name that files have: they reuse the numbers of directories that are gone.
 const FILE: &str = "file";
 
-/// Random work on names that only directories ever have, and on files beside them; gives the errors.
+/// Random work on names that only directories ever have, and on files beside them; gives the
+/// errors.
 fn work_on_directories(volume: &Filesystem, seed: u64, operations: u64) -> Errors {
     let mut random = Random::new(seed);
     let mut errors = Errors::new();
     for _ in 0..operations {
         let (one, other) = (crowded_path(&mut random), crowded_path(&mut random));
-        // Moves make trees deeper than the paths that are drawn here: without this they would fill the volume.
+        // Moves make trees deeper than the paths that are drawn here: without this they would fill
+        // the volume.
         if random.one_in(40) {
             clear(volume, &one, &mut errors);
         }
@@ -197,7 +200,8 @@ fn work_on_directories(volume: &Filesystem, seed: u64, operations: u64) -> Error
     errors
 }
 
-/// Which errors POSIX has for a call on names that only directories have (or, of the last two, only files).
+/// Which errors POSIX has for a call on names that only directories have (or, of the last two, only
+/// files).
 fn is_allowed(call: &str, errno: i32) -> bool {
     match call {
         "mkdir" => matches!(errno, ENOENT | EEXIST),

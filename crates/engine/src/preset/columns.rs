@@ -1,8 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
     AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount,
-    NeighbourReadAhead,
-    TableReadAhead,
+    NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};

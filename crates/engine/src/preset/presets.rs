@@ -1,7 +1,7 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount,
-    NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead,
+    TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
@@ -74,8 +74,9 @@ const COSTS_TODAY: Costs = Costs {
     kib_ns: 100,
 };
 
-// The old systems changed access times with every read (`strict`). Their rows say `none` for now: what the posts measured is
-// modelled without, and changes together with the other corrections to these systems.
+// The old systems changed access times with every read (`strict`). Their rows say `none` for now:
+// what the posts measured is modelled without, and changes together with the other corrections to
+// these systems.
 
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {

@@ -7,7 +7,8 @@ use extant_engine::SetAttribute::{Any, Create as New, Replace as Old};
 use extant_engine::{Filesystem, FlagChange, Size};
 use extant_format::inode::flags::{APPEND, IMMUTABLE, NOATIME};
 
-/// What a file with flags, `f`, is asked for. Beside it: files `g` and `other`, directories `e`, `empty` and `q`.
+/// What a file with flags, `f`, is asked for. Beside it: files `g` and `other`, directories `e`,
+/// `empty` and `q`.
 const ON_A_FILE: &[Call] = &[
     Write("f", 0),
     Write("f", 3),

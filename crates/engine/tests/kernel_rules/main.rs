@@ -1,8 +1,9 @@
-//! Rules of Linux that the engine keeps, each compared with a kernel mount of the same volume, call by call: what immutable
-//! and append-only forbid, which rights end with a change, which reads change access times.
+//! Rules of Linux that the engine keeps, each compared with a kernel mount of the same volume, call
+//! by call: what immutable and append-only forbid, which rights end with a change, which reads
+//! change access times.
 //!
-//! As root only: without a mount there is nothing to compare with. The tables of `permission` and `access_time` are tested
-//! everywhere.
+//! As root only: without a mount there is nothing to compare with. The tables of `permission` and
+//! `access_time` are tested everywhere.
 mod access_times;
 mod call;
 mod flags;

@@ -10,11 +10,13 @@ use std::path::Path;
 use xtask::command::{output, program};
 
 const NOBODY: u32 = 65534;
-/// A value of `security.capability` that the kernel takes: version 2, one capability permitted and effective.
+/// A value of `security.capability` that the kernel takes: version 2, one capability permitted and
+/// effective.
 const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const MODES: [u16; 7] = [0o6755, 0o6745, 0o2745, 0o2755, 0o4644, 0o6666, 0o1777];
 
-/// Calls whose caller counts, with a command that makes them as somebody without privileges: the file is `$1`.
+/// Calls whose caller counts, with a command that makes them as somebody without privileges: the
+/// file is `$1`.
 const BY_NOBODY: &[(Call, &str)] = &[
     (Write("f", 0), "printf xy | dd of=\"$1\" conv=notrunc status=none"),
     (Append("f"), "printf xy >> \"$1\""),

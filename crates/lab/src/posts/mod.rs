@@ -33,6 +33,11 @@ use std::path::Path;
 /// Names the schema of [`PostsReport`].
 pub const SCHEMA: &str = "extant-lab-posts/1";
 
+/// What `modern` does with the work of a post: without access times, because the systems that it
+/// stands beside are modelled without. They all get them together, with the other corrections to
+/// these systems.
+const MODERN_POLICIES: &str = "modern,atime=none";
+
 /// How large the work of a post is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -4,7 +4,7 @@
 //! post has two systems, stock and patched, and the time of the 100,000 files before and after the changes to writing; here
 //! each of its changes is a column of its own, with Orlov's rule, which came of it, and with what we would do today.
 use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
-use super::{joined_hash, run_scenario};
+use super::{MODERN_POLICIES, joined_hash, run_scenario};
 use crate::drive::DriveInfo;
 use crate::page;
 use crate::report::{Figure, Measure, Report};
@@ -118,7 +118,7 @@ const SYSTEMS: [System; 10] = [
     always("orlov", "linux-2.4-akpm,placement=orlov", Posted::No),
     System {
         format: Format::Ext4,
-        ..always("modern", "modern", Posted::No)
+        ..always("modern", MODERN_POLICIES, Posted::No)
     },
 ];
 
@@ -231,7 +231,7 @@ fn figures(systems: &[&System], trees: &[Report], create: &[Report]) -> Vec<Figu
     let mut figures = Vec::new();
     for (reports, what) in [(trees, "kernel trees"), (create, "100,000 files")] {
         for (system, report) in systems.iter().zip(reports) {
-            let is_shown = system.posted != Posted::No || system.policies == "modern";
+            let is_shown = system.posted != Posted::No || system.policies == MODERN_POLICIES;
             let drive = report.drives.first().filter(|_| is_shown);
             let title = format!("{what}, {}", system.name);
             figures.extend(drive.and_then(|drive| page::of_drive(drive, &title)));

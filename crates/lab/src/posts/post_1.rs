@@ -13,7 +13,7 @@ mod benchmarks;
 mod jobs;
 mod questions;
 
-use super::{Cell, Class, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
+use super::{Cell, Class, MODERN_POLICIES, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
 use crate::report::Report;
 use crate::scenario::{Layouts, RunOptions, ScenarioError};
 use jobs::{Job, side_by_side};
@@ -84,7 +84,7 @@ impl System {
     fn modern() -> System {
         System {
             format: Format::Ext4,
-            ..System::ext3("modern", "modern")
+            ..System::ext3("modern", MODERN_POLICIES)
         }
     }
 

@@ -69,7 +69,7 @@ const SYSTEMS: [System; 7] = [
 ];
 const MODERN: &str = "modern";
 const MODERN_POLICIES: &str =
-    "modern,throttle=proportional,elevator=cfq-like(60,1000,8,10000,10000,2,24),table-read-ahead=around-32";
+    "modern,atime=none,throttle=proportional,elevator=cfq-like(60,1000,8,10000,10000,2,24),table-read-ahead=around-32";
 
 const fn system(name: &'static str, policies: &'static str, posted: Posted) -> System {
     System {

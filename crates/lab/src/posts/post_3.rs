@@ -4,7 +4,7 @@
 //! for nearly every block. The post lists eleven getdents calls of a hashed directory, and asks for read-ahead and for blocks
 //! that lie together: both are columns here, alone and together, for hashed and linear directories.
 use super::{Cell, Class, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
-use super::{joined_hash, readdir_cost, run_scenario};
+use super::{MODERN_POLICIES, joined_hash, readdir_cost, run_scenario};
 use crate::report::{Axis, BarChart, Figure, ListingCall, Origin, Report, StepReport, Unit};
 use crate::scenario::{RunOptions, ScenarioError};
 use extant_block::{BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment};
@@ -104,7 +104,7 @@ const SYSTEMS: [System; 7] = [
     },
     System {
         name: "modern",
-        policies: "modern",
+        policies: MODERN_POLICIES,
     },
 ];
 /// The kernel of the post: of a hashed directory it reads leaf by leaf; of a linear one, what is contiguous.

@@ -82,7 +82,12 @@ const FIXED_AS: System = system(
     None,
     None,
 );
-const MODERN: System = system("modern", "modern,placement=packed,read-ahead=clustered", None, None);
+const MODERN: System = system(
+    "modern",
+    "modern,atime=none,placement=packed,read-ahead=clustered",
+    None,
+    None,
+);
 /// The volume whose dumpe2fs the post shows, and that it reads by both systems.
 const DUMPED: &str = "current-as";
 
