@@ -117,9 +117,13 @@ impl NodeState {
         }
     }
 
-    /// Fails unless it is a directory.
+    /// Fails unless it is a directory, and one that has a name: what came into one that was replaced
+    /// would be lost with it, also while the disk still has to forget its name.
     pub(crate) fn check_directory(&self) -> Result<()> {
         self.check_alive()?;
+        if self.kept_links.is_some() {
+            return Err(ErrorKind::NotFound.into());
+        }
         match self.file_type()? {
             FileType::Directory => Ok(()),
             _ => Err(ErrorKind::NotDirectory.into()),
