@@ -30,8 +30,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The shared parts of an open volume.
 pub(crate) struct Volume {
     pub(crate) device: Arc<dyn BlockDevice>,
-    /// The primary superblock as it was written last, but for the time.
-    superblock_written: ShortLock<Vec<u8>>,
     /// The same, with what the policies put before it: for files and metadata.
     pub(crate) traffic: Arc<dyn BlockDevice>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -59,6 +57,8 @@ pub(crate) struct Volume {
     /// Dirty blocks of files.
     dirty_blocks: AtomicU64,
     pub(crate) mutable: ShortLock<Mutable>,
+    /// The primary superblock as it was written last, but for the time.
+    superblock_written: ShortLock<Vec<u8>>,
     /// Opened for writing.
     writable: bool,
     /// Closed by the first failure, and by closing the volume: nothing is written behind it.

@@ -48,6 +48,8 @@ pub fn trees(volume: &Filesystem, tree: &Tree) -> Result<(), String> {
     }
     let distinct: std::collections::BTreeSet<Ino> = numbers.values().copied().collect();
     differ(&Path(b"/".to_vec()), "inodes", distinct.len(), numbers.len())?;
+    // What a rename replaced is in use until the new name is durable.
+    said(&Path(b"/".to_vec()), volume.sync())?;
     let statfs = volume.statfs();
     let held = tree.objects.values().filter(|object| object.links == 0).count();
     let used = (statfs.inodes - statfs.free_inodes) as usize;
