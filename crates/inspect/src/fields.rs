@@ -13,10 +13,12 @@ pub(crate) const CLUSTERS_PER_GROUP: usize = 0x24;
 pub(crate) const INODES_PER_GROUP: usize = 0x28;
 pub(crate) const INCOMPAT: usize = 0x60;
 pub(crate) const HASH_VERSION: usize = 0xfc;
+pub(crate) const DESCRIPTOR_SIZE: usize = 0xfe;
 pub(crate) const FIRST_META_GROUP: usize = 0x104;
 pub(crate) const BLOCKS_HIGH: usize = 0x150;
 pub(crate) const MMP_INTERVAL: usize = 0x166;
 pub(crate) const MMP_BLOCK: usize = 0x168;
+pub(crate) const LOG_GROUPS_PER_FLEX: usize = 0x174;
 pub(crate) const ERROR_COUNT: usize = 0x194;
 pub(crate) const FIRST_ERROR: ErrorPlace = ErrorPlace {
     time: 0x198,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const META_BG: Feature = Feature::Incompat(0x10);
 pub(crate) const SPARSE_SUPER_2: Feature = Feature::Compat(0x200);
-const BIGALLOC: Feature = Feature::RoCompat(0x200);
+pub(crate) const BIGALLOC: Feature = Feature::RoCompat(0x200);
 
 /// Which superblock is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -65,6 +65,8 @@ impl Sharers {
 pub(crate) struct Held {
     /// Blocks that count as the file's: its attribute block, and what the inodes of large values take.
     pub(crate) blocks: u64,
+    /// Inodes that hold large values, one for each value.
+    pub(crate) value_inodes: u64,
     /// It has the attribute in which data of the inode goes on (`system.data`).
     pub(crate) has_inline_data: bool,
     /// Bytes of that attribute.
@@ -106,9 +108,9 @@ fn remember(state: &State, ino: Ino, inode: &Inode, held: &mut Held) {
     let block = inode.attribute_block;
     let superblock = state.volume.superblock();
     let is_possible = superblock.has(Feature::EXT_ATTR)
-        && block.0 > u64::from(superblock.first_data_block)
+        && block.0 >= u64::from(superblock.first_data_block).max(1)
         && state.volume.holds(block);
-    let is_named = inode.flags & flags::EA_INODE == 0 && superblock.is_usable(ino);
+    let is_named = inode.flags & flags::EA_INODE == 0 && !state.is_of_system(ino);
     if !is_possible && !is_named {
         // What has no name is not looked at so closely.
         return;
@@ -197,8 +199,11 @@ impl Judge<'_> {
                 }
             }
             Value::Elsewhere { ino, bytes } => {
-                let block_size = u64::from(self.state.volume.superblock().block_size());
-                held.blocks += u64::from(bytes).div_ceil(block_size);
+                let volume = &self.state.volume;
+                let cluster_blocks = u64::from(volume.cluster_blocks());
+                let cluster_bytes = cluster_blocks * u64::from(volume.superblock().block_size());
+                held.blocks += u64::from(bytes).div_ceil(cluster_bytes) * cluster_blocks;
+                held.value_inodes += 1;
                 self.value_inode(entry, Ino(ino));
             }
         }

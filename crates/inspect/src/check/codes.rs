@@ -85,7 +85,16 @@ codes! {
         "the volume has the feature casefold, but nobody knows its encoding, number {found}", RewriteSuperblock;
     MountBlock, "mount-block", Volume, Stopping,
         "the volume has the feature mmp, but block {block} cannot be the one that tells of mounts", RewriteSuperblock;
+    MountBlockHeld, "mount-block-held", Volume, Stopping,
+        "block {block} says that the volume is being checked elsewhere (sequence {found})", None;
+    SuperblockField, "superblock-field", Volume, Fatal,
+        "the superblock's {name} cannot be {found}: nothing can be said of the volume", None;
+    OrphansWithoutFile, "orphans-without-file", Volume, Error,
+        "the volume has the feature orphan_present, but no orphan in a file of orphans", RewriteSuperblock;
     // Groups.
+    UninitWithoutChecksums, "uninit-without-checksums", Volume, Advice,
+        "group {group}: the descriptor has flags {found}, which mean nothing without descriptor checksums",
+        RewriteDescriptor;
     DescriptorsDamaged, "descriptors-damaged", Volume, Error,
         "the first group descriptors cannot be used; the copy in group {group} is", RewriteDescriptor;
     DescriptorChecksum, "descriptor-checksum", Volume, Advice,
@@ -113,7 +122,7 @@ codes! {
         "the device is the journal of another volume", None;
     RecoveryWithoutJournal, "recovery-without-journal", Volume, Stopping,
         "the journal must be replayed, but there is none", RewriteSuperblock;
-    JournalWithoutFeature, "journal-without-feature", Volume, Error,
+    JournalWithoutFeature, "journal-without-feature", Volume, Advice,
         "the superblock has a journal, but not the feature has_journal", RewriteSuperblock;
     JournalMissing, "journal-missing", Volume, Stopping,
         "the volume has the feature has_journal, but no journal", RecreateJournal;
@@ -143,6 +152,8 @@ codes! {
         "inode {ino} was deleted while it was open: it and its blocks wait to be freed", RecoverJournal;
     OrphanList, "orphan-list", Volume, Advice,
         "the list of orphans leads to inode {ino}, which cannot be one", RewriteSuperblock;
+    OrphanFile, "orphan-file", Volume, Error,
+        "inode {ino}, block {file_block}: the list of orphans in it is damaged, or not empty", RewriteSuperblock;
     // Inodes and maps.
     InodeChecksum, "inode-checksum", Inodes, Error,
         "inode {ino}: the checksum is wrong", RewriteChecksum;
@@ -164,7 +175,7 @@ codes! {
         "inode {ino}: is reserved, and cannot have the mode {found}", RewriteInode;
     ReservedDirectory, "reserved-directory", Inodes, Stopping,
         "inode {ino}: is reserved, but is a directory", RewriteSuperblock;
-    ResizeInode, "resize-inode", Inodes, Error,
+    ResizeInode, "resize-inode", Inodes, Advice,
         "inode {ino} does not map the descriptor blocks kept for growth", RebuildMap;
     ExtentsWithoutFeature, "extents-without-feature", Inodes, Error,
         "inode {ino}: is mapped by extents, but the volume does not have that feature", RewriteSuperblock;
@@ -406,6 +417,8 @@ codes! {
         "{found} free blocks are counted in the superblock, should be {expected}", Recount;
     QuotaUsage, "quota-usage", Bitmaps, Error,
         "the quota file in inode {ino} differs from what is used for {found} ids", RewriteQuota;
+    QuotaFile, "quota-file", Bitmaps, Error,
+        "inode {ino} is no quota file", RewriteQuota;
     FreeInodes, "free-inodes", Bitmaps, Advice,
         "{found} free inodes are counted in the superblock, should be {expected}", Recount;
 }

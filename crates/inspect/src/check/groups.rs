@@ -6,7 +6,9 @@ use super::claims::Claims;
 use super::codes::Code;
 use super::problem::{Problem, Sink};
 use super::state::{GroupState, MetadataRun};
+use super::superblock::MULTIPLE_MOUNTS;
 use crate::error::Error;
+use crate::fields;
 use crate::group::BlockRange;
 use crate::volume::{SuperblockPlace, Volume};
 use extant_block::BlockDevice;
@@ -167,7 +169,7 @@ pub(crate) fn judge(
     Ok(Judged { groups, metadata })
 }
 
-/// Superblocks and descriptors, with those kept for growth.
+/// Superblocks and descriptors, with those kept for growth, and the block that tells of mounts.
 fn claim_copies(volume: &Volume, claims: &Claims) -> Vec<MetadataRun> {
     let mut metadata = Vec::new();
     let one = |block| BlockRange::new(block, 1);
@@ -181,6 +183,10 @@ fn claim_copies(volume: &Volume, claims: &Claims) -> Vec<MetadataRun> {
         metadata.extend(copy.descriptors);
         metadata.extend(copy.meta_descriptors.and_then(one));
         metadata.extend(copy.reserved_descriptors);
+    }
+    if volume.superblock().has(MULTIPLE_MOUNTS) {
+        // Past the end it is cut off below, and reported with the superblock.
+        metadata.extend(one(volume.fields().u64(fields::MMP_BLOCK)));
     }
     let end = volume.superblock().blocks_count;
     let runs = metadata
@@ -204,6 +210,14 @@ fn state_of(volume: &Volume, group: GroupNo, described: Described, problems: &Si
     if let Some(Fault::Checksum { stored, computed, .. }) = fault {
         let problem = Problem::new(Code::DescriptorChecksum).group(group);
         problems.add(problem.found(stored).expected(computed));
+    }
+    let unread = descriptor.flags & (BLOCK_UNINIT | INODE_UNINIT);
+    if unread != 0 && !superblock.has_descriptor_checksums() {
+        let problem = Problem::new(Code::UninitWithoutChecksums).group(group);
+        problems.add(problem.found(unread));
+        if unread & INODE_UNINIT != 0 {
+            judge_never_used(volume, group, &descriptor, 0, problems)?;
+        }
     }
     let per_group = superblock.inodes_per_group;
     if fault.is_some() && superblock.has_descriptor_checksums() {
@@ -247,6 +261,18 @@ fn judge_doubtful(volume: &Volume, group: GroupNo, descriptor: &GroupDescriptor,
         problems.add(Problem::new(Code::RootNeverUsed).group(group));
         return Ok(());
     }
+    judge_never_used(volume, group, descriptor, believed, problems)
+}
+
+/// Compares inodes that were never used, from `believed` of the group on, with its bitmap.
+fn judge_never_used(
+    volume: &Volume,
+    group: GroupNo,
+    descriptor: &GroupDescriptor,
+    believed: u32,
+    problems: &Sink,
+) -> Result<(), Error> {
+    let per_group = volume.superblock().inodes_per_group;
     if believed == per_group || !Places::of(volume, group, descriptor).has_inode_bitmap {
         return Ok(());
     }

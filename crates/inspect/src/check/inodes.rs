@@ -13,7 +13,7 @@ use super::state::{Facts, State};
 use super::superblock::{ENCRYPT, INLINE_DATA};
 use super::words::{u16_at, u32_at};
 use super::work::{self, Worker};
-use super::{Plan, resize};
+use super::{Plan, quota, resize};
 use crate::error::Error;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
@@ -188,7 +188,7 @@ impl TableReader {
         if is_clear && !is_reserved && state.orphans.is_empty() {
             return Ok(());
         }
-        if links == 0 && !state.orphans.contains(&ino) {
+        if links == 0 && !state.orphans.contains(&ino) && !quota::is_file(&state.volume, ino) {
             judge_unused(state, ino, raw, &mut self.roots);
             return Ok(());
         }
@@ -216,12 +216,8 @@ fn judge_unused(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) 
     }
     if mode != 0 && deleted == 0 {
         state.tell(Problem::new(Code::DeletedWithoutTime).ino(ino));
-    } else if deleted != 0
-        && deleted < superblock.inodes_count
-        && superblock.written_seconds > u64::from(deleted) + (1 << 24)
-    {
-        // So early a time is no time: the list of orphans used the field for the next of them.
-        state.tell(Problem::new(Code::LostOrphan).ino(ino).found(deleted));
+    } else {
+        leftover::judge_time(state, ino, deleted);
     }
 }
 
@@ -246,19 +242,28 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
         tell(code);
     }
     let is_orphan = inode.links == 0;
-    if !is_orphan && inode.deletion_time != 0 && !state.truncated.contains(&ino) {
-        let problem = Problem::new(Code::UsedButDeleted).ino(ino);
-        state.tell(problem.found(inode.deletion_time));
+    let is_of_system = state.is_of_system(ino);
+    if is_of_system {
+        leftover::judge_time(state, ino, inode.deletion_time);
+    } else {
+        if !is_orphan && inode.deletion_time != 0 && !state.truncated.contains(&ino) {
+            let problem = Problem::new(Code::UsedButDeleted).ino(ino);
+            state.tell(problem.found(inode.deletion_time));
+        }
+        judge_extra_size(state, ino, raw);
     }
-    judge_extra_size(state, ino, raw);
     let file_type = inode.file_type();
     let mut facts = Facts::new(file_type, inode.links);
     if ino.0 < superblock.first_inode && ino != Ino::ROOT {
-        return judge_reserved(state, ino, &inode, facts, roots);
+        return judge_reserved(state, ino, &inode, (raw, facts), roots);
     }
     facts = judge_flags(state, ino, &inode, facts);
     let held = attributes::judge(state, ino, &inode, raw);
-    leftover::judge(state, ino, &inode, raw, held);
+    if is_of_system {
+        leftover::judge_largest(state, ino, &inode, raw);
+    } else {
+        leftover::judge(state, ino, &inode, raw, held);
+    }
     if file_type.is_none() {
         // Nothing can be said of its content. Pass 2 tells who has a name for it.
         facts = facts.bad();
@@ -276,7 +281,7 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
         group.directories.fetch_add(1, Ordering::Relaxed);
     }
     if !is_orphan {
-        state.usage.add(state, ino, &inode);
+        state.usage.add(state, ino, &inode, held);
     }
     judge_map(state, ino, &inode, held.blocks, roots);
 }
@@ -294,17 +299,27 @@ fn judge_extra_size(state: &State, ino: Ino, raw: &[u8]) {
 }
 
 /// Inodes below the first one for users: the journal, the list of bad blocks, quotas.
-fn judge_reserved(state: &State, ino: Ino, inode: &Inode, facts: Facts, roots: &mut Vec<MapBlock>) {
+fn judge_reserved(state: &State, ino: Ino, inode: &Inode, (raw, facts): (&[u8], Facts), roots: &mut Vec<MapBlock>) {
     let superblock = state.volume.superblock();
     state.inodes.set(ino, facts.reserved());
+    leftover::judge_system_flags(state, ino, inode);
+    // Attributes in the inode itself are not looked at.
+    let held = attributes::judge(state, ino, inode, &[]);
+    leftover::judge_largest(state, ino, inode, raw);
     if ino == Ino::RESIZE && superblock.has(Feature::RESIZE_INODE) {
-        // Judged apart, when all else is known.
+        // Its map is judged apart, when all else is known.
+        if inode.file_type() != Some(FileType::Regular) {
+            let problem = Problem::new(Code::ReservedMode).ino(ino);
+            state.tell(problem.found(inode.mode));
+        }
         return;
     }
-    let has_blocks = inode.block.iter().any(|byte| *byte != 0);
-    let unused = (ino == Ino::RESIZE || ino == Ino::JOURNAL && !superblock.has(Feature::HAS_JOURNAL)) && has_blocks;
-    if unused {
+    if !leftover::has_feature(state, ino) {
         state.tell(Problem::new(Code::ReservedInUse).ino(ino));
+    }
+    if ino == BAD_BLOCKS {
+        // A list of bad blocks has no link.
+        state.tell(Problem::new(Code::BadBlocksInode).ino(ino));
     }
     let kind = match inode.file_type() {
         _ if ino == BAD_BLOCKS => Kind::BadBlocks,
@@ -319,7 +334,7 @@ fn judge_reserved(state: &State, ino: Ino, inode: &Inode, facts: Facts, roots: &
             return;
         }
     };
-    maps::roots(state, Walk::new(ino, kind, inode, 0, state), inode, roots);
+    maps::roots(state, Walk::new(ino, kind, inode, held.blocks, state), inode, roots);
 }
 
 /// Flags that exclude each other, or that the volume has no feature for.

@@ -4,20 +4,22 @@ use super::problem::{Problem, Sink};
 use super::superblock::JOURNAL_DEVICE;
 use super::words::u32_at;
 use crate::error::Error;
-use crate::map::block_at;
+use crate::map::{Claimed, Visit, block_at, walk};
 use crate::volume::Volume;
 use extant_format::checksum::crc32c;
 use extant_format::inode::{FileType, Inode};
 use extant_format::superblock::Feature;
 use extant_format::{FileBlock, Ino};
+use std::ops::ControlFlow;
 
 const MAGIC: u32 = 0xc03b_3998;
 const VERSION_1: u32 = 3;
 const VERSION_2: u32 = 4;
+/// The largest size that e2fsck compares with the map: it takes it as a signed number of 32 bits.
+const LARGEST_COMPARED: u64 = 0x7fff_ffff;
 /// The shortest journal.
 const BLOCKS_MIN: u64 = 1024;
-/// Features of a journal that are known: compat checksum; revoke, 64bit, async commit, checksums 2 and 3, fast commit.
-const COMPAT: u32 = 0x1;
+/// Features of a journal that are known: revoke, 64bit, async commit, checksums 2 and 3, fast commit.
 const INCOMPAT: u32 = 0x3f;
 /// Those of checksums 2 and 3.
 const CHECKSUMS: u32 = 0x18;
@@ -37,10 +39,7 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
         if superblock.has(Feature::NEEDS_RECOVERY) {
             tell(Code::RecoveryWithoutJournal);
         }
-        if superblock.journal_inode != 0 {
-            tell(Code::JournalWithoutFeature);
-        }
-        return Ok(());
+        return judge_unannounced(volume, problems);
     }
     if superblock.journal_inode == 0 {
         tell(if superblock.journal_device() == 0 {
@@ -77,6 +76,21 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     Ok(())
 }
 
+/// A journal that the superblock names without the feature.
+fn judge_unannounced(volume: &Volume, problems: &Sink) -> Result<(), Error> {
+    let superblock = volume.superblock();
+    let ino = Ino(superblock.journal_inode);
+    if ino.0 != 0 {
+        problems.add(match journal_inode(volume, ino)? {
+            Some(_) => Problem::new(Code::JournalWithoutFeature),
+            None => Problem::new(Code::JournalInode).ino(ino),
+        });
+    } else if superblock.journal_uuid() != [0; 16] {
+        problems.add(Problem::new(Code::ExternalJournal));
+    }
+    Ok(())
+}
+
 /// The inode of the journal or, when that is no journal, its copy in the superblock. `None` when there is neither, and for a
 /// copy of an extent tree: the copy has no flags, so nobody else reads it as one.
 fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
@@ -85,7 +99,10 @@ fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
         Err(Error::Device(error)) => return Err(error.into()),
         Err(_) => None,
     };
-    if let Some(inode) = inode.filter(|inode| is_journal(volume, inode)) {
+    if let Some(inode) = inode
+        && is_journal(volume, &inode)
+        && is_mapped_whole(volume, &inode)?
+    {
         return Ok(Some(inode));
     }
     let superblock = volume.superblock();
@@ -117,6 +134,19 @@ fn is_journal(volume: &Volume, inode: &Inode) -> bool {
     is_file && mapped
 }
 
+/// Whether the map reaches the end of the file.
+fn is_mapped_whole(volume: &Volume, inode: &Inode) -> Result<bool, Error> {
+    let mut end = 0;
+    walk(volume, inode, &mut Claimed::default(), &mut |visit| {
+        if let Visit::Run { file_block, run, .. } = visit {
+            end = end.max(file_block.saturating_add(run.length.into()));
+        }
+        ControlFlow::Continue(())
+    })?;
+    let bytes = end.saturating_mul(volume.superblock().block_size().into());
+    Ok(bytes >= inode.size || inode.size > LARGEST_COMPARED)
+}
+
 /// What is wrong with the journal's superblock.
 fn judge_superblock(volume: &Volume, inode: &Inode, head: &[u8]) -> Option<Code> {
     let word = |at| u32_at_big(head, at);
@@ -126,8 +156,7 @@ fn judge_superblock(volume: &Volume, inode: &Inode, head: &[u8]) -> Option<Code>
         return Some(Code::JournalSuperblock);
     }
     let file_blocks = inode.size / u64::from(block_size);
-    let (blocks, first, start) = (word(16), word(20), word(28));
-    if u64::from(blocks) > file_blocks || first == 0 || first >= blocks || start >= blocks {
+    if u64::from(word(16)) > file_blocks {
         return Some(Code::JournalSuperblock);
     }
     if kind == VERSION_1 {
@@ -136,7 +165,7 @@ fn judge_superblock(volume: &Volume, inode: &Inode, head: &[u8]) -> Option<Code>
             .is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
         return (!is_clear).then_some(Code::JournalLeftovers);
     }
-    if word(0x24) & !COMPAT != 0 || word(0x28) & !INCOMPAT != 0 || word(0x2c) != 0 {
+    if word(0x28) & !INCOMPAT != 0 || word(0x2c) != 0 {
         return Some(Code::JournalFeatures);
     }
     if word(0x40) > 1 {

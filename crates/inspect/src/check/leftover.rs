@@ -7,6 +7,7 @@ use super::attributes::{self, Held};
 use super::codes::Code;
 use super::inodes::CASEFOLDED;
 use super::problem::Problem;
+use super::quota;
 use super::state::State;
 use super::superblock::{CASEFOLD, INLINE_DATA, LARGE_DIRECTORY};
 use super::words::{u16_at, u32_at};
@@ -14,10 +15,11 @@ use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
 
-const QUOTA: Feature = Feature::RoCompat(0x100);
 const BAD_BLOCKS: Ino = Ino(1);
 const USER_QUOTA: Ino = Ino(3);
 const GROUP_QUOTA: Ino = Ino(4);
+/// Reserved for what never came.
+const NEVER_USED: [Ino; 3] = [Ino(6), Ino(9), Ino(10)];
 
 /// A feature, and its flag, that were never more than reserved.
 const IMAGIC_INODES: Feature = Feature::Compat(0x2);
@@ -66,13 +68,9 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: He
         state.tell(Problem::new(Code::CasefoldFlag).ino(ino));
     }
     let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;
-    let most = u64::from(superblock.block_size()) << 32;
-    if inode.file_type() == Some(FileType::Regular)
-        && (inode.has_extents() || inode.flags & flags::INLINE_DATA != 0)
-        && size > most
-    {
-        let problem = Problem::new(Code::FileTooLarge).ino(ino);
-        state.tell(problem.found(size).expected(most));
+    let is_inline = inode.flags & flags::INLINE_DATA != 0;
+    if inode.file_type() == Some(FileType::Regular) && (inode.has_extents() || is_inline) {
+        judge_largest(state, ino, inode, raw);
     }
     if is_directory && size >> 32 != 0 && !superblock.has(LARGE_DIRECTORY) {
         state.tell(Problem::new(Code::DirectorySizeHigh).ino(ino).found(size));
@@ -95,6 +93,53 @@ fn judge_inline(state: &State, ino: Ino, inode: &Inode, size: u64, held: Held) {
     }
 }
 
+/// A time of deletion so early is no time: the list of orphans used the field for the next of them.
+pub(crate) fn judge_time(state: &State, ino: Ino, deleted: u32) {
+    let superblock = state.volume.superblock();
+    let is_number = deleted != 0 && deleted < superblock.inodes_count;
+    if is_number && superblock.written_seconds > u64::from(deleted) + (1 << 24) {
+        state.tell(Problem::new(Code::LostOrphan).ino(ino).found(deleted));
+    }
+}
+
+/// Flags that only directories of users have.
+pub(crate) fn judge_system_flags(state: &State, ino: Ino, inode: &Inode) {
+    for (flag, code) in [(flags::INDEX, Code::IndexFlag), (CASEFOLDED, Code::CasefoldFlag)] {
+        if inode.flags & flag != 0 {
+            state.tell(Problem::new(code).ino(ino));
+        }
+    }
+}
+
+/// The size of a file against the most that can be mapped: by extents if it has them, else by indirect
+/// blocks.
+pub(crate) fn judge_largest(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) {
+    let superblock = state.volume.superblock();
+    let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;
+    let blocks = if inode.has_extents() {
+        1 << 32
+    } else {
+        extant_format::indirect::capacity(superblock.block_size_log2)
+    };
+    let most = blocks << superblock.block_size_log2;
+    if ino != BAD_BLOCKS && size > most {
+        let problem = Problem::new(Code::FileTooLarge).ino(ino);
+        state.tell(problem.found(size).expected(most));
+    }
+}
+
+/// Whether the feature is set that an inode of the system is for.
+pub(crate) fn has_feature(state: &State, ino: Ino) -> bool {
+    let superblock = state.volume.superblock();
+    match ino {
+        USER_QUOTA | GROUP_QUOTA => quota::is_file(&state.volume, ino),
+        Ino::RESIZE => superblock.has(Feature::RESIZE_INODE),
+        // Of a journal that the superblock names without the feature that alone is told.
+        Ino::JOURNAL => superblock.has(Feature::HAS_JOURNAL) || superblock.journal_inode == ino.0,
+        _ => true,
+    }
+}
+
 /// Judges an inode of the system that has no links: most are zero.
 pub(crate) fn judge_reserved(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) {
     if raw.iter().all(|byte| *byte == 0) {
@@ -108,24 +153,28 @@ pub(crate) fn judge_reserved(state: &State, ino: Ino, inode: &Inode, raw: &[u8])
         };
         state.tell(Problem::new(code).ino(ino));
     }
+    judge_time(state, ino, inode.deletion_time);
+    if inode.flags & CASEFOLDED != 0 && ino != BAD_BLOCKS {
+        state.tell(Problem::new(Code::CasefoldFlag).ino(ino));
+    }
+    if !has_feature(state, ino) {
+        // The low half of the count is what tells.
+        if u32_at(&inode.block, 0) != 0 || inode.sectors & 0xffff_ffff != 0 {
+            state.tell(Problem::new(Code::ReservedInUse).ino(ino));
+        }
+        return;
+    }
+    if inode.flags & flags::INDEX != 0 && ino != BAD_BLOCKS {
+        state.tell(Problem::new(Code::IndexFlag).ino(ino));
+    }
+    if NEVER_USED.contains(&ino) && inode.mode != 0 {
+        let problem = Problem::new(Code::ReservedMode).ino(ino);
+        state.tell(problem.found(inode.mode));
+    }
     if ino != BAD_BLOCKS {
         attributes::judge(state, ino, inode, raw);
     }
-    let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;
-    let most = extant_format::indirect::capacity(superblock.block_size_log2) << superblock.block_size_log2;
-    if ino != BAD_BLOCKS && size > most {
-        let problem = Problem::new(Code::FileTooLarge).ino(ino);
-        state.tell(problem.found(size).expected(most));
-    }
-    let has_feature = match ino {
-        USER_QUOTA | GROUP_QUOTA => superblock.has(QUOTA),
-        Ino::RESIZE => superblock.has(Feature::RESIZE_INODE),
-        Ino::JOURNAL => superblock.has(Feature::HAS_JOURNAL),
-        _ => true,
-    };
-    if !has_feature && u32_at(&inode.block, 0) != 0 {
-        state.tell(Problem::new(Code::ReservedInUse).ino(ino));
-    }
+    judge_largest(state, ino, inode, raw);
     let is_mapped = inode.block.iter().any(|byte| *byte != 0);
     if ino != BAD_BLOCKS && !is_mapped && inode.mode == 0 && inode.sectors != 0 {
         let problem = Problem::new(Code::SectorCount).ino(ino);

@@ -70,8 +70,9 @@ pub(crate) struct Walk {
     end: AtomicU64,
     written_end: AtomicU64,
     illegal: AtomicU64,
-    /// With clusters: for each node its first file block, first and last cluster.
-    edges: ShortLock<Vec<(u64, u64, u64)>>,
+    /// With clusters: the first and the last of each node. The next node may go on in the last one,
+    /// and nodes are not met in the order of the file, so that [`finish`] claims these.
+    edges: ShortLock<Vec<Edges>>,
 }
 
 /// A map block that is to be read.
@@ -101,9 +102,29 @@ pub(crate) struct Tally {
     illegal: u64,
     told: u64,
     is_cut: bool,
-    first_cluster: Option<(u64, u64)>,
-    last_cluster: u64,
+    edges: Option<Edges>,
     directories: Vec<DirectoryBlock>,
+}
+
+/// A cluster of a file: which of the file's, and which of the volume's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Cluster {
+    of_file: u64,
+    of_volume: u64,
+}
+
+/// The first and the last cluster of a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Edges {
+    first: Cluster,
+    /// `None` when the node has reached no other.
+    last: Option<Cluster>,
+}
+
+impl Edges {
+    fn end(self) -> Cluster {
+        self.last.unwrap_or(self.first)
+    }
 }
 
 impl Walk {
@@ -133,9 +154,7 @@ impl Walk {
         self.written_end.fetch_max(tally.written_end, Ordering::Relaxed);
         self.illegal.fetch_add(tally.illegal, Ordering::Relaxed);
         self.cut.fetch_or(tally.is_cut.into(), Ordering::Relaxed);
-        if let Some((file_block, first)) = tally.first_cluster {
-            self.edges.lock().push((file_block, first, tally.last_cluster));
-        }
+        self.edges.lock().extend(tally.edges);
         if !tally.directories.is_empty() {
             state.add_directory_blocks(&mut tally.directories);
         }
@@ -296,10 +315,15 @@ fn child(
         !state.owners.is_full() && (!state.claims.is_double(block) || state.owners.follow(block))
     } else {
         // Whose data lies there too does not matter: only a map block that was followed is not followed again.
-        state.claims.claim_run(block, 1);
+        // Of the map for growth only the root is no metadata.
+        let is_root = matches!(shape, Shape::Indirect(1..));
+        if walk.kind != Kind::Resize || is_root && !state.is_metadata(block) {
+            state.claims.claim_run(block, 1);
+        }
         state.followed.claim_run(block, 1)
     };
-    if walk.kind != Kind::BadBlocks && state.is_metadata(block) {
+    let may_be_metadata = matches!(walk.kind, Kind::BadBlocks | Kind::Resize);
+    if !may_be_metadata && state.is_metadata(block) {
         tally.is_cut = true;
         return tell(state, tally, problem(Code::MapBlockOnMetadata));
     }
@@ -345,6 +369,13 @@ fn data(
     if walk.kind == Kind::BadBlocks {
         return bad_blocks(state, walk, start, length, tally);
     }
+    if walk.kind == Kind::Resize {
+        // All of it is metadata, and claimed as that.
+        tally.blocks += length;
+        tally.end = tally.end.max(file_block.saturating_add(length));
+        tally.written_end = tally.end;
+        return;
+    }
     let file_end = file_block.saturating_add(length);
     if walk.kind == Kind::Directory && !directory_run(state, walk, file_block, start, length, written, tally) {
         return;
@@ -379,32 +410,42 @@ fn claim_data(state: &State, walk: &Walk, file_block: u64, start: BlockNo, lengt
         }
         return;
     }
-    let (first, last) = (start.0 / cluster, (start.0 + length - 1) / cluster);
-    let problem = Problem::new(Code::ClusterAlignment)
-        .ino(walk.ino)
-        .block(start)
-        .file_block(file_block);
     if start.0 % cluster != file_block % cluster {
-        tell(state, tally, problem);
+        let problem = Problem::new(Code::ClusterAlignment).ino(walk.ino);
+        tell(state, tally, problem.block(start).file_block(file_block));
     }
-    let continues = tally.first_cluster.is_some() && tally.last_cluster == first;
-    tally.first_cluster.get_or_insert((file_block, first));
-    tally.last_cluster = last;
-    let new = last - first + u64::from(!continues);
-    tally.blocks += new * cluster;
-    let from = if continues { first + 1 } else { first };
-    // The first run of a node may go on in the cluster in which the node before it ended.
-    let may_continue = !start.0.is_multiple_of(cluster) && !continues;
-    if may_continue {
-        state.claims.take_run(BlockNo(from * cluster), cluster);
-        state
-            .claims
-            .claim_run(BlockNo((from + 1) * cluster), (last - from) * cluster);
-    } else {
-        state
-            .claims
-            .claim_run(BlockNo(from * cluster), (last + 1 - from) * cluster);
+    claim_clusters(state, file_block, start, length, tally);
+}
+
+/// Claims the clusters of a run but the first and the last of its node.
+fn claim_clusters(state: &State, file_block: u64, start: BlockNo, length: u64, tally: &mut Tally) {
+    let cluster = u64::from(state.volume.cluster_blocks());
+    let at = |offset: u64| Cluster {
+        of_file: (file_block + offset) / cluster,
+        of_volume: (start.0 + offset) / cluster,
+    };
+    let claim = |from: u64, to: u64| {
+        let clusters = to.saturating_sub(from);
+        state.claims.claim_run(BlockNo(from * cluster), clusters * cluster);
+    };
+    let (first, last) = (at(0), at(length - 1));
+    let before = tally.edges.map(Edges::end);
+    let continues = before == Some(first);
+    let count = last.of_volume - first.of_volume + u64::from(!continues);
+    tally.blocks += count * cluster;
+    if continues && last == first {
+        return;
     }
+    if let Some(edge) = tally.edges.and_then(|edges| edges.last) {
+        claim(edge.of_volume, edge.of_volume + 1);
+    }
+    let is_edge = continues || before.is_none();
+    claim(first.of_volume + u64::from(is_edge), last.of_volume);
+    let has_more = before.is_some() || last != first;
+    tally.edges = Some(Edges {
+        first: tally.edges.map_or(first, |edges| edges.first),
+        last: has_more.then_some(last),
+    });
 }
 
 /// Lists the blocks of a directory. Tells whether they can be a directory's at all.
@@ -453,12 +494,23 @@ fn bad_blocks(state: &State, walk: &Walk, start: BlockNo, length: u64, tally: &m
     for block in (start.0..start.0 + length).map(BlockNo) {
         if state.is_searching() {
             search(state, walk, block, 1);
+        } else if is_kept_for_growth(state, block) {
+            // Nothing is stored there yet.
+            continue;
         } else if state.is_metadata(block) {
             tell(state, tally, Problem::new(Code::BadMetadata).ino(walk.ino).block(block));
         } else {
             state.claims.claim_run(block, 1);
         }
     }
+}
+
+/// Whether a block is kept for descriptors that do not exist yet: a bad one harms nothing.
+fn is_kept_for_growth(state: &State, block: BlockNo) -> bool {
+    let group = state.volume.superblock().group_of_block(block);
+    let copy = group.and_then(|group| state.volume.copy(group));
+    let kept = copy.and_then(|copy| copy.reserved_descriptors);
+    kept.is_some_and(|kept| (kept.first..=kept.last).contains(&block.0))
 }
 
 /// The head of an extent node.
@@ -476,8 +528,10 @@ impl Head {
             max: u16_at(bytes, 4).into(),
             depth: u16_at(bytes, 6),
         };
+        // Up to two places at the end may be left for a tail.
         let fits = bytes.len().saturating_sub(12) / 12;
-        let is_node = u16_at(bytes, 0) == 0xf30a && head.entries <= head.max && (1..=fits).contains(&head.max);
+        let room = fits.saturating_sub(2).max(1)..=fits;
+        let is_node = u16_at(bytes, 0) == 0xf30a && head.entries <= head.max && room.contains(&head.max);
         is_node.then_some(head)
     }
 }
@@ -635,6 +689,7 @@ fn leaf_entry(
 
 /// All of a map was seen: what depends on all of it.
 fn finish(state: &State, walk: &Walk) {
+    let shared = claim_edges(state, walk);
     let illegal = walk.illegal.load(Ordering::Relaxed);
     if illegal > TOLD_MAX {
         state.tell(Problem::new(Code::ManyIllegalBlocks).ino(walk.ino).found(illegal));
@@ -647,9 +702,8 @@ fn finish(state: &State, walk: &Walk) {
     }
     let superblock = state.volume.superblock();
     let sectors_per_block = u64::from(superblock.block_size() / 512);
-    let cluster = u64::from(state.volume.cluster_blocks());
-    let shared = shared_clusters(&mut walk.edges.lock()) * cluster;
-    let blocks = walk.blocks.load(Ordering::Relaxed).saturating_sub(shared);
+    let shared_blocks = shared * u64::from(state.volume.cluster_blocks());
+    let blocks = walk.blocks.load(Ordering::Relaxed).saturating_sub(shared_blocks);
     let expected = (blocks + walk.held_blocks) * sectors_per_block;
     if expected != walk.sectors {
         let problem = Problem::new(Code::SectorCount).ino(walk.ino);
@@ -657,11 +711,24 @@ fn finish(state: &State, walk: &Walk) {
     }
 }
 
-/// Clusters that were counted by two nodes that follow each other.
-fn shared_clusters(edges: &mut [(u64, u64, u64)]) -> u64 {
+/// Claims the first and the last cluster of each node, in the order of the file. Returns how many
+/// were counted by two nodes that follow each other.
+fn claim_edges(state: &State, walk: &Walk) -> u64 {
+    let cluster = u64::from(state.volume.cluster_blocks());
+    let mut edges = walk.edges.lock();
     edges.sort_unstable();
-    let pairs = edges.windows(2).filter(|pair| pair[0].2 == pair[1].1);
-    pairs.count() as u64
+    let claim = |edge: Cluster| state.claims.claim_run(BlockNo(edge.of_volume * cluster), cluster);
+    let (mut before, mut shared) = (None, 0);
+    for edges in edges.iter() {
+        if before == Some(edges.first) {
+            shared += 1;
+        } else {
+            claim(edges.first);
+        }
+        edges.last.map(claim);
+        before = Some(edges.end());
+    }
+    shared
 }
 
 /// The size of a file against what its map has.
@@ -675,7 +742,7 @@ fn finish_size(state: &State, walk: &Walk) {
         Kind::Directory if walk.size != end * block_size => {
             state.tell(problem(Code::DirectorySize).expected(end * block_size));
         }
-        Kind::Regular => {
+        Kind::Regular | Kind::Resize => {
             let last = walk.written_end.load(Ordering::Relaxed).saturating_sub(1) * block_size;
             if walk.size < last && walk.flags & VERITY == 0 {
                 state.tell(problem(Code::FileSize).expected(last + block_size));

@@ -29,6 +29,7 @@ mod journal;
 mod leftover;
 mod links;
 mod maps;
+mod mounts;
 mod orphans;
 mod plan;
 mod problem;
@@ -177,6 +178,7 @@ fn prepare(device: &Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Prep
     };
     superblock::judge(&volume, &problems);
     let (volume, described) = groups::believable(volume, device, &problems)?;
+    mounts::judge(&volume, &problems)?;
     journal::judge(&volume, &problems)?;
     if problems.has(Severity::Fatal) {
         return Ok(Prepared::Unusable(problems));
@@ -205,15 +207,13 @@ fn run(state: &Arc<State>) -> Result<(), Error> {
 
 /// Found problems, in order, with the exit code that they come to.
 fn report(found: Found, summary: Summary) -> CheckReport {
-    let severities = found.counts.keys().map(|code| code.rule().severity);
-    let exit_code = severities.fold(0, |code, severity| {
-        code | match severity {
-            Severity::Advice => 0,
-            Severity::Error => 4,
-            Severity::Stopping => 12,
-            Severity::Fatal => 8,
-        }
-    });
+    let worst = found.counts.keys().map(|code| code.rule().severity).max();
+    let exit_code = match worst {
+        None | Some(Severity::Advice) => 0,
+        Some(Severity::Error) => 4,
+        Some(Severity::Stopping) => 12,
+        Some(Severity::Fatal) => 8,
+    };
     let all: u64 = found.counts.values().sum();
     CheckReport {
         schema: 1,

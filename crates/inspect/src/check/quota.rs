@@ -6,16 +6,19 @@
 //!
 //! *Invariants*: a block of the tree is followed once, so that the work is bounded by the size of the file.
 //! *Locking*: the sums have one short lock, held for an addition; nothing is added on a volume without quotas.
+use super::attributes::Held;
 use super::codes::Code;
 use super::problem::Problem;
 use super::state::State;
-use super::superblock::{EA_INODE, QUOTA};
+use super::superblock::QUOTA;
 use super::words::u32_at;
 use crate::error::Error;
 use crate::fields;
 use crate::map::block_at;
+use crate::volume::Volume;
 use extant_block::ShortLock;
-use extant_format::inode::Inode;
+use extant_format::inode::{Inode, flags};
+use extant_format::superblock::Feature;
 use extant_format::{FileBlock, Ino};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +26,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const BLOCK: u64 = 1024;
 const ENTRY: usize = 72;
 const HEAD: usize = 16;
+/// The block of the root, after that of the head.
+const ROOT_BLOCK: u32 = 1;
+/// The version of the format.
+const VERSION: u32 = 1;
 /// Steps from the root to the entries.
 const STEPS: u32 = 4;
 /// Blocks of a quota file that are read, at most.
@@ -40,20 +47,39 @@ struct Use {
 pub(crate) struct Usage(ShortLock<[BTreeMap<u32, Use>; 3]>);
 
 impl Usage {
-    /// An inode in use.
-    pub(crate) fn add(&self, state: &State, ino: Ino, inode: &Inode) {
+    /// Adds an inode in use, with the inodes of its large values. Each owner of a shared value counts
+    /// it in full, and the inode of the value itself counts for its owner only by that.
+    pub(crate) fn add(&self, state: &State, ino: Ino, inode: &Inode, held: Held) {
         let superblock = state.volume.superblock();
-        let counts = ino == Ino::ROOT || ino.0 >= superblock.first_inode;
-        if !superblock.has(QUOTA) || !counts || ino.0 == state.volume.fields().u32(fields::PROJECT_QUOTA_INODE) {
+        let is_of_user = ino == Ino::ROOT || ino.0 >= superblock.first_inode;
+        let is_value = inode.flags & flags::EA_INODE != 0;
+        if !superblock.has(QUOTA) || !is_of_user || is_value || is_uncounted_system_file(state, ino) {
             return;
         }
         let mut sums = self.0.lock();
         for (sums, id) in sums.iter_mut().zip([inode.uid, inode.gid, inode.project]) {
             let sum = sums.entry(id).or_default();
             sum.bytes = sum.bytes.saturating_add(inode.sectors.saturating_mul(512));
-            sum.inodes += 1;
+            sum.inodes += 1 + held.value_inodes;
         }
     }
+}
+
+/// Whether an inode is a quota file: in use whatever its links say.
+pub(crate) fn is_file(volume: &Volume, ino: Ino) -> bool {
+    let fields = [
+        fields::USER_QUOTA_INODE,
+        fields::GROUP_QUOTA_INODE,
+        fields::PROJECT_QUOTA_INODE,
+    ];
+    volume.superblock().has(QUOTA) && fields.into_iter().any(|field| volume.fields().u32(field) == ino.0)
+}
+
+/// Whether a file belongs to the system although its number does not say so.
+fn is_uncounted_system_file(state: &State, ino: Ino) -> bool {
+    let superblock = state.volume.superblock();
+    let is_orphan_file = superblock.has(Feature::ORPHAN_FILE) && ino.0 == superblock.orphan_file_inode;
+    is_orphan_file || ino.0 == state.volume.fields().u32(fields::PROJECT_QUOTA_INODE)
 }
 
 /// Compares each quota file with the sums.
@@ -61,8 +87,7 @@ impl Usage {
 /// # Errors
 /// When the device fails.
 pub(crate) fn judge(state: &State) -> Result<(), Error> {
-    // How the inodes of large values count is not known here.
-    if !state.volume.superblock().has(QUOTA) || state.volume.superblock().has(EA_INODE) {
+    if !state.volume.superblock().has(QUOTA) {
         return Ok(());
     }
     let sums = std::mem::take(&mut *state.usage.0.lock());
@@ -78,8 +103,12 @@ pub(crate) fn judge(state: &State) -> Result<(), Error> {
         }
         let stored = match read(state, ino) {
             Err(Error::Device(error)) => return Err(error.into()),
-            Err(_) => BTreeMap::new(),
+            Err(_) => None,
             Ok(stored) => stored,
+        };
+        let Some(stored) = stored else {
+            state.tell(Problem::new(Code::QuotaFile).ino(ino));
+            continue;
         };
         let ids: BTreeSet<u32> = stored.keys().chain(sums.keys()).copied().collect();
         let of = |map: &BTreeMap<u32, Use>, id: &u32| map.get(id).copied().unwrap_or_default();
@@ -91,12 +120,15 @@ pub(crate) fn judge(state: &State) -> Result<(), Error> {
     Ok(())
 }
 
-/// All entries of a quota file.
-fn read(state: &State, ino: Ino) -> Result<BTreeMap<u32, Use>, Error> {
+/// All entries of a quota file; `None` when its head or its tree cannot be.
+fn read(state: &State, ino: Ino) -> Result<Option<BTreeMap<u32, Use>>, Error> {
     let inode = state.volume.inode(ino)?;
+    let Some(blocks) = blocks_of(state, &inode)? else {
+        return Ok(None);
+    };
     let mut entries = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    let mut pending = vec![(1_u32, STEPS)];
+    let mut pending = vec![(ROOT_BLOCK, STEPS)];
     while let Some((block, steps)) = pending.pop() {
         if seen.len() >= BLOCKS_MAX || !seen.insert(block) {
             continue;
@@ -106,10 +138,12 @@ fn read(state: &State, ino: Ino) -> Result<BTreeMap<u32, Use>, Error> {
         };
         if steps > 0 {
             let (words, _) = bytes.as_chunks::<4>();
-            let children = words
-                .iter()
-                .map(|word| u32::from_le_bytes(*word))
-                .filter(|child| *child > 1);
+            let children = words.iter().map(|word| u32::from_le_bytes(*word));
+            let children: Vec<u32> = children.filter(|child| *child > ROOT_BLOCK).collect();
+            if children.iter().any(|child| *child >= blocks) {
+                return Ok(None);
+            }
+            let children = children.into_iter();
             pending.extend(children.map(|child| (child, steps - 1)));
             continue;
         }
@@ -124,7 +158,20 @@ fn read(state: &State, ino: Ino) -> Result<BTreeMap<u32, Use>, Error> {
             }
         }
     }
-    Ok(entries)
+    Ok(Some(entries))
+}
+
+/// The blocks of a quota file by its head; `None` for a head that cannot be.
+fn blocks_of(state: &State, inode: &Inode) -> Result<Option<u32>, Error> {
+    let Some(head) = file_block(state, inode, 0)? else {
+        return Ok(None);
+    };
+    let (blocks, free, free_entries) = (u32_at(&head, 20), u32_at(&head, 24), u32_at(&head, 28));
+    let is_possible = u32_at(&head, 4) == VERSION
+        && u64::from(blocks) <= inode.size.div_ceil(BLOCK)
+        && free < blocks
+        && free_entries < blocks;
+    Ok(is_possible.then_some(blocks))
 }
 
 /// A block of 1 KiB of a quota file; `None` where nothing is mapped.

@@ -5,6 +5,8 @@
 //!                                  -> the same block of each copy
 //! ```
 use super::codes::Code;
+use super::maps::{self, Kind, Walk};
+use super::plan::MapReader;
 use super::problem::Problem;
 use super::state::State;
 use super::superblock::META_BG;
@@ -17,7 +19,8 @@ use extant_format::{BlockNo, GroupNo, Ino, indirect};
 /// Where the double indirect block stands in the inode.
 const DOUBLE: u32 = indirect::DIRECT + 1;
 
-/// Judges inode 7, and claims its double indirect block; all else that it maps is metadata already.
+/// Judges inode 7 and its map, and claims its double indirect block; all else that it maps is metadata
+/// already.
 ///
 /// # Errors
 /// When the device fails.
@@ -37,6 +40,12 @@ pub(crate) fn judge(state: &State) -> Result<(), Error> {
         },
         None => Some("it cannot be read"),
     };
+    if let Some(inode) = &inode {
+        let mut roots = Vec::new();
+        let walk = Walk::new(Ino::RESIZE, Kind::Resize, inode, 0, state);
+        maps::roots(state, walk, inode, &mut roots);
+        MapReader::default().follow(state, roots)?;
+    }
     if found.is_some() {
         state.tell(Problem::new(Code::ResizeInode).ino(Ino::RESIZE));
     }
@@ -49,7 +58,6 @@ fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
     if root.0 == 0 || !state.volume.holds(root) || state.is_metadata(root) {
         return Ok(Some("its double indirect block is not on the volume"));
     }
-    state.claims.claim_run(root, 1);
     let others = (0..15).filter(|index| *index != DOUBLE);
     if others
         .into_iter()

@@ -68,8 +68,7 @@ fn is_symlink(state: &State, ino: Ino, inode: &Inode, held: Held) -> bool {
         return false;
     }
     if inode.flags & flags::INLINE_DATA != 0 {
-        let room = 60 + held.inline_bytes;
-        return inode.size <= room;
+        return inode.size == 60 + held.inline_bytes;
     }
     if inode.size < inode.block.len() as u64 {
         if inode.flags & flags::EXTENTS != 0 {

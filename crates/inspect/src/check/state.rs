@@ -193,6 +193,11 @@ impl State {
         numbers.contains(&ino.0)
     }
 
+    /// Whether an inode belongs to the system, by its number or by a field of the superblock.
+    pub(crate) fn is_of_system(&self, ino: Ino) -> bool {
+        !self.volume.superblock().is_usable(ino) || self.is_system_file(ino)
+    }
+
     /// Who claims a block first decides what is followed.
     pub(crate) fn set_order_matters(&self) {
         self.order_matters.store(1, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use super::codes::Code;
 use super::problem::{Problem, Sink};
 use crate::error::Error;
 use crate::fields;
-use crate::volume::{SPARSE_SUPER_2, SuperblockPlace, Volume};
+use crate::volume::{BIGALLOC, SPARSE_SUPER_2, SuperblockPlace, Volume};
 use extant_block::BlockDevice;
 use extant_format::superblock::{Feature, Features, HashVersion, SUPERBLOCK_SIZE, Superblock, SuperblockError};
 use extant_format::{BlockNo, Fault};
@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 pub(crate) const META_BG: Feature = Feature::Incompat(0x10);
 pub(crate) const JOURNAL_DEVICE: Feature = Feature::Incompat(0x8);
-const MULTIPLE_MOUNTS: Feature = Feature::Incompat(0x100);
-pub(crate) const EA_INODE: Feature = Feature::Incompat(0x400);
+pub(crate) const MULTIPLE_MOUNTS: Feature = Feature::Incompat(0x100);
 pub(crate) const LARGE_DIRECTORY: Feature = Feature::Incompat(0x4000);
 pub(crate) const INLINE_DATA: Feature = Feature::Incompat(0x8000);
 pub(crate) const ENCRYPT: Feature = Feature::Incompat(0x1_0000);
@@ -29,8 +28,16 @@ pub(crate) const SHARED_BLOCKS: Feature = Feature::RoCompat(0x4000);
 /// When the device fails.
 pub(crate) fn open(device: &Arc<dyn BlockDevice>, problems: &Sink) -> Result<Option<Volume>, Error> {
     let first = match open_at(device, SuperblockPlace::Primary)? {
-        Ok(volume) if volume.checksum_fault().is_none() => return Ok(Some(volume)),
-        Ok(volume) => Some(volume),
+        Ok(volume) if volume.checksum_fault().is_none() && clusters_agree(&volume) => {
+            let has_size = has_descriptor_size(&volume, problems);
+            return Ok(has_size.then_some(volume));
+        }
+        Ok(volume) => Some(volume).filter(clusters_agree),
+        Err(SuperblockError::Fault(Fault::Field { field, value, .. })) if FATAL_FIELDS.contains(&field) => {
+            let problem = Problem::new(Code::SuperblockField);
+            problems.add(problem.name(field.as_bytes()).found(value));
+            return Ok(None);
+        }
         Err(_) => None,
     };
     for log2 in 10..=16 {
@@ -45,6 +52,35 @@ pub(crate) fn open(device: &Arc<dyn BlockDevice>, problems: &Sink) -> Result<Opt
         None => problems.add(Problem::new(Code::SuperblockUnusable)),
     }
     Ok(first)
+}
+
+/// Fields that a copy is not asked for: who wrote them meant it.
+const FATAL_FIELDS: [&str; 1] = ["first inode"];
+
+/// Whether the fields that tell of clusters agree with those that tell of blocks.
+fn clusters_agree(volume: &Volume) -> bool {
+    let (superblock, fields) = (volume.superblock(), volume.fields());
+    let size = fields.u32(fields::LOG_CLUSTER_SIZE);
+    let count = fields.u32(fields::CLUSTERS_PER_GROUP);
+    let agree = if superblock.has(BIGALLOC) {
+        let has_clusters = volume.cluster_blocks() > 1;
+        u64::from(count) * u64::from(volume.cluster_blocks()) == superblock.blocks_per_group.into()
+            && !(has_clusters && superblock.first_data_block != 0)
+    } else {
+        size.checked_add(10) == Some(superblock.block_size_log2.into()) && count == superblock.blocks_per_group
+    };
+    agree && fields.u8(fields::LOG_GROUPS_PER_FLEX) < 32
+}
+
+/// Whether the size of descriptors is one that can be, also where nothing but the feature 64bit reads it.
+fn has_descriptor_size(volume: &Volume, problems: &Sink) -> bool {
+    let size = volume.fields().u16(fields::DESCRIPTOR_SIZE);
+    let is_possible = size == 0 || size.is_power_of_two() && size <= 1024;
+    if !is_possible {
+        let problem = Problem::new(Code::SuperblockField);
+        problems.add(problem.name(b"descriptor size").found(size));
+    }
+    is_possible
 }
 
 /// The first copy on a volume with blocks of that size, if a good one stands there.
@@ -138,10 +174,8 @@ fn judge_companions(volume: &Volume, problems: &Sink) {
     if superblock.has(CASEFOLD) && encoding != 1 {
         problems.add(Problem::new(Code::Encoding).found(encoding));
     }
-    let block = fields.u64(fields::MMP_BLOCK);
-    let is_inside = block > superblock.first_data_block.into() && block < superblock.blocks_count;
-    if superblock.has(MULTIPLE_MOUNTS) && !is_inside {
-        problems.add(Problem::new(Code::MountBlock).block(BlockNo(block)));
+    if superblock.has(Feature::ORPHAN_PRESENT) && !superblock.has(Feature::ORPHAN_FILE) {
+        problems.add(Problem::new(Code::OrphansWithoutFile));
     }
 }
 
@@ -179,11 +213,15 @@ pub(crate) fn parse_corrected(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<(Superblo
     };
     // Each correction is made once, so that this ends.
     loop {
+        // The checksum that stands on the disk covers what stands there, not what is corrected here.
+        let is_as_stored = corrected == *bytes;
         match Superblock::parse_any(&corrected) {
             Ok(superblock) => return Ok((superblock, corrections)),
             Err(SuperblockError::Fault(fault @ Fault::Checksum { computed, .. })) => {
                 corrected[fields::CHECKSUM..].copy_from_slice(&computed.to_le_bytes());
-                corrections.checksum.get_or_insert(fault);
+                if is_as_stored {
+                    corrections.checksum = Some(fault);
+                }
             }
             Err(SuperblockError::Fault(Fault::Field {
                 field: "inode count",

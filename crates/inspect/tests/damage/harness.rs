@@ -177,6 +177,10 @@ volumes! {
         "cd /\nwrite SOURCE tree\nfallocate tree 0 19\npunch tree 1 1\npunch tree 3 3\npunch tree 5 5\npunch tree 7 7\npunch tree 9 9\npunch tree 11 11\n", 0;
     /// With quotas.
     counted: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,quota -N 64", "1M", "", 3;
+    /// With a file of orphans.
+    orphaned: "-t ext4 -b 1024 -O metadata_csum,orphan_file,^resize_inode -J size=1 -N 64", "4M", "", 0;
+    /// With a block that tells of mounts.
+    shared: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,mmp -N 64", "1M", "", 0;
     /// Clusters of four blocks.
     clustered: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,bigalloc -C 4096 -N 64", "2M",
         "cd /\nwrite LARGE large\n", 0;

@@ -1,5 +1,7 @@
 //! The superblock, group descriptors, the journal, orphans.
 use super::harness::{Case, Image, case};
+use extant_format::Ino;
+use extant_format::checksum::{crc32c, inode_seed};
 
 /// Fields of the superblock.
 const SUPER: usize = 1024;
@@ -8,6 +10,7 @@ const BLOCKS: usize = 4;
 const RESERVED: usize = 8;
 const FREE_BLOCKS: usize = 12;
 const FREE_INODES: usize = 16;
+const CLUSTER_SIZE: usize = 0x1c;
 const MAGIC: usize = 0x38;
 const FIRST_INODE: usize = 0x54;
 const COMPAT: usize = 0x5c;
@@ -19,9 +22,11 @@ const JOURNAL_INODE: usize = 0xe0;
 const JOURNAL_DEVICE: usize = 0xe4;
 const LAST_ORPHAN: usize = 0xe8;
 const JOURNAL_BACKUP_TYPE: usize = 0xfd;
+const DESCRIPTOR_SIZE: usize = 0xfe;
 const BLOCKS_HIGH: usize = 0x150;
 const EXTRA_REQUIRED: usize = 0x15c;
 const EXTRA_WANTED: usize = 0x15e;
+const MOUNT_BLOCK: usize = 0x168;
 const CHECKSUM: usize = 0x3fc;
 
 /// Fields of a descriptor.
@@ -343,8 +348,100 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "a journal without the feature",
-        || changed(Image::plain(), |image| image.put32(SUPER + JOURNAL_INODE, 8)),
+        || {
+            changed(Image::journaled(), |image| {
+                image.put32(SUPER + COMPAT, image.get32(SUPER + COMPAT) & !4)
+            })
+        },
         &["journal-without-feature: the superblock has a journal, but not the feature has_journal"],
+    ),
+    case(
+        "a journal without the feature that is none",
+        || changed(Image::plain(), |image| image.put32(SUPER + JOURNAL_INODE, 8)),
+        &["journal-inode: inode 8 is no journal"],
+    ),
+    case(
+        "another journal device without the feature",
+        || changed(Image::plain(), |image| image.put32(SUPER + JOURNAL_IDENTITY, 1)),
+        &["external-journal: the journal is on another device, which is not looked at"],
+    ),
+    case(
+        "the first inode",
+        || changed(Image::plain(), |image| image.put32(SUPER + FIRST_INODE, 10)),
+        &["superblock-field: the superblock's 'first inode' cannot be 10: nothing can be said of the volume"],
+    ),
+    case(
+        "the size of descriptors",
+        || changed(Image::plain(), |image| image.put16(SUPER + DESCRIPTOR_SIZE, 96)),
+        &["superblock-field: the superblock's 'descriptor size' cannot be 96: nothing can be said of the volume"],
+    ),
+    case(
+        "clusters on a volume without them",
+        || changed(Image::plain(), |image| image.put32(SUPER + CLUSTER_SIZE, 2)),
+        &["superblock-unusable: no superblock that can be used was found, neither the first nor a copy"],
+    ),
+    case(
+        "the inode count under a checksum",
+        || {
+            changed(Image::sealed(), |image| {
+                image.put32(SUPER + INODES, 63);
+                image.seal_superblock();
+            })
+        },
+        &["inode-count: the inode count is 63, should be 64"],
+    ),
+    case(
+        "orphans without their file",
+        || changed(Image::plain(), |image| add(image, RO_COMPAT, 0x1_0000)),
+        &["orphans-without-file: the volume has the feature orphan_present, but no orphan in a file of orphans"],
+    ),
+    case(
+        "flags of a group without checksums",
+        || changed(Image::backed(), |image| image.put16(group(1) + GROUP_FLAGS, 1)),
+        &[
+            "uninit-without-checksums: group 1: the descriptor has flags 1, which mean nothing without descriptor checksums",
+        ],
+    ),
+    case(
+        "an orphan that was left in the file",
+        || orphan_file(0, 12),
+        &["orphan-file: inode 12, block 0: the list of orphans in it is damaged, or not empty"],
+    ),
+    case(
+        "the end of the file of orphans",
+        || orphan_file(1016, 7),
+        &["orphan-file: inode 12, block 0: the list of orphans in it is damaged, or not empty"],
+    ),
+    case(
+        "a mount block that is none",
+        || shared(0, 7),
+        &["mount-block: the volume has the feature mmp, but block 17 cannot be the one that tells of mounts"],
+    ),
+    case(
+        "a mount block of a check",
+        || shared(4, 0xe24d_4d50),
+        &["mount-block-held: block 17 says that the volume is being checked elsewhere (sequence 3796716880)"],
+    ),
+    case("a mount block of a mount", || shared(4, 7), &[]),
+    case(
+        "the head of a quota file",
+        || {
+            changed(Image::counted(), |image| {
+                let at = image.block_of(3, 0);
+                image.put32(at + 20, 0);
+            })
+        },
+        &["quota-file: inode 3 is no quota file"],
+    ),
+    case(
+        "the tree of a quota file",
+        || {
+            changed(Image::counted(), |image| {
+                let at = image.block_of(3, 1);
+                image.put32(at + 1020, 77);
+            })
+        },
+        &["quota-file: inode 3 is no quota file"],
     ),
     case(
         "the feature without a journal",
@@ -570,6 +667,29 @@ fn unused() -> Image {
     changed(Image::sealed(), |image| {
         image.put16(2048 + 0x1c, 999);
         image.seal_descriptor(0);
+    })
+}
+
+/// Another word in the first block of the file of orphans, sealed again.
+fn orphan_file(field: usize, value: u32) -> Image {
+    changed(Image::orphaned(), |image| {
+        let ino = image.superblock().orphan_file_inode;
+        let at = image.block_of(ino, 0);
+        image.put32(at + field, value);
+        let superblock = image.superblock();
+        let generation = image.volume().inode(Ino(ino)).unwrap().generation;
+        let block = (at as u64 / 1024).to_le_bytes();
+        let seed = inode_seed(superblock.checksum_seed, Ino(ino), generation);
+        let sum = crc32c(crc32c(seed, &block), &image.bytes[at..at + 1016]);
+        image.put32(at + 1020, sum);
+    })
+}
+
+/// Another word in the block that tells of mounts.
+fn shared(field: usize, value: u32) -> Image {
+    changed(Image::shared(), |image| {
+        let block = image.get32(SUPER + MOUNT_BLOCK) as usize;
+        image.put32(block * 1024 + field, value);
     })
 }
 
