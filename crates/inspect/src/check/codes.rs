@@ -71,7 +71,7 @@ codes! {
         "the feature metadata_csum_seed means nothing without metadata_csum", RewriteSuperblock;
     ResizeWithTwoCopies, "resize-with-two-copies", Volume, Error,
         "the features resize_inode and sparse_super2 exclude each other", RewriteSuperblock;
-    ReservedDescriptors, "reserved-descriptors", Volume, Error,
+    ReservedDescriptors, "reserved-descriptors", Volume, Advice,
         "{found} descriptor blocks are reserved without the feature resize_inode", RewriteSuperblock;
     RequiredExtraSize, "required-extra-size", Volume, Advice,
         "inodes must have {found} bytes of extra fields, but there is room for {expected}", RewriteSuperblock;

@@ -306,7 +306,7 @@ fn judge_reserved(state: &State, ino: Ino, inode: &Inode, (raw, facts): (&[u8], 
     // Attributes in the inode itself are not looked at.
     let held = attributes::judge(state, ino, inode, &[]);
     leftover::judge_largest(state, ino, inode, raw);
-    if ino == Ino::RESIZE && superblock.has(Feature::RESIZE_INODE) {
+    if ino == Ino::RESIZE && resize::is_used(superblock) {
         // Its map is judged apart, when all else is known.
         if inode.file_type() != Some(FileType::Regular) {
             let problem = Problem::new(Code::ReservedMode).ino(ino);

@@ -8,6 +8,7 @@ use super::codes::Code;
 use super::inodes::CASEFOLDED;
 use super::problem::Problem;
 use super::quota;
+use super::resize;
 use super::state::State;
 use super::superblock::{CASEFOLD, INLINE_DATA, LARGE_DIRECTORY};
 use super::words::{u16_at, u32_at};
@@ -133,7 +134,7 @@ pub(crate) fn has_feature(state: &State, ino: Ino) -> bool {
     let superblock = state.volume.superblock();
     match ino {
         USER_QUOTA | GROUP_QUOTA => quota::is_file(&state.volume, ino),
-        Ino::RESIZE => superblock.has(Feature::RESIZE_INODE),
+        Ino::RESIZE => resize::is_used(superblock),
         // Of a journal that the superblock names without the feature that alone is told.
         Ino::JOURNAL => superblock.has(Feature::HAS_JOURNAL) || superblock.journal_inode == ino.0,
         _ => true,

@@ -13,11 +13,17 @@ use super::superblock::META_BG;
 use super::words::u32_at;
 use crate::error::Error;
 use extant_format::inode::{FileType, Inode};
-use extant_format::superblock::Feature;
+use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino, indirect};
 
 /// Where the double indirect block stands in the inode.
 const DOUBLE: u32 = indirect::DIRECT + 1;
+
+/// Whether inode 7 maps descriptor blocks. Without the feature too, as long as blocks are reserved: that is
+/// told of the superblock, and changes nothing.
+pub(crate) fn is_used(superblock: &Superblock) -> bool {
+    superblock.has(Feature::RESIZE_INODE) || superblock.reserved_gdt_blocks != 0
+}
 
 /// Judges inode 7 and its map, and claims its double indirect block; all else that it maps is metadata
 /// already.
@@ -26,7 +32,7 @@ const DOUBLE: u32 = indirect::DIRECT + 1;
 /// When the device fails.
 pub(crate) fn judge(state: &State) -> Result<(), Error> {
     let superblock = state.volume.superblock();
-    if !superblock.has(Feature::RESIZE_INODE) || superblock.has(META_BG) {
+    if !is_used(superblock) || superblock.has(META_BG) {
         return Ok(());
     }
     let inode = match state.volume.inode(Ino::RESIZE) {
@@ -46,7 +52,7 @@ pub(crate) fn judge(state: &State) -> Result<(), Error> {
         maps::roots(state, walk, inode, &mut roots);
         MapReader::default().follow(state, roots)?;
     }
-    if found.is_some() {
+    if found.is_some() && superblock.has(Feature::RESIZE_INODE) {
         state.tell(Problem::new(Code::ResizeInode).ino(Ino::RESIZE));
     }
     Ok(())
