@@ -198,7 +198,11 @@ impl Volume {
         let index = group.0 / per_block;
         if self.has_meta_groups() && index >= self.fields().u32(fields::FIRST_META_GROUP) {
             let first = GroupNo(index * per_block);
-            let start = self.superblock.group_start(first).0;
+            let start = match first.0 {
+                // With clusters the first group begins at block 0, and the superblock still is in block 1.
+                0 => u64::from(self.superblock.block_size() == 1024),
+                _ => self.superblock.group_start(first).0,
+            };
             return BlockNo(start.saturating_add(self.has_super(first).into()));
         }
         let copy = match self.place {

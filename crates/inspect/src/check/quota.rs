@@ -10,14 +10,14 @@ use super::attributes::Held;
 use super::codes::Code;
 use super::problem::Problem;
 use super::state::State;
-use super::superblock::QUOTA;
+use super::superblock::{INLINE_DATA, QUOTA};
 use super::words::u32_at;
 use crate::error::Error;
 use crate::fields;
 use crate::map::block_at;
 use crate::volume::Volume;
 use extant_block::ShortLock;
-use extant_format::inode::{Inode, flags};
+use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
 use extant_format::{FileBlock, Ino};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,10 @@ impl Usage {
         let superblock = state.volume.superblock();
         let is_of_user = ino == Ino::ROOT || ino.0 >= superblock.first_inode;
         let is_value = inode.flags & flags::EA_INODE != 0;
-        if !superblock.has(QUOTA) || !is_of_user || is_value || is_uncounted_system_file(state, ino) {
+        // e2fsck does not count symlinks whose target is in the inode, and writes its sums into the file.
+        let is_inline = inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA);
+        let is_skipped = is_value || is_inline && inode.file_type() == Some(FileType::Symlink);
+        if !superblock.has(QUOTA) || !is_of_user || is_skipped || is_uncounted_system_file(state, ino) {
             return;
         }
         let mut sums = self.0.lock();

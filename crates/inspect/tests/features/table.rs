@@ -120,25 +120,25 @@ pub const SINGLE: &[Row] = &[
 ];
 
 /// How many of the combinations are part of a usual run.
-pub const SEVERAL_USUAL: usize = 6;
+pub const SEVERAL_USUAL: usize = 8;
 
 /// Combinations of what meets on the disk.
 pub const SEVERAL: &[Row] = &[
+    single("-t ext4 -b 2048 -I 512 -O quota,inline_data,ea_inode"),
+    row("-t ext4 -b 1024 -O bigalloc,meta_bg,^resize_inode -C 8192", "64M"),
     single("-t ext4 -b 1024 -O quota,project,orphan_file,ea_inode"),
     row("-t ext4 -b 1024 -O quota,orphan_file,ea_inode,bigalloc -C 8192", "32M"),
     row("-t ext4 -b 1024 -O bigalloc,ea_inode,inline_data -C 16384", "32M"),
     single("-t ext4 -b 1024 -g 1024 -O mmp,meta_bg,^resize_inode"),
     single("-t ext4 -b 1024 -O mmp,inline_data,sparse_super2,metadata_csum_seed,^resize_inode"),
     single("-t ext4 -O casefold,encrypt,quota,large_dir"),
-    single("-t ext4 -b 2048 -I 512 -O quota,inline_data,ea_inode"),
     single("-t ext4 -b 4096 -O quota,orphan_file,mmp,fast_commit"),
     single("-t ext4 -O ^metadata_csum,uninit_bg,ea_inode,quota"),
     single("-t ext4 -O ^extent,^64bit,ea_inode,quota"),
     single("-t ext4 -O ^flex_bg,^metadata_csum,inline_data"),
     single("-t ext4 -O verity,stable_inodes,encrypt,quota"),
-    row("-t ext4 -b 4096 -I 4096 -O inline_data,ea_inode", "64M"),
+    row("-t ext4 -b 4096 -I 4096 -N 1000 -O inline_data,ea_inode", "64M"),
     row("-t ext4 -b 1024 -O bigalloc,mmp,^flex_bg,^has_journal -C 4096", "32M"),
-    row("-t ext4 -b 1024 -O bigalloc,meta_bg,^resize_inode -C 8192", "64M"),
     row("-t ext4 -b 65536 -O inline_data,ea_inode,quota,orphan_file", "128M"),
     row(
         "-t ext4 -b 1024 -O bigalloc -E packed_meta_blocks=1,resize=200000",
