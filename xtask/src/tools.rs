@@ -27,7 +27,19 @@ const TOOLS: &[Tool] = &[
         package: "e2fsprogs",
     },
     Tool {
+        program: "tune2fs",
+        package: "e2fsprogs",
+    },
+    Tool {
+        program: "resize2fs",
+        package: "e2fsprogs",
+    },
+    Tool {
         program: "getfattr",
+        package: "attr",
+    },
+    Tool {
+        program: "setfattr",
         package: "attr",
     },
     Tool {
