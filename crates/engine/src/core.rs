@@ -4,7 +4,7 @@
 //! *Locking*: `renaming` before any inode; the rest lies in the layers below.
 use crate::admission::Backlog;
 use crate::cache::{Frame, Kind};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file;
 use crate::flusher::Flusher;
 use crate::inode::{Node, Nodes};
@@ -75,6 +75,9 @@ fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
     data.into_iter().chain(inode).min().unwrap_or(0)
 }
 
+/// How often an operation that finds no room tries again after what was promised or held was settled.
+const ROOM_TRIES_MAX: u32 = 4;
+
 /// Inodes that wait until the replacement of their names is durable, at most.
 const REPLACED_MAX: usize = 1024;
 
@@ -120,9 +123,9 @@ impl Core {
 
     fn store_state(&self, state: u16) -> Result<()> {
         let now = self.volume.clock.wall().seconds.max(0) as u64;
-        let mut superblock = self.volume.current_superblock(now);
-        superblock.state = state;
-        self.volume.write_superblock(&superblock, GroupNo(0))
+        self.volume.mutable.lock().state = state;
+        self.volume
+            .write_superblock(&self.volume.current_superblock(now), GroupNo(0))
     }
 
     /// Writes everything and waits until the device has it. When it fails, nothing more will ever be written.
@@ -312,22 +315,27 @@ impl Core {
     /// Does some work; when it finds no room, once more when what was promised on a guess to others has been
     /// settled, and what was freed may be used again.
     pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        let outcome = work();
-        let is_full = outcome
-            .as_ref()
-            .is_err_and(|error| matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes));
-        let groups = &self.volume.groups;
-        let is_held = groups.totals().reserved_blocks > 0 || groups.inodes_in_hand() > 0;
-        let has_freed = groups.has_freed() || !self.replaced.lock().is_empty();
-        if !is_full || !is_held && !has_freed {
-            return outcome;
+        let is_full = |outcome: &Result<T>| {
+            let full = |error: &Error| matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes);
+            outcome.as_ref().is_err_and(full)
+        };
+        let mut outcome = work();
+        // Others may take what becomes free meanwhile, or be about to make more free.
+        for _ in 0..ROOM_TRIES_MAX {
+            let groups = &self.volume.groups;
+            let is_promised = groups.totals().reserved_blocks > 0 || groups.inodes_in_hand() > 0;
+            let is_held = groups.holds_any() || !self.replaced.lock().is_empty();
+            if !is_full(&outcome) || !is_promised && !is_held {
+                break;
+            }
+            self.settle()?;
+            if is_held {
+                self.free_replaced()?;
+                self.write_metadata()?;
+            }
+            outcome = work();
         }
-        self.settle()?;
-        if has_freed {
-            self.free_replaced()?;
-            self.write_metadata()?;
-        }
-        work()
+        outcome
     }
 
     /// Writes everything, marks the volume clean and waits until the device has it.

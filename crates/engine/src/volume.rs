@@ -107,6 +107,8 @@ pub struct Options {
 pub(crate) struct Mutable {
     /// Head of the list of inodes that were unlinked while open, or whose truncation has not ended.
     pub(crate) last_orphan: u32,
+    /// `s_state`: not clean while the volume may be changed, also after a sync.
+    pub(crate) state: u16,
     /// A file of 2 GiB or more was made: large_file has to be set.
     pub(crate) large_file: bool,
     /// Blocks of the volume: fewer than at opening when it was cut.
@@ -195,6 +197,7 @@ impl Volume {
             dirty_blocks: AtomicU64::new(0),
             mutable: ShortLock::new(Mutable {
                 last_orphan: superblock.last_orphan,
+                state: superblock.state,
                 large_file: false,
                 blocks_count: superblock.blocks_count,
             }),
@@ -364,6 +367,7 @@ impl Volume {
         superblock.kbytes_written += self.written_bytes.load(Ordering::Relaxed) / 1024;
         let mutable = self.mutable.lock();
         superblock.last_orphan = mutable.last_orphan;
+        superblock.state = mutable.state;
         superblock.blocks_count = mutable.blocks_count;
         superblock.reserved_blocks = superblock.reserved_blocks.min(mutable.blocks_count / 2);
         if mutable.large_file {

@@ -78,6 +78,8 @@ impl Freed {
 pub(super) struct Held {
     /// Blocks that are held.
     pub(super) blocks: AtomicU64,
+    /// Inodes that are held.
+    pub(super) inodes: AtomicU64,
     /// Freed by operations that have ended, and not taken by a sweep yet.
     published: ShortLock<Freed>,
 }
@@ -91,6 +93,7 @@ impl Groups {
     }
 
     pub(super) fn publish_inode(&self, ino: Ino) {
+        self.held.inodes.fetch_add(1, Ordering::AcqRel);
         self.held.published.lock().inodes.push(ino);
     }
 
@@ -99,9 +102,9 @@ impl Groups {
         std::mem::take(&mut *self.held.published.lock())
     }
 
-    /// Whether a sweep would make anything fit for use.
-    pub(crate) fn has_freed(&self) -> bool {
-        !self.held.published.lock().is_empty()
+    /// Whether anything that was freed cannot be given yet.
+    pub(crate) fn holds_any(&self) -> bool {
+        self.held.blocks.load(Ordering::Acquire) > 0 || self.held.inodes.load(Ordering::Acquire) > 0
     }
 
     /// The disk has forgotten that these were in use.
@@ -120,6 +123,7 @@ impl Groups {
         for ino in freed.inodes {
             if let Some((group, index)) = self.superblock.group_of_inode(ino) {
                 self.state(group).lock().held_inodes.release(index, 1);
+                self.held.inodes.fetch_sub(1, Ordering::AcqRel);
             }
         }
     }
