@@ -2,6 +2,7 @@
 use crate::clock::{Clock, Waker};
 use crate::lock::ShortLock;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a device says of itself.
@@ -167,6 +168,16 @@ pub trait BlockDevice: Send + Sync {
         self.write(offset, bytes)?;
         self.flush()
     }
+    /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None` when only zeros are left.
+    ///
+    /// What lies outside such stretches is known to be zeros without reading it. A stretch may hold zeros too, and end before
+    /// the next one begins. By default a device knows of no holes: everything to its end may be data.
+    ///
+    /// Errors: those of the host.
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let end = self.info().bytes;
+        Ok((offset < end).then_some(offset..end))
+    }
 }
 
 /// A shared device is a device: decorators then need not know who else holds what they decorate.
@@ -197,6 +208,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_durable(offset, bytes)
+    }
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        (**self).next_data(offset)
     }
 }
 

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -220,6 +221,10 @@ impl BlockDevice for FileDevice {
     fn flush(&self) -> io::Result<()> {
         self.shared.named(Operation::Flush, 0, || self.shared.file.sync_data())
     }
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let shared = &self.shared;
+        shared.named(Operation::Read, offset, || shared.next_data(offset))
+    }
 }
 
 impl Drop for FileDevice {
@@ -286,7 +291,7 @@ impl Shared {
     }
 
     /// Waits for the host. Errors get the name of the device and what was asked for.
-    fn named(&self, operation: Operation, offset: u64, perform: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn named<T>(&self, operation: Operation, offset: u64, perform: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         assert_no_short_lock();
         let name = |source| DeviceError {
             device: self.name.clone(),
@@ -317,6 +322,28 @@ impl Shared {
         if self.tail == Tail::Sparse && end > self.bytes.load(Ordering::Relaxed) {
             self.bytes.fetch_max(end, Ordering::AcqRel);
         }
+    }
+
+    /// As [`BlockDevice::next_data`]: the holes that the host's file system knows of. Hosts and devices that know of none say
+    /// that everything is data.
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let end = self.bytes.load(Ordering::Acquire);
+        if offset >= end {
+            return Ok(None);
+        }
+        let from = self.origin.saturating_add(offset);
+        let start = match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(from)) {
+            Ok(start) => start,
+            // Only a hole is left. A file that was cut off meanwhile has none there: reading it tells.
+            Err(Errno::NXIO) if self.tail == Tail::Sparse || size(&self.file)? >= self.origin.saturating_add(end) => {
+                return Ok(None);
+            }
+            Err(Errno::INVAL | Errno::NXIO | Errno::OPNOTSUPP) => return Ok(Some(offset..end)),
+            Err(error) => return Err(error.into()),
+        };
+        let behind = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(start)).unwrap_or(u64::MAX);
+        let [start, behind] = [start, behind].map(|byte| byte.saturating_sub(self.origin).min(end));
+        Ok((start < end).then_some(start..behind.max(start + 1)))
     }
 
     /// Neighbours are read in one call; what phantoms cover is skipped.

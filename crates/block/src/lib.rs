@@ -9,6 +9,7 @@ pub mod device;
 pub mod error;
 pub mod faulty;
 pub mod file;
+pub mod holes;
 pub mod lock;
 pub mod memory;
 pub mod neighbours;
@@ -21,6 +22,7 @@ pub use device::{BlockDevice, Completed, Completion, DeviceInfo, Operation, Requ
 pub use error::{DeviceError, raw_os_error};
 pub use faulty::{Fault, Faulty};
 pub use file::{Access, FileDevice};
+pub use holes::{Holes, held_bytes};
 pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;
 pub use neighbours::Neighbours;

@@ -416,4 +416,7 @@ impl BlockDevice for Neighbours {
     fn flush(&self) -> io::Result<()> {
         self.device.flush()
     }
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        self.device.next_data(offset)
+    }
 }

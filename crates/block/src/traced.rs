@@ -6,6 +6,7 @@ use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segm
 use crate::device::{pieces_bytes, segments_bytes};
 use crate::lock::ShortLock;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One request as it was made.
@@ -119,5 +120,8 @@ impl<D: BlockDevice> BlockDevice for Traced<D> {
     fn flush(&self) -> io::Result<()> {
         self.record(Operation::Flush, 0, 0);
         self.device.flush()
+    }
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        self.device.next_data(offset)
     }
 }

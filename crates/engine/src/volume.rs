@@ -24,8 +24,8 @@ use extant_format::inode::Time;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The shared parts of an open volume.
 pub(crate) struct Volume {
@@ -70,6 +70,8 @@ pub(crate) struct Volume {
     pages_max: usize,
     /// Bytes written to files since opening.
     pub(crate) written_bytes: AtomicU64,
+    /// Blocks that the device holds data in, once that was asked.
+    held: OnceLock<u64>,
 }
 
 /// What may be done with a volume.
@@ -208,9 +210,20 @@ impl Volume {
             pages_max,
             written_bytes: AtomicU64::new(0),
             superblock_written: ShortLock::default(),
+            held: OnceLock::new(),
             device,
             superblock,
         })
+    }
+
+    /// Blocks of the device that may hold anything but zeros, about: what claims of a volume that is only read are held
+    /// against. The device is asked once.
+    pub(crate) fn held_blocks(&self) -> Result<u64> {
+        if let Some(held) = self.held.get() {
+            return Ok(*held);
+        }
+        let held = extant_block::held_bytes(&*self.device)?.div_ceil(self.block_size().into());
+        Ok(*self.held.get_or_init(|| held))
     }
 
     /// Counts pages that came into memory.

@@ -24,6 +24,13 @@ pub enum Error {
     },
     /// No such inode: 0, or above the inode count.
     NoInode(u32),
+    /// The superblock claims more groups than are described: most descriptors are zeros, as no group has them.
+    TooManyGroups {
+        /// Groups that the superblock claims.
+        claimed: u32,
+        /// Descriptors that were found to hold something.
+        described: u64,
+    },
 }
 
 impl fmt::Display for Error {
@@ -33,6 +40,10 @@ impl fmt::Display for Error {
             Error::Superblock { byte, error } => write!(f, "byte {byte}: {error}"),
             Error::Outside { what, block } => write!(f, "{what}: block {block} is not on the device"),
             Error::NoInode(ino) => write!(f, "there is no inode {ino}"),
+            Error::TooManyGroups { claimed, described } => write!(
+                f,
+                "more groups ({claimed}) than are described: the device holds {described} descriptors, and zeros behind them"
+            ),
         }
     }
 }
@@ -42,7 +53,7 @@ impl std::error::Error for Error {
         match self {
             Error::Device(error) => Some(error),
             Error::Superblock { error, .. } => Some(error),
-            Error::Outside { .. } | Error::NoInode(_) => None,
+            Error::Outside { .. } | Error::NoInode(_) | Error::TooManyGroups { .. } => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Facts of each group: where it keeps its things, what its descriptor says, which runs are free. One group at a time, so
 //! that a volume of a hundred thousand groups takes no more memory than one of ten.
+use crate::check::Claims;
 use crate::error::Error;
 use crate::fields;
 use crate::volume::{SuperblockPlace, Volume};
@@ -121,6 +122,8 @@ pub struct Groups<'a> {
     end: u32,
     /// The last block of descriptors that was read.
     descriptors: Option<(BlockNo, Vec<u8>)>,
+    /// Blocks in which bitmaps of the groups before lie, once one was read.
+    bitmaps: Option<Claims>,
 }
 
 impl Volume {
@@ -131,6 +134,7 @@ impl Volume {
             next: 0,
             end: self.present_groups(),
             descriptors: None,
+            bitmaps: None,
         }
     }
 }
@@ -140,6 +144,12 @@ impl Groups<'_> {
     pub(crate) fn next_descriptor(&mut self) -> Option<Result<Described, Error>> {
         if self.next >= self.end {
             return None;
+        }
+        if self.next == 0
+            && let Err(error) = self.volume.judge_group_count()
+        {
+            self.next = self.end;
+            return Some(Err(error));
         }
         let group = GroupNo(self.next);
         self.next += 1;
@@ -190,12 +200,20 @@ impl Iterator for Groups<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let volume = self.volume;
         let next = self.next_descriptor()?;
-        Some(next.map(|next| volume.group_info(next.group, &next.descriptor, next.checksum)))
+        let present = || Claims::new(volume.present_blocks(), 0);
+        let bitmaps = self.bitmaps.get_or_insert_with(present);
+        Some(next.map(|next| volume.group_info(next, bitmaps)))
     }
 }
 
 impl Volume {
-    fn group_info(&self, group: GroupNo, descriptor: &GroupDescriptor, checksum: Option<StoredChecksum>) -> GroupInfo {
+    /// A group, where the groups before it have these `bitmaps`.
+    fn group_info(&self, described: Described, bitmaps: &Claims) -> GroupInfo {
+        let Described {
+            group,
+            ref descriptor,
+            checksum,
+        } = described;
         let superblock = self.superblock();
         let start = superblock.group_start(group).0;
         let mut info = GroupInfo {
@@ -222,12 +240,21 @@ impl Volume {
             free_inode_runs: Vec::new(),
             problems: Vec::new(),
         };
-        self.read_block_bitmap(descriptor, &mut info);
-        self.read_inode_bitmap(descriptor, &mut info);
+        self.read_block_bitmap(descriptor, bitmaps, &mut info);
+        self.read_inode_bitmap(descriptor, bitmaps, &mut info);
         info
     }
 
-    fn read_block_bitmap(&self, descriptor: &GroupDescriptor, info: &mut GroupInfo) {
+    /// The block of a bitmap. One that another group has already is not read again: each bit of a volume is told once,
+    /// however many groups claim it.
+    fn bitmap(&self, what: &'static str, block: BlockNo, bitmaps: &Claims) -> Result<Vec<u8>, String> {
+        if self.holds(block) && !bitmaps.claim_run(block, 1) {
+            return Err(format!("{what}: block {block} is a bitmap of another group"));
+        }
+        self.block(what, block).map_err(|error| error.to_string())
+    }
+
+    fn read_block_bitmap(&self, descriptor: &GroupDescriptor, bitmaps: &Claims, info: &mut GroupInfo) {
         let superblock = self.superblock();
         let checksummed = superblock.has(Feature::METADATA_CSUM);
         let mut checksum = StoredChecksum {
@@ -239,8 +266,8 @@ impl Volume {
         let bytes = if descriptor.flags & BLOCK_UNINIT != 0 {
             Some(self.untouched_bitmap(info, per_bit))
         } else {
-            let read = self.block("block bitmap", descriptor.block_bitmap);
-            read.map_err(|error| info.problems.push(error.to_string()))
+            let read = self.bitmap("block bitmap", descriptor.block_bitmap, bitmaps);
+            read.map_err(|problem| info.problems.push(problem))
                 .ok()
                 .inspect(|bytes| {
                     let mut sealed = *descriptor;
@@ -298,7 +325,7 @@ impl Volume {
         bytes
     }
 
-    fn read_inode_bitmap(&self, descriptor: &GroupDescriptor, info: &mut GroupInfo) {
+    fn read_inode_bitmap(&self, descriptor: &GroupDescriptor, bitmaps: &Claims, info: &mut GroupInfo) {
         let superblock = self.superblock();
         let mut checksum = StoredChecksum {
             stored: descriptor.inode_bitmap_checksum,
@@ -307,8 +334,8 @@ impl Volume {
         let bytes = if descriptor.flags & INODE_UNINIT != 0 {
             Some(vec![0; self.block_size()])
         } else {
-            let read = self.block("inode bitmap", descriptor.inode_bitmap);
-            read.map_err(|error| info.problems.push(error.to_string()))
+            let read = self.bitmap("inode bitmap", descriptor.inode_bitmap, bitmaps);
+            read.map_err(|problem| info.problems.push(problem))
                 .ok()
                 .inspect(|bytes| {
                     let mut sealed = *descriptor;

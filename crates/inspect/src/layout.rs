@@ -571,7 +571,7 @@ fn free_space(volume: &Volume) -> Result<(FreeSpace, Vec<RunClass>), Error> {
     for group in volume.groups() {
         let group = match group {
             Ok(group) => group,
-            Err(Error::Device(error)) => return Err(error.into()),
+            Err(error @ (Error::Device(_) | Error::TooManyGroups { .. })) => return Err(error),
             Err(_) => break,
         };
         free.unread_groups += u64::from(!group.problems.is_empty());

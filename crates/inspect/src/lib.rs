@@ -36,12 +36,14 @@
 
 mod check;
 mod date;
+mod descriptors;
 mod error;
 mod fields;
 mod group;
 mod info;
 mod layout;
 mod map;
+mod slabs;
 mod table;
 mod text;
 mod volume;

@@ -2,6 +2,7 @@
 use crate::error::Error;
 use crate::group::Described;
 use crate::volume::Volume;
+use extant_block::Holes;
 use extant_format::group::INODE_UNINIT;
 use extant_format::inode::Inode;
 use extant_format::{BlockNo, Ino};
@@ -37,7 +38,7 @@ struct Table {
 pub fn each_inode(volume: &Volume, visit: &mut dyn FnMut(Ino, &Inode) -> ControlFlow<()>) -> Result<TableScan, Error> {
     let (mut tables, mut scan) = tables(volume)?;
     tables.sort_by_key(|table| table.start);
-    let mut free_from = 0;
+    let (mut free_from, mut holes) = (0, Holes::default());
     for table in &tables {
         let bytes = u64::from(table.inodes) * u64::from(volume.superblock().inode_size);
         let wanted = bytes.div_ceil(volume.superblock().block_size().into());
@@ -48,7 +49,7 @@ pub fn each_inode(volume: &Volume, visit: &mut dyn FnMut(Ino, &Inode) -> Control
         }
         scan.broken_tables += u64::from(blocks < wanted);
         free_from = table.start.0 + blocks;
-        if read_table(volume, table, blocks, &mut scan, visit)?.is_break() {
+        if read_table(volume, table, blocks, &mut holes, &mut scan, visit)?.is_break() {
             break;
         }
     }
@@ -66,7 +67,7 @@ fn tables(volume: &Volume) -> Result<(Vec<Table>, TableScan), Error> {
     while let Some(next) = groups.next_descriptor() {
         let Described { group, descriptor, .. } = match next {
             Ok(next) => next,
-            Err(Error::Device(error)) => return Err(error.into()),
+            Err(error @ (Error::Device(_) | Error::TooManyGroups { .. })) => return Err(error),
             Err(_) => break,
         };
         scan.lost_groups -= 1;
@@ -89,18 +90,30 @@ fn read_table(
     volume: &Volume,
     table: &Table,
     blocks: u64,
+    holes: &mut Holes,
     scan: &mut TableScan,
     visit: &mut dyn FnMut(Ino, &Inode) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, Error> {
     let superblock = volume.superblock();
     let size = usize::from(superblock.inode_size);
     let chunk_blocks = (READ_BYTES / volume.block_size()).max(1) as u64;
-    let mut buffer = vec![0; volume.block_size() * usize::try_from(blocks.min(chunk_blocks)).unwrap_or(1)];
+    let per_block = volume.block_size() / size.max(1);
+    let mut buffer = Vec::new();
     let (mut ino, mut at) = (table.first.0, 0);
     let end = table.first.0.saturating_add(table.inodes);
     while at < blocks {
+        // What the device knows to be zeros is no inode in use.
+        let data = volume.next_data(holes, BlockNo(table.start.0 + at))?;
+        let skipped = data.0.saturating_sub(table.start.0) / chunk_blocks * chunk_blocks;
+        if skipped > at {
+            let inodes = (skipped - at).saturating_mul(per_block as u64);
+            ino = ino.saturating_add(u32::try_from(inodes).unwrap_or(u32::MAX));
+            at = skipped;
+            continue;
+        }
         let length = (blocks - at).min(chunk_blocks);
         let bytes = volume.block_size() * usize::try_from(length).unwrap_or(0);
+        buffer.resize(bytes.max(buffer.len()), 0);
         let chunk = buffer.get_mut(..bytes).unwrap_or_default();
         volume.read("inode table", BlockNo(table.start.0 + at), chunk)?;
         for bytes in chunk.chunks_exact(size) {

@@ -6,7 +6,7 @@
 use crate::check::{Corrections, parse_corrected};
 use crate::error::Error;
 use crate::fields::{self, Fields};
-use extant_block::BlockDevice;
+use extant_block::{BlockDevice, Holes};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, SuperblockError};
@@ -157,6 +157,26 @@ impl Volume {
         }
         let offset = block.0.saturating_mul(self.superblock.block_size().into());
         Ok(self.device.read(offset, bytes)?)
+    }
+
+    /// The first block at or after this one that may hold anything but zeros; past all blocks when there is none.
+    pub(crate) fn next_data(&self, holes: &mut Holes, from: BlockNo) -> Result<BlockNo, Error> {
+        let block_size = u64::from(self.superblock.block_size());
+        let byte = holes.next_data(&*self.device, from.0.saturating_mul(block_size))?;
+        Ok(BlockNo(byte / block_size))
+    }
+
+    /// Whether blocks are known to be zeros without reading them.
+    pub(crate) fn is_hole(&self, holes: &mut Holes, start: BlockNo, blocks: u64) -> Result<bool, Error> {
+        let block_size = u64::from(self.superblock.block_size());
+        let byte = |block: u64| block.saturating_mul(block_size);
+        let bytes = byte(start.0)..byte(start.0.saturating_add(blocks));
+        Ok(holes.is_hole(&*self.device, bytes)?)
+    }
+
+    /// Blocks of the device that may hold anything but zeros, about.
+    pub(crate) fn held_blocks(&self) -> Result<u64, Error> {
+        Ok(extant_block::held_bytes(&*self.device)?.div_ceil(self.superblock.block_size().into()))
     }
 
     /// One block.

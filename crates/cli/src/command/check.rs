@@ -3,7 +3,7 @@ use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use crate::progress::{Progress, Unit};
-use extant_inspect::{CODES, CheckOptions, CheckReport, Listener, Pass, Plan, Problem, Severity};
+use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem};
 use std::io::{BufWriter, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -69,11 +69,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let report = extant_inspect::check(Arc::clone(&device), &options);
     let report = report.map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
-    let fatal = report
-        .problems
-        .iter()
-        .any(|problem| problem.rule().severity == Severity::Fatal);
-    if fatal && report.exit_code() == 8 && report.problems.len() == 1 {
+    let is_no_volume = |problem: &Problem| problem.rule().code == Code::SuperblockUnusable;
+    if report.exit_code() == 8 && report.problems.iter().all(is_no_volume) {
         // Partitions, an archive, an empty disk: better words than "no superblock" exist.
         let failure = image::not_ext(image, &*device, arguments.place.offset_bytes());
         if !console.is_json() {

@@ -19,9 +19,7 @@ mod stream;
 mod tar;
 
 pub use body::BodyReader;
-pub use options::{
-    ArchiveEnd, IdMap, Mounts, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm,
-};
+pub use options::{ArchiveEnd, IdMap, Mounts, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm};
 
 use crate::error::Error;
 use crate::notice::Notices;

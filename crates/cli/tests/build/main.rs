@@ -30,8 +30,8 @@ mod room;
 mod size;
 mod sources;
 mod times;
-mod wrappers;
 mod warnings;
+mod wrappers;
 
 /// Something done to a path, to see what it changes.
 type Deed = fn(&std::path::Path);

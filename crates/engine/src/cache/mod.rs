@@ -72,12 +72,18 @@ pub(crate) struct Checksums {
 }
 
 impl Kind {
-    /// Whether a block of this kind may be taken for one of the other: the same structure of the same inode.
+    /// Whether a block of this kind may be taken for one of the other: the same structure of the same inode, and of a
+    /// directory the same block. A map that leads to one block from many places would give its names as many times.
     fn has_owner_of(self, other: Kind) -> bool {
         match (self, other) {
             (Kind::Plain, Kind::Plain) | (Kind::Attributes, Kind::Attributes) => true,
-            (Kind::Directory { ino: one, .. }, Kind::Directory { ino: two, .. })
-            | (Kind::Extents { ino: one, .. }, Kind::Extents { ino: two, .. }) => one == two,
+            (
+                Kind::Directory { ino, block, .. },
+                Kind::Directory {
+                    ino: other, block: at, ..
+                },
+            ) => (ino, block) == (other, at),
+            (Kind::Extents { ino: one, .. }, Kind::Extents { ino: two, .. }) => one == two,
             _ => false,
         }
     }

@@ -10,29 +10,42 @@ pub(super) struct Metadata {
     ranges: Vec<Range<u64>>,
 }
 
-impl Metadata {
-    /// All metadata of the groups with these descriptors.
-    pub(super) fn new<'a>(superblock: &Superblock, descriptors: impl Iterator<Item = &'a GroupDescriptor>) -> Metadata {
-        let table = u64::from(superblock.inode_table_blocks());
-        let mut ranges = Vec::new();
-        for (group, descriptor) in (0..).map(GroupNo).zip(descriptors) {
-            let copies = u64::from(superblock.super_overhead(group).min(superblock.group_length(group)));
-            let parts = [
-                (superblock.group_start(group), copies),
-                (descriptor.block_bitmap, 1),
-                (descriptor.inode_bitmap, 1),
-                (descriptor.inode_table, table),
-            ];
-            for (start, length) in parts.into_iter().filter(|(_, length)| *length > 0) {
-                push_merged(&mut ranges, start.0..start.0.saturating_add(length));
+/// The same while groups are still being added.
+///
+/// Each kind has a list of its own: with flex_bg the bitmaps of neighbouring groups lie side by side, and so do their tables.
+#[derive(Default)]
+pub(super) struct MetadataParts {
+    ranges: [Vec<Range<u64>>; 4],
+}
+
+impl MetadataParts {
+    /// Adds what belongs to a group.
+    pub(super) fn add(&mut self, superblock: &Superblock, group: GroupNo, descriptor: &GroupDescriptor) {
+        let copies = u64::from(superblock.super_overhead(group).min(superblock.group_length(group)));
+        let parts = [
+            (superblock.group_start(group), copies),
+            (descriptor.block_bitmap, 1),
+            (descriptor.inode_bitmap, 1),
+            (descriptor.inode_table, u64::from(superblock.inode_table_blocks())),
+        ];
+        for (ranges, (start, length)) in self.ranges.iter_mut().zip(parts) {
+            if length > 0 {
+                push_merged(ranges, start.0..start.0.saturating_add(length));
             }
         }
+    }
+
+    /// All of it.
+    pub(super) fn merge(self) -> Metadata {
+        let mut ranges = self.ranges.concat();
         ranges.sort_unstable_by_key(|range| range.start);
         let mut merged = Vec::new();
         ranges.into_iter().for_each(|range| push_merged(&mut merged, range));
         Metadata { ranges: merged }
     }
+}
 
+impl Metadata {
     /// Those parts of `blocks` that are metadata, rising.
     pub(super) fn within(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self.ranges.partition_point(|range| range.end <= blocks.start);

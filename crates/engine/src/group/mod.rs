@@ -32,7 +32,7 @@ use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, GroupNo, Ino};
 pub(crate) use held::{Freed, Reuse};
 use held::{Held, HeldBits};
-use metadata::Metadata;
+use metadata::{Metadata, MetadataParts};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -158,20 +158,20 @@ pub(crate) struct Groups {
 impl Groups {
     /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed. `read` gives a block's bytes.
     pub(crate) fn open(superblock: &Superblock, read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>) -> Result<Groups> {
-        let descriptors = read_descriptors(superblock, read)?;
         let (mut blocks, mut inodes, mut directories) = (0u64, 0u64, 0u64);
-        for (group, descriptor) in (0..).map(GroupNo).zip(&descriptors) {
+        let mut states = Vec::new();
+        let mut metadata = MetadataParts::default();
+        each_descriptor(superblock, read, |group, descriptor| {
             // Counts that cannot be are met when the bitmap is loaded for a change; until then they may not distort the sums.
             blocks += u64::from(descriptor.free_blocks.min(superblock.group_length(group)));
             inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
             directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
-        }
+            metadata.add(superblock, group, &descriptor);
+            states.push(ShortLock::new(GroupState::new(descriptor)));
+        })?;
         Ok(Groups {
-            metadata: Metadata::new(superblock, descriptors.iter()),
-            states: descriptors
-                .into_iter()
-                .map(|descriptor| ShortLock::new(GroupState::new(descriptor)))
-                .collect(),
+            metadata: metadata.merge(),
+            states,
             superblock: superblock.clone(),
             available: AtomicU64::new(blocks),
             reserved: AtomicU64::new(0),
@@ -403,13 +403,12 @@ impl Groups {
     }
 }
 
-/// All descriptors, block by block.
-fn read_descriptors(
+/// Visits all descriptors, block by block. Zeros describe no group, so that this ends where no more descriptors stand.
+fn each_descriptor(
     superblock: &Superblock,
     mut read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>,
-) -> Result<Vec<GroupDescriptor>> {
-    // Room grows with what is read and found sound, not with what a superblock claims.
-    let mut descriptors = Vec::new();
+    mut visit: impl FnMut(GroupNo, GroupDescriptor),
+) -> Result<()> {
     let mut current: Option<(BlockNo, Arc<Vec<u8>>)> = None;
     for group in (0..superblock.group_count()).map(GroupNo) {
         let (block, offset) = superblock.descriptor_place(group);
@@ -421,9 +420,9 @@ fn read_descriptors(
         let bytes = bytes.get(offset..end).unwrap_or_default();
         let descriptor = GroupDescriptor::parse(bytes, group, superblock)
             .map_err(|fault| Error::corrupt(Place::Group(group), fault))?;
-        descriptors.push(descriptor);
+        visit(group, descriptor);
     }
-    Ok(descriptors)
+    Ok(())
 }
 
 /// Sums over all groups.

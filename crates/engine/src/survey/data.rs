@@ -3,6 +3,7 @@ use super::{Content, FileRun, ObjectId, Survey};
 use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::mapping::{self, Piece};
+use crate::volume::Volume;
 use extant_format::extent::State;
 use extant_format::inode::FileType;
 use extant_format::{BlockNo, FileBlock};
@@ -41,7 +42,12 @@ struct Walk {
     end: u32,
     /// Blocks that it may still lead to: none but the volume's own.
     left: u64,
+    /// Stretches that it led to.
+    runs: u64,
 }
+
+/// Stretches of a file that are taken from any map, and beyond which the device is asked what it holds.
+const RUNS_FEW: u64 = 1 << 16;
 
 impl Survey {
     /// Where a file's data is; nothing for anything else than a regular file.
@@ -144,6 +150,7 @@ impl Pieces<'_> {
             next: 0,
             end,
             left: self.survey.core.volume.superblock.blocks_count,
+            runs: 0,
         })
     }
 }
@@ -160,6 +167,10 @@ impl Walk {
                 .left
                 .checked_sub(run.length.into())
                 .ok_or_else(|| self.too_many(run.start))?;
+            self.runs += 1;
+            if self.runs > RUNS_FEW && self.runs > runs_max(&survey.core.volume)? {
+                return Err(self.too_many(run.start));
+            }
             if state == State::Written {
                 return Ok(Some(FileRun {
                     block,
@@ -181,4 +192,10 @@ impl Walk {
             "more than the volume has: some are in it twice",
         )
     }
+}
+
+/// Stretches that all map blocks of a volume can lead to: map blocks are not zeros, and each is in one map once.
+fn runs_max(volume: &Volume) -> Result<u64> {
+    let pointers = u64::from(volume.block_size() / 4);
+    Ok(volume.held_blocks()?.saturating_mul(pointers))
 }

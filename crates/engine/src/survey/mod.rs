@@ -25,7 +25,7 @@ use crate::core::Core;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::filesystem::Filesystem;
 use crate::inode::{self, NodeState};
-use extant_block::BlockDevice;
+use extant_block::{BlockDevice, Holes};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
 use extant_format::superblock::Superblock;
@@ -404,23 +404,21 @@ impl Survey {
 }
 
 impl Index {
-    /// Starts the next group, of so many inodes that may be in use.
-    fn begin_group(&mut self, inodes: u32) -> Result<()> {
+    /// Starts the next group.
+    fn begin_group(&mut self) -> Result<()> {
         self.groups
             .push(u32::try_from(self.words.len()).map_err(|_| too_much())?);
-        self.words.resize(
-            self.words.len() + inodes.div_ceil(64) as usize,
-            IndexWord { used: 0, before: 0 },
-        );
         Ok(())
     }
 
-    /// Notes an inode of the group begun last that is an object.
+    /// Notes an inode of the group begun last that is an object. Words reach as far as there are objects.
     fn insert(&mut self, at: u32) {
         let first = self.groups.last().map_or(0, |first| *first as usize);
-        if let Some(word) = self.words.get_mut(first + (at / 64) as usize) {
-            word.used |= 1 << (at % 64);
+        let word = first + (at / 64) as usize;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, IndexWord { used: 0, before: 0 });
         }
+        self.words[word].used |= 1 << (at % 64);
     }
 
     /// Counts the objects of the group begun last, before which there were so many.
@@ -448,11 +446,20 @@ fn too_much() -> Error {
 /// Memory that is read into again and again.
 struct Reads {
     bytes: Vec<u8>,
+    holes: Holes,
 }
 
 impl Reads {
     fn new() -> Reads {
-        Reads { bytes: Vec::new() }
+        Reads {
+            bytes: Vec::new(),
+            holes: Holes::default(),
+        }
+    }
+
+    /// The first byte at or after this one that may be anything but zero.
+    fn next_data(&mut self, device: &dyn BlockDevice, from: u64) -> Result<u64> {
+        Ok(self.holes.next_data(device, from)?)
     }
 
     /// Reads a stretch of at most `READ_BYTES_MAX`.

@@ -5,12 +5,14 @@ use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::mapping::{self, Piece};
 use crate::volume::Volume;
+use extant_block::Holes;
 use extant_format::extent::{Node, State};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect::{DIRECT, pointer};
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::{Feature, MappingKind};
-use extant_format::{BlockNo, FileBlock, GroupNo, Ino, bitmap};
+use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, bitmap};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// A directory whose blocks are still to be read.
@@ -27,6 +29,22 @@ pub(super) struct Directories {
     pub(super) list: Vec<Directory>,
     pub(super) runs: Vec<DirectoryRun>,
     blocks: u64,
+    holes: Holes,
+}
+
+/// Bytes of directories that are taken from any device, and beyond which it is asked what it holds.
+const DIRECTORY_BYTES: u64 = 64 << 20;
+
+impl Directories {
+    /// How many blocks all directories may have, as far as there are so many already: none is on the disk twice.
+    fn most(&self, volume: &Volume) -> Result<u64> {
+        let most = volume.superblock.blocks_count;
+        let few = DIRECTORY_BYTES / u64::from(volume.block_size());
+        if self.blocks <= few {
+            return Ok(most);
+        }
+        Ok(volume.held_blocks()?.saturating_add(few).min(most))
+    }
 }
 
 /// Consecutive blocks of a directory.
@@ -46,9 +64,10 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     let volume = &core.volume;
     let mut directories = Directories::default();
     let mut reads = Reads::new();
+    let repeated = repeated_tables(volume);
     for group in (0..volume.groups.len()).map(GroupNo) {
         let descriptor = volume.groups.descriptor(group);
-        let is_unused = descriptor.flags & INODE_UNINIT != 0;
+        let is_unused = descriptor.flags & INODE_UNINIT != 0 || repeated.contains(&group);
         let used = volume
             .superblock
             .inodes_per_group
@@ -59,7 +78,7 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
             Used::read(volume, &descriptor, used)
         };
         let before = survey.object_count();
-        survey.index.begin_group(used.end)?;
+        survey.index.begin_group()?;
         let mut table = Table {
             survey,
             directories: &mut directories,
@@ -70,8 +89,32 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
         table.read(&used, &mut reads)?;
         survey.index.end_group(before);
     }
-    survey.index.begin_group(0)?;
+    survey.index.begin_group()?;
     Ok(directories)
+}
+
+/// Groups whose inode table lies over that of a group before them: it would have the same inodes under other numbers.
+fn repeated_tables(volume: &Volume) -> FxHashSet<GroupNo> {
+    let groups = &volume.groups;
+    let start = |group| groups.descriptor(group).inode_table.0;
+    let length = u64::from(volume.superblock.inode_table_blocks());
+    let all = || (0..groups.len()).map(GroupNo);
+    let rise = all()
+        .zip(all().skip(1))
+        .all(|(group, next)| start(group).saturating_add(length) <= start(next));
+    if rise {
+        // As they lie on every volume that did not grow.
+        return FxHashSet::default();
+    }
+    let mut tables: Vec<(u64, GroupNo)> = all().map(|group| (start(group), group)).collect();
+    tables.sort_unstable();
+    let mut end = 0;
+    let over_another = tables.into_iter().filter(|(start, _)| {
+        let is_over = *start < end;
+        end = if is_over { end } else { start.saturating_add(length) };
+        is_over
+    });
+    over_another.map(|(_, group)| group).collect()
 }
 
 /// Which inodes of a group are in use.
@@ -131,6 +174,13 @@ impl Table<'_> {
         let at_once = (READ_BYTES_MAX as u64 / size) as u32;
         let mut next = used.next(0);
         while let Some(first) = next {
+            // What the device knows to be zeros is no inode in use.
+            let data = reads.next_data(&*self.volume.device, table + u64::from(first) * size)?;
+            let skipped = data.saturating_sub(table) / size;
+            if skipped > first.into() {
+                next = u32::try_from(skipped).ok().and_then(|at| used.next(at));
+                continue;
+            }
             let end = first.saturating_add(at_once).min(used.end);
             let range = table + u64::from(first) * size..table + u64::from(end) * size;
             match reads.read(&*self.volume.device, range) {
@@ -362,6 +412,44 @@ impl Table<'_> {
         })
     }
 
+    /// Notes a run of a directory, as far as it holds data: a block of zeros has no names, and no directory has such blocks.
+    fn directory_run(&mut self, directory: u32, run: Run, block: u32, id: ObjectId) -> Result<()> {
+        let ino = self.survey.ino(id);
+        let block_size = u64::from(self.volume.block_size());
+        let (mut at, end) = (run.start.0, run.start.0 + u64::from(run.length));
+        while at < end {
+            let bytes = self
+                .directories
+                .holes
+                .next_stretch(&*self.volume.device, at * block_size)?;
+            let data = (bytes.start / block_size).min(end)..bytes.end.div_ceil(block_size).min(end);
+            if data.start > at {
+                let reason = "one that holds zeros";
+                let error = Error::field(Place::InodeBlock(ino, BlockNo(at)), "directory", "block", at, reason);
+                self.survey.add_fault(id, error);
+            }
+            at = data.end;
+            if data.is_empty() {
+                continue;
+            }
+            let length = data.end - data.start;
+            // No block belongs to two directories: what is more than the volume is known to be wrong.
+            self.directories.blocks += length;
+            if self.directories.blocks > self.directories.most(self.volume)? {
+                let reason = "more than the directories before it leave of the volume";
+                let place = Place::InodeBlock(ino, BlockNo(data.start));
+                return Err(Error::field(place, "directory", "block", data.start, reason));
+            }
+            self.directories.runs.push(DirectoryRun {
+                start: BlockNo(data.start),
+                length: length as u32,
+                directory,
+                block: block + (data.start - run.start.0) as u32,
+            });
+        }
+        Ok(())
+    }
+
     /// Notes where its blocks lie. Those before a place that is wrong count.
     fn directory(&mut self, id: ObjectId, inode: Inode) -> Result<()> {
         let ino = self.survey.ino(id);
@@ -389,17 +477,7 @@ impl Table<'_> {
                     "a hole",
                 ));
             };
-            // No block belongs to two directories: what is more than the volume is known to be wrong.
-            self.directories.blocks += u64::from(run.length);
-            if self.directories.blocks > self.volume.superblock.blocks_count {
-                return Err(wrong("more than the directories before it leave of the volume"));
-            }
-            self.directories.runs.push(DirectoryRun {
-                start: run.start,
-                length: run.length,
-                directory,
-                block,
-            });
+            self.directory_run(directory, run, block, id)?;
             block += run.length;
         }
         match size.is_multiple_of(block_size) {

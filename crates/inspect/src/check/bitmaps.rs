@@ -6,6 +6,7 @@ use super::problem::{Pass, Problem};
 use super::state::{GroupState, State};
 use super::work::{self, Worker};
 use crate::error::Error;
+use extant_block::Holes;
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino, bitmap};
@@ -75,6 +76,7 @@ pub(crate) struct GroupReader {
 struct Bitmaps {
     start: u64,
     bytes: Vec<u8>,
+    holes: Holes,
 }
 
 impl Bitmaps {
@@ -94,6 +96,11 @@ impl Bitmaps {
         }
         let bytes = usize::try_from(blocks).unwrap_or(0) * state.volume.block_size();
         self.start = first.0;
+        if state.volume.is_hole(&mut self.holes, first, blocks)? {
+            self.bytes.clear();
+            self.bytes.resize(bytes, 0);
+            return Ok(());
+        }
         self.bytes.resize(bytes, 0);
         state.read(what, first, &mut self.bytes)
     }
@@ -332,11 +339,8 @@ impl Bits {
         for run in near {
             let from = (run.start.0 / cluster).max(self.first);
             let to = ((run.start.0 + run.length - 1) / cluster + 1).min(end);
-            for bit in from..to.max(from) {
-                let at = bit - self.first;
-                if let Some(word) = words.get_mut(usize::try_from(at / 64).unwrap_or(usize::MAX)) {
-                    *word |= 1 << (at % 64);
-                }
+            if from < to {
+                super::claims::set_bits(&mut words, (from - self.first) as usize, (to - self.first) as usize);
             }
         }
         words
@@ -348,13 +352,14 @@ impl Bits {
         let mut words = vec![0_u64; self.count.div_ceil(64) as usize];
         let mut directories = 0;
         let first = u32::try_from(self.first).unwrap_or(u32::MAX);
-        if !state.inodes.any_used(Ino(first), self.count) && first >= first_inode {
+        let reserved = first_inode.saturating_sub(first).min(self.count);
+        super::claims::set_bits(&mut words, 0, reserved as usize);
+        if !state.inodes.any_used(Ino(first), self.count) {
             return (words, 0);
         }
         for index in 0..self.count {
-            let ino = first.saturating_add(index);
-            let facts = state.inodes.get(Ino(ino));
-            if facts.is_used() || ino < first_inode {
+            let facts = state.inodes.get(Ino(first.saturating_add(index)));
+            if facts.is_used() {
                 words[(index / 64) as usize] |= 1 << (index % 64);
             }
             directories += u32::from(facts.is_directory() && !facts.is_reserved() && facts.links() != 0);

@@ -6,6 +6,7 @@
 //!
 //! *Invariants*: runs of a chunk rise, and neither overlap nor touch. What is claimed stays so.
 //! *Locking*: one short lock a chunk, held for a claim; that of a chunk of claims is not held when its double is locked.
+use crate::slabs::Slabs;
 use extant_block::ShortLock;
 use extant_format::BlockNo;
 
@@ -18,9 +19,9 @@ const RUNS_MAX: usize = 64;
 /// Which blocks (clusters with bigalloc) somebody has.
 pub(crate) struct Claims {
     cluster_log2: u32,
-    taken: Vec<ShortLock<Chunk>>,
+    taken: Slabs<ShortLock<Chunk>>,
     /// Clusters that were claimed again.
-    double: Vec<ShortLock<Chunk>>,
+    double: Slabs<ShortLock<Chunk>>,
 }
 
 enum Chunk {
@@ -37,15 +38,14 @@ impl Default for Chunk {
 }
 
 impl Claims {
-    /// Nobody has anything of so many blocks, which must be bounded by what is on the device: the memory of some bytes a chunk
-    /// is taken at once.
+    /// Nobody has anything of so many blocks, which must be bounded by what is on the device: a byte for some megabytes of
+    /// it is taken at once.
     pub(crate) fn new(blocks: u64, cluster_log2: u32) -> Claims {
         let chunks = (blocks >> cluster_log2) / CHUNK + 1;
-        let empty = || (0..chunks).map(|_| ShortLock::default()).collect();
         Claims {
             cluster_log2,
-            taken: empty(),
-            double: empty(),
+            taken: Slabs::new(chunks),
+            double: Slabs::new(chunks),
         }
     }
 
@@ -54,7 +54,7 @@ impl Claims {
     pub(crate) fn claim_run(&self, start: BlockNo, length: u64) -> bool {
         let mut free = true;
         for (number, from, to) in self.parts(start, length) {
-            let Some(chunk) = self.taken.get(number) else { break };
+            let Some(chunk) = self.taken.make(number) else { break };
             let mut overlaps = Vec::new();
             let mut chunk = chunk.lock();
             chunk.overlaps(from, to, |from, to| overlaps.push((from, to)));
@@ -62,7 +62,7 @@ impl Claims {
             drop(chunk);
             for (from, to) in overlaps {
                 free = false;
-                if let Some(double) = self.double.get(number) {
+                if let Some(double) = self.double.make(number) {
                     double.lock().add(from, to);
                 }
             }
@@ -73,7 +73,7 @@ impl Claims {
     /// Takes a run for metadata, whoever has it.
     pub(crate) fn take_run(&self, start: BlockNo, length: u64) {
         for (number, from, to) in self.parts(start, length) {
-            let Some(chunk) = self.taken.get(number) else { break };
+            let Some(chunk) = self.taken.make(number) else { break };
             chunk.lock().add(from, to);
         }
     }
@@ -90,14 +90,14 @@ impl Claims {
 
     /// Whether any block was claimed twice.
     pub(crate) fn any_double(&self) -> bool {
-        self.double.iter().any(|chunk| !chunk.lock().is_empty())
+        self.double.made().any(|(_, chunk)| !chunk.lock().is_empty())
     }
 
     /// The double clusters of a run, each by its first block.
     pub(crate) fn double_in(&self, start: BlockNo, length: u64) -> Vec<BlockNo> {
         let mut found = Vec::new();
         for (number, from, to) in self.parts(start, length) {
-            let Some(chunk) = self.double.get(number) else { break };
+            let Some(chunk) = self.double.get(number) else { continue };
             let first = number as u64 * CHUNK;
             chunk.lock().overlaps(from, to, |from, to| {
                 let clusters = from..to;
@@ -114,16 +114,17 @@ impl Claims {
         let mut at = first;
         while at < end {
             let number = usize::try_from(at / CHUNK).unwrap_or(usize::MAX);
-            let Some(chunk) = self.taken.get(number) else { break };
-            let start = number as u64 * CHUNK;
+            let start = at / CHUNK * CHUNK;
             let to = end.min(start + CHUNK);
-            chunk
-                .lock()
-                .overlaps((at - start) as u32, (to - start) as u32, |from, to| {
-                    let from = (start + u64::from(from) - first) as usize;
-                    let to = (start + u64::from(to) - first) as usize;
-                    set_bits(&mut words, from, to);
-                });
+            if let Some(chunk) = self.taken.get(number) {
+                chunk
+                    .lock()
+                    .overlaps((at - start) as u32, (to - start) as u32, |from, to| {
+                        let from = (start + u64::from(from) - first) as usize;
+                        let to = (start + u64::from(to) - first) as usize;
+                        set_bits(&mut words, from, to);
+                    });
+            }
             at = to;
         }
         words
@@ -151,17 +152,18 @@ impl Claims {
     }
 }
 
-fn overlap_any(chunks: &[ShortLock<Chunk>], parts: impl Iterator<Item = (usize, u32, u32)>) -> bool {
+fn overlap_any(chunks: &Slabs<ShortLock<Chunk>>, parts: impl Iterator<Item = (usize, u32, u32)>) -> bool {
     let mut any = false;
     for (number, from, to) in parts {
-        let Some(chunk) = chunks.get(number) else { break };
-        chunk.lock().overlaps(from, to, |_, _| any = true);
+        if let Some(chunk) = chunks.get(number) {
+            chunk.lock().overlaps(from, to, |_, _| any = true);
+        }
     }
     any
 }
 
 /// Sets the bits `from..to`, word by word.
-fn set_bits(words: &mut [u64], from: usize, to: usize) {
+pub(crate) fn set_bits(words: &mut [u64], from: usize, to: usize) {
     let mut at = from;
     while at < to {
         let behind = to.min((at / 64 + 1) * 64);
@@ -306,7 +308,7 @@ mod tests {
         for block in (0..CHUNK).step_by(2).chain((1..CHUNK).step_by(2)) {
             assert!(claims.claim_run(BlockNo(block), 1));
         }
-        assert!(matches!(&*claims.taken[0].lock(), Chunk::Runs(runs) if runs.len() == 1));
+        assert!(matches!(&*claims.taken.get(0).unwrap().lock(), Chunk::Runs(runs) if runs.len() == 1));
         assert!(!claims.any_double());
     }
 }

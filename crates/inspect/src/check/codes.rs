@@ -97,6 +97,8 @@ codes! {
         RewriteDescriptor;
     DescriptorsDamaged, "descriptors-damaged", Volume, Error,
         "the first group descriptors cannot be used; the copy in group {group} is", RewriteDescriptor;
+    TooManyGroups, "too-many-groups", Volume, Fatal,
+        "more groups ({expected}) than are described: the device holds {found} descriptors, and zeros behind them", None;
     DescriptorChecksum, "descriptor-checksum", Volume, Advice,
         "group {group}: the checksum of the descriptor is {found}, should be {expected}", RewriteChecksum;
     UnusedInodes, "unused-inodes", Volume, Error,
@@ -230,6 +232,8 @@ codes! {
         "inode {ino}: the extent tree has {found} levels, {expected} hold any file", RebuildMap;
     DirectoryTooBig, "directory-too-big", Inodes, Error,
         "inode {ino}: file block {file_block} is more than a directory can have", ClearPointer;
+    DirectoriesTooBig, "directories-too-big", Inodes, Stopping,
+        "directories have more blocks than the device can hold data for; {found} are judged", ClearPointer;
     DirectoryUnwritten, "directory-unwritten", Inodes, Error,
         "inode {ino}: file block {file_block} of the directory is in an unwritten extent", RebuildMap;
     DirectoryWithoutBlocks, "directory-without-blocks", Inodes, Error,

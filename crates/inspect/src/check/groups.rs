@@ -10,24 +10,21 @@ use super::superblock::MULTIPLE_MOUNTS;
 use crate::error::Error;
 use crate::fields;
 use crate::group::BlockRange;
-use crate::volume::{SuperblockPlace, Volume};
+use crate::volume::{SPARSE_SUPER_2, SuperblockPlace, Volume};
 use extant_block::BlockDevice;
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Fault, GroupNo, Ino};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicU32;
 
 /// Copies of the descriptors that are tried, at most.
 const COPIES_MAX: usize = 8;
+/// Groups among which they are looked for.
+const COPY_GROUPS: u32 = 1 << 8;
 
-/// A descriptor as it stands, and what its checksum should be where it is another.
-pub(crate) struct Described {
-    pub(crate) descriptor: GroupDescriptor,
-    pub(crate) fault: Option<Fault>,
-}
-
-/// The volume by a copy of superblock and descriptors, when its own descriptors lead outside and a copy's do not.
+/// The volume by a copy of superblock and descriptors, when its own descriptors lead outside and a copy's do not; with its
+/// groups, yet to be judged. Where the descriptors are too few for the groups that are claimed: a fatal problem.
 ///
 /// # Errors
 /// When the device fails.
@@ -35,16 +32,13 @@ pub(crate) fn believable(
     volume: Volume,
     device: &Arc<dyn BlockDevice>,
     problems: &Sink,
-) -> Result<(Volume, Vec<Described>), Error> {
+) -> Result<(Volume, Vec<GroupState>), Error> {
     let described = read(&volume)?;
-    if places_are_good(&volume, &described) {
-        return Ok((volume, described));
+    if described.is_good() {
+        return Ok((volume, described.groups));
     }
     let superblock = volume.superblock().clone();
-    let copies = (1..volume.present_groups())
-        .map(GroupNo)
-        .filter(|group| volume.has_super(*group));
-    for group in copies.take(COPIES_MAX) {
+    for group in copies(&volume) {
         let place = SuperblockPlace::Copy {
             block: superblock.group_start(group),
             block_size: superblock.block_size(),
@@ -58,58 +52,78 @@ pub(crate) fn believable(
             && copy.superblock().block_size_log2 == superblock.block_size_log2
             && copy.superblock().inodes_count == superblock.inodes_count;
         let described = read(&copy)?;
-        if same && places_are_good(&copy, &described) {
+        if same && described.is_good() {
             problems.add(Problem::new(Code::DescriptorsDamaged).group(group));
-            return Ok((copy, described));
+            return Ok((copy, described.groups));
         }
     }
-    Ok((volume, described))
+    if let Some(count) = described.too_few {
+        let problem = Problem::new(Code::TooManyGroups).found(count);
+        problems.add(problem.expected(superblock.group_count()));
+    }
+    Ok((volume, described.groups))
 }
 
-/// All descriptors that are on the device. Neighbouring blocks are read together.
-fn read(volume: &Volume) -> Result<Vec<Described>, Error> {
-    let superblock = volume.superblock();
-    let per_block = volume.descriptors_per_block().max(1);
+/// The groups whose copies of the descriptors are tried.
+fn copies(volume: &Volume) -> Vec<GroupNo> {
     let groups = volume.present_groups();
-    let mut described = Vec::new();
-    let mut first = 0;
-    while first < groups {
-        let start = volume.descriptor_block(GroupNo(first));
-        let mut blocks = 1;
-        while blocks < 256 && first + blocks * per_block < groups {
-            let next = volume.descriptor_block(GroupNo(first + blocks * per_block));
-            if next.0 != start.0 + u64::from(blocks) {
-                break;
-            }
-            blocks += 1;
-        }
-        let mut bytes = vec![0; volume.block_size() * blocks as usize];
-        match volume.read("group descriptors", start, &mut bytes) {
-            Err(Error::Outside { .. }) => return Ok(described),
-            result => result?,
-        }
-        for (index, block) in (0..).zip(bytes.chunks_exact(volume.block_size())) {
-            let first = first + index * per_block;
-            for group in (first..groups.min(first + per_block)).map(GroupNo) {
-                let bytes = volume.descriptor_bytes(block, group);
-                described.push(Described {
-                    descriptor: GroupDescriptor::decode(bytes, superblock),
-                    fault: GroupDescriptor::verify_checksum(bytes, group, superblock).err(),
-                });
-            }
-        }
-        first += blocks * per_block;
+    if volume.superblock().has(SPARSE_SUPER_2) {
+        let named = volume.fields().backup_groups().into_iter();
+        return named.filter(|group| (1..groups).contains(group)).map(GroupNo).collect();
     }
-    Ok(described)
+    // The powers of 3, 5 and 7 come early.
+    let early = (1..groups.min(COPY_GROUPS)).map(GroupNo);
+    let copies = early.filter(|group| volume.has_super(*group));
+    copies.take(COPIES_MAX).collect()
 }
 
-/// Whether all bitmaps and tables can be where the descriptors say.
-fn places_are_good(volume: &Volume, described: &[Described]) -> bool {
-    let mut groups = (0..).map(GroupNo).zip(described);
-    groups.all(|(group, described)| {
-        let places = Places::of(volume, group, &described.descriptor);
-        places.has_block_bitmap && places.has_inode_bitmap && places.has_table
-    })
+/// The descriptors that are on the device.
+struct Described {
+    /// None of them when they are too few.
+    groups: Vec<GroupState>,
+    /// How many hold something, where those are too few for what the superblock claims.
+    too_few: Option<u64>,
+}
+
+impl Described {
+    /// Whether all bitmaps and tables can be where the descriptors say.
+    fn is_good(&self) -> bool {
+        let has_all = |group: &GroupState| group.has_block_bitmap && group.has_inode_bitmap && group.has_table;
+        self.too_few.is_none() && self.groups.iter().all(has_all)
+    }
+}
+
+fn read(volume: &Volume) -> Result<Described, Error> {
+    let mut groups = Vec::new();
+    let read = volume.each_descriptor(&mut |group, bytes| groups.push(group_state(volume, group, bytes)));
+    match read {
+        Ok(()) => Ok(Described { groups, too_few: None }),
+        Err(Error::TooManyGroups { described, .. }) => Ok(Described {
+            groups: Vec::new(),
+            too_few: Some(described),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// A group as its descriptor stands.
+fn group_state(volume: &Volume, group: GroupNo, bytes: &[u8]) -> GroupState {
+    let superblock = volume.superblock();
+    let descriptor = GroupDescriptor::decode(bytes, superblock);
+    let places = Places::of(volume, group, &descriptor);
+    let wrong_checksum = match GroupDescriptor::verify_checksum(bytes, group, superblock) {
+        Err(Fault::Checksum { stored, computed, .. }) => Some((stored, computed)),
+        _ => None,
+    };
+    GroupState {
+        wrong_checksum,
+        inodes_used: 0,
+        has_block_bitmap: places.has_block_bitmap,
+        has_inode_bitmap: places.has_inode_bitmap,
+        has_table: places.has_table,
+        directories: AtomicU32::new(0),
+        descriptor,
+    }
 }
 
 /// Which parts of a group can be where its descriptor says.
@@ -141,111 +155,107 @@ impl Places {
     }
 }
 
-/// What pass 0 leaves of the groups.
-pub(crate) struct Judged {
-    pub(crate) groups: Vec<GroupState>,
-    /// Blocks that metadata has, rising; some may overlap where a problem says so.
-    pub(crate) metadata: Vec<MetadataRun>,
-}
-
-/// Judges the descriptors, and claims what belongs to metadata.
+/// Judges the descriptors, and claims what belongs to metadata: gives the blocks that metadata has, as runs that rise and do
+/// not touch.
 ///
 /// # Errors
 /// When the device fails.
 pub(crate) fn judge(
     volume: &Volume,
-    described: Vec<Described>,
+    groups: &mut [GroupState],
     claims: &Claims,
     problems: &Sink,
-) -> Result<Judged, Error> {
-    let mut metadata = claim_copies(volume, claims);
-    let mut groups = Vec::with_capacity(described.len());
-    for (group, described) in (0..).map(GroupNo).zip(described) {
-        let mut state = state_of(volume, group, described, problems)?;
-        claim_parts(volume, group, &mut state, claims, &mut metadata, problems);
-        groups.push(state);
+) -> Result<Vec<MetadataRun>, Error> {
+    let mut metadata = Vec::new();
+    claim_copies(volume, groups.len(), claims, &mut metadata);
+    for (group, state) in (0..).map(GroupNo).zip(groups) {
+        judge_group(volume, group, state, problems)?;
+        claim_parts(volume, group, state, claims, &mut metadata, problems);
     }
     metadata.sort_unstable();
-    Ok(Judged { groups, metadata })
+    let mut merged = Vec::new();
+    metadata.into_iter().for_each(|run| push_merged(&mut merged, run));
+    Ok(merged)
 }
 
-/// Superblocks and descriptors, with those kept for growth, and the block that tells of mounts.
-fn claim_copies(volume: &Volume, claims: &Claims) -> Vec<MetadataRun> {
-    let mut metadata = Vec::new();
+/// Adds a run; into the last one where they touch.
+fn push_merged(runs: &mut Vec<MetadataRun>, run: MetadataRun) {
+    let end = run.start.0.saturating_add(run.length);
+    match runs.last_mut() {
+        Some(last) if last.start <= run.start && run.start.0 <= last.start.0.saturating_add(last.length) => {
+            last.length = last.length.max(end - last.start.0);
+        }
+        _ => runs.push(run),
+    }
+}
+
+/// Superblocks and descriptors of the groups, with those kept for growth, and the block that tells of mounts.
+fn claim_copies(volume: &Volume, groups: usize, claims: &Claims, metadata: &mut Vec<MetadataRun>) {
+    let end = volume.superblock().blocks_count;
+    let mut claim = |range: BlockRange| {
+        if range.first < end {
+            let start = BlockNo(range.first);
+            let length = range.last.min(end - 1) - range.first + 1;
+            claims.take_run(start, length);
+            push_merged(metadata, MetadataRun { start, length });
+        }
+    };
     let one = |block| BlockRange::new(block, 1);
     if volume.superblock().first_data_block == 0 && volume.superblock().block_size() == 1024 {
         // With clusters of more than one block of 1 KiB block 0 belongs to the volume: nobody has it.
-        metadata.extend(one(0));
+        one(0).into_iter().for_each(&mut claim);
     }
-    for group in (0..volume.present_groups()).map(GroupNo) {
+    for (group, _) in (0..).map(GroupNo).zip(0..groups) {
         let Some(copy) = volume.copy(group) else { continue };
-        metadata.extend(copy.superblock.and_then(one));
-        metadata.extend(copy.descriptors);
-        metadata.extend(copy.meta_descriptors.and_then(one));
-        metadata.extend(copy.reserved_descriptors);
+        copy.superblock.and_then(one).into_iter().for_each(&mut claim);
+        copy.descriptors.into_iter().for_each(&mut claim);
+        copy.meta_descriptors.and_then(one).into_iter().for_each(&mut claim);
+        copy.reserved_descriptors.into_iter().for_each(&mut claim);
     }
     if volume.superblock().has(MULTIPLE_MOUNTS) {
-        // Past the end it is cut off below, and reported with the superblock.
-        metadata.extend(one(volume.fields().u64(fields::MMP_BLOCK)));
+        // Past the end it is cut off, and reported with the superblock.
+        one(volume.fields().u64(fields::MMP_BLOCK))
+            .into_iter()
+            .for_each(&mut claim);
     }
-    let end = volume.superblock().blocks_count;
-    let runs = metadata
-        .iter()
-        .filter(|range| range.first < end)
-        .map(|range| MetadataRun {
-            start: BlockNo(range.first),
-            length: range.last.min(end - 1) - range.first + 1,
-        });
-    let runs: Vec<MetadataRun> = runs.collect();
-    for run in &runs {
-        claims.take_run(run.start, run.length);
-    }
-    runs
 }
 
-/// A descriptor, believed as far as its checksum and its numbers allow.
-fn state_of(volume: &Volume, group: GroupNo, described: Described, problems: &Sink) -> Result<GroupState, Error> {
+/// Believes a descriptor as far as its checksum and its numbers allow.
+fn judge_group(volume: &Volume, group: GroupNo, state: &mut GroupState, problems: &Sink) -> Result<(), Error> {
     let superblock = volume.superblock();
-    let Described { mut descriptor, fault } = described;
-    if let Some(Fault::Checksum { stored, computed, .. }) = fault {
+    if let Some((stored, computed)) = state.wrong_checksum {
         let problem = Problem::new(Code::DescriptorChecksum).group(group);
         problems.add(problem.found(stored).expected(computed));
     }
-    let unread = descriptor.flags & (BLOCK_UNINIT | INODE_UNINIT);
+    let unread = state.descriptor.flags & (BLOCK_UNINIT | INODE_UNINIT);
     if unread != 0 && !superblock.has_descriptor_checksums() {
         let problem = Problem::new(Code::UninitWithoutChecksums).group(group);
         problems.add(problem.found(unread));
         if unread & INODE_UNINIT != 0 {
-            judge_never_used(volume, group, &descriptor, 0, problems)?;
+            judge_never_used(volume, group, &state.descriptor, 0, problems)?;
         }
     }
     let per_group = superblock.inodes_per_group;
-    if fault.is_some() && superblock.has_descriptor_checksums() {
-        judge_doubtful(volume, group, &descriptor, problems)?;
+    let is_doubtful = state.wrong_checksum.is_some();
+    if is_doubtful && superblock.has_descriptor_checksums() {
+        judge_doubtful(volume, group, &state.descriptor, problems)?;
     }
+    let descriptor = &mut state.descriptor;
     if superblock.has_descriptor_checksums() && descriptor.unused_inodes > per_group {
         let problem = Problem::new(Code::UnusedInodes).group(group);
         problems.add(problem.found(descriptor.unused_inodes));
         descriptor.unused_inodes = 0;
     }
-    if fault.is_some() || !superblock.has_descriptor_checksums() {
+    if is_doubtful || !superblock.has_descriptor_checksums() {
         descriptor.flags &= !(BLOCK_UNINIT | INODE_UNINIT);
         descriptor.unused_inodes = 0;
     }
-    let inodes_used = if descriptor.flags & INODE_UNINIT != 0 {
+    state.inodes_used = if descriptor.flags & INODE_UNINIT != 0 {
         0
     } else {
         per_group - descriptor.unused_inodes
     };
-    let places = Places::of(volume, group, &descriptor);
-    Ok(GroupState {
-        inodes_used,
-        has_block_bitmap: places.has_block_bitmap,
-        has_inode_bitmap: places.has_inode_bitmap,
-        has_table: places.has_table,
-        directories: AtomicU64::new(0),
-        descriptor,
-    })
+    Ok(())
 }
 
 /// What a descriptor with a wrong checksum says of inodes that were never used, against those that its bitmap has. The walk
@@ -293,7 +303,7 @@ fn judge_never_used(
 fn claim_parts(
     volume: &Volume,
     group: GroupNo,
-    state: &mut GroupState,
+    state: &GroupState,
     claims: &Claims,
     metadata: &mut Vec<MetadataRun>,
     problems: &Sink,
@@ -334,6 +344,6 @@ fn claim_parts(
             problems.add(Problem::new(conflict).group(group).block(block));
         }
         claims.take_run(block, length);
-        metadata.push(run);
+        push_merged(metadata, run);
     }
 }

@@ -15,8 +15,9 @@ use super::words::{u16_at, u32_at};
 use super::work::{self, Worker};
 use super::{Plan, quota, resize};
 use crate::error::Error;
+use extant_block::Holes;
 use extant_format::inode::{FileType, Inode, flags};
-use extant_format::superblock::Feature;
+use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, Ino};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,6 +25,8 @@ use std::sync::atomic::Ordering;
 /// Bytes of one read of a table by our plan; the era's reads so many blocks.
 const READ_BYTES: usize = 512 << 10;
 const VANILLA_BLOCKS: u64 = 8;
+/// Bytes of tables that are read once more for another group.
+const REPEATED_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) const CASEFOLDED: u32 = 0x4000_0000;
 const ENCRYPTED: u32 = 0x800;
@@ -45,7 +48,7 @@ pub(crate) struct TablePiece {
 /// # Errors
 /// When the device fails.
 pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
-    let pieces = pieces(state);
+    let pieces = pieces(state)?;
     let inodes: u64 = pieces.iter().map(|piece| u64::from(piece.inodes)).sum();
     let bytes = inodes * u64::from(state.volume.superblock().inode_size);
     state.meter.begin(Pass::Inodes, bytes, &*state.clock);
@@ -103,8 +106,8 @@ fn has_map(state: &State, inode: &Inode) -> bool {
     !is_inline && !is_fast
 }
 
-/// What is to be read of the tables, by place.
-fn pieces(state: &State) -> Vec<TablePiece> {
+/// What is to be read of the tables, by place. What the device knows to be zeros is no inode in use, and left out.
+fn pieces(state: &State) -> Result<Vec<TablePiece>, Error> {
     let superblock = state.volume.superblock();
     let block_size = u64::from(superblock.block_size());
     let per_block = (block_size / u64::from(superblock.inode_size)).max(1);
@@ -113,15 +116,23 @@ fn pieces(state: &State) -> Vec<TablePiece> {
         // A group at a time: it is read in smaller steps, but inodes are put aside by group.
         Plan::Vanilla => u64::from(superblock.inode_table_blocks()).max(1),
     };
+    let mut holes = Holes::default();
     let mut pieces = Vec::new();
     for (number, group) in (0_u32..).zip(&state.groups).filter(|(_, group)| group.has_table) {
         let first = number * superblock.inodes_per_group + 1;
-        let inodes = u64::from(group.inodes_used);
+        let (table, inodes) = (group.descriptor.inode_table, u64::from(group.inodes_used));
         let mut at = 0;
         while at * per_block < inodes {
+            let data = state.volume.next_data(&mut holes, BlockNo(table.0 + at))?;
+            // Steps stay where they are without holes: what is read together does not depend on them.
+            let skipped = data.0.saturating_sub(table.0) / step_blocks * step_blocks;
+            if skipped > at {
+                at = skipped;
+                continue;
+            }
             let left = inodes - at * per_block;
             pieces.push(TablePiece {
-                start: BlockNo(group.descriptor.inode_table.0 + at),
+                start: BlockNo(table.0 + at),
                 first: Ino(first + u32::try_from(at * per_block).unwrap_or(0)),
                 inodes: u32::try_from(left.min(step_blocks * per_block)).unwrap_or(0),
             });
@@ -129,7 +140,21 @@ fn pieces(state: &State) -> Vec<TablePiece> {
         }
     }
     pieces.sort_unstable();
-    pieces
+    leave_out_repeated(&mut pieces, superblock);
+    Ok(pieces)
+}
+
+/// Leaves out what lies over another piece, beyond what damage explains: tables that lie over each other are told of, and
+/// would have more inodes than the disk.
+fn leave_out_repeated(pieces: &mut Vec<TablePiece>, superblock: &Superblock) {
+    let (mut end, mut repeated) = (0, 0);
+    pieces.retain(|piece| {
+        let bytes = u64::from(piece.inodes) * u64::from(superblock.inode_size);
+        let is_repeated = piece.start.0 < end;
+        end = end.max(piece.start.0 + bytes.div_ceil(superblock.block_size().into()));
+        repeated += if is_repeated { bytes } else { 0 };
+        !is_repeated || repeated <= REPEATED_BYTES_MAX
+    });
 }
 
 /// A thread that reads tables.

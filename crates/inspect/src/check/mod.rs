@@ -49,6 +49,7 @@ pub use codes::{CODES, Code, Rule};
 pub use problem::{Pass, Problem, Repair, Severity};
 pub use progress::{Listener, Progress};
 
+pub(crate) use claims::Claims;
 pub(crate) use superblock::{Corrections, parse_corrected};
 
 use crate::error::Error;
@@ -177,17 +178,16 @@ fn prepare(device: &Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Prep
         return Ok(Prepared::Unusable(problems));
     };
     superblock::judge(&volume, &problems);
-    let (volume, described) = groups::believable(volume, device, &problems)?;
+    let (volume, groups) = groups::believable(volume, device, &problems)?;
     mounts::judge(&volume, &problems)?;
     journal::judge(&volume, &problems)?;
     if problems.has(Severity::Fatal) {
         return Ok(Prepared::Unusable(problems));
     }
     let clock = Arc::clone(device.clock());
-    let mut state = State::new(Arc::new(volume), options.clone(), clock);
+    let mut state = State::new(Arc::new(volume), groups, options.clone(), clock);
     state.problems = problems;
-    let judged = groups::judge(&state.volume, described, &state.claims, &state.problems)?;
-    (state.groups, state.metadata) = (judged.groups, judged.metadata);
+    state.metadata = groups::judge(&state.volume, &mut state.groups, &state.claims, &state.problems)?;
     orphans::collect(&mut state)?;
     Ok(Prepared::Ready(Arc::new(state)))
 }

@@ -14,7 +14,7 @@ use super::maps::{self, MapBlock};
 use super::state::State;
 use super::work::Worker;
 use crate::error::Error;
-use extant_block::{Clock, ShortLock, WaitQueue};
+use extant_block::{Clock, Holes, ShortLock, WaitQueue};
 use extant_format::BlockNo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,6 +99,7 @@ impl Pending {
 pub(crate) struct MapReader {
     buffer: Vec<u8>,
     children: Vec<MapBlock>,
+    holes: Holes,
 }
 
 impl MapReader {
@@ -158,6 +159,16 @@ impl MapReader {
         };
         let block_size = state.volume.block_size();
         let first = first.block.0;
+        if state
+            .volume
+            .is_hole(&mut self.holes, BlockNo(first), last.block.0 - first + 1)?
+        {
+            // No bytes are judged as zeros are: nothing is mapped, or no node stands there.
+            for map_block in taken {
+                maps::judge_block(state, map_block, &[], &mut self.children);
+            }
+            return Ok(());
+        }
         let bytes = (last.block.0 - first + 1) as usize * block_size;
         self.buffer.resize(bytes.max(self.buffer.len()), 0);
         let buffer = self.buffer.get_mut(..bytes).unwrap_or_default();

@@ -76,8 +76,9 @@ fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
     }
     let superblock = state.volume.superblock();
     // That the others are not on the device is told of the whole.
-    let copies = (1..state.volume.present_groups())
-        .map(GroupNo)
+    let copies = (1_u32..)
+        .zip(state.groups.iter().skip(1))
+        .map(|(group, _)| GroupNo(group))
         .filter(|group| state.volume.has_super(*group));
     let offsets: Vec<u64> = copies
         .map(|group| u64::from(group.0) * u64::from(superblock.blocks_per_group))

@@ -7,6 +7,7 @@ use super::CheckOptions;
 use super::attributes::Sharers;
 use super::bitmaps::Totals;
 use super::claims::Claims;
+use super::codes::Code;
 use super::duplicates::Owners;
 use super::inodes::TablePiece;
 use super::plan::Pool;
@@ -17,6 +18,7 @@ use super::special::Targets;
 use super::tree::Tree;
 use crate::error::Error;
 use crate::fields;
+use crate::slabs::Slabs;
 use crate::volume::Volume;
 use extant_block::{Clock, ShortLock};
 use extant_format::group::GroupDescriptor;
@@ -25,8 +27,10 @@ use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// Bytes of directories that are judged on any device, and beyond which it is asked what it holds.
+const DIRECTORY_BYTES: u64 = 64 << 20;
 /// Inodes of a piece of a table that is made when the first of them is needed.
 const CHUNK: usize = 1024;
 
@@ -37,7 +41,7 @@ pub(crate) struct State {
     pub(crate) clock: Arc<dyn Clock>,
     /// By group, as far as they are on the device; where a descriptor cannot be believed it is mended as far as it can be.
     pub(crate) groups: Vec<GroupState>,
-    /// Blocks that metadata has, rising.
+    /// Blocks that metadata has: runs that rise and do not touch.
     pub(crate) metadata: Vec<MetadataRun>,
     /// Which blocks (clusters) somebody has.
     pub(crate) claims: Claims,
@@ -46,6 +50,8 @@ pub(crate) struct State {
     pub(crate) inodes: InodeFacts,
     /// What pass 1 leaves for pass 2.
     pub(crate) directories: ShortLock<Vec<DirectoryBlock>>,
+    /// Blocks that the device holds data in, once that was asked.
+    held: OnceLock<u64>,
     /// Directories whose content is in the inode.
     pub(crate) inline_directories: ShortLock<Vec<Ino>>,
     /// Who has which attribute block.
@@ -77,6 +83,8 @@ pub(crate) struct State {
 /// A group, as pass 0 leaves it.
 pub(crate) struct GroupState {
     pub(crate) descriptor: GroupDescriptor,
+    /// The descriptor's checksum as it stands and as it should be, where these differ.
+    pub(crate) wrong_checksum: Option<(u32, u32)>,
     /// Inodes of its table that may be in use, from the first: what flags and counters say, if they can be believed.
     pub(crate) inodes_used: u32,
     /// Whether a block bitmap and an inode bitmap can be read.
@@ -85,7 +93,7 @@ pub(crate) struct GroupState {
     /// Whether there is a table to read.
     pub(crate) has_table: bool,
     /// Directories that pass 1 found.
-    pub(crate) directories: AtomicU64,
+    pub(crate) directories: AtomicU32,
 }
 
 /// Blocks of superblocks, descriptors, bitmaps or tables.
@@ -107,25 +115,31 @@ pub(crate) struct DirectoryBlock {
 }
 
 impl State {
-    /// Nothing is known yet but the groups.
-    pub(crate) fn new(volume: Arc<Volume>, options: CheckOptions, clock: Arc<dyn Clock>) -> State {
+    /// Nothing is known yet but the groups that are described.
+    pub(crate) fn new(
+        volume: Arc<Volume>,
+        groups: Vec<GroupState>,
+        options: CheckOptions,
+        clock: Arc<dyn Clock>,
+    ) -> State {
         let superblock = volume.superblock();
         let cluster_log2 = volume.cluster_blocks().trailing_zeros();
-        // By the groups on the device: what a superblock says of others costs no memory.
-        let groups = u64::from(volume.present_groups());
+        // By the groups that are described: what a superblock says of others costs no memory.
+        let count = groups.len() as u64;
         let blocks = u64::from(superblock.first_data_block)
-            .saturating_add(groups.saturating_mul(superblock.blocks_per_group.into()))
+            .saturating_add(count.saturating_mul(superblock.blocks_per_group.into()))
             .min(superblock.blocks_count);
-        let inodes = groups.saturating_mul(superblock.inodes_per_group.into());
+        let inodes = count.saturating_mul(superblock.inodes_per_group.into());
         State {
             claims: Claims::new(blocks, cluster_log2),
             followed: Claims::new(blocks, cluster_log2),
             inodes: InodeFacts::new(
                 u32::try_from(inodes).map_or(superblock.inodes_count, |inodes| inodes.min(superblock.inodes_count)),
             ),
-            groups: Vec::new(),
+            groups,
             metadata: Vec::new(),
             directories: ShortLock::default(),
+            held: OnceLock::new(),
             inline_directories: ShortLock::default(),
             sharers: Default::default(),
             targets: Default::default(),
@@ -174,9 +188,8 @@ impl State {
     /// Whether a block belongs to metadata of the volume.
     pub(crate) fn is_metadata(&self, block: BlockNo) -> bool {
         let behind = self.metadata.partition_point(|run| run.start <= block);
-        // Runs may overlap where metadata is damaged: then some of the neighbours are looked at.
-        let near = self.metadata.get(behind.saturating_sub(4)..behind).unwrap_or_default();
-        near.iter().any(|run| block.0 - run.start.0 < run.length)
+        let run = behind.checked_sub(1).and_then(|before| self.metadata.get(before));
+        run.is_some_and(|run| block.0 - run.start.0 < run.length)
     }
 
     /// Whether a file belongs to the system although its number does not say so: nobody has a name for it.
@@ -208,13 +221,37 @@ impl State {
         self.order_matters.load(Ordering::Relaxed) != 0
     }
 
-    /// Adds blocks of directories; empties the list. The number is bounded by twice that of the blocks on the device.
+    /// Adds blocks of directories; empties the list. The number is bounded by what the device can hold of them: a block of a
+    /// directory is not zeros.
     pub(crate) fn add_directory_blocks(&self, blocks: &mut Vec<DirectoryBlock>) {
+        let most = self.volume.present_blocks().saturating_mul(2);
+        let few = DIRECTORY_BYTES / self.volume.block_size() as u64;
+        let after = (self.directories.lock().len() + blocks.len()) as u64;
+        let most = match after > few {
+            true => most.min(few.saturating_add(self.held_blocks().saturating_mul(2))),
+            false => most,
+        };
         let mut directories = self.directories.lock();
-        if !self.is_searching() && (directories.len() as u64) < self.volume.present_blocks().saturating_mul(2) {
-            directories.append(blocks);
+        let room = usize::try_from(most)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(directories.len());
+        if !self.is_searching() {
+            let is_cut = room < blocks.len();
+            directories.extend(blocks.drain(..blocks.len().min(room)));
+            drop(directories);
+            if is_cut {
+                // Which are left out depends on who comes first.
+                self.set_order_matters();
+                self.tell(Problem::new(Code::DirectoriesTooBig).found(most));
+            }
         }
         blocks.clear();
+    }
+
+    /// Blocks that the device holds data in, about. Asked only when a volume claims much.
+    fn held_blocks(&self) -> u64 {
+        // What the device cannot say is no bound; when it fails, reading tells.
+        *self.held.get_or_init(|| self.volume.held_blocks().unwrap_or(u64::MAX))
     }
 
     /// The group of an inode, if it is on the volume.
@@ -336,15 +373,14 @@ impl Facts {
 /// [`Facts`] of all inodes, in pieces that are made when the first inode of them is in use.
 pub(crate) struct InodeFacts {
     count: u32,
-    chunks: Vec<OnceLock<Box<[AtomicU64]>>>,
+    chunks: Slabs<OnceLock<Box<[AtomicU64]>>>,
 }
 
 impl InodeFacts {
     pub(crate) fn new(count: u32) -> InodeFacts {
-        let chunks = count as usize / CHUNK + 1;
         InodeFacts {
             count,
-            chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
+            chunks: Slabs::new(u64::from(count) / CHUNK as u64 + 1),
         }
     }
 
@@ -359,7 +395,7 @@ impl InodeFacts {
             return;
         };
         let index = index as usize;
-        let Some(chunk) = self.chunks.get(index / CHUNK) else {
+        let Some(chunk) = self.chunks.make(index / CHUNK) else {
             return;
         };
         if let Some(slot) = chunk.get_or_init(self::chunk).get(index % CHUNK) {
@@ -389,17 +425,13 @@ impl InodeFacts {
     /// Whether any of these inodes may be in use; asked before each is looked at.
     pub(crate) fn any_used(&self, first: Ino, count: u32) -> bool {
         let from = first.0.saturating_sub(1) as usize / CHUNK;
-        let to = (first.0 as usize + count as usize)
-            .div_ceil(CHUNK)
-            .min(self.chunks.len());
-        let chunks = self.chunks.get(from..to.max(from)).unwrap_or_default();
-        chunks.iter().any(|chunk| chunk.get().is_some())
+        let to = (first.0 as usize + count as usize).div_ceil(CHUNK);
+        self.chunks.any_made(from, to) && (from..to).any(|at| self.chunks.get(at).is_some_and(|it| it.get().is_some()))
     }
 
     /// All inodes in use, rising.
     pub(crate) fn used(&self) -> impl Iterator<Item = (Ino, Facts)> + '_ {
-        let chunks = self.chunks.iter().enumerate();
-        chunks.flat_map(|(number, chunk)| {
+        self.chunks.made().flat_map(|(number, chunk)| {
             let slots = chunk.get().map(|slots| &slots[..]).unwrap_or_default();
             let first = number * CHUNK + 1;
             slots.iter().enumerate().filter_map(move |(index, slot)| {

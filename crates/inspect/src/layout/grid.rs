@@ -141,7 +141,7 @@ impl Grid {
                     let runs = group.free_block_runs.iter();
                     runs.for_each(|run| self.add(run.first, run.count(), |cell| &mut cell.free));
                 }
-                Err(Error::Device(error)) => return Err(error.into()),
+                Err(error @ (Error::Device(_) | Error::TooManyGroups { .. })) => return Err(error),
                 Err(_) => break,
             }
         }
