@@ -116,6 +116,27 @@ fn policies_have_a_line_each_and_every_preset_resolves() {
     }
 }
 
+/// UUID and hash seed of the file system that a run with this seed leaves.
+fn identity(folder: &Scratch, file: &str, seed: &[&str]) -> [String; 2] {
+    let image = folder.join("left.img");
+    let _ = std::fs::remove_file(&image);
+    let image = image.to_str().unwrap();
+    told(&[&["lab", "run", file, "--save", image], seed].concat());
+    let facts = json(&["info", "-h", "--json", image]);
+    ["uuid", "directory_hash_seed"].map(|field| facts["volume"][field].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_seed_decides_the_identity_of_new_volumes() {
+    let folder = Scratch::new("extant-lab-seed");
+    let file = written(&folder, "small.toml", SMALL);
+    let of = |seed: &[&str]| identity(&folder, &file, seed);
+    let (own, same, other) = (of(&[]), of(&["--seed", "7"]), of(&["--seed", "8"]));
+    assert_eq!(own, same, "7 is the file's own");
+    assert_eq!(other, of(&["--seed", "8"]));
+    assert!(own[0] != other[0] && own[1] != other[1], "{own:?} {other:?}");
+}
+
 #[test]
 fn the_same_command_gives_the_same_bytes() {
     let folder = Scratch::new("extant-lab-run");

@@ -1,8 +1,8 @@
 //! The posts: how rows are judged and shown, what must come out exactly, and that it does so each time.
 use extant_lab::drive::DriveInfo;
 use extant_lab::posts::{
-    Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale, Verdict, judge,
-    readdir_cost, run_posts,
+    Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale, Verdict, Work,
+    judge, readdir_cost, run_posts,
 };
 use extant_lab::report::TEXT_WIDTH;
 use xtask::lines::longer_than;
@@ -256,4 +256,18 @@ fn listing_from_memory_takes_the_post_s_calls() {
     assert_eq!(entries, [103, 102, 102, 102, 102, 102, 102, 102, 102, 83, 0]);
     assert!(cost.longest_ns() > 0 && cost.total_ns() >= cost.longest_ns());
     println!("{}", cost.to_text());
+}
+
+#[test]
+fn another_seed_gives_another_post_and_the_same_each_time() {
+    let work = |seed| Work {
+        scale: Scale::Quick,
+        seed,
+    };
+    let run = |seed| run_posts(&[3], work(seed), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let [seventh, again, eighth, none] = [Some(7), Some(7), Some(8), None].map(run);
+    assert_eq!(seventh.to_json(), again.to_json());
+    let hashes = [&seventh, &eighth, &none].map(|report| report.posts[0].trace_hash.clone());
+    assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2], "{hashes:?}");
+    assert_eq!((seventh.posts[0].seed, eighth.posts[0].seed), (7, 8));
 }

@@ -64,8 +64,24 @@ pub struct Post {
     pub run: RunPost,
 }
 
-/// Runs the scenarios of a post at a scale, and tells what it is running.
-pub type RunPost = fn(Scale, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>;
+/// What is asked of a run of the posts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// How large it is.
+    pub scale: Scale,
+    /// In place of the seeds of the scenarios, all of them.
+    pub seed: Option<u64>,
+}
+
+impl From<Scale> for Work {
+    /// With the seeds of the scenarios.
+    fn from(scale: Scale) -> Work {
+        Work { scale, seed: None }
+    }
+}
+
+/// Runs the scenarios of a post as is asked, and tells what it is running.
+pub type RunPost = fn(Work, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>;
 
 /// The posts that are modelled, in the order in which they are shown.
 pub static POSTS: &[Post] = &[post_0::POST, post_1::POST, post_2::POST, post_3::POST, post_4::POST];
@@ -75,7 +91,12 @@ pub static POSTS: &[Post] = &[post_0::POST, post_1::POST, post_2::POST, post_3::
 ///
 /// # Errors
 /// One line: a number that is no post, or what went wrong with a scenario.
-pub fn run_posts(numbers: &[u32], scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostsReport, ScenarioError> {
+pub fn run_posts(
+    numbers: &[u32],
+    work: impl Into<Work>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PostsReport, ScenarioError> {
+    let work = work.into();
     let chosen: Vec<&Post> = match numbers {
         [] => POSTS.iter().collect(),
         numbers => numbers.iter().map(|number| find(*number)).collect::<Result<_, _>>()?,
@@ -83,12 +104,12 @@ pub fn run_posts(numbers: &[u32], scale: Scale, progress: &mut dyn FnMut(&str)) 
     let mut posts = Vec::new();
     for post in chosen {
         progress(&format!("post {}: {} ({})", post.number, post.title, post.origin));
-        posts.push((post.run)(scale, progress)?);
+        posts.push((post.run)(work, progress)?);
     }
     Ok(PostsReport {
         schema: SCHEMA,
         model_version: MODEL_VERSION,
-        scale,
+        scale: work.scale,
         posts,
     })
 }

@@ -3,7 +3,7 @@
 //! Kernel trees are untarred, compared, archived and removed, and 100,000 small files are made, on a volume of 176 groups. The
 //! post has two systems, stock and patched, and the time of the 100,000 files before and after the changes to writing; here
 //! each of its changes is a column of its own, with Orlov's rule, which came of it, and with what we would do today.
-use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
+use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale, Work};
 use super::{MODERN_POLICIES, joined_hash, run_scenario};
 use crate::drive::DriveInfo;
 use crate::page;
@@ -163,20 +163,20 @@ const RATIO: Class = Class::Ratio { within_permille: 350 };
 const ABSOLUTE: Class = Class::Absolute { within_permille: 400 };
 const SECOND: u64 = 1_000_000_000;
 
-fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
+fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
     let systems: Vec<&System> = SYSTEMS
         .iter()
-        .filter(|system| scale == Scale::Full || !system.full_only)
+        .filter(|system| work.scale == Scale::Full || !system.full_only)
         .collect();
-    let trees = run_all(TREES, &systems, progress)?;
-    let create = run_all(CREATE, &systems, progress)?;
-    let clients = run_all(CLIENTS, &client_systems(), progress)?;
+    let trees = run_all(TREES, &systems, work, progress)?;
+    let create = run_all(CREATE, &systems, work, progress)?;
+    let clients = run_all(CLIENTS, &client_systems(), work, progress)?;
     let mut rows = Vec::new();
     for line in &LINES {
         rows.extend(both(
             line.what,
             tree_cells(line, &systems, &trees),
-            tree_limit(line, &trees)?,
+            tree_limit(line, &trees, work)?,
         ));
     }
     rows.extend(both(
@@ -204,7 +204,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         title: POST.title.to_owned(),
         drive: POST.drive.to_owned(),
         fitted: POST.fitted.iter().map(|fitted| (*fitted).to_owned()).collect(),
-        seed: 1,
+        seed: work.seed.unwrap_or(1),
         tables,
         figures,
         notes: NOTES.iter().map(|note| (*note).to_owned()).collect(),
@@ -244,7 +244,12 @@ fn figures(systems: &[&System], trees: &[Report], create: &[Report]) -> Vec<Figu
 }
 
 /// One run of each system.
-fn run_all(text: Text, systems: &[&System], progress: &mut dyn FnMut(&str)) -> Result<Vec<Report>, ScenarioError> {
+fn run_all(
+    text: Text,
+    systems: &[&System],
+    work: Work,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<Report>, ScenarioError> {
     let mut reports = Vec::new();
     for system in systems {
         progress(&format!(
@@ -254,6 +259,7 @@ fn run_all(text: Text, systems: &[&System], progress: &mut dyn FnMut(&str)) -> R
         ));
         let options = RunOptions {
             policies: Some(system.policies.to_owned()),
+            seed: work.seed,
             ..RunOptions::default()
         };
         reports.push(run_scenario(text.file, &text.on(system.format), &options)?.report);
@@ -334,7 +340,7 @@ const BLOCK: u64 = 4096;
 const INODE: u64 = 128;
 
 /// The least that a line of the table asks of the drive: a tree's blocks lie in a row, its inodes and its directories too.
-fn tree_limit(line: &Line, reports: &[Report]) -> Result<Option<Limit>, ScenarioError> {
+fn tree_limit(line: &Line, reports: &[Report], work: Work) -> Result<Option<Limit>, ScenarioError> {
     let scenario = scenario::parse(TREES.file, TREES.text, Path::new(""))?;
     let made = scenario
         .processes
@@ -344,7 +350,7 @@ fn tree_limit(line: &Line, reports: &[Report]) -> Result<Option<Limit>, Scenario
             let Action::Make { tree, .. } = &step.action else {
                 return None;
             };
-            tree.build(scenario.seed, 1).ok()
+            tree.build(work.seed.unwrap_or(scenario.seed), 1).ok()
         });
     let (Some(tree), Some(drive)) = (made, drive(reports)) else {
         return Ok(None);

@@ -13,7 +13,7 @@ mod benchmarks;
 mod jobs;
 mod questions;
 
-use super::{Cell, Class, MODERN_POLICIES, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
+use super::{Cell, Class, MODERN_POLICIES, Post, PostColumn, PostReport, PostTable, Quantity, Row, Work};
 use crate::report::Report;
 use crate::scenario::{Layouts, RunOptions, ScenarioError};
 use jobs::{Job, side_by_side};
@@ -138,9 +138,9 @@ impl Text {
     }
 }
 
-fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
-    let benchmarks = benchmarks::run(scale, progress)?;
-    let questions = questions::run(scale, progress)?;
+fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
+    let benchmarks = benchmarks::run(work, progress)?;
+    let questions = questions::run(work, progress)?;
     let reports = benchmarks.reports.iter().chain(&questions.reports);
     let trace_hash = super::joined_hash(reports);
     let mut tables = benchmarks.tables;
@@ -153,7 +153,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         title: POST.title.to_owned(),
         drive: POST.drive.to_owned(),
         fitted: POST.fitted.iter().map(|fitted| (*fitted).to_owned()).collect(),
-        seed: 1,
+        seed: work.seed.unwrap_or(1),
         tables,
         figures,
         notes: NOTES.iter().map(|note| (*note).to_owned()).collect(),

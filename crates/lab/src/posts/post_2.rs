@@ -5,7 +5,7 @@
 //! the two. Here the throttle and the order of the queue are columns that change alone. And two drives with one memory, which is
 //! what the per-device limits were made for.
 use super::joined_hash;
-use super::{Cell, Class, Post, PostColumn, PostReport, PostTable, Quantity, Row, RunPost, Scale};
+use super::{Cell, Class, Post, PostColumn, PostReport, PostTable, Quantity, Row, RunPost, Scale, Work};
 use crate::page;
 use crate::report::{CallLatency, Figure, Measure, Report, StemPlot};
 use crate::scenario::{self, Layouts, Prepared, RunOptions, Scenario, ScenarioError};
@@ -188,9 +188,9 @@ fn permille(part: u64, whole: u64) -> Option<u64> {
     u64::try_from((u128::from(part) * 1000).checked_div(u128::from(whole))?).ok()
 }
 
-fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
+fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
     let mut ran: Vec<Ran> = Vec::new();
-    let chosen = |system: &&'static System| scale == Scale::Full || !system.full_only;
+    let chosen = |system: &&'static System| work.scale == Scale::Full || !system.full_only;
     // One volume after the other in memory: each is made once, and all columns begin with it.
     for layout in [Layout::Ext3, Layout::Ext4] {
         let mut made: Option<Prepared> = None;
@@ -200,14 +200,14 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
             .filter(|system| Layout::of(system) == layout)
         {
             if made.is_none() {
-                progress(&format!("post 2: a tree of {} files", layout.files(scale)));
-                made = prepare(layout, scale, system)?;
+                progress(&format!("post 2: a tree of {} files", layout.files(work)));
+                made = prepare(layout, work, system)?;
             }
             progress(&format!("post 2: du and dd: {}", system.name));
-            ran.push(run_one(system, layout, scale, made.clone())?);
+            ran.push(run_one(system, layout, work, made.clone())?);
         }
     }
-    let (between, drive_reports) = drives::table(scale, progress)?;
+    let (between, drive_reports) = drives::table(work, progress)?;
     let mut tables = vec![latencies(&ran), speeds(&ran)];
     tables.extend(ran.iter().filter_map(plot));
     tables.push(between);
@@ -221,7 +221,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         title: POST.title.to_owned(),
         drive: POST.drive.to_owned(),
         fitted: POST.fitted.iter().map(|value| (*value).to_owned()).collect(),
-        seed: 1,
+        seed: work.seed.unwrap_or(1),
         trace_hash: joined_hash(reports),
         tables,
         figures: figures(&ran),
@@ -256,20 +256,20 @@ impl Layout {
         }
     }
 
-    fn files(self, scale: Scale) -> u64 {
-        match scale {
+    fn files(self, work: Work) -> u64 {
+        match work.scale {
             Scale::Full => 2_000_000,
             Scale::Quick => 60_000,
         }
     }
 
     /// The scenario; quick with a thirtieth of the tree and shorter waits, for what happens to a call does not hang on these.
-    fn scenario(self, scale: Scale) -> Result<Scenario, ScenarioError> {
+    fn scenario(self, work: Work) -> Result<Scenario, ScenarioError> {
         let mut text = TEXT.to_owned();
         if self == Layout::Ext4 {
             text = text.replace("profile = \"ext3\"", "profile = \"ext4\"");
         }
-        if scale == Scale::Quick {
+        if work.scale == Scale::Quick {
             let smaller = [
                 ("files = 2000000", "files = 60000"),
                 ("directories = 150000", "directories = 4500"),
@@ -289,36 +289,32 @@ impl Layout {
 }
 
 /// Makes the volume: the first process of the scenario.
-fn prepare(layout: Layout, scale: Scale, system: &System) -> Result<Option<Prepared>, ScenarioError> {
-    let mut scenario = layout.scenario(scale)?;
+fn prepare(layout: Layout, work: Work, system: &System) -> Result<Option<Prepared>, ScenarioError> {
+    let mut scenario = layout.scenario(work)?;
     scenario.processes.truncate(1);
-    let outcome = scenario::run(&scenario, &options(system, None))?;
+    let outcome = scenario::run(&scenario, &options(system, work, None))?;
     Ok(outcome.filesystems.first().and_then(|left| left.prepared()))
 }
 
-fn options(system: &System, prepared: Option<Prepared>) -> RunOptions {
+fn options(system: &System, work: Work, prepared: Option<Prepared>) -> RunOptions {
     RunOptions {
         policies: Some(system.policies.to_owned()),
         layouts: Layouts::AtSteps,
         prepared,
+        seed: work.seed,
         ..RunOptions::default()
     }
 }
 
-fn run_one(
-    system: &'static System,
-    layout: Layout,
-    scale: Scale,
-    made: Option<Prepared>,
-) -> Result<Ran, ScenarioError> {
-    let mut scenario = layout.scenario(scale)?;
-    let report = scenario::run(&scenario, &options(system, made.clone()))?.report;
+fn run_one(system: &'static System, layout: Layout, work: Work, made: Option<Prepared>) -> Result<Ran, ScenarioError> {
+    let mut scenario = layout.scenario(work)?;
+    let report = scenario::run(&scenario, &options(system, work, made.clone()))?.report;
     // The writer alone: nobody walks, and the shell, whose end ends all, does no more than wait.
     scenario.processes.retain(|process| process.name != "du");
     for process in scenario.processes.iter_mut().filter(|process| process.name == "shell") {
         process.steps.truncate(1);
     }
-    let alone = scenario::run(&scenario, &options(system, made))?.report;
+    let alone = scenario::run(&scenario, &options(system, work, made))?.report;
     Ok(Ran { system, report, alone })
 }
 

@@ -3,7 +3,7 @@
 //! The post's program makes a directory whose blocks lie between the data of its files; listing it cold waits for the disk once
 //! for nearly every block. The post lists eleven getdents calls of a hashed directory, and asks for read-ahead and for blocks
 //! that lie together: both are columns here, alone and together, for hashed and linear directories.
-use super::{Cell, Class, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
+use super::{Cell, Class, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Work};
 use super::{MODERN_POLICIES, joined_hash, readdir_cost, run_scenario};
 use crate::report::{Axis, BarChart, Figure, ListingCall, Origin, Report, StepReport, Unit};
 use crate::scenario::{RunOptions, ScenarioError};
@@ -165,13 +165,12 @@ impl Ran {
     }
 }
 
-fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
+fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
     // A thousand files take no time: both scales are the post's.
-    let _ = scale;
     let mut all = |volume: Volume, words: &str| -> Result<Vec<Ran>, ScenarioError> {
         let listed = SYSTEMS.iter().map(|system| {
             progress(&format!("post 3: {words}: {}", system.name));
-            list(volume, system)
+            list(volume, system, work)
         });
         listed.collect()
     };
@@ -235,9 +234,10 @@ fn notes() -> Vec<String> {
     .into()
 }
 
-fn list(volume: Volume, system: &System) -> Result<Ran, ScenarioError> {
+fn list(volume: Volume, system: &System, work: Work) -> Result<Ran, ScenarioError> {
     let options = RunOptions {
         policies: Some(system.policies.to_owned()),
+        seed: work.seed,
         ..RunOptions::default()
     };
     let outcome = run_scenario(volume.file, volume.text, &options)?;

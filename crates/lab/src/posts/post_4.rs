@@ -9,7 +9,7 @@
 mod dump;
 mod small;
 
-use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale};
+use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale, Work};
 use super::{joined_hash, run_scenario};
 use crate::page;
 use crate::report::{Figure, Measure, Report};
@@ -136,8 +136,8 @@ impl Ran {
     }
 }
 
-fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
-    let is_quick = scale == Scale::Quick;
+fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
+    let is_quick = work.scale == Scale::Quick;
     // The tree is that of the post at either scale, for the bug shows in what a full group makes the allocator do: quick are
     // the asynchronous mounts of 4 KiB blocks alone.
     let is_chosen =
@@ -147,7 +147,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         for system in systems.iter().filter(is_chosen) {
             progress(&format!("post 4: {}: {}", old.file, system.name));
             let volume = if system.name == MODERN.name { modern } else { old };
-            ran.push(run_one(volume, system)?);
+            ran.push(run_one(volume, system, work)?);
         }
         Ok(ran)
     };
@@ -156,7 +156,7 @@ fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scena
         true => Vec::new(),
         false => all(&SYSTEMS_1024, OLD_1024, MODERN_1024)?,
     };
-    let (small, small_reports) = small::table(progress)?;
+    let (small, small_reports) = small::table(work, progress)?;
     let mut tables = vec![times("4 KiB blocks", &blocks_4096)];
     if !is_quick {
         tables.push(times("1 KiB blocks", &blocks_1024));
@@ -189,9 +189,10 @@ fn figures(ran: &[Ran]) -> Vec<Figure> {
     ran.iter().filter_map(figure).collect()
 }
 
-fn run_one(volume: Volume, system: &System) -> Result<Ran, ScenarioError> {
+fn run_one(volume: Volume, system: &System, work: Work) -> Result<Ran, ScenarioError> {
     let options = RunOptions {
         policies: Some(system.policies.to_owned()),
+        seed: work.seed,
         ..RunOptions::default()
     };
     let Outcome {

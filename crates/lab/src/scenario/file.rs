@@ -344,7 +344,17 @@ fn parse_format(
     let block_size = fields::size(table, "block_size", 1024..=65536)?.map(|size| size as u32);
     let mut wishes = default_wishes(profile, bytes, block_size);
     wishes.created_seconds = CREATED_SECONDS;
-    let mut random = Random::for_part(machine.seed, name);
+    identify(&mut wishes, machine.seed, name);
+    parse_wishes(table, &mut wishes)?;
+    let mut options = FormatOptions::new(wishes);
+    options.journal = parse_journal(table)?;
+    mkfs::plan(&options).map_err(|error| table.error("size", error.to_string()))?;
+    Ok(options)
+}
+
+/// Gives a volume of this name the UUID and the hash seed that the scenario's seed decides.
+pub(super) fn identify(wishes: &mut Wishes, seed: u64, name: &str) {
+    let mut random = Random::for_part(seed, name);
     for piece in wishes.uuid.chunks_mut(8) {
         piece.copy_from_slice(&random.next_u64().to_be_bytes());
     }
@@ -352,11 +362,6 @@ fn parse_format(
     wishes.uuid[6] = wishes.uuid[6] & 0x0f | 0x40;
     wishes.uuid[8] = wishes.uuid[8] & 0x3f | 0x80;
     wishes.hash_seed = std::array::from_fn(|_| random.next_u64() as u32);
-    parse_wishes(table, &mut wishes)?;
-    let mut options = FormatOptions::new(wishes);
-    options.journal = parse_journal(table)?;
-    mkfs::plan(&options).map_err(|error| table.error("size", error.to_string()))?;
-    Ok(options)
 }
 
 fn parse_wishes(table: &mut Section<'_>, wishes: &mut Wishes) -> Result<()> {

@@ -1,4 +1,5 @@
 //! What is decided before a run: the options, the trees, and whether it can fit.
+use super::file;
 use super::run::RunOptions;
 use super::step::{Action, Direction, PlacedFiles, Step};
 use super::tree::{Tree, TreeSpec};
@@ -27,7 +28,9 @@ pub(super) fn refused(file: &str, reason: impl Display) -> ScenarioError {
 pub(super) fn with_options(scenario: &Scenario, options: &RunOptions) -> Result<Scenario, ScenarioError> {
     let mut scenario = scenario.clone();
     let file = scenario.file.clone();
-    scenario.seed = options.seed.unwrap_or(scenario.seed);
+    if let Some(seed) = options.seed {
+        reseed(&mut scenario, seed);
+    }
     if let Some(spec) = &options.drive {
         for drive in &mut scenario.drives {
             drive.spec = spec.clone();
@@ -50,6 +53,16 @@ pub(super) fn with_options(scenario: &Scenario, options: &RunOptions) -> Result<
     }
     leave_out(&mut scenario, options)?;
     Ok(scenario)
+}
+
+/// Another seed, which decides the identity of new volumes too: it was drawn by the file's when that was read.
+fn reseed(scenario: &mut Scenario, seed: u64) {
+    scenario.seed = seed;
+    for entry in &mut scenario.filesystems {
+        if let Origin::Format(format) = &mut entry.origin {
+            file::identify(&mut format.wishes, seed, &entry.name);
+        }
+    }
 }
 
 /// A preset with columns as they stand; columns alone in place of those that there are.

@@ -5,7 +5,7 @@ use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::progress::Status;
 use extant_lab::page;
-use extant_lab::posts::{self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, judge};
+use extant_lab::posts::{self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, Work, judge};
 use extant_lab::report::MODEL_VERSION;
 use extant_lab::scenario::ScenarioError;
 use std::num::NonZeroUsize;
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
   extant lab posts 3
   extant lab posts --html posts.html
   extant lab posts 0 4 --full
+  extant lab posts 3 --seed 7
   extant lab posts 0 --only orlov --only modern
   extant lab posts --json | jq '.posts[].tables[].rows[] | select(.verdict == \"misses\")'")]
 pub struct Arguments {
@@ -32,6 +33,9 @@ pub struct Arguments {
     /// As much work as in the posts: minutes instead of seconds
     #[arg(long)]
     pub full: bool,
+    /// In place of the seeds of the scenarios: another UUID and hash seed, other trees, other draws of drives and processes
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub seed: Option<u64>,
     /// Show these columns only, besides the first of each table, to which ratios are formed; may be given several times
     #[arg(long, value_name = "COLUMN")]
     pub only: Vec<String>,
@@ -45,7 +49,11 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let numbers = chosen(&arguments.numbers)?;
     arguments.page.check()?;
     let scale = if arguments.full { Scale::Full } else { Scale::Quick };
-    let mut report = all(&numbers, scale, console).map_err(|error| failure::ran(&error))?;
+    let work = Work {
+        scale,
+        seed: arguments.seed,
+    };
+    let mut report = all(&numbers, work, console).map_err(|error| failure::ran(&error))?;
     keep_columns(&mut report, &arguments.only)?;
     arguments.page.write(|| page::of_posts(&report))?;
     match (console.is_json(), console.chatter) {
@@ -85,7 +93,7 @@ fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Error> {
 type Ran = Result<Vec<PostReport>, ScenarioError>;
 
 /// Runs as many at a time as there are processors: each has a clock of its own, so none knows of the others.
-fn all(numbers: &[u32], scale: Scale, console: &Console) -> Result<PostsReport, ScenarioError> {
+fn all(numbers: &[u32], work: Work, console: &Console) -> Result<PostsReport, ScenarioError> {
     let status = Mutex::new(Status::new(console));
     let tell = |line: &str| {
         if let Ok(mut status) = status.lock() {
@@ -94,9 +102,9 @@ fn all(numbers: &[u32], scale: Scale, console: &Console) -> Result<PostsReport, 
     };
     let next = AtomicUsize::new(0);
     let slots: Vec<Mutex<Option<Ran>>> = numbers.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
+    let run = || {
         while let Some((number, slot)) = take(&next, numbers, &slots) {
-            let ran = posts::run_posts(&[number], scale, &mut |line| tell(line)).map(|report| report.posts);
+            let ran = posts::run_posts(&[number], work, &mut |line| tell(line)).map(|report| report.posts);
             if let Ok(mut slot) = slot.lock() {
                 *slot = Some(ran);
             }
@@ -105,7 +113,7 @@ fn all(numbers: &[u32], scale: Scale, console: &Console) -> Result<PostsReport, 
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     std::thread::scope(|scope| {
         for _ in 0..threads.min(numbers.len()) {
-            scope.spawn(work);
+            scope.spawn(run);
         }
     });
     let mut reports = Vec::new();
@@ -116,7 +124,7 @@ fn all(numbers: &[u32], scale: Scale, console: &Console) -> Result<PostsReport, 
     Ok(PostsReport {
         schema: SCHEMA,
         model_version: MODEL_VERSION,
-        scale,
+        scale: work.scale,
         posts: reports,
     })
 }

@@ -1,7 +1,7 @@
 //! The six benchmarks.
 use super::{Job, Part, System, Text, elapsed, ours, permille_up, row, side_by_side};
 use crate::drive::DriveInfo;
-use crate::posts::{Cell, Class, Limit, Need, PostTable, Quantity, Row, Scale};
+use crate::posts::{Cell, Class, Limit, Need, PostTable, Quantity, Row, Scale, Work};
 use crate::report::{Axis, BarChart, Figure, Measure, Origin, Report, Unit};
 use crate::scenario::ScenarioError;
 
@@ -148,8 +148,8 @@ fn systems() -> [System; 3] {
     [System::vanilla(), System::metacluster(), System::modern()]
 }
 
-pub(super) fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
-    let divisor = match scale {
+pub(super) fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let divisor = match work.scale {
         Scale::Full => 1,
         Scale::Quick => 10,
     };
@@ -162,14 +162,14 @@ pub(super) fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, 
         jobs.extend(
             systems()
                 .iter()
-                .map(|system| text.job(system, divisor, &changes(text, scale))),
+                .map(|system| text.job(system, divisor, &changes(text, work))),
         );
     }
     let runs = Runs {
-        reports: side_by_side(jobs)?,
+        reports: side_by_side(jobs, work)?,
         scale: divisor,
     };
-    let tables = vec![runs.benchmarks(scale), runs.goal()];
+    let tables = vec![runs.benchmarks(work), runs.goal()];
     Ok(Part {
         tables,
         figures: vec![runs.fsck_figure()],
@@ -178,8 +178,8 @@ pub(super) fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, 
 }
 
 /// What the quick form changes besides counts: fsck has to find a full volume, and a tenth of the large file will do.
-fn changes(text: Text, scale: Scale) -> Vec<(&'static str, &'static str)> {
-    match (scale, text.file == FSCK.file) {
+fn changes(text: Text, work: Work) -> Vec<(&'static str, &'static str)> {
+    match (work.scale, text.file == FSCK.file) {
         (Scale::Full, _) => Vec::new(),
         (Scale::Quick, true) => vec![("size = \"380G\"", "size = \"38.1G\"")],
         (Scale::Quick, false) => Vec::new(),
@@ -215,7 +215,7 @@ impl Runs {
         ]
     }
 
-    fn benchmarks(&self, scale: Scale) -> PostTable {
+    fn benchmarks(&self, work: Work) -> PostTable {
         let mut rows = Vec::new();
         for line in &LINES {
             rows.extend(self.line_rows(line));
@@ -238,7 +238,7 @@ impl Runs {
             policies: metacluster.policies.clone(),
         };
         PostTable {
-            title: match scale {
+            title: match work.scale {
                 Scale::Full => "The six benchmarks: 400 GB, 8 GB of memory, cold".to_owned(),
                 Scale::Quick => "The six benchmarks, a tenth of the post's work: 8 GB of memory, cold".to_owned(),
             },

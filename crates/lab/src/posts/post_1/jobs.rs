@@ -1,6 +1,6 @@
 //! Runs side by side on the processors of the host. Each is a machine and a virtual time of its own, so that what they give
 //! does not depend on how many run; results come in the order of the jobs.
-use crate::posts::run_scenario;
+use crate::posts::{Work, run_scenario};
 use crate::report::Report;
 use crate::scenario::{RunOptions, ScenarioError};
 use extant_block::{Clock, RealClock, ShortLock};
@@ -19,11 +19,12 @@ pub(super) struct Job {
 
 type Results = BTreeMap<usize, Result<Report, ScenarioError>>;
 
-/// All reports, in the order of the jobs.
+/// All reports, in the order of the jobs, with the seed that is asked for.
 ///
 /// # Errors
 /// That of the first job in order that failed.
-pub(super) fn side_by_side(jobs: Vec<Job>) -> Result<Vec<Report>, ScenarioError> {
+pub(super) fn side_by_side(mut jobs: Vec<Job>, asked: Work) -> Result<Vec<Report>, ScenarioError> {
+    jobs.iter_mut().for_each(|job| job.options.seed = asked.seed);
     let waiting: VecDeque<(usize, Job)> = jobs.into_iter().enumerate().collect();
     let waiting = Arc::new(ShortLock::new(waiting));
     let results: Arc<ShortLock<Results>> = Arc::default();

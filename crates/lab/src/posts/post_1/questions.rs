@@ -1,7 +1,7 @@
 //! The questions that were asked of the post, each with a table and plots: how large is a cluster and where does it lie, what
 //! when it is full, what of more and smaller files, and is anything wasted when the volume is?
 use super::{Job, Part, System, Text, elapsed, ours, row, side_by_side};
-use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale};
+use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale, Work};
 use crate::report::{Axis, Figure, FigureContent, LayoutFigures, LineChart, Report, Unit};
 use crate::scenario::ScenarioError;
 
@@ -28,14 +28,14 @@ const TIMES: [(&str, &str); 4] = [
 ];
 
 /// All questions.
-pub(super) fn run(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+pub(super) fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
     let mut all = Part {
         tables: Vec::new(),
         figures: Vec::new(),
         reports: Vec::new(),
     };
     for question in [cluster, sizes, full] {
-        let part = question(scale, progress)?;
+        let part = question(work, progress)?;
         all.tables.extend(part.tables);
         all.figures.extend(part.figures);
         all.reports.extend(part.reports);
@@ -67,8 +67,8 @@ const POSITIONS: [&str; 3] = ["begin", "middle", "end"];
 const CLUSTER_TITLE: &str = "How large is a cluster, and where? What when it is full?";
 
 /// Size and place of the cluster. The small ones spill.
-fn cluster(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
-    let (sizes, divisor, changes): (&[u64], u64, &[(&str, &str)]) = match scale {
+fn cluster(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let (sizes, divisor, changes): (&[u64], u64, &[(&str, &str)]) = match work.scale {
         Scale::Full => (&[16, 64, 256, 512, 4096], 1, &[]),
         Scale::Quick => (&[32, 512], 5, &[("size = \"4G\"", "size = \"1G\"")]),
     };
@@ -84,7 +84,7 @@ fn cluster(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, Scenari
         .iter()
         .map(|system| CLUSTER.job(system, divisor, changes))
         .collect();
-    let reports = side_by_side(jobs)?;
+    let reports = side_by_side(jobs, work)?;
     // Reports of a size: vanilla, begin, middle, end.
     let of_size = |number: usize| {
         let first = 1 + 3 * number;
@@ -205,8 +205,8 @@ impl Population {
 }
 
 /// Files of 4 KiB to 10 GiB. Volumes are as large as what they hold asks for, and times are told for each GiB.
-fn sizes(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
-    let (total, sizes): (u64, &[u64]) = match scale {
+fn sizes(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let (total, sizes): (u64, &[u64]) = match work.scale {
         Scale::Full => (
             GIB,
             &[
@@ -234,7 +234,7 @@ fn sizes(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioE
     let jobs = populations
         .iter()
         .flat_map(|population| systems.iter().map(|system| population.job(system)));
-    let reports = side_by_side(jobs.collect())?;
+    let reports = side_by_side(jobs.collect(), work)?;
     let of_size = |number: usize| [&reports[2 * number], &reports[2 * number + 1]];
     let mut rows = Vec::new();
     for (number, population) in populations.iter().enumerate() {
@@ -276,8 +276,8 @@ const FULL_TITLE: &str = "Nearly full volumes: is anything wasted?";
 const STAGES: [u64; 4] = [90, 95, 98, 100];
 
 /// A volume filled to its last block.
-fn full(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
-    let changes: &[(&str, &str)] = match scale {
+fn full(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
+    let changes: &[(&str, &str)] = match work.scale {
         Scale::Full => &[],
         Scale::Quick => &[("size = \"4G\"", "size = \"512M\"")],
     };
@@ -290,7 +290,7 @@ fn full(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioEr
     ];
     progress(&format!("post 1: nearly full: {} volumes", systems.len()));
     let jobs: Vec<Job> = systems.iter().map(|system| FULL.job(system, 1, changes)).collect();
-    let reports = side_by_side(jobs)?;
+    let reports = side_by_side(jobs, work)?;
     let all: Vec<&Report> = reports.iter().collect();
     let mut rows = Vec::new();
     for (way, done) in [("write", "written"), ("read", "read")] {

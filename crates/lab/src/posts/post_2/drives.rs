@@ -1,6 +1,6 @@
 //! Two drives, one of them slow, and one memory: does what is dirty on the slow one hold back the writer of the other?
 use super::{Layouts, per_second, permille};
-use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale};
+use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale, Work};
 use crate::report::Report;
 use crate::scenario::{self, RunOptions, ScenarioError};
 use std::path::Path;
@@ -33,16 +33,16 @@ fn rate(report: &Report, measure: &str) -> Option<u64> {
 }
 
 /// The table, and the reports that it comes from.
-pub(super) fn table(scale: Scale, progress: &mut dyn FnMut(&str)) -> Result<(PostTable, Vec<Report>), ScenarioError> {
+pub(super) fn table(work: Work, progress: &mut dyn FnMut(&str)) -> Result<(PostTable, Vec<Report>), ScenarioError> {
     let mut all = Vec::new();
     for (throttle, least, most) in THROTTLES {
         progress(&format!("post 2: two drives: {throttle}"));
         all.push(Ran {
             throttle,
             bounds: (least, most),
-            together: run(throttle, scale, None)?,
-            disk: run(throttle, scale, Some("stick-writer"))?,
-            stick: run(throttle, scale, Some("disk-writer"))?,
+            together: run(throttle, work, None)?,
+            disk: run(throttle, work, Some("stick-writer"))?,
+            stick: run(throttle, work, Some("disk-writer"))?,
         });
     }
     let table = PostTable {
@@ -65,8 +65,8 @@ fn policies(throttle: &str) -> String {
 }
 
 /// Without one of its processes.
-fn run(throttle: &str, scale: Scale, without: Option<&str>) -> Result<Report, ScenarioError> {
-    let text = match scale {
+fn run(throttle: &str, work: Work, without: Option<&str>) -> Result<Report, ScenarioError> {
+    let text = match work.scale {
         Scale::Full => TEXT.to_owned(),
         Scale::Quick => TEXT
             .replace("chunk = \"1M\", for = \"20s\"", "chunk = \"1M\", for = \"10s\"")
@@ -79,6 +79,7 @@ fn run(throttle: &str, scale: Scale, without: Option<&str>) -> Result<Report, Sc
     let options = RunOptions {
         policies: Some(policies(throttle)),
         layouts: Layouts::AtSteps,
+        seed: work.seed,
         ..RunOptions::default()
     };
     Ok(scenario::run(&scenario, &options)?.report)

@@ -4,6 +4,7 @@
 use super::{Class, PostColumn, PostTable, Ran, System, Volume, row, shown, system};
 use crate::drive::file::{DriveKind, DriveSpec};
 use crate::drive::rotating::LookAhead;
+use crate::posts::Work;
 use crate::report::Report;
 use crate::scenario::{RunOptions, ScenarioError};
 
@@ -25,13 +26,13 @@ const SYSTEMS: [System; 4] = [
 ];
 
 /// The table, and the reports of its runs.
-pub(super) fn table(progress: &mut dyn FnMut(&str)) -> Result<(PostTable, Vec<Report>), ScenarioError> {
+pub(super) fn table(work: Work, progress: &mut dyn FnMut(&str)) -> Result<(PostTable, Vec<Report>), ScenarioError> {
     let (mut cached, mut bare) = (Vec::new(), Vec::new());
     for system in SYSTEMS {
         progress(&format!("post 4: {}: {}", SMALL.file, system.name));
-        let ran = run(&system, None)?;
+        let ran = run(&system, None, work)?;
         let spec = ran.report.drives.first().and_then(|drive| drive.spec.clone());
-        bare.push(run(&system, spec.map(without_look_ahead))?);
+        bare.push(run(&system, spec.map(without_look_ahead), work)?);
         cached.push(ran);
     }
     let row = |what: &str, ran: &[Ran], name: &'static str| {
@@ -56,10 +57,11 @@ pub(super) fn table(progress: &mut dyn FnMut(&str)) -> Result<(PostTable, Vec<Re
     Ok((table, reports))
 }
 
-fn run(system: &System, drive: Option<DriveSpec>) -> Result<Ran, ScenarioError> {
+fn run(system: &System, drive: Option<DriveSpec>, work: Work) -> Result<Ran, ScenarioError> {
     let options = RunOptions {
         policies: Some(system.policies.to_owned()),
         drive,
+        seed: work.seed,
         ..RunOptions::default()
     };
     let outcome = super::run_scenario(SMALL.file, SMALL.text, &options)?;
