@@ -401,3 +401,32 @@ fn faults_come_when_they_were_ordered() {
     assert!((0..3).all(|_| device.write(0, &[1]).is_err()));
     assert!(device.flush().is_err());
 }
+
+#[test]
+fn a_file_knows_its_holes() {
+    const MIB: u64 = 1 << 20;
+    let scratch = Scratch::of_length(64 * MIB);
+    let device = scratch.device(MIB);
+    device.write(8 * MIB, &[7; 4096]).unwrap();
+    device.write(40 * MIB, &[7; 4096]).unwrap();
+    let Some(first) = device.next_data(0).unwrap() else {
+        panic!("there is data");
+    };
+    if first == (0..63 * MIB) {
+        eprintln!("skipped: the file system of the temporary folder knows of no holes");
+        return;
+    }
+    // Hosts keep holes in blocks of their own.
+    assert!(
+        first.start <= 8 * MIB && first.end >= 8 * MIB + 4096 && first.end < 9 * MIB,
+        "{first:?}"
+    );
+    let second = device.next_data(first.end).unwrap().unwrap();
+    assert!(second.start > 39 * MIB && second.end < 41 * MIB, "{second:?}");
+    assert_eq!(device.next_data(second.end).unwrap(), None);
+    assert!(held_bytes(&device).unwrap() < MIB);
+    let mut holes = Holes::default();
+    assert!(holes.is_hole(&device, second.end..63 * MIB).unwrap());
+    assert!(!holes.is_hole(&device, 0..41 * MIB).unwrap());
+    assert!(holes.is_hole(&device, first.end..second.start).unwrap());
+}

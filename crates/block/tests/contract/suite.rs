@@ -37,6 +37,26 @@ pub fn contract(device: impl BlockDevice + 'static) {
     every_request_completes_once(device);
     neighbours_written_at_the_same_time_are_both_kept(&shared);
     device.flush().unwrap();
+    holes_hold_zeros(device);
+}
+
+/// What lies outside the stretches that may be data is zeros; the stretches rise, and end with the device.
+fn holes_hold_zeros(device: &dyn BlockDevice) {
+    let bytes = read(device, 0, BYTES as usize);
+    let (mut at, mut end) = (0, 0);
+    while let Some(data) = device.next_data(at).unwrap() {
+        assert!(
+            at <= data.start && data.start < data.end && data.end <= BYTES,
+            "{data:?} from {at} on"
+        );
+        assert!(
+            bytes[end as usize..data.start as usize].iter().all(|byte| *byte == 0),
+            "before {data:?}"
+        );
+        (at, end) = (data.end, data.end);
+    }
+    assert!(bytes[end as usize..].iter().all(|byte| *byte == 0), "behind {end}");
+    assert_eq!(device.next_data(BYTES).unwrap(), None);
 }
 
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
