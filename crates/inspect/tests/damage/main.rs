@@ -34,6 +34,9 @@ const DIFFERENT: &[(&str, &str)] = &[
     ),
 ];
 
+/// Codes that take a volume of terabytes: crates/cli/tests/claims has their cases.
+const ELSEWHERE: [&str; 2] = ["too-many-groups", "directories-too-big"];
+
 #[test]
 fn every_damage_is_told_exactly() {
     if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
@@ -68,6 +71,7 @@ fn every_code_has_its_case() {
     let known: BTreeSet<&str> = CODES.iter().map(|rule| rule.name).collect();
     let unknown: Vec<_> = told.difference(&known).collect();
     assert!(unknown.is_empty(), "no such codes: {unknown:?}");
-    let missing: Vec<_> = known.difference(&told).collect();
+    let missing = known.difference(&told).filter(|code| !ELSEWHERE.contains(code));
+    let missing: Vec<_> = missing.collect();
     assert!(missing.is_empty(), "no case: {missing:?}");
 }
