@@ -140,11 +140,7 @@ impl Volume {
         shared: Option<(&Arc<DirtyBudget>, u32)>,
     ) -> Result<Volume> {
         let superblock = believable_superblock(&*device)?;
-        let style = Style {
-            block_size: superblock.block_size(),
-            typed: superblock.has(Feature::FILETYPE),
-            checksummed: superblock.has(Feature::METADATA_CSUM),
-        };
+        let style = style_of(&superblock);
         let traffic: Arc<dyn BlockDevice> = match options.policies.neighbour_read_ahead {
             NeighbourReadAhead::None => Arc::clone(&device),
             NeighbourReadAhead::Grow(bytes) => Arc::new(Neighbours::new(Arc::clone(&device), bytes)),
@@ -173,12 +169,7 @@ impl Volume {
             options.cache_bytes,
             &surroundings,
         );
-        let mut groups = Groups::open(&superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
-        groups.set_map_blocks(options.policies.map_blocks);
-        groups.set_order(options.policies.data_order);
-        if options.policies.growth == Growth::Reservation {
-            groups.bind_all_by_windows();
-        }
+        let groups = open_groups(&superblock, &cache, &options.policies)?;
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         Ok(Volume {
             clock: Arc::clone(device.clock()),
@@ -457,6 +448,26 @@ fn encoded_without_time(superblock: &Superblock) -> Vec<u8> {
     let mut timeless = superblock.clone();
     timeless.written_seconds = 0;
     timeless.encode().to_vec()
+}
+
+/// How blocks of directories look.
+fn style_of(superblock: &Superblock) -> Style {
+    Style {
+        block_size: superblock.block_size(),
+        typed: superblock.has(Feature::FILETYPE),
+        checksummed: superblock.has(Feature::METADATA_CSUM),
+    }
+}
+
+/// All groups, used as the policies say.
+fn open_groups(superblock: &Superblock, cache: &Cache, policies: &Policies) -> Result<Groups> {
+    let mut groups = Groups::open(superblock, |block| Ok(cache.read(block, Kind::Plain)?.bytes()))?;
+    groups.set_map_blocks(policies.map_blocks);
+    groups.set_order(policies.data_order);
+    if policies.growth == Growth::Reservation {
+        groups.bind_all_by_windows();
+    }
+    Ok(groups)
 }
 
 /// The superblock of a volume that lies whole on its device and needs no recovery.
