@@ -1,16 +1,19 @@
-//! A device that remembers what a power cut could do to it. For tests: the log grows until it is dropped.
+//! A device that remembers what a power cut could do to it. For tests: the log grows until it is
+//! dropped.
 //!
-//! The fault model is that of a drive with a volatile cache. A write is *durable* once a flush that began after the write had
-//! completed has ended, or once it has completed itself if it was forced ([`BlockDevice::write_durable`]). At a cut every other
-//! write that was submitted may have reached the medium or not, whatever its order among the others, whole or in part: a sector
-//! is the unit that is written whole. Two writes of one sector keep their order.
+//! The fault model is that of a drive with a volatile cache. A write is *durable* once a flush that
+//! began after the write had completed has ended, or once it has completed itself if it was forced
+//! ([`BlockDevice::write_durable`]). At a cut every other write that was submitted may have reached
+//! the medium or not, whatever its order among the others, whole or in part: a sector is the unit
+//! that is written whole. Two writes of one sector keep their order.
 //!
 //! ```text
 //! events   W1 submitted, W1 completed, flush begun, W2 submitted, flush ended, W2 completed, ...
 //! cut here ------------------------------------------------------^  W1 is durable, W2 is loose
 //! ```
 //!
-//! *Invariants*: the log has each write and flush in the order in which the device was given it; one that failed stays loose.
+//! *Invariants*: the log has each write and flush in the order in which the device was given it;
+//! one that failed stays loose.
 //!
 //! *Locking*: the log is under one short lock, not held while the device works.
 use crate::clock::Clock;
@@ -73,7 +76,8 @@ impl<D: BlockDevice> CrashLog<D> {
         &self.device
     }
 
-    /// How many events there were: a cut is possible at each moment from 0 (before all of them) to this number.
+    /// How many events there were: a cut is possible at each moment from 0 (before all of them) to
+    /// this number.
     pub fn moments(&self) -> usize {
         self.log.lock().events.len()
     }
@@ -155,7 +159,8 @@ impl Cut {
         self.writes.iter().filter(|(_, fate)| *fate == Fate::Loose).count()
     }
 
-    /// The medium when everything that was submitted reached it: the cut of a drive that keeps the order.
+    /// The medium when everything that was submitted reached it: the cut of a drive that keeps the
+    /// order.
     ///
     /// # Errors
     /// As for [`Cut::image`].
@@ -186,8 +191,9 @@ impl Cut {
         })
     }
 
-    /// The medium when of each loose write those sectors are there for which `survives` says so: it is given the number of the
-    /// write and that of the sector on the device. `base` is what the device held when the log began.
+    /// The medium when of each loose write those sectors are there for which `survives` says so: it
+    /// is given the number of the write and that of the sector on the device. `base` is what the
+    /// device held when the log began.
     ///
     /// # Errors
     /// `InvalidInput` for a sector without bytes, or a base that is smaller than the device.

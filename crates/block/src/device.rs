@@ -162,16 +162,18 @@ pub trait BlockDevice: Send + Sync {
     fn flush(&self) -> io::Result<()> {
         self.transfer(Operation::Flush, 0, Vec::new()).result
     }
-    /// Writes, and returns when this write is durable; of others nothing is said. A device that can force one write through its
-    /// cache overrides it.
+    /// Writes, and returns when this write is durable; of others nothing is said. A device that can
+    /// force one write through its cache overrides it.
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(offset, bytes)?;
         self.flush()
     }
-    /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None` when only zeros are left.
+    /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None`
+    /// when only zeros are left.
     ///
-    /// What lies outside such stretches is known to be zeros without reading it. A stretch may hold zeros too, and end before
-    /// the next one begins. By default a device knows of no holes: everything to its end may be data.
+    /// What lies outside such stretches is known to be zeros without reading it. A stretch may hold
+    /// zeros too, and end before the next one begins. By default a device knows of no holes:
+    /// everything to its end may be data.
     ///
     /// Errors: those of the host.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {

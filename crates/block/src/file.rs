@@ -324,8 +324,8 @@ impl Shared {
         }
     }
 
-    /// As [`BlockDevice::next_data`]: the holes that the host's file system knows of. Hosts and devices that know of none say
-    /// that everything is data.
+    /// As [`BlockDevice::next_data`]: the holes that the host's file system knows of. Hosts and
+    /// devices that know of none say that everything is data.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let end = self.bytes.load(Ordering::Acquire);
         if offset >= end {
@@ -334,7 +334,8 @@ impl Shared {
         let from = self.origin.saturating_add(offset);
         let start = match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(from)) {
             Ok(start) => start,
-            // Only a hole is left. A file that was cut off meanwhile has none there: reading it tells.
+            // Only a hole is left. A file that was cut off meanwhile has none there: reading it
+            // tells.
             Err(Errno::NXIO) if self.tail == Tail::Sparse || size(&self.file)? >= self.origin.saturating_add(end) => {
                 return Ok(None);
             }

@@ -1,11 +1,12 @@
 //! Which stretches of a device hold data: the rest is known to be zeros without reading it.
 //!
-//! A table of inodes or a bitmap that was never written is a hole of a sparse image. A superblock may claim terabytes of them.
+//! A table of inodes or a bitmap that was never written is a hole of a sparse image. A superblock
+//! may claim terabytes of them.
 //!
 //! [`BlockDevice::next_data`] is the question; [`Holes`] remembers the last answer.
 //!
-//! *Invariants*: what is said to be a hole is zeros. What is remembered is one answer of the device, so questions that come
-//! in the order of the disk cost one call for each stretch.
+//! *Invariants*: what is said to be a hole is zeros. What is remembered is one answer of the
+//! device, so questions that come in the order of the disk cost one call for each stretch.
 //! *Locking*: none; each thread has its own.
 use crate::device::BlockDevice;
 use std::io;
@@ -21,7 +22,8 @@ pub struct Holes {
 }
 
 impl Holes {
-    /// The first bytes at or after `from` that may be data, up to the next hole; past all bytes when there are none.
+    /// The first bytes at or after `from` that may be data, up to the next hole; past all bytes
+    /// when there are none.
     ///
     /// # Errors
     /// When the device fails.

@@ -1,4 +1,5 @@
-//! The log of what a power cut could do: it is a device like any other, and its cuts find what the fault model allows.
+//! The log of what a power cut could do: it is a device like any other, and its cuts find what the
+//! fault model allows.
 #[path = "contract/suite.rs"]
 mod suite;
 

@@ -23,7 +23,8 @@ pub struct FormatArguments {
     #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = words::profile())]
     pub profile: Option<Profile>,
     /// What it is for: floppy, small, default, big, huge, news, largefile, largefile4, hurd. Decides -b and -i where
-    /// these are not given; without -T the size decides. It does not change the type: that is -t, ext4 unless given.
+    /// these are not given; without -T the size decides. mkfs with -T and without -t makes ext2, as
+    /// mke2fs does
     #[arg(short = 'T', value_name = "USAGE", value_delimiter = ',', value_parser = words::usage_type)]
     pub usage: Vec<UsageType>,
     /// Put indirect blocks and nodes of extent trees together, in one run of each group: begin, middle or end of the group,

@@ -1,5 +1,5 @@
-//! What a user should know although nothing failed: what could not be kept, and what was read in a way that may
-//! surprise. Counted by kind; the first few of each kind are kept as sentences.
+//! What a user should know although nothing failed: what could not be kept, and what was read in a
+//! way that may surprise. Counted by kind; the first few of each kind are kept as sentences.
 //!
 //! Nothing is printed here: a command decides how notices are shown.
 use std::collections::BTreeMap;

@@ -144,8 +144,8 @@ impl Core {
             changes = self.changes();
         }
         if changes.is_empty() {
-            // Where data comes first, writing metadata waits for the device: that is the flusher's, unless it failed, so that a
-            // writer is held no longer than its policy says.
+            // Where data comes first, writing metadata waits for the device: that is the flusher's,
+            // unless it failed, so that a writer is held no longer than its policy says.
             let has_flusher = self.volume.policies.throttle.has_flusher() && !self.flusher.is_stuck();
             if self.volume.writes_data_first() && has_flusher {
                 self.flusher.call();

@@ -2,7 +2,6 @@
 //!
 //! *Invariants*: a shared block is never changed in place; its reference count is the number of inodes that point to it.
 //! *Locking*: the caller holds the inode.
-use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::Reuse;
@@ -161,14 +160,11 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
         count > 1
     });
     if !shared {
-        handle.forget(block);
         let run = Run {
             start: block,
             length: 1,
         };
-        volume
-            .groups
-            .free(handle, run, Purpose::Attribute, Reuse::WhenDurable)?;
+        volume.groups.free(handle, run, Reuse::WhenDurable)?;
         node.note_freed(volume, run);
     }
     node.inode.attribute_block = BlockNo(0);

@@ -1,9 +1,11 @@
-//! The device's own cache: flushed when something was written since the last flush, and not otherwise.
+//! The device's own cache: flushed when something was written since the last flush, and not
+//! otherwise.
 //!
-//! *Invariants*: a write is noted after it has completed and before anybody who waits for it goes on, so that a flush that
-//! begins afterwards covers it. A flush that fails closes the latch with its cause: what was written is clean by then, and a
-//! second try would succeed with nothing to show for it.
-//! *Locking*: `flushing` is a sleeping lock, the last of them; nothing else is taken while it is held.
+//! *Invariants*: a write is noted after it has completed and before anybody who waits for it goes
+//! on, so that a flush that begins afterwards covers it. A flush that fails closes the latch with
+//! its cause: what was written is clean by then, and a second try would succeed with nothing to
+//! show for it. *Locking*: `flushing` is a sleeping lock, the last of them; nothing else is taken
+//! while it is held.
 use crate::error::{Error, Result};
 use crate::latch::Latch;
 use extant_block::{BlockDevice, SleepLock};
@@ -41,7 +43,8 @@ impl Barrier {
         self.unflushed.load(Ordering::Acquire)
     }
 
-    /// Returns when all writes that have completed are durable. Asks the device only if there are any.
+    /// Returns when all writes that have completed are durable. Asks the device only if there are
+    /// any.
     ///
     /// # Errors
     /// What the device answers; what closed the latch before.

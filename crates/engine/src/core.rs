@@ -75,7 +75,8 @@ fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
     data.into_iter().chain(inode).min().unwrap_or(0)
 }
 
-/// How often an operation that finds no room tries again after what was promised or held was settled.
+/// How often an operation that finds no room tries again after what was promised or held was
+/// settled.
 const ROOM_TRIES_MAX: u32 = 4;
 
 /// Inodes that wait until the replacement of their names is durable, at most.
@@ -312,8 +313,8 @@ impl Core {
         state.store_now(&Handle::begin(&self.volume, 2)?)
     }
 
-    /// Does some work; when it finds no room, once more when what was promised on a guess to others has been
-    /// settled, and what was freed may be used again.
+    /// Does some work; when it finds no room, once more when what was promised on a guess to others
+    /// has been settled, and what was freed may be used again.
     pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let is_full = |outcome: &Result<T>| {
             let full = |error: &Error| matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes);
@@ -359,8 +360,8 @@ impl Core {
         for node in self.nodes.all() {
             settle_map(&self.volume, &mut node.state.write())?;
         }
-        // The counts are durable before the mark that says so, also where a sync has just written them:
-        // what closing asks of a device does not depend on the calls before it.
+        // The counts are durable before the mark that says so, also where a sync has just written
+        // them: what closing asks of a device does not depend on the calls before it.
         self.volume.barrier.note_written();
         self.sync()?;
         self.store_state(self.state_found)?;
@@ -438,7 +439,8 @@ impl Core {
         self.volume.write_metadata()
     }
 
-    /// Starts to write metadata; gives how many bytes it were. Waits for none of it, unless data comes first: then it has to.
+    /// Starts to write metadata; gives how many bytes it were. Waits for none of it, unless data
+    /// comes first: then it has to.
     pub(crate) fn start_metadata(&self) -> Result<u64> {
         let volume = &self.volume;
         if volume.writes_data_first() {

@@ -125,10 +125,12 @@ impl Import {
         let handle = Handle::begin(volume, 16)?;
         mapping::remove(&handle, &mut state, 0..u64::from(u32::MAX) + 1, Purpose::Directory)?;
         // The volume is not in use yet: the tree that comes now may have these blocks.
-        volume.groups.reuse(Freed {
+        let freed = Freed {
             blocks: state.take_freed(),
             ..Freed::default()
-        });
+        };
+        freed.blocks.iter().for_each(|run| volume.cache.forget_run(*run));
+        volume.groups.reuse(freed);
         let mut inode = self.fresh(FileType::Directory, new)?;
         inode.generation = state.inode.generation;
         state = NodeState::new(volume, Ino::ROOT, inode);

@@ -33,8 +33,8 @@ pub(crate) struct Node {
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
     pub(crate) pages: Pages,
-    /// The file was emptied to be written anew: it is written back when it is closed, so that a power cut some time later finds
-    /// the old content or the new one.
+    /// The file was emptied to be written anew: it is written back when it is closed, so that a
+    /// power cut some time later finds the old content or the new one.
     pub(crate) rewritten: AtomicBool,
 }
 
@@ -43,15 +43,17 @@ pub(crate) struct NodeState {
     pub(crate) ino: Ino,
     /// The inode. Stored with [`NodeState::store`].
     pub(crate) inode: Inode,
-    /// The size that the inode has in its table: where data comes first, never beyond the data that was submitted.
+    /// The size that the inode has in its table: where data comes first, never beyond the data that
+    /// was submitted.
     table_size: u64,
     /// Blocks that were freed since the inode was stored, and are held back.
     freed: Vec<Run>,
-    /// Its last name was replaced, and the directory on the disk may still lead to it: the links that its table says until that
-    /// is durable.
+    /// Its last name was replaced, and the directory on the disk may still lead to it: the links
+    /// that its table says until that is durable.
     pub(crate) kept_links: Option<u16>,
-    /// The sweeps before which its map was last made to lead to more blocks, and to fewer, where the disk knows that part of it:
-    /// the two may not come before the same sweep, or they would be written as one.
+    /// The sweeps before which its map was last made to lead to more blocks, and to fewer, where
+    /// the disk knows that part of it: the two may not come before the same sweep, or they would be
+    /// written as one.
     grown_before: Option<u64>,
     shrunk_before: Option<u64>,
     /// Seed of the checksums of its blocks.
@@ -117,8 +119,8 @@ impl NodeState {
         }
     }
 
-    /// Fails unless it is a directory, and one that has a name: what came into one that was replaced
-    /// would be lost with it, also while the disk still has to forget its name.
+    /// Fails unless it is a directory, and one that has a name: what came into one that was
+    /// replaced would be lost with it, also while the disk still has to forget its name.
     pub(crate) fn check_directory(&self) -> Result<()> {
         self.check_alive()?;
         if self.kept_links.is_some() {
@@ -170,7 +172,9 @@ impl NodeState {
             }
         });
         volume.unstored.lock().remove(&self.ino);
-        volume.groups.publish_blocks(std::mem::take(&mut self.freed));
+        let freed = std::mem::take(&mut self.freed);
+        freed.iter().for_each(|run| volume.cache.forget_run(*run));
+        volume.groups.publish_blocks(freed);
         Ok(())
     }
 
@@ -196,8 +200,9 @@ impl NodeState {
         self.table_size
     }
 
-    /// How far the file's data has been submitted: the size, or the first dirty block behind the size that the table has.
-    /// Dirty blocks before that one change or fill what the disk already counts as part of the file.
+    /// How far the file's data has been submitted: the size, or the first dirty block behind the
+    /// size that the table has. Dirty blocks before that one change or fill what the disk already
+    /// counts as part of the file.
     fn size_with_data(&self, volume: &Volume) -> u64 {
         let block_size = u64::from(volume.block_size());
         let dirty = self.dirty.next(self.table_size / block_size);
@@ -205,7 +210,8 @@ impl NodeState {
         submitted.max(self.table_size).min(self.inode.size)
     }
 
-    /// Blocks of this inode were freed: they are published when the inode, which led to them, has been stored.
+    /// Blocks of this inode were freed: they are published when the inode, which led to them, has
+    /// been stored.
     pub(crate) fn note_freed(&mut self, volume: &Volume, run: Run) {
         if volume.writes_data_first() {
             self.freed.push(run);
@@ -221,7 +227,8 @@ impl NodeState {
         *noted = Some(volume.cache.sweeps());
     }
 
-    /// Before a change of the map: writes the metadata if a change of the other kind waits for the next sweep.
+    /// Before a change of the map: writes the metadata if a change of the other kind waits for the
+    /// next sweep.
     ///
     /// # Errors
     /// What writing meets.

@@ -32,7 +32,8 @@ impl<'a> Handle<'a> {
         self.volume.cache.modify(frame, None, change).0
     }
 
-    /// Changes a block of a file's map; says what is known of it then, besides what the change gives.
+    /// Changes a block of a file's map; says what is known of it then, besides what the change
+    /// gives.
     pub(crate) fn modify_map<R>(
         &self,
         frame: &Arc<Frame>,
@@ -42,13 +43,14 @@ impl<'a> Handle<'a> {
         self.volume.cache.modify(frame, Some(stage), change)
     }
 
-    /// A metadata block that was given just now: zeroed without being read, then filled. What is to lead to it is changed
-    /// afterwards.
+    /// A metadata block that was given just now: zeroed without being read, then filled. What is to
+    /// lead to it is changed afterwards.
     pub(crate) fn create(&self, block: BlockNo, kind: Kind, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
         self.fill(block, kind, Stage::New, fill)
     }
 
-    /// A bitmap or a block of an inode table whose old bytes do not matter: zeroed without being read, then filled.
+    /// A bitmap or a block of an inode table whose old bytes do not matter: zeroed without being
+    /// read, then filled.
     pub(crate) fn overwrite(&self, block: BlockNo, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
         self.fill(block, Kind::Plain, Stage::Tables, fill)
     }
@@ -57,10 +59,5 @@ impl<'a> Handle<'a> {
         let frame = self.volume.cache.create(block, kind, stage);
         self.volume.cache.modify(&frame, Some(stage), fill);
         frame
-    }
-
-    /// A metadata block is freed: what is cached of it must never be written again.
-    pub(crate) fn forget(&self, block: BlockNo) {
-        self.volume.cache.forget(block);
     }
 }

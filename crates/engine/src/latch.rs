@@ -90,7 +90,8 @@ impl Latch {
         }
     }
 
-    /// Closes it: from now on no write begins. `None` is a volume that was closed in order; of failures, the first is kept.
+    /// Closes it: from now on no write begins. `None` is a volume that was closed in order; of
+    /// failures, the first is kept.
     pub(crate) fn close(&self, failure: Option<&Error>) {
         let mut state = self.state.lock();
         // What follows from an earlier failure is not the cause.

@@ -364,8 +364,9 @@ impl Core {
         self.free_locked(node, state)
     }
 
-    /// An inode lost a name to another inode. Where data comes first, one that has no name any more stays as it is on the disk
-    /// until the directory there leads to the other one: after a power cut the name has the old content or the new.
+    /// An inode lost a name to another inode. Where data comes first, one that has no name any more
+    /// stays as it is on the disk until the directory there leads to the other one: after a power
+    /// cut the name has the old content or the new.
     pub(crate) fn drop_replaced(&self, handle: &Handle<'_>, node: &Arc<Node>, state: &mut NodeState) -> Result<()> {
         let is_last = state.inode.links <= 1 || state.file_type()? == FileType::Directory;
         if !is_last || !self.volume.writes_data_first() {
@@ -443,10 +444,12 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
     inode
 }
 
-/// The target of a symlink that is kept in a block: at most a block's bytes, whatever the inode's size says.
+/// The target of a symlink that is kept in a block: at most a block's bytes, whatever the inode's
+/// size says.
 ///
 /// # Errors
-/// `Corrupt` when the symlink has no block, or one that serves another purpose; what the device answers.
+/// `Corrupt` when the symlink has no block, or one that serves another purpose; what the device
+/// answers.
 pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>> {
     let block = match mapping::find(volume, state, FileBlock(0), 1)? {
         Piece::Run(run, State::Written) => run.start,
@@ -466,8 +469,8 @@ pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>>
     Ok(bytes.get(..length).unwrap_or(&bytes).to_vec())
 }
 
-/// Keeps a symlink's target: in the inode, or in a block. The block is metadata like a directory's: it is read and written
-/// through the cache, with the inode that leads to it.
+/// Keeps a symlink's target: in the inode, or in a block. The block is metadata like a directory's:
+/// it is read and written through the cache, with the inode that leads to it.
 pub(crate) fn store_target(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,

@@ -162,8 +162,8 @@ impl Core {
         }
         self.check_parent_entry(source)?;
         if target.is_some() && volume.writes_data_first() {
-            // Whoever writes a new file and renames it over the old one wants one of the two after a power cut: the new one's
-            // data is on its way before the name changes.
+            // Whoever writes a new file and renames it over the old one wants one of the two after
+            // a power cut: the new one's data is on its way before the name changes.
             write_back_locked(volume, &ends.source.pages, source)?;
         }
         let mut reservation = volume.groups.reserve(volume, need)?;

@@ -117,6 +117,18 @@ pub(crate) struct Mutable {
     pub(crate) blocks_count: u64,
 }
 
+impl Mutable {
+    /// As it was read.
+    fn of(superblock: &Superblock) -> Mutable {
+        Mutable {
+            last_orphan: superblock.last_orphan,
+            state: superblock.state,
+            large_file: false,
+            blocks_count: superblock.blocks_count,
+        }
+    }
+}
+
 impl Drop for Volume {
     fn drop(&mut self) {
         // Write-back that is still under way counts for nobody.
@@ -188,12 +200,7 @@ impl Volume {
             unstored: ShortLock::default(),
             touched_tables: ShortLock::default(),
             dirty_blocks: AtomicU64::new(0),
-            mutable: ShortLock::new(Mutable {
-                last_orphan: superblock.last_orphan,
-                state: superblock.state,
-                large_file: false,
-                blocks_count: superblock.blocks_count,
-            }),
+            mutable: ShortLock::new(Mutable::of(&superblock)),
             writable,
             latch,
             data: options.data,
@@ -207,8 +214,8 @@ impl Volume {
         })
     }
 
-    /// Blocks of the device that may hold anything but zeros, about: what claims of a volume that is only read are held
-    /// against. The device is asked once.
+    /// Blocks of the device that may hold anything but zeros, about: what claims of a volume that
+    /// is only read are held against. The device is asked once.
     pub(crate) fn held_blocks(&self) -> Result<u64> {
         if let Some(held) = self.held.get() {
             return Ok(*held);
@@ -275,14 +282,14 @@ impl Volume {
         self.policies.data_order == DataOrder::DataFirst
     }
 
-    /// Whether a file's new blocks are given when they are written back. They have to be where data comes first: a map leads
-    /// to nothing that was not submitted.
+    /// Whether a file's new blocks are given when they are written back. They have to be where data
+    /// comes first: a map leads to nothing that was not submitted.
     pub(crate) fn delays_allocation(&self) -> bool {
         self.writes_data_first() || self.allocation.delayed() == Delay::AtWriteBack
     }
 
-    /// Whether inodes reach their table blocks only when they are written back. Where data comes first they do not: a name
-    /// would lead to what is not stored.
+    /// Whether inodes reach their table blocks only when they are written back. Where data comes
+    /// first they do not: a name would lead to what is not stored.
     pub(crate) fn stores_inodes_late(&self) -> bool {
         let late = self.policies.inode_creation != InodeCreation::ZeroFill && self.policies.mount == Mount::Async;
         late && !self.writes_data_first()
@@ -327,7 +334,8 @@ impl Volume {
         *self.superblock_written.lock() == encoded_without_time(superblock)
     }
 
-    /// Writes all changed metadata but the superblock. What was freed before is durable then, and may be used again.
+    /// Writes all changed metadata but the superblock. What was freed before is durable then, and
+    /// may be used again.
     pub(crate) fn write_metadata(&self) -> Result<()> {
         let freed = self.sweep_metadata()?;
         if !freed.is_empty() {

@@ -1,8 +1,8 @@
 //! Writing files' dirty blocks: one inode, one run at a time, many requests under way.
 //!
 //! *Invariants*: blocks are allocated in rising order of the file; an inode's blocks are submitted before its table block
-//! is, and, where data comes first, announced before the map leads to them; a block is not written again before its last
-//! write has ended; the first write error latches.
+//! is, and, where data comes first, announced before the map leads to them; a block is not written
+//! again before its last write has ended; the first write error latches.
 //! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while they are written.
 use crate::allocation::Purpose;
 use crate::barrier::Barrier;

@@ -220,7 +220,8 @@ fn directories_that_move_under_each_other_give_only_the_errors_of_directories() 
         return;
     }
     let rounds: u64 = std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
-    // Where data comes first, numbers are reused late, and what is freed is held: more room is needed.
+    // Where data comes first, numbers are reused late, and what is freed is held: more room is
+    // needed.
     let rows = [
         ("modern,data-order=unordered", 8, 1024),
         ("linux-2.4", 8, 1024),

@@ -77,7 +77,8 @@ fn work(volume: &Filesystem, seed: u64, operations: u64) -> u64 {
             _ if random.one_in(8) => volume.sync(),
             _ => volume.read_dir("/").map(drop),
         };
-        // Every refusal gives the cause, whoever met it first: the volume was not opened for reading only.
+        // Every refusal gives the cause, whoever met it first: the volume was not opened for
+        // reading only.
         let is_bare = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::ReadOnly);
         assert!(!outcome.as_ref().is_err_and(is_bare), "a refusal that hides its cause");
         let counts = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::Device(_));

@@ -1,5 +1,5 @@
-//! Targets of symbolic links: of every length, read back at once, after a sync and after closing, over blocks that held
-//! something else before.
+//! Targets of symbolic links: of every length, read back at once, after a sync and after closing,
+//! over blocks that held something else before.
 mod volume;
 
 use extant_block::RealClock;
@@ -36,7 +36,8 @@ fn a_target_is_read_back_whatever_its_length_and_whatever_was_there_before() {
         let specification = Specification::new(profile, block_size, 16 * MIB);
         let device = specification.make(RealClock::new());
         let volume = specification.open(&device).expect("opens");
-        // What was there before lies between files that are read one by one, and is read ahead with them.
+        // What was there before lies between files that are read one by one, and is read ahead with
+        // them.
         volume.create_dir("/links", 0o755).expect("makes it");
         for number in 0..200 {
             volume

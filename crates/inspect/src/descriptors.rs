@@ -1,22 +1,25 @@
 //! All group descriptors, in the order of the groups, in large reads.
 //!
-//! A superblock may claim billions of groups where nothing stands on the disk. No group is described by zeros, so a volume
-//! whose descriptors are mostly zeros is refused: memory and time follow the descriptors that are there.
+//! A superblock may claim billions of groups where nothing stands on the disk. No group is
+//! described by zeros, so a volume whose descriptors are mostly zeros is refused: memory and time
+//! follow the descriptors that are there.
 use crate::error::Error;
 use crate::volume::Volume;
 use extant_format::GroupNo;
 
 /// Blocks of descriptors that are read together, at most.
 const BLOCKS_MAX: u32 = 256;
-/// Descriptors of zeros that are borne with, whatever the others are: a table of descriptors may be lost.
+/// Descriptors of zeros that are borne with, whatever the others are: a table of descriptors may be
+/// lost.
 const ZEROS_MAX: u64 = 1 << 16;
 
 impl Volume {
-    /// Visits the bytes of all descriptors that are on the device. Neighbouring blocks are read together.
+    /// Visits the bytes of all descriptors that are on the device. Neighbouring blocks are read
+    /// together.
     ///
     /// # Errors
-    /// `TooManyGroups` when more descriptors are zeros than are not, beyond a number that damage explains; `Device` when the
-    /// device fails.
+    /// `TooManyGroups` when more descriptors are zeros than are not, beyond a number that damage
+    /// explains; `Device` when the device fails.
     pub(crate) fn each_descriptor(&self, visit: &mut dyn FnMut(GroupNo, &[u8])) -> Result<(), Error> {
         let per_block = self.descriptors_per_block().max(1);
         let groups = self.present_groups();

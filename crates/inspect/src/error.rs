@@ -24,7 +24,8 @@ pub enum Error {
     },
     /// No such inode: 0, or above the inode count.
     NoInode(u32),
-    /// The superblock claims more groups than are described: most descriptors are zeros, as no group has them.
+    /// The superblock claims more groups than are described: most descriptors are zeros, as no
+    /// group has them.
     TooManyGroups {
         /// Groups that the superblock claims.
         claimed: u32,

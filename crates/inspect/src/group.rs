@@ -245,8 +245,8 @@ impl Volume {
         info
     }
 
-    /// The block of a bitmap. One that another group has already is not read again: each bit of a volume is told once,
-    /// however many groups claim it.
+    /// The block of a bitmap. One that another group has already is not read again: each bit of a
+    /// volume is told once, however many groups claim it.
     fn bitmap(&self, what: &'static str, block: BlockNo, bitmaps: &Claims) -> Result<Vec<u8>, String> {
         if self.holds(block) && !bitmaps.claim_run(block, 1) {
             return Err(format!("{what}: block {block} is a bitmap of another group"));

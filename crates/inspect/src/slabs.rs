@@ -1,4 +1,5 @@
-//! A long list of which little is used: pieces of it are made when something in them is first needed.
+//! A long list of which little is used: pieces of it are made when something in them is first
+//! needed.
 //!
 //! *Invariants*: an element that was never made is as a new one.
 //! *Locking*: none beyond what a `OnceLock` does; elements have their own.

@@ -159,7 +159,8 @@ impl Volume {
         Ok(self.device.read(offset, bytes)?)
     }
 
-    /// The first block at or after this one that may hold anything but zeros; past all blocks when there is none.
+    /// The first block at or after this one that may hold anything but zeros; past all blocks when
+    /// there is none.
     pub(crate) fn next_data(&self, holes: &mut Holes, from: BlockNo) -> Result<BlockNo, Error> {
         let block_size = u64::from(self.superblock.block_size());
         let byte = holes.next_data(&*self.device, from.0.saturating_mul(block_size))?;
@@ -219,7 +220,8 @@ impl Volume {
         if self.has_meta_groups() && index >= self.fields().u32(fields::FIRST_META_GROUP) {
             let first = GroupNo(index * per_block);
             let start = match first.0 {
-                // With clusters the first group begins at block 0, and the superblock still is in block 1.
+                // With clusters the first group begins at block 0, and the superblock still is in
+                // block 1.
                 0 => u64::from(self.superblock.block_size() == 1024),
                 _ => self.superblock.group_start(first).0,
             };

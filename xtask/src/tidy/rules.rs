@@ -47,9 +47,10 @@ const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
 /// Where threads may be made and parked: also in the clock of the laboratory, whose processes are threads.
 const THREADS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/", "crates/lab/src/clock.rs"];
 
-/// Who gives bytes to a device: the devices themselves; in the engine the writes of a mounted volume, its superblock and its
-/// barrier, and mkfs, before there is a volume; the builder's bodies, before the image is opened by anybody; and the
-/// laboratory, which makes the disks of its experiments.
+/// Who gives bytes to a device: the devices themselves; in the engine the writes of a mounted
+/// volume, its superblock and its barrier, and mkfs, before there is a volume; the builder's
+/// bodies, before the image is opened by anybody; and the laboratory, which makes the disks of its
+/// experiments.
 const WRITERS: &[&str] = &[
     "crates/block/",
     "crates/engine/src/writeback.rs",

@@ -1,4 +1,5 @@
-//! What the inodes of the image cannot hold: times, which are moved and noted, and sizes, which are an error.
+//! What the inodes of the image cannot hold: times, which are moved and noted, and sizes, which are
+//! an error.
 use super::order::Order;
 use crate::date::{self, Grain};
 use crate::error::{Error, printable};
@@ -7,7 +8,8 @@ use crate::tree::{NodeId, Tree};
 use extant_format::inode::{FileType, Time};
 use extant_format::superblock::{Feature, MappingKind, Superblock};
 
-/// Notes each file with a time that inodes of `inode_size` bytes cannot hold, and once how many lose nanoseconds.
+/// Notes each file with a time that inodes of `inode_size` bytes cannot hold, and once how many
+/// lose nanoseconds.
 pub fn note_times(tree: &Tree, order: &Order, inode_size: u16, notices: &mut Notices) {
     let mut shortened = 0;
     for node in nodes(order).filter(|node| tree.is_described(*node)) {
@@ -34,7 +36,8 @@ pub fn note_times(tree: &Tree, order: &Order, inode_size: u16, notices: &mut Not
 }
 
 /// # Errors
-/// Files that are longer than a file of this volume can be: the first few by name, and how many there are.
+/// Files that are longer than a file of this volume can be: the first few by name, and how many
+/// there are.
 pub fn check_sizes(tree: &Tree, order: &Order, volume: &Superblock) -> Result<(), Error> {
     let mapping = match volume.has(Feature::EXTENTS) {
         true => MappingKind::Extents,

@@ -9,7 +9,7 @@ use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
 use extant_engine::ErrorKind;
 use extant_engine::allocation::MapBlocks;
-use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish};
+use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Profile};
 use extant_engine::preset::Policies;
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, Superblock};
@@ -85,7 +85,12 @@ struct Report<'a> {
 }
 
 /// Makes it, and says what was made.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    if arguments.format.profile.is_none() && !arguments.format.usage.is_empty() {
+        // What mke2fs makes of these words; whoever means ext4 is told before anything is written.
+        arguments.format.profile = Some(Profile::Ext2);
+        console.warn("-T without -t makes ext2, as with mke2fs: -t ext4 makes ext4");
+    }
     let format = arguments.format.read()?;
     for name in &format.without_effect {
         console.warn(&format!(

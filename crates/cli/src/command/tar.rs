@@ -17,8 +17,8 @@ use std::sync::Arc;
 ///
 /// Everything is kept: owners and groups above 65535 too, times to the nanosecond, extended attributes, access lists, devices,
 /// hard links, holes. The same image gives the same bytes. GNU tar restores all of it with --xattrs --xattrs-include='*'
-/// --acls --numeric-owner; "extant build" needs --keep-atime for access and change times. Sockets are left out, and so is an empty lost+found as mkfs makes
-/// it.
+/// --acls --numeric-owner; "extant build" needs --keep-atime for access and change times. Sockets
+/// are left out, and so is an empty lost+found as mkfs makes it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant tar disk.img -o disk.tar

@@ -49,7 +49,8 @@ pub(super) struct Read {
 
 /// The bytes of a list; `None` for what is no list, or one that no kernel takes.
 ///
-/// Entries without a number are left out and the mask stays, so nobody else gains or loses anything.
+/// Entries without a number are left out and the mask stays, so nobody else gains or loses
+/// anything.
 pub(super) fn from_text(text: &[u8]) -> Option<Read> {
     let text = std::str::from_utf8(text).ok()?;
     let words = text
@@ -155,8 +156,8 @@ pub(super) fn map_ids(value: &mut [u8], map: impl Fn(Tag, u32) -> u32) {
     }
 }
 
-/// The nine bits of permission of a file with this access list, as the kernel sets them with it: those of the group are the
-/// mask's. `None` for what is no whole list.
+/// The nine bits of permission of a file with this access list, as the kernel sets them with it:
+/// those of the group are the mask's. `None` for what is no whole list.
 pub(super) fn permissions(value: &[u8]) -> Option<u16> {
     let entries = entries(value)?;
     let of = |tag| {

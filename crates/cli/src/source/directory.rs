@@ -3,8 +3,8 @@
 //! Every name is looked at once with `fstatat`, in sorted order, relative to its open folder; depth is limited by
 //! nothing but memory. Attributes are asked for through `/proc/self/fd`, which is as good as a file descriptor for
 //! things that cannot be opened. All that the host shows is kept, `security.selinux` included.
-//! Reading leaves the access times of files and folders as they are where the host allows it; that of
-//! a symlink changes when its target is read.
+//! Reading leaves the access times of files and folders as they are where the host allows it; that
+//! of a symlink changes when its target is read.
 //!
 //! Every question goes through the C library, and through calls that fakeroot and pseudo replace
 //! (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what they pretend.

@@ -248,7 +248,8 @@ impl<'a> Intake<'a> {
         }
         if !facts.attributes.is_empty() {
             self.adjust_attributes(&mut facts.attributes, path);
-            // Some archives tell the permissions of the owning group here, where a file with a list has its mask.
+            // Some archives tell the permissions of the owning group here, where a file with a list
+            // has its mask.
             let list = facts.attributes.iter().find(|it| it.name == b"system.posix_acl_access");
             if let Some(permissions) = list.and_then(|list| access::permissions(&list.value)) {
                 facts.permissions = facts.permissions & !0o777 | permissions;

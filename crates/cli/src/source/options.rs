@@ -20,8 +20,8 @@ pub struct SourceArguments {
     /// Shift groups, likewise.
     #[arg(long, value_name = "FROM:TO:COUNT")]
     pub map_groups: Vec<IdMap>,
-    /// Apply whiteouts: with "oci", .wh.NAME of any type removes NAME of the sources before, .wh..wh..opq empties its
-    /// directory, and other .wh..wh.* are left out.
+    /// Apply whiteouts: with "oci", .wh.NAME of any type removes NAME of the sources before,
+    /// .wh..wh..opq empties its directory, and other .wh..wh.* are left out.
     #[arg(long, value_name = "FORM")]
     pub whiteouts: Option<WhiteoutForm>,
     /// Leave out files that cannot be read, name them, and exit with 1.
@@ -33,8 +33,9 @@ pub struct SourceArguments {
     /// Keep access and change times where a source has them; else both are the modify time.
     #[arg(long)]
     pub keep_atime: bool,
-    /// Refuse archives that do not end with two blocks of zeros, as one does that was cut off between two files, and those
-    /// with anything but zeros after them. Otherwise a warning says so.
+    /// Refuse archives that do not end with two blocks of zeros, as one does that was cut off
+    /// between two files, and those with anything but zeros after them. Otherwise a warning says
+    /// so.
     #[arg(long)]
     pub strict_archive: bool,
 }
@@ -96,7 +97,8 @@ pub enum Times {
     All,
 }
 
-/// What happens to an archive that ends otherwise than with two blocks of zeros, after a whole entry.
+/// What happens to an archive that ends otherwise than with two blocks of zeros, after a whole
+/// entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ArchiveEnd {
     /// It is taken as it is, with a notice.

@@ -1,6 +1,7 @@
 //! A tree while sources are laid over each other.
 //!
-//! Later names replace earlier ones, directories merge, and whiteouts wait for the end of their layer (`whiteouts`).
+//! Later names replace earlier ones, directories merge, and whiteouts wait for the end of their
+//! layer (`whiteouts`).
 mod whiteouts;
 
 use super::*;
@@ -98,7 +99,8 @@ impl Growing {
         self.find_entry(directory, name)
             .map(|entry| NodeId(self.tree.entries[entry as usize].node))
     }
-    /// The type of what an earlier source has under a name; `None` if it has nothing there, or this source replaced it.
+    /// The type of what an earlier source has under a name; `None` if it has nothing there, or this
+    /// source replaced it.
     pub fn earlier(&self, directory: NodeId, name: &[u8]) -> Option<FileType> {
         if self.layer == 0 {
             return None;

@@ -188,7 +188,8 @@ impl Tree {
     pub fn change_time(&self, node: NodeId) -> Time {
         self.more_times(node)[1]
     }
-    /// Whether a source says anything of it: a directory that is only on the way of others has made-up attributes.
+    /// Whether a source says anything of it: a directory that is only on the way of others has
+    /// made-up attributes.
     pub fn is_described(&self, node: NodeId) -> bool {
         self.nodes[node.index()].times != IMPLICIT
     }

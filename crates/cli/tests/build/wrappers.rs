@@ -19,7 +19,7 @@ mknod terminal c 5 1; mknod disk b 8 300; chown 0:6 disk; chmod 660 disk; mkfifo
 ln -s file link; chown -h 77:88 link
 setfattr -n user.words -v hello file
 setfattr -n security.capability -v 0sAQAAAgAgAAAAAAAAAAAAAAAAAAA= file
-setfattr -n system.posix_acl_access -v 0sAgAAAAEABgD/////AgAHANIEAAAEAAQA/////xAABwD/////IAAEAP////8= folder/locked
+setfattr -n system.posix_acl_access -v 0sAgAAAAEABgD/////AgAHANIEAAAEAAQA/////xAABAD/////IAAEAP////8= folder/locked
 setfattr -n trusted.folder -v t folder
 chown 5:6 .; chmod 711 .
 "#;

@@ -1,8 +1,9 @@
-//! Memory and time follow what an image holds, not what its superblock claims: sparse images of terabytes that hold at most
-//! 2 MiB, hand-made and drawn by a seed, through every command that reads.
+//! Memory and time follow what an image holds, not what its superblock claims: sparse images of
+//! terabytes that hold at most 2 MiB, hand-made and drawn by a seed, through every command that
+//! reads.
 //!
-//! The commands run with a limit of 256 MiB on their memory (`ulimit -d`, which an allocation beyond it meets). How long they
-//! take is not asserted; a watchdog ends what does not end.
+//! The commands run with a limit of 256 MiB on their memory (`ulimit -d`, which an allocation
+//! beyond it meets). How long they take is not asserted; a watchdog ends what does not end.
 mod image;
 
 use image::*;
@@ -16,7 +17,8 @@ use xtask::scratch::Scratch;
 const MEMORY_KIB: u32 = 256 << 10;
 const SECONDS_MAX: u64 = 120;
 
-/// Runs a command under the limit. Its output goes nowhere: of a volume that claims much there may be a lot.
+/// Runs a command under the limit. Its output goes nowhere: of a volume that claims much there may
+/// be a lot.
 fn limited(words: &[&str]) -> Output {
     let script = format!("ulimit -d {MEMORY_KIB}; exec timeout -s KILL {SECONDS_MAX} \"$0\" \"$@\"");
     let mut command = Command::new("sh");
@@ -24,7 +26,8 @@ fn limited(words: &[&str]) -> Output {
     command.stdout(Stdio::null()).output().expect("sh starts")
 }
 
-/// Every command that reads ends, in bounded memory, with one of its own exit codes. Gives that of the check.
+/// Every command that reads ends, in bounded memory, with one of its own exit codes. Gives that of
+/// the check.
 fn survives(name: &str, path: &Path) -> i32 {
     let path = path.to_str().expect("a name in UTF-8");
     let root = format!("{path}:/");
@@ -159,7 +162,8 @@ fn what_groups_share_is_looked_at_once() {
 fn holes_are_known_to_be_zeros() {
     let folder = Scratch::new("claims-holes");
     let path = folder.join("holes.img");
-    // Two billion inodes, all of which the descriptors call used; and a first inode for users far behind them.
+    // Two billion inodes, all of which the descriptors call used; and a first inode for users far
+    // behind them.
     let claims = Claims {
         blocks: (8 * TIB) >> 12,
         inodes_per_group: 32760,
@@ -210,7 +214,8 @@ fn a_map_that_goes_in_circles_gives_no_more_than_the_disk_holds() {
         inodes_per_group: 1024,
         ..ORDINARY
     };
-    // Block 500 is an indirect block of every level, and leads to itself and to holes in turns; 501 is a directory's block.
+    // Block 500 is an indirect block of every level, and leads to itself and to holes in turns; 501
+    // is a directory's block.
     let pointers: Vec<u8> = (0..1024_u32)
         .flat_map(|index| [500, 0, 501, 700 + index][index as usize % 4].to_le_bytes())
         .collect();
@@ -318,7 +323,8 @@ fn some_inode(random: &Random, claims: &Claims, shared: u64, blocks: u64) -> Vec
     claims.inode(mode, size, links, Map::Pointers(&pointers))
 }
 
-/// What stands on the image besides the superblock: descriptors, some tables, and a block that many maps lead to.
+/// What stands on the image besides the superblock: descriptors, some tables, and a block that many
+/// maps lead to.
 fn contents(random: &Random, claims: &Claims, length: u64) -> Vec<(u64, Vec<u8>)> {
     let block_size = claims.block_size();
     let blocks = claims.blocks.min(length / block_size);
@@ -389,7 +395,8 @@ fn what_mke2fs_makes_of_16_tib_is_clean() {
     };
     let path = folder.join("real.img");
     let word = path.to_str().unwrap();
-    // 122,880 groups; and 4 MiB groups of 1 KiB blocks, with their descriptors spread over the volume.
+    // 122,880 groups; and 4 MiB groups of 1 KiB blocks, with their descriptors spread over the
+    // volume.
     let rows: [(&str, &[&str]); 2] = [
         ("15T", &["-t", "ext4", "-T", "huge"]),
         (

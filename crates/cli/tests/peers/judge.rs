@@ -194,8 +194,9 @@ fn described(listed: &[u8]) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Takes out of the comparison what no archive says or no system call does: symlinks have no mode to set, directories that the archive does not name are made by both sides as they
-/// see fit, GNU tar restores labels of SELinux only where that runs, and no system call gives a file to user 4294967295.
+/// Takes out of the comparison what no archive says or no system call does: symlinks have no mode
+/// to set, directories that the archive does not name are made by both sides as they see fit, GNU
+/// tar restores labels of SELinux only where that runs, and no system call gives a file to user 4294967295.
 fn adjust(theirs: &mut [Entry], ours: &mut [Entry], described: &BTreeSet<PathBuf>, began: i64) {
     const OVERFLOW: (u32, u32) = (65_534, 65_534);
     for (theirs, ours) in theirs.iter_mut().zip(ours.iter()) {
@@ -205,7 +206,8 @@ fn adjust(theirs: &mut [Entry], ours: &mut [Entry], described: &BTreeSet<PathBuf
         if (ours.uid, ours.gid) == OVERFLOW && (theirs.uid, theirs.gid) == (0, 0) {
             (theirs.uid, theirs.gid) = OVERFLOW;
         }
-        // GNU tar 1.34 does not restore the time of a directory in which it makes a hard link afterwards.
+        // GNU tar 1.34 does not restore the time of a directory in which it makes a hard link
+        // afterwards.
         if theirs.kind == Kind::Directory && theirs.mtime.0 >= began {
             theirs.mtime = ours.mtime;
         }

@@ -16,7 +16,8 @@ const fn recipe(tool: &'static str, words: &'static str, expected: Expected) -> 
     Recipe { tool, words, expected }
 }
 
-/// The tree: files of all types, holes, hard links, long names, attributes and access lists, wide numbers.
+/// The tree: files of all types, holes, hard links, long names, attributes and access lists, wide
+/// numbers.
 const TREE: &str = "
     mkdir -p in/d/e in/empty; echo hello >in/d/f; ln in/d/f in/d/e/g; ln -s ../f in/d/e/s; mkfifo in/p
     chmod 4751 in/d/f; chmod 1777 in/empty; : >in/zero; printf %512s x >in/block; printf %70000s x >in/large

@@ -1,5 +1,5 @@
-//! Archives of other programs: what GNU tar lists, `extant build` accepts, with the same contents, but for what is
-//! written down as refused, each with its words.
+//! Archives of other programs: what GNU tar lists, `extant build` accepts, with the same contents,
+//! but for what is written down as refused, each with its words.
 //!
 //! ```text
 //! made      archives that GNU tar, bsdtar, busybox, 7z, cpio, git and Python make here

@@ -1,5 +1,6 @@
-//! Archives that packages of other readers ship for their own tests: those of Python and of Go from Debian's packages, those
-//! of a crate from where cargo keeps it. Nothing is fetched here, and what is not there is said in a line.
+//! Archives that packages of other readers ship for their own tests: those of Python and of Go from
+//! Debian's packages, those of a crate from where cargo keeps it. Nothing is fetched here, and what
+//! is not there is said in a line.
 use crate::judge::{Expected, Verdicts, can_judge};
 use std::path::{Path, PathBuf};
 use xtask::command::{output, program};
@@ -24,7 +25,8 @@ const REFUSED: &[(&str, &str)] = &[
 const BUILT: &[&str] = &[
     // It takes minutes.
     "gnu-sparse-many-zeros.tar.bz2",
-    // Its names are empty, where the standard has an empty value take a name back; Go reads it as we do.
+    // Its names are empty, where the standard has an empty value take a name back; Go reads it as
+    // we do.
     "pax-global-records.tar",
     // "Unexpected EOF" in the form 0.0, which Go and bsdtar read.
     "sparse-formats.tar",

@@ -27,8 +27,8 @@ fn sized(kind: u8, size: u64) -> Vec<u8> {
     })
 }
 
-/// POSIX, GNU tar, bsdtar, Python and Go: a directory's size is no content. Of the others GNU tar thinks that content
-/// follows, the other four not.
+/// POSIX, GNU tar, bsdtar, Python and Go: a directory's size is no content. Of the others GNU tar
+/// thinks that content follows, the other four not.
 #[test]
 fn sizes_of_entries_without_content_lose_no_entries() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,8 +57,8 @@ fn content_of_entries_that_should_have_none_is_passed_over() {
     }
 }
 
-/// The standard gives hard links content where an extended header tells its size, even when it looks like an entry;
-/// GNU tar and bsdtar read it so.
+/// The standard gives hard links content where an extended header tells its size, even when it
+/// looks like an entry; GNU tar and bsdtar read it so.
 #[test]
 fn hard_links_of_extended_archives_have_content() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,8 +66,8 @@ fn hard_links_of_extended_archives_have_content() {
     assert_eq!(names(folder.path(), &parts), ["/e", "/target", "/z"]);
 }
 
-/// GNU's directories with a listing, files that are directories by their name, labels, contiguous files, and types that
-/// no standard knows: bytes follow.
+/// GNU's directories with a listing, files that are directories by their name, labels, contiguous
+/// files, and types that no standard knows: bytes follow.
 #[test]
 fn entries_with_content_of_every_other_type() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,7 +112,8 @@ fn a_label_takes_its_extended_header_along() {
     assert_eq!(names(folder.path(), &parts), ["/target", "/z"]);
 }
 
-/// Of several extended headers the last counts alone, as in GNU tar, bsdtar and Go. Long names end at the first NUL.
+/// Of several extended headers the last counts alone, as in GNU tar, bsdtar and Go. Long names end
+/// at the first NUL.
 #[test]
 fn the_last_extended_header_counts() {
     let folder = tempfile::tempdir().unwrap();

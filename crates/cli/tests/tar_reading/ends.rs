@@ -123,7 +123,8 @@ fn archives_that_were_cut_off_name_the_last_whole_entry() {
     }
 }
 
-/// A compressed archive that was cut off is refused wherever it was cut: also where all its entries came out whole.
+/// A compressed archive that was cut off is refused wherever it was cut: also where all its entries
+/// came out whole.
 #[test]
 fn compressed_archives_are_never_read_when_they_were_cut_off() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Whiteouts as the OCI image specification has them, and sources that replace what earlier ones have.
+//! Whiteouts as the OCI image specification has them, and sources that replace what earlier ones
+//! have.
 use crate::hand::{archive, file, header, link};
 use crate::{described, read_with};
 use extant_cli::notice::{NoticeKind, Notices};

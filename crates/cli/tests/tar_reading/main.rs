@@ -1,4 +1,5 @@
-//! Archives of every dialect, made by GNU tar and by hand, read into a tree; hostile ones; layers over each other.
+//! Archives of every dialect, made by GNU tar and by hand, read into a tree; hostile ones; layers
+//! over each other.
 //!
 //! ```text
 //! hand      entries made by hand
@@ -111,7 +112,8 @@ fn shell(folder: &Path, script: &str) {
     );
 }
 
-/// A folder `in` with a little of everything that an ordinary user can make; root makes devices too.
+/// A folder `in` with a little of everything that an ordinary user can make; root makes devices
+/// too.
 fn sample(folder: &Path) {
     shell(
         folder,

@@ -25,7 +25,8 @@ fn access_lists_lose_only_the_entries_that_have_no_number() {
     assert!(tally.named[0].contains("user joe, group staff"), "{tally:?}");
 }
 
-/// bsdtar's headers tell the permissions of the owning group, where a file with a list shows its mask.
+/// bsdtar's headers tell the permissions of the owning group, where a file with a list shows its
+/// mask.
 #[test]
 fn a_file_with_an_access_list_shows_its_mask() {
     let list = "user::rw-,user:7:rwx,group::r--,mask::rwx,other::---";

@@ -9,12 +9,12 @@
 //!                                                     ^-------- modified meanwhile --------+
 //! ```
 //!
-//! `transit` says where the bytes that a sweep took are: `Frozen` until the device is given them, `UnderWay` until it has
-//! answered. A change meanwhile copies, and makes the frame dirty again.
+//! `transit` says where the bytes that a sweep took are: `Frozen` until the device is given them,
+//! `UnderWay` until it has answered. A change meanwhile copies, and makes the frame dirty again.
 //!
 //! *Invariants*: a frame's bytes are changed only through `modify`; whoever took `bytes()` keeps what he saw, because a
 //! change copies what is shared. A checksum is verified once, when a frame is filled, and stored once, when it is
-//! written. A forgotten frame is never written.
+//! written. A forgotten frame is written by no sweep that begins later.
 //!
 //! *Locking*: a shard's map is under a short lock, a frame's state under another (shard before frame); a filling frame is
 //! waited for on its shard's queue with no lock held. Write-back sorts by block and holds nothing but `sweep`, a sleeping
@@ -31,7 +31,7 @@ use crate::writeback::Writes;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
 use extant_format::superblock::Superblock;
-use extant_format::{BlockNo, Fault, FileBlock, Ino, attribute, extent};
+use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -72,8 +72,9 @@ pub(crate) struct Checksums {
 }
 
 impl Kind {
-    /// Whether a block of this kind may be taken for one of the other: the same structure of the same inode, and of a
-    /// directory the same block. A map that leads to one block from many places would give its names as many times.
+    /// Whether a block of this kind may be taken for one of the other: the same structure of the
+    /// same inode, and of a directory the same block. A map that leads to one block from many
+    /// places would give its names as many times.
     fn has_owner_of(self, other: Kind) -> bool {
         match (self, other) {
             (Kind::Plain, Kind::Plain) | (Kind::Attributes, Kind::Attributes) => true,
@@ -140,6 +141,8 @@ struct State {
     transit: Transit,
     /// Means something while it is dirty.
     stage: Stage,
+    /// How many sweeps had begun when it was forgotten.
+    forgotten_before: u64,
     /// By the clock: when it became dirty.
     dirty_since: u64,
     /// It stands in the list of those that became dirty.
@@ -151,7 +154,7 @@ struct State {
 enum Transit {
     /// None were taken.
     None,
-    /// Taken, and not yet given to the device: a frame that is forgotten now is not written.
+    /// Taken, and not yet given to the device.
     Frozen,
     /// The device is writing them.
     UnderWay,
@@ -166,7 +169,8 @@ pub(crate) enum Stage {
     Maps,
     /// Inode tables, bitmaps, descriptors, attributes.
     Tables,
-    /// Directories, which lead to inodes; and maps that lead to fewer blocks than before, once no size counts on them.
+    /// Directories, which lead to inodes; and maps that lead to fewer blocks than before, once no
+    /// size counts on them.
     Names,
 }
 
@@ -393,6 +397,7 @@ impl Cache {
             touched: true,
             transit: Transit::None,
             stage: Stage::Tables,
+            forgotten_before: 0,
             dirty_since: 0,
             is_listed: false,
         };
@@ -444,8 +449,9 @@ impl Cache {
         }
     }
 
-    /// Changes a frame's bytes and marks it dirty, to be written in that stage, or the latest that a change since the last
-    /// sweep asked for; a new block stays new. Says whether it is new. Only a handle calls this.
+    /// Changes a frame's bytes and marks it dirty, to be written in that stage, or the latest that
+    /// a change since the last sweep asked for; a new block stays new. Says whether it is new. Only
+    /// a handle calls this.
     pub(crate) fn modify<R>(
         &self,
         frame: &Arc<Frame>,
@@ -482,8 +488,16 @@ impl Cache {
         (result, stage)
     }
 
-    /// Drops a freed block: it is never written from now on. Waits for a write under way: the block's next owner may write it at
-    /// once. Bytes that a sweep has frozen are not waited for: the sweep leaves them out.
+    /// Drops the blocks of a freed run.
+    pub(crate) fn forget_run(&self, run: Run) {
+        let blocks = (run.start.0..).take(run.length as usize);
+        blocks.map(BlockNo).for_each(|block| self.forget(block));
+    }
+
+    /// Drops a freed block: no later sweep writes it. Waits for a write under way: the block's next
+    /// owner may write it at once. What a sweep has frozen, or is about to, is not waited for, and
+    /// still written: something else that it writes may lead there, and no block is given again
+    /// while that sweep goes on.
     pub(crate) fn forget(&self, block: BlockNo) {
         let shard = self.shard(block);
         let removed = shard.frames.lock().by_block.remove(&block);
@@ -496,6 +510,7 @@ impl Cache {
                         self.seat.forgotten(self.block_size as u64);
                     }
                     state.status = Status::Forgotten;
+                    state.forgotten_before = self.sweeps();
                 })
             });
         }
@@ -522,7 +537,8 @@ impl Cache {
         frame.state.lock().stage == Stage::New
     }
 
-    /// How many sweeps in stages have begun: what was changed before the last one began was frozen by it.
+    /// How many sweeps in stages have begun: what was changed before the last one began was frozen
+    /// by it.
     pub(crate) fn sweeps(&self) -> u64 {
         self.sweeps.load(Ordering::Acquire)
     }

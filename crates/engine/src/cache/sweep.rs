@@ -1,6 +1,7 @@
 //! Write-back of metadata: dirty frames in rising order, many requests under way.
 //!
-//! Where data comes first, a sweep has stages, with a barrier between each and the next (a stage that is empty costs none):
+//! Where data comes first, a sweep has stages, with a barrier between each and the next (a stage
+//! that is empty costs none):
 //!
 //! ```text
 //! data of files, and     | maps that lead | inode tables, | directories, and maps
@@ -8,9 +9,10 @@
 //! nothing leads to them  |                |               |
 //! ```
 //!
-//! So nothing on the disk ever leads to a block, or counts on one, that does not hold yet what it is to hold. All of it is
-//! frozen before any of it is written, in the opposite order: an operation changes what is written early before it changes
-//! what is written late, so whatever a frozen block leads to is frozen too.
+//! So nothing on the disk ever leads to a block, or counts on one, that does not hold yet what it
+//! is to hold. All of it is frozen before any of it is written, in the opposite order: an operation
+//! changes what is written early before it changes what is written late, so whatever a frozen block
+//! leads to is frozen too.
 use super::{Cache, Frame, Kind, Shard, Stage, Status, Transit, shard_of};
 use crate::error::Result;
 use crate::preset::DataOrder;
@@ -108,8 +110,9 @@ impl Cache {
         outcome
     }
 
-    /// Takes the bytes of everything that is dirty: new blocks, maps, tables, names. The latest stage is taken first, and what
-    /// became dirty meanwhile is looked through for the next; of new blocks until there are no more.
+    /// Takes the bytes of everything that is dirty: new blocks, maps, tables, names. The latest
+    /// stage is taken first, and what became dirty meanwhile is looked through for the next; of new
+    /// blocks until there are no more.
     fn freeze(&self) -> [Vec<Sealed>; 4] {
         let mut frames = Vec::new();
         let mut take = |stage: Stage| {
@@ -143,7 +146,7 @@ impl Cache {
         sealed.collect()
     }
 
-    /// Writes what was frozen and not forgotten since, adjacent blocks together, and waits for it.
+    /// Writes what was frozen, adjacent blocks together, and waits for it.
     fn write_stage(&self, stage: &[Sealed]) -> Result<()> {
         let mut run = WriteRun::default();
         for (frame, bytes) in stage {
@@ -152,11 +155,6 @@ impl Cache {
             }
             let mut state = frame.state.lock();
             if state.transit != Transit::Frozen {
-                continue;
-            }
-            state.transit = Transit::None;
-            if state.status == Status::Forgotten {
-                self.seat.write_ended(self.block_size as u64);
                 continue;
             }
             run.announced.get_or_insert_with(|| self.writes.announce());
@@ -180,7 +178,8 @@ impl Cache {
     }
 
     /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and does not wait for them. Those
-    /// with an older write under way are left for later. Not where data comes first: there, sweeps wait.
+    /// with an older write under way are left for later. Not where data comes first: there, sweeps
+    /// wait.
     pub(crate) fn start_writing(&self, frames: Vec<Arc<Frame>>) {
         debug_assert!(self.order != DataOrder::DataFirst, "metadata started without its data");
         self.submit(frames, Busy::Leave);
@@ -233,11 +232,15 @@ impl Cache {
         changed
     }
 
-    /// Seals a dirty frame and takes its bytes: to be written at once, which is announced, or frozen. `None` when it was
-    /// forgotten, written meanwhile, or bytes that were taken earlier are not written yet.
+    /// Seals a dirty frame and takes its bytes: to be written at once, which is announced, or
+    /// frozen. `None` when it was forgotten, written meanwhile, or bytes that were taken earlier
+    /// are not written yet.
     fn prepare(&self, frame: &Frame, announced: Option<&mut Option<Announced>>) -> Option<Arc<Vec<u8>>> {
         let mut state = frame.state.lock();
-        if state.status != Status::Dirty || state.transit != Transit::None {
+        // Forgotten after this sweep began: what was frozen before may lead to it.
+        let is_late =
+            state.status == Status::Forgotten && announced.is_none() && state.forgotten_before == self.sweeps();
+        if state.status != Status::Dirty && !is_late || state.transit != Transit::None {
             return None;
         }
         state.transit = match announced {
@@ -247,7 +250,14 @@ impl Cache {
             }
             None => Transit::Frozen,
         };
-        self.dirty_count.fetch_sub(1, Ordering::Relaxed);
+        match is_late {
+            // It was counted out when it was forgotten.
+            true => self.seat.dirtied(self.block_size as u64),
+            false => {
+                self.dirty_count.fetch_sub(1, Ordering::Relaxed);
+                state.status = Status::Writing;
+            }
+        }
         self.seat.write_begins(self.block_size as u64);
         let kind = state.kind;
         kind.seal(
@@ -255,7 +265,6 @@ impl Cache {
             frame.block,
             &self.checksums,
         );
-        state.status = Status::Writing;
         state.stage = Stage::Tables;
         Some(Arc::clone(&state.bytes))
     }

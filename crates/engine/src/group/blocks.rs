@@ -3,7 +3,7 @@ use super::bitmaps::{Which, wrong};
 use super::search::{self, Found};
 use super::windows::Bits;
 use super::{Groups, Reservation, Reuse};
-use crate::allocation::{Plan, Purpose, Route, Search};
+use crate::allocation::{Plan, Route, Search};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::journal::Handle;
 use crate::preset::DataOrder;
@@ -440,28 +440,28 @@ impl Groups {
         self.metadata.first_in(run).is_some()
     }
 
-    /// Frees a run (it may cross groups). A block that is free already, or that is the volume's own metadata, is `Corrupt`
-    /// and nothing is freed. What the cache holds of the blocks is forgotten. Where they are held back, whoever frees them
-    /// publishes them when nothing leads to them any more.
-    pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, purpose: Purpose, reuse: Reuse) -> Result<()> {
+    /// Frees a run (it may cross groups). A block that is free already, or that is the volume's own
+    /// metadata, is `Corrupt` and nothing is freed. What the cache holds of the blocks is forgotten;
+    /// where they are held back that is done, and they are published, by whoever frees them, once
+    /// nothing in memory leads to them any more.
+    pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
         }
-        let _lock = handle.volume().lock_superblock();
+        let volume = handle.volume();
+        let _lock = volume.lock_superblock();
         let parts = self.parts(run)?;
         for part in &parts {
-            self.check_in_use(handle.volume(), *part)?;
+            self.check_in_use(volume, *part)?;
         }
-        // Before the bits change: afterwards the blocks may belong to somebody else.
-        for block in (run.start.0..).take(run.length as usize).map(BlockNo) {
-            match purpose {
-                Purpose::Data => handle.volume().cache.forget(block),
-                Purpose::Directory | Purpose::Map | Purpose::Attribute => handle.forget(block),
-            }
+        let is_held = reuse == Reuse::WhenDurable && self.order == DataOrder::DataFirst;
+        if !is_held {
+            // Before the bits change: afterwards the blocks may belong to somebody else.
+            volume.cache.forget_run(run);
         }
         parts
             .into_iter()
-            .try_for_each(|part| self.give_back(handle, part, reuse))
+            .try_for_each(|part| self.give_back(handle, part, is_held))
     }
 
     /// The run, group by group.
@@ -493,7 +493,7 @@ impl Groups {
         not_to_be_freed(BlockNo(block), "free already")
     }
 
-    fn give_back(&self, handle: &Handle<'_>, part: Part, reuse: Reuse) -> Result<()> {
+    fn give_back(&self, handle: &Handle<'_>, part: Part, is_held: bool) -> Result<()> {
         let Part { group, first, length } = part;
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
         if next_clear(&frame.bytes(), first, first.saturating_add(length)).is_some() {
@@ -501,7 +501,6 @@ impl Groups {
         }
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
-        let is_held = reuse == Reuse::WhenDurable && self.order == DataOrder::DataFirst;
         match is_held {
             true => state
                 .held_blocks

@@ -1,15 +1,17 @@
 //! What was freed and may not be given again yet: something on the disk may still lead to it.
 //!
-//! A block that is given to another file before the disk has forgotten its old owner would show the new owner's bytes under the
-//! old one's name after a power cut. So, where data comes first, what is freed is free in the bitmap and in all counts, and
-//! held back from every search, until the change that freed it is durable:
+//! A block that is given to another file before the disk has forgotten its old owner would show the
+//! new owner's bytes under the old one's name after a power cut. So, where data comes first, what
+//! is freed is free in the bitmap and in all counts, and held back from every search, until the
+//! change that freed it is durable:
 //!
 //! ```text
 //! free ---> held ---- the inode is stored: published ---> a sweep begins: taken ---> it is durable: reused
 //! ```
 //!
-//! *Invariants*: a held bit is clear in its bitmap; the blocks that are held are neither available nor promised.
-//! *Locking*: bits of a group under that group's lock; what is published under a short lock that is last.
+//! *Invariants*: a held bit is clear in its bitmap; the blocks that are held are neither available
+//! nor promised. *Locking*: bits of a group under that group's lock; what is published under a
+//! short lock that is last.
 use super::Groups;
 use extant_block::ShortLock;
 use extant_format::bitmap::{clear_run, set_run};

@@ -107,7 +107,8 @@ impl Groups {
         }
     }
 
-    /// Frees an inode number, to which no name leads any more. One that is free already, or reserved, is `Corrupt`.
+    /// Frees an inode number, to which no name leads any more. One that is free already, or
+    /// reserved, is `Corrupt`.
     pub(crate) fn free_inode(&self, handle: &Handle<'_>, ino: Ino, kind: InodeKind) -> Result<()> {
         let wrong = |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
         if ino.0 < self.superblock.first_inode {

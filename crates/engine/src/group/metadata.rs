@@ -12,7 +12,8 @@ pub(super) struct Metadata {
 
 /// The same while groups are still being added.
 ///
-/// Each kind has a list of its own: with flex_bg the bitmaps of neighbouring groups lie side by side, and so do their tables.
+/// Each kind has a list of its own: with flex_bg the bitmaps of neighbouring groups lie side by
+/// side, and so do their tables.
 #[derive(Default)]
 pub(super) struct MetadataParts {
     ranges: [Vec<Range<u64>>; 4],

@@ -1,8 +1,9 @@
 //! One group in memory: bitmaps and counters under one short lock, and the search for free runs.
 //!
 //! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free blocks of the volume less
-//! those promised and those held back, is never negative. No bit of the volume's own metadata is ever cleared. `longest_free` is never below
-//! the longest free run, nor `longest_around` below the longest outside the group's cluster. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
+//! those promised and those held back, is never negative. No bit of the volume's own metadata is
+//! ever cleared. `longest_free` is never below the longest free run, nor `longest_around` below the
+//! longest outside the group's cluster. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
 //!
 //! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it is taken. Group locks are
 //! never nested. Under a group's lock: a frame's, then `dirty`, `loaded` or `windows`, which are last.
@@ -110,7 +111,8 @@ impl GroupState {
         }
     }
 
-    /// Blocks became free to be given: at worst they join two of the longest runs. A search finds out what really is.
+    /// Blocks became free to be given: at worst they join two of the longest runs. A search finds
+    /// out what really is.
     fn may_have_joined(&mut self, length: u32) {
         for clusters in [Clusters::Open, Clusters::Closed] {
             let longest = self.longest(clusters);
@@ -403,7 +405,8 @@ impl Groups {
     }
 }
 
-/// Visits all descriptors, block by block. Zeros describe no group, so that this ends where no more descriptors stand.
+/// Visits all descriptors, block by block. Zeros describe no group, so that this ends where no more
+/// descriptors stand.
 fn each_descriptor(
     superblock: &Superblock,
     mut read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>,

@@ -1,6 +1,6 @@
 //! Groups on volumes in memory, against a model that keeps free blocks one by one.
 use super::*;
-use crate::allocation::{Plan, Purpose, Route, Search};
+use crate::allocation::{Plan, Route, Search};
 use crate::error::{Corrupt, ErrorKind};
 use crate::volume::{Access, DataKeeping, Options};
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
@@ -137,7 +137,7 @@ fn free(volume: &Volume, start: u64, length: u32) -> Result<()> {
         length,
     };
     let handle = Handle::begin(volume, 9)?;
-    volume.groups.free(&handle, run, Purpose::Directory, Reuse::AtOnce)
+    volume.groups.free(&handle, run, Reuse::AtOnce)
 }
 
 fn plan(goal: u64, length: u32, search: Search) -> Plan {

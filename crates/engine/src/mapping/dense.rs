@@ -5,9 +5,9 @@
 //! the entries at its top would fit into the inode. A map is made dense when nobody has the file open any more, and when the
 //! volume is closed.
 //!
-//! *Invariants*: where data comes first, a dense tree is made of new blocks, and the old one stands on the disk until the inode
-//! leads to the new one. Elsewhere, and where there is no room for that, it takes the first of the blocks that the tree has,
-//! and frees the rest.
+//! *Invariants*: where data comes first, a dense tree is made of new blocks, and the old one stands
+//! on the disk until the inode leads to the new one. Elsewhere, and where there is no room for
+//! that, it takes the first of the blocks that the tree has, and frees the rest.
 //! *Locking*: the caller holds the inode exclusively.
 use super::extents::{Covered, depth as depth_of, first_key, new_node, read_child, with_node};
 use super::{Grant, Leads, change_map, free_map_block};

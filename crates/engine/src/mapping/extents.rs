@@ -572,8 +572,9 @@ fn split_node(
     Ok(())
 }
 
-/// Keeps the lower part of a node that was split: in place, or, where the disk knows the node and data comes first, in a new
-/// block, so that no sweep has to write the shorter node before or after what leads to the other half. Gives the new block.
+/// Keeps the lower part of a node that was split: in place, or, where the disk knows the node and
+/// data comes first, in a new block, so that no sweep has to write the shorter node before or after
+/// what leads to the other half. Gives the new block.
 fn move_lower(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -600,12 +601,12 @@ fn move_lower(
 /// What becomes of the blocks that are unmapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    Free(Purpose),
+    Free,
     Keep,
 }
 
 pub(super) fn remove(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>) -> Result<u64> {
-    let (handle, fate) = (grant.handle, Fate::Free(grant.purpose));
+    let (handle, fate) = (grant.handle, Fate::Free);
     let freed = unmap(grant, node, range.clone(), fate)?;
     merge::tidy(handle, node, range.start)?;
     Ok(freed)
@@ -666,7 +667,7 @@ fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>,
             break;
         }
         let leads = match fate {
-            Fate::Free(_) => Leads::Fewer,
+            Fate::Free => Leads::Fewer,
             Fate::Keep => Leads::More,
         };
         cut(grant, node, &way, (extent, leads), cut_from..cut_to)?;
@@ -674,8 +675,8 @@ fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>,
             start: BlockNo(extent.start.0 + (cut_from - first)),
             length: (cut_to - cut_from) as u32,
         };
-        if let Fate::Free(purpose) = fate {
-            free_run(grant.handle, node, run, purpose)?;
+        if fate == Fate::Free {
+            free_run(grant.handle, node, run)?;
         }
         freed += u64::from(run.length);
         from = cut_to;

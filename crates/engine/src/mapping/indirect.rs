@@ -208,7 +208,7 @@ fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Res
     if u32::try_from(last).is_ok() {
         return Ok(());
     }
-    free_run(grant.handle, node, run, grant.purpose)?;
+    free_run(grant.handle, node, run)?;
     let free_blocks = grant.volume().groups.totals().free_blocks;
     Err(ErrorKind::NoSpace {
         wanted_blocks: run.length.into(),
@@ -262,7 +262,6 @@ fn descend(
 /// Frees blocks as it meets them, runs at a time.
 struct Removal<'a, 'v> {
     handle: &'a Handle<'v>,
-    purpose: Purpose,
     pending: Option<Run>,
     freed: u64,
 }
@@ -287,7 +286,7 @@ impl Removal<'_, '_> {
 
     fn flush(&mut self, node: &mut NodeState) -> Result<()> {
         match self.pending.take() {
-            Some(run) => free_run(self.handle, node, run, self.purpose),
+            Some(run) => free_run(self.handle, node, run),
             None => Ok(()),
         }
     }
@@ -339,11 +338,10 @@ impl Removal<'_, '_> {
     }
 }
 
-pub(super) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>, purpose: Purpose) -> Result<u64> {
+pub(super) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>) -> Result<u64> {
     let volume = handle.volume();
     let mut removal = Removal {
         handle,
-        purpose,
         pending: None,
         freed: 0,
     };

@@ -133,7 +133,7 @@ pub(crate) fn remove_reserved(
         };
         extents::remove(&mut grant, node, range)
     } else {
-        indirect::remove(handle, node, range, purpose)
+        indirect::remove(handle, node, range)
     }
 }
 
@@ -314,24 +314,20 @@ fn change_map<R>(
 fn free_map_block(handle: &Handle<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
     let volume = handle.volume();
     check_block(volume, node, block)?;
-    handle.forget(block);
     let run = Run {
         start: block,
         length: 1,
     };
-    volume.groups.free(handle, run, Purpose::Map, Reuse::WhenDurable)?;
+    volume.groups.free(handle, run, Reuse::WhenDurable)?;
     node.note_freed(volume, run);
     discount(volume, node, 1);
     Ok(())
 }
 
 /// Frees blocks of the file itself.
-fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run, purpose: Purpose) -> Result<()> {
+fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run) -> Result<()> {
     let volume = handle.volume();
-    if purpose == Purpose::Directory {
-        (0..u64::from(run.length)).for_each(|at| handle.forget(BlockNo(run.start.0 + at)));
-    }
-    volume.groups.free(handle, run, purpose, Reuse::WhenDurable)?;
+    volume.groups.free(handle, run, Reuse::WhenDurable)?;
     node.note_freed(volume, run);
     discount(volume, node, run.length.into());
     Ok(())

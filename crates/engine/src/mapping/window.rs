@@ -97,7 +97,7 @@ fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run
 /// Gives the window back.
 pub(crate) fn discard(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     match set(handle.volume(), node, None) {
-        Some(window) => (handle.volume().groups).free(handle, window, Purpose::Data, Reuse::AtOnce),
+        Some(window) => (handle.volume().groups).free(handle, window, Reuse::AtOnce),
         None => Ok(()),
     }
 }

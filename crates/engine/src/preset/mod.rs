@@ -102,9 +102,11 @@ pub enum TableReadAhead {
 /// What is durable before what, where there is no journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DataOrder {
-    /// Nothing: data and metadata go to the device together, and a size may be there before its data.
+    /// Nothing: data and metadata go to the device together, and a size may be there before its
+    /// data.
     Unordered,
-    /// A file's data, then what makes it readable, then the names; what was freed is used again after that.
+    /// A file's data, then what makes it readable, then the names; what was freed is used again
+    /// after that.
     DataFirst,
 }
 

@@ -46,7 +46,8 @@ struct Walk {
     runs: u64,
 }
 
-/// Stretches of a file that are taken from any map, and beyond which the device is asked what it holds.
+/// Stretches of a file that are taken from any map, and beyond which the device is asked what it
+/// holds.
 const RUNS_FEW: u64 = 1 << 16;
 
 impl Survey {
@@ -194,7 +195,8 @@ impl Walk {
     }
 }
 
-/// Stretches that all map blocks of a volume can lead to: map blocks are not zeros, and each is in one map once.
+/// Stretches that all map blocks of a volume can lead to: map blocks are not zeros, and each is in
+/// one map once.
 fn runs_max(volume: &Volume) -> Result<u64> {
     let pointers = u64::from(volume.block_size() / 4);
     Ok(volume.held_blocks()?.saturating_mul(pointers))

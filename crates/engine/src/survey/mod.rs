@@ -411,7 +411,8 @@ impl Index {
         Ok(())
     }
 
-    /// Notes an inode of the group begun last that is an object. Words reach as far as there are objects.
+    /// Notes an inode of the group begun last that is an object. Words reach as far as there are
+    /// objects.
     fn insert(&mut self, at: u32) {
         let first = self.groups.last().map_or(0, |first| *first as usize);
         let word = first + (at / 64) as usize;

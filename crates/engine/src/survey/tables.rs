@@ -36,7 +36,8 @@ pub(super) struct Directories {
 const DIRECTORY_BYTES: u64 = 64 << 20;
 
 impl Directories {
-    /// How many blocks all directories may have, as far as there are so many already: none is on the disk twice.
+    /// How many blocks all directories may have, as far as there are so many already: none is on
+    /// the disk twice.
     fn most(&self, volume: &Volume) -> Result<u64> {
         let most = volume.superblock.blocks_count;
         let few = DIRECTORY_BYTES / u64::from(volume.block_size());
@@ -93,7 +94,8 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     Ok(directories)
 }
 
-/// Groups whose inode table lies over that of a group before them: it would have the same inodes under other numbers.
+/// Groups whose inode table lies over that of a group before them: it would have the same inodes
+/// under other numbers.
 fn repeated_tables(volume: &Volume) -> FxHashSet<GroupNo> {
     let groups = &volume.groups;
     let start = |group| groups.descriptor(group).inode_table.0;
@@ -412,7 +414,8 @@ impl Table<'_> {
         })
     }
 
-    /// Notes a run of a directory, as far as it holds data: a block of zeros has no names, and no directory has such blocks.
+    /// Notes a run of a directory, as far as it holds data: a block of zeros has no names, and no
+    /// directory has such blocks.
     fn directory_run(&mut self, directory: u32, run: Run, block: u32, id: ObjectId) -> Result<()> {
         let ino = self.survey.ino(id);
         let block_size = u64::from(self.volume.block_size());
@@ -433,7 +436,8 @@ impl Table<'_> {
                 continue;
             }
             let length = data.end - data.start;
-            // No block belongs to two directories: what is more than the volume is known to be wrong.
+            // No block belongs to two directories: what is more than the volume is known to be
+            // wrong.
             self.directories.blocks += length;
             if self.directories.blocks > self.directories.most(self.volume)? {
                 let reason = "more than the directories before it leave of the volume";

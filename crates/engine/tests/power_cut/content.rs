@@ -1,4 +1,5 @@
-//! Bytes that say whose they are: records of 16 bytes with a mark, the file, the write, and the place in the file.
+//! Bytes that say whose they are: records of 16 bytes with a mark, the file, the write, and the
+//! place in the file.
 
 pub const RECORD: usize = 16;
 /// Owner of the records that free blocks hold at the beginning.

@@ -1,4 +1,5 @@
-//! What happens on a volume: changes of a few names, drawn by a seed, and a memory of everything that was ever written.
+//! What happens on a volume: changes of a few names, drawn by a seed, and a memory of everything
+//! that was ever written.
 use crate::content;
 use crate::volume::Random;
 use extant_engine::{Change, File, Filesystem, Rename, SetAttribute, Size};
@@ -224,7 +225,8 @@ impl Life {
         match self.random.below(9) {
             7 => self.scatter(&file, path),
             8 => {
-                // Written back without a sync of anything else: a piece of the file has a new place, the rest is dirty.
+                // Written back without a sync of anything else: a piece of the file has a new
+                // place, the rest is dirty.
                 let _ = file.sync();
                 let length = self.length(3_000);
                 self.write(&file, path, place, length);
@@ -272,7 +274,8 @@ impl Life {
 
     fn cut(&mut self, file: &File, path: &str, size: u64) {
         let Some(now) = self.files.get_mut(path) else { return };
-        // The rest of the last block is zeroed in place, which a file that was not cut on the disk shows.
+        // The rest of the last block is zeroed in place, which a file that was not cut on the disk
+        // shows.
         let block = size..size.next_multiple_of(4096);
         self.histories.entry(now.owner).or_default().zeros.push(block);
         if file.set_len(size).is_ok() {

@@ -1,5 +1,6 @@
-//! A power cut at any write: what is on the disk afterwards never shows a byte that was not the file's own, nor a size beyond
-//! its data. Every byte that a test writes says whose it is, which write it came from and where it belongs.
+//! A power cut at any write: what is on the disk afterwards never shows a byte that was not the
+//! file's own, nor a size beyond its data. Every byte that a test writes says whose it is, which
+//! write it came from and where it belongs.
 #[path = "../volume/mod.rs"]
 mod volume;
 
@@ -200,7 +201,8 @@ fn without_the_order_cuts_show_foreign_bytes() {
     }
 }
 
-/// Threads that change the volume at once, with a flusher beside them: no two runs are the same, and every one holds.
+/// Threads that change the volume at once, with a flusher beside them: no two runs are the same,
+/// and every one holds.
 #[test]
 fn a_cut_among_threads_shows_no_foreign_byte() {
     for (profile, policies) in [(Profile::Ext4, "modern"), (Profile::Ext2, "modern,throttle=global")] {
@@ -247,7 +249,8 @@ fn a_cut_among_threads_shows_no_foreign_byte() {
     }
 }
 
-/// What editors and package managers do, at every moment and with every choice of what was not flushed.
+/// What editors and package managers do, at every moment and with every choice of what was not
+/// flushed.
 #[test]
 fn a_file_that_is_replaced_is_the_old_one_or_the_new_one() {
     let old = content::record(1, 1, 0, 20_000);
@@ -296,7 +299,8 @@ fn a_file_that_is_replaced_is_the_old_one_or_the_new_one() {
     }
 }
 
-/// Opened to be emptied and written anew: once it is closed and anything is synced, the new content is there.
+/// Opened to be emptied and written anew: once it is closed and anything is synced, the new content
+/// is there.
 #[test]
 fn a_file_that_is_rewritten_is_there_after_any_sync() {
     for profile in [Profile::Ext2, Profile::Ext4] {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub struct Verdict<'a> {
     life: &'a Life,
     moment: usize,
-    /// Where e2fsck finds blocks behind the end of a file, it makes the file end with the last of them: what it adds to the
-    /// file's own data is zeros, fewer than a block of so many bytes.
+    /// Where e2fsck finds blocks behind the end of a file, it makes the file end with the last of
+    /// them: what it adds to the file's own data is zeros, fewer than a block of so many bytes.
     mended_block: Option<u64>,
 }
 
@@ -92,7 +92,8 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// Every record is one that was written to this file, there; zeros stand only where the file once had zeros.
+    /// Every record is one that was written to this file, there; zeros stand only where the file
+    /// once had zeros.
     fn judge_content(&self, bytes: &[u8]) -> Result<(), String> {
         let mut owner = None;
         let mut zeros: Vec<u64> = Vec::new();

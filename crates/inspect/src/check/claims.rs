@@ -38,8 +38,8 @@ impl Default for Chunk {
 }
 
 impl Claims {
-    /// Nobody has anything of so many blocks, which must be bounded by what is on the device: a byte for some megabytes of
-    /// it is taken at once.
+    /// Nobody has anything of so many blocks, which must be bounded by what is on the device: a
+    /// byte for some megabytes of it is taken at once.
     pub(crate) fn new(blocks: u64, cluster_log2: u32) -> Claims {
         let chunks = (blocks >> cluster_log2) / CHUNK + 1;
         Claims {

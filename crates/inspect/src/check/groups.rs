@@ -23,8 +23,9 @@ const COPIES_MAX: usize = 8;
 /// Groups among which they are looked for.
 const COPY_GROUPS: u32 = 1 << 8;
 
-/// The volume by a copy of superblock and descriptors, when its own descriptors lead outside and a copy's do not; with its
-/// groups, yet to be judged. Where the descriptors are too few for the groups that are claimed: a fatal problem.
+/// The volume by a copy of superblock and descriptors, when its own descriptors lead outside and a
+/// copy's do not; with its groups, yet to be judged. Where the descriptors are too few for the
+/// groups that are claimed: a fatal problem.
 ///
 /// # Errors
 /// When the device fails.
@@ -155,8 +156,8 @@ impl Places {
     }
 }
 
-/// Judges the descriptors, and claims what belongs to metadata: gives the blocks that metadata has, as runs that rise and do
-/// not touch.
+/// Judges the descriptors, and claims what belongs to metadata: gives the blocks that metadata has,
+/// as runs that rise and do not touch.
 ///
 /// # Errors
 /// When the device fails.
@@ -189,7 +190,8 @@ fn push_merged(runs: &mut Vec<MetadataRun>, run: MetadataRun) {
     }
 }
 
-/// Superblocks and descriptors of the groups, with those kept for growth, and the block that tells of mounts.
+/// Superblocks and descriptors of the groups, with those kept for growth, and the block that tells
+/// of mounts.
 fn claim_copies(volume: &Volume, groups: usize, claims: &Claims, metadata: &mut Vec<MetadataRun>) {
     let end = volume.superblock().blocks_count;
     let mut claim = |range: BlockRange| {

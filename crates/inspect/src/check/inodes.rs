@@ -106,7 +106,8 @@ fn has_map(state: &State, inode: &Inode) -> bool {
     !is_inline && !is_fast
 }
 
-/// What is to be read of the tables, by place. What the device knows to be zeros is no inode in use, and left out.
+/// What is to be read of the tables, by place. What the device knows to be zeros is no inode in
+/// use, and left out.
 fn pieces(state: &State) -> Result<Vec<TablePiece>, Error> {
     let superblock = state.volume.superblock();
     let block_size = u64::from(superblock.block_size());
@@ -124,7 +125,8 @@ fn pieces(state: &State) -> Result<Vec<TablePiece>, Error> {
         let mut at = 0;
         while at * per_block < inodes {
             let data = state.volume.next_data(&mut holes, BlockNo(table.0 + at))?;
-            // Steps stay where they are without holes: what is read together does not depend on them.
+            // Steps stay where they are without holes: what is read together does not depend on
+            // them.
             let skipped = data.0.saturating_sub(table.0) / step_blocks * step_blocks;
             if skipped > at {
                 at = skipped;
@@ -144,8 +146,8 @@ fn pieces(state: &State) -> Result<Vec<TablePiece>, Error> {
     Ok(pieces)
 }
 
-/// Leaves out what lies over another piece, beyond what damage explains: tables that lie over each other are told of, and
-/// would have more inodes than the disk.
+/// Leaves out what lies over another piece, beyond what damage explains: tables that lie over each
+/// other are told of, and would have more inodes than the disk.
 fn leave_out_repeated(pieces: &mut Vec<TablePiece>, superblock: &Superblock) {
     let (mut end, mut repeated) = (0, 0);
     pieces.retain(|piece| {

@@ -19,7 +19,8 @@ const VERSION_2: u32 = 4;
 const LARGEST_COMPARED: u64 = 0x7fff_ffff;
 /// The shortest journal.
 const BLOCKS_MIN: u64 = 1024;
-/// Features of a journal that are known: revoke, 64bit, async commit, checksums 2 and 3, fast commit.
+/// Features of a journal that are known: revoke, 64bit, async commit, checksums 2 and 3, fast
+/// commit.
 const INCOMPAT: u32 = 0x3f;
 /// Those of checksums 2 and 3.
 const CHECKSUMS: u32 = 0x18;

@@ -112,8 +112,8 @@ pub(crate) fn judge_system_flags(state: &State, ino: Ino, inode: &Inode) {
     }
 }
 
-/// The size of a file against the most that can be mapped: by extents if it has them, else by indirect
-/// blocks.
+/// The size of a file against the most that can be mapped: by extents if it has them, else by
+/// indirect blocks.
 pub(crate) fn judge_largest(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) {
     let superblock = state.volume.superblock();
     let size = inode.size | u64::from(u32_at(raw, at::SIZE_HIGH)) << 32;

@@ -15,7 +15,8 @@ use extant_format::superblock::Feature;
 const MAGIC: u32 = 0x004d_4d50;
 /// Bytes that the checksum covers; it follows them.
 const COVERED: usize = 1020;
-/// Sequence numbers: nobody has the volume; the highest that a mount counts up to. Above it are checkers.
+/// Sequence numbers: nobody has the volume; the highest that a mount counts up to. Above it are
+/// checkers.
 const CLEAN: u32 = 0xff4d_4d50;
 const SEQUENCE_MAX: u32 = 0xe24d_4d4f;
 

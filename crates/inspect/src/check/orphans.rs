@@ -1,5 +1,5 @@
-//! Pass 0: inodes that were deleted while somebody had them open, or that are being truncated: the list of orphans, and
-//! the file of orphans that is there for the same.
+//! Pass 0: inodes that were deleted while somebody had them open, or that are being truncated: the
+//! list of orphans, and the file of orphans that is there for the same.
 //!
 //! ```text
 //! each block of the file: | number of an inode, or 0: 4 | ... | magic: 4 | checksum: 4 |
@@ -55,8 +55,8 @@ pub(crate) fn collect(state: &mut State) -> Result<(), Error> {
     Ok(())
 }
 
-/// Collects the inodes in the file of orphans. Ends at the first block that is damaged, or that holds
-/// orphans although the superblock says that there are none.
+/// Collects the inodes in the file of orphans. Ends at the first block that is damaged, or that
+/// holds orphans although the superblock says that there are none.
 fn collect_file(state: &mut State, listed: &mut BTreeSet<Ino>) -> Result<(), Error> {
     let superblock = state.volume.superblock().clone();
     if !superblock.has(Feature::ORPHAN_FILE) {

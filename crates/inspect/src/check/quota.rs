@@ -47,13 +47,14 @@ struct Use {
 pub(crate) struct Usage(ShortLock<[BTreeMap<u32, Use>; 3]>);
 
 impl Usage {
-    /// Adds an inode in use, with the inodes of its large values. Each owner of a shared value counts
-    /// it in full, and the inode of the value itself counts for its owner only by that.
+    /// Adds an inode in use, with the inodes of its large values. Each owner of a shared value
+    /// counts it in full, and the inode of the value itself counts for its owner only by that.
     pub(crate) fn add(&self, state: &State, ino: Ino, inode: &Inode, held: Held) {
         let superblock = state.volume.superblock();
         let is_of_user = ino == Ino::ROOT || ino.0 >= superblock.first_inode;
         let is_value = inode.flags & flags::EA_INODE != 0;
-        // e2fsck does not count symlinks whose target is in the inode, and writes its sums into the file.
+        // e2fsck does not count symlinks whose target is in the inode, and writes its sums into the
+        // file.
         let is_inline = inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA);
         let is_skipped = is_value || is_inline && inode.file_type() == Some(FileType::Symlink);
         if !superblock.has(QUOTA) || !is_of_user || is_skipped || is_uncounted_system_file(state, ino) {

@@ -19,14 +19,14 @@ use extant_format::{BlockNo, GroupNo, Ino, indirect};
 /// Where the double indirect block stands in the inode.
 const DOUBLE: u32 = indirect::DIRECT + 1;
 
-/// Whether inode 7 maps descriptor blocks. Without the feature too, as long as blocks are reserved: that is
-/// told of the superblock, and changes nothing.
+/// Whether inode 7 maps descriptor blocks. Without the feature too, as long as blocks are reserved:
+/// that is told of the superblock, and changes nothing.
 pub(crate) fn is_used(superblock: &Superblock) -> bool {
     superblock.has(Feature::RESIZE_INODE) || superblock.reserved_gdt_blocks != 0
 }
 
-/// Judges inode 7 and its map, and claims its double indirect block; all else that it maps is metadata
-/// already.
+/// Judges inode 7 and its map, and claims its double indirect block; all else that it maps is
+/// metadata already.
 ///
 /// # Errors
 /// When the device fails.

@@ -221,8 +221,8 @@ impl State {
         self.order_matters.load(Ordering::Relaxed) != 0
     }
 
-    /// Adds blocks of directories; empties the list. The number is bounded by what the device can hold of them: a block of a
-    /// directory is not zeros.
+    /// Adds blocks of directories; empties the list. The number is bounded by what the device can
+    /// hold of them: a block of a directory is not zeros.
     pub(crate) fn add_directory_blocks(&self, blocks: &mut Vec<DirectoryBlock>) {
         let most = self.volume.present_blocks().saturating_mul(2);
         let few = DIRECTORY_BYTES / self.volume.block_size() as u64;

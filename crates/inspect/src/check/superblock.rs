@@ -72,7 +72,8 @@ fn clusters_agree(volume: &Volume) -> bool {
     agree && fields.u8(fields::LOG_GROUPS_PER_FLEX) < 32
 }
 
-/// Whether the size of descriptors is one that can be, also where nothing but the feature 64bit reads it.
+/// Whether the size of descriptors is one that can be, also where nothing but the feature 64bit
+/// reads it.
 fn has_descriptor_size(volume: &Volume, problems: &Sink) -> bool {
     let size = volume.fields().u16(fields::DESCRIPTOR_SIZE);
     let is_possible = size == 0 || size.is_power_of_two() && size <= 1024;
@@ -213,7 +214,8 @@ pub(crate) fn parse_corrected(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<(Superblo
     };
     // Each correction is made once, so that this ends.
     loop {
-        // The checksum that stands on the disk covers what stands there, not what is corrected here.
+        // The checksum that stands on the disk covers what stands there, not what is corrected
+        // here.
         let is_as_stored = corrected == *bytes;
         match Superblock::parse_any(&corrected) {
             Ok(superblock) => return Ok((superblock, corrections)),

@@ -41,7 +41,8 @@ pub fn fill(row: &Row, folder: &Scratch, image: &Path) -> &'static str {
     fs::write(&commands, script).expect("a file");
     let mut debugfs = program("debugfs");
     let _ = debugfs.arg("-w").arg("-f").arg(&commands).arg(image).output();
-    // It counts the blocks of large values, and quotas, which debugfs forgets; and it builds indexes.
+    // It counts the blocks of large values, and quotas, which debugfs forgets; and it builds
+    // indexes.
     let _ = program("e2fsck").arg("-fyD").arg(image).output();
     "filled by mke2fs"
 }
@@ -83,8 +84,8 @@ fn populate(root: &Path, block: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Attributes in inodes, in a block that two share and, where that can be, in inodes of their own. What a
-/// volume has no room for is left out.
+/// Attributes in inodes, in a block that two share and, where that can be, in inodes of their own.
+/// What a volume has no room for is left out.
 fn attributes(root: &Path, values: &[(&str, usize)]) {
     if find("setfattr").is_none() {
         return;

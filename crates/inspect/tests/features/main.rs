@@ -1,8 +1,9 @@
-//! Intact volumes with every feature that mke2fs can set: e2fsck finds nothing, so neither may the check.
+//! Intact volumes with every feature that mke2fs can set: e2fsck finds nothing, so neither may the
+//! check.
 //!
-//! Each volume is judged empty, filled, and after `e2fsck -fyD`. The usual run takes each feature and
-//! option alone; with `EXTANT_FEATURES=all` it takes combinations and changes by other tools too. Both
-//! print a table (`cargo test --test features -- --nocapture`).
+//! Each volume is judged empty, filled, and after `e2fsck -fyD`. The usual run takes each feature
+//! and option alone; with `EXTANT_FEATURES=all` it takes combinations and changes by other tools
+//! too. Both print a table (`cargo test --test features -- --nocapture`).
 mod filling;
 mod table;
 

@@ -55,7 +55,8 @@ pub(super) fn with_options(scenario: &Scenario, options: &RunOptions) -> Result<
     Ok(scenario)
 }
 
-/// Another seed, which decides the identity of new volumes too: it was drawn by the file's when that was read.
+/// Another seed, which decides the identity of new volumes too: it was drawn by the file's when
+/// that was read.
 fn reseed(scenario: &mut Scenario, seed: u64) {
     scenario.seed = seed;
     for entry in &mut scenario.filesystems {

@@ -33,7 +33,8 @@ pub struct Arguments {
     /// As much work as in the posts: minutes instead of seconds
     #[arg(long)]
     pub full: bool,
-    /// In place of the seeds of the scenarios: another UUID and hash seed, other trees, other draws of drives and processes
+    /// In place of the seeds of the scenarios: another UUID and hash seed, other trees, other draws
+    /// of drives and processes
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Show these columns only, besides the first of each table, to which ratios are formed; may be given several times

@@ -1,13 +1,14 @@
 //! How an archive ends: two blocks of zeros, as the standard has it, or less than that.
 //!
-//! Nothing is lost when an archive ends after a whole entry without its mark, and every other tar reads such an archive.
-//! But one that was cut off there looks the same, so it is noted, and [`ArchiveEnd::Strict`] refuses it. Within an entry
-//! an archive is cut off, and is always refused.
+//! Nothing is lost when an archive ends after a whole entry without its mark, and every other tar
+//! reads such an archive. But one that was cut off there looks the same, so it is noted, and
+//! [`ArchiveEnd::Strict`] refuses it. Within an entry an archive is cut off, and is always refused.
 use super::header::{BLOCK, Header};
 use super::input::Input;
 use crate::source::stream::StreamError;
 
-/// Bytes after the end that are looked at in a file and in a pipe: as many as the largest record that tapes had.
+/// Bytes after the end that are looked at in a file and in a pipe: as many as the largest record
+/// that tapes had.
 const LOOKED_AT: usize = 1 << 20;
 
 /// What was found where an entry could begin.

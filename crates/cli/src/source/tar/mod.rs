@@ -348,9 +348,9 @@ impl Archive<'_, '_> {
 
     /// Passes over what follows an entry that has no content, whatever size its header tells.
     ///
-    /// Writers have put all kinds of sizes there: what a directory may grow to, the size of the file that a hard link
-    /// leads to, with or without its bytes. Whether bytes follow is seen by what follows: a header, or the end of the
-    /// archive, is none of them.
+    /// Writers have put all kinds of sizes there: what a directory may grow to, the size of the
+    /// file that a hard link leads to, with or without its bytes. Whether bytes follow is seen by
+    /// what follows: a header, or the end of the archive, is none of them.
     fn pass_claimed(&mut self, size: u64) -> Result<(), Failure> {
         self.intake.progress.advance(BLOCK as u64);
         if size == 0 {
@@ -438,7 +438,8 @@ impl Archive<'_, '_> {
             _ => {
                 match header.kind() {
                     b'2'..=b'6' => self.pass_claimed(size)?,
-                    // GNU's directories with a listing, and files of old dialects that are directories by their name.
+                    // GNU's directories with a listing, and files of old dialects that are
+                    // directories by their name.
                     _ => drop(self.pass(size, Keep::Nothing)?),
                 }
                 match file_type {
@@ -508,7 +509,8 @@ impl Archive<'_, '_> {
         }
     }
 
-    /// Passes over the content of a hard link. By the standard one with an extended header for its size has some.
+    /// Passes over the content of a hard link. By the standard one with an extended header for its
+    /// size has some.
     fn pass_link(&mut self, header: &Header<'_>, extended: &Extended) -> Result<(), Failure> {
         match extended.size {
             Some(size) => drop(self.pass(size, Keep::Nothing)?),

@@ -1,7 +1,7 @@
 //! Whiteouts: what a layer removes of the layers below it.
 //!
-//! They wait for the end of their layer, so they never touch their own layer, and the order within it does not matter:
-//! a path is resolved when all other entries of the layer are in the tree.
+//! They wait for the end of their layer, so they never touch their own layer, and the order within
+//! it does not matter: a path is resolved when all other entries of the layer are in the tree.
 use super::{Entry, FOLLOW_MAX, FileType, Growing, LastLink, NodeId, State};
 use crate::error::Error;
 
@@ -24,8 +24,8 @@ impl Growing {
     pub fn make_opaque(&mut self, directory: NodeId) {
         self.opaque.insert(directory.0);
     }
-    /// The same for a clean path, at the end of the layer. A directory that is not there then has nothing to remove, and
-    /// is not made.
+    /// The same for a clean path, at the end of the layer. A directory that is not there then has
+    /// nothing to remove, and is not made.
     pub fn white_out_at(&mut self, folder: &[u8], name: &[u8]) {
         self.waiting.push(Waiting {
             folder: folder.to_vec(),

@@ -54,7 +54,8 @@ fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, l
             continue;
         }
         if volume.writes_data_first() && !volume.cache.is_new(&left_frame) {
-            // Two nodes that the disk knows cannot become one at once: that is left until the map is made dense.
+            // Two nodes that the disk knows cannot become one at once: that is left until the map
+            // is made dense.
             node.looseness.nodes_changed = true;
             continue;
         }
