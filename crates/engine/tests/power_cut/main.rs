@@ -23,7 +23,6 @@ struct Logged {
     base: MemoryDevice,
     log: Arc<CrashLog<MemoryDevice>>,
     life: Life,
-    block_size: u32,
 }
 
 /// How a cut treats what was not flushed.
@@ -76,12 +75,7 @@ fn lived(specification: &Specification, seed: u64) -> Logged {
     if seed.is_multiple_of(2) {
         volume.close().expect("closes");
     }
-    Logged {
-        base,
-        log,
-        life,
-        block_size: specification.block_size,
-    }
+    Logged { base, log, life }
 }
 
 /// Looks at the medium after a cut: as it is, and every eighth time as e2fsck leaves it.
@@ -99,8 +93,7 @@ fn examine(logged: &Logged, options: &Options, manner: Manner, moment: usize, se
         if code > 2 {
             faults.push(format!("e2fsck -fy ended with {code}"));
         }
-        let block_size = logged.block_size;
-        let verdict = Verdict::mended(&logged.life, moment, block_size);
+        let verdict = Verdict::mended(&logged.life, moment, &medium, options);
         let after = verdict.read(&mended, options);
         faults.extend(after.into_iter().map(|fault| format!("mended: {fault}")));
         if manner == Manner::Prefix {
@@ -237,12 +230,7 @@ fn a_cut_among_threads_shows_no_foreign_byte() {
         let life = lives.into_iter().fold(Life::new(0), |all, life| {
             all.and(std::mem::replace(&mut *life.lock(), Life::new(0)))
         });
-        let logged = Logged {
-            base,
-            log,
-            life,
-            block_size: 1024,
-        };
+        let logged = Logged { base, log, life };
         let wrong = cuts_of(&logged, &specification, 9, count() / 4);
         let some: Vec<&String> = wrong.iter().take(5).collect();
         assert!(wrong.is_empty(), "{} cuts are wrong: {some:#?}", wrong.len());

@@ -4,16 +4,16 @@ use crate::life::Life;
 use extant_block::{BlockDevice, MemoryDevice};
 use extant_engine::{Filesystem, Metadata, Options};
 use extant_format::inode::FileType;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The rules, for one cut of one life.
 pub struct Verdict<'a> {
     life: &'a Life,
     moment: usize,
-    /// Where e2fsck finds blocks behind the end of a file, it makes the file end with the last of
-    /// them: what it adds to the file's own data is zeros, fewer than a block of so many bytes.
-    mended_block: Option<u64>,
+    /// Sizes before e2fsck mended the volume, by inode. Where it finds blocks after the end of a
+    /// file, it makes the file end with the last of them, and what was not written yet is zeros.
+    sizes_before: Option<BTreeMap<u32, u64>>,
 }
 
 impl<'a> Verdict<'a> {
@@ -21,49 +21,28 @@ impl<'a> Verdict<'a> {
         Verdict {
             life,
             moment,
-            mended_block: None,
+            sizes_before: None,
         }
     }
 
-    /// The same for a volume that e2fsck has mended.
-    pub fn mended(life: &'a Life, moment: usize, block_size: u32) -> Verdict<'a> {
+    /// The same for what e2fsck made of this medium.
+    pub fn mended(life: &'a Life, moment: usize, medium: &MemoryDevice, options: &Options) -> Verdict<'a> {
+        let mut sizes = BTreeMap::new();
+        walk(medium, options, &mut |_, _, metadata| {
+            sizes.insert(metadata.ino.0, metadata.size);
+        });
         Verdict {
-            mended_block: Some(block_size.into()),
+            sizes_before: Some(sizes),
             ..Verdict::new(life, moment)
         }
     }
 
-    fn open(medium: &MemoryDevice, options: &Options) -> Result<Filesystem, String> {
-        let device = Arc::new(medium.snapshot()) as Arc<dyn BlockDevice>;
-        Filesystem::open(device, options).map_err(|error| error.to_string())
-    }
-
-    /// Everything that the volume shows and may not. What cannot be read shows nothing.
+    /// Everything that the volume shows and may not.
     pub fn read(&self, medium: &MemoryDevice, options: &Options) -> Vec<String> {
-        let Ok(volume) = Verdict::open(medium, options) else {
-            return Vec::new();
-        };
         let mut faults = Vec::new();
-        let mut seen = BTreeSet::new();
-        let mut directories = vec![String::new()];
-        while let Some(directory) = directories.pop() {
-            let Ok(entries) = volume.read_dir(format!("{directory}/")) else {
-                continue;
-            };
-            for entry in entries {
-                let path = format!("{directory}/{}", String::from_utf8_lossy(&entry.name));
-                let Ok(metadata) = volume.symlink_metadata(&path) else {
-                    continue;
-                };
-                if !seen.insert(metadata.ino.0) {
-                    continue;
-                }
-                if metadata.file_type == FileType::Directory {
-                    directories.push(path.clone());
-                }
-                self.judge(&volume, &path, &metadata, &mut faults);
-            }
-        }
+        walk(medium, options, &mut |volume, path, metadata| {
+            self.judge(volume, path, metadata, &mut faults);
+        });
         faults
     }
 
@@ -71,7 +50,7 @@ impl<'a> Verdict<'a> {
         match metadata.file_type {
             FileType::Regular => {
                 if let Ok(bytes) = volume.read(path)
-                    && let Err(fault) = self.judge_content(&bytes)
+                    && let Err(fault) = self.judge_content(&bytes, metadata.ino.0)
                 {
                     faults.push(format!("{path}: {fault}"));
                 }
@@ -94,7 +73,7 @@ impl<'a> Verdict<'a> {
 
     /// Every record is one that was written to this file, there; zeros stand only where the file
     /// once had zeros.
-    fn judge_content(&self, bytes: &[u8]) -> Result<(), String> {
+    fn judge_content(&self, bytes: &[u8], ino: u32) -> Result<(), String> {
         let mut owner = None;
         let mut zeros: Vec<u64> = Vec::new();
         for (at, piece) in (0..).step_by(RECORD).zip(bytes.chunks(RECORD)) {
@@ -112,20 +91,19 @@ impl<'a> Verdict<'a> {
                 return Err(format!("byte {at}: nobody wrote {record:?}"));
             }
         }
-        self.judge_zeros(owner, &zeros, bytes.len() as u64)
+        // Of a file that had no name before it was mended nothing is known.
+        let size = self
+            .sizes_before
+            .as_ref()
+            .map_or(u64::MAX, |sizes| sizes.get(&ino).copied().unwrap_or(0));
+        zeros.retain(|at| *at < size);
+        self.judge_zeros(owner, &zeros)
     }
 
-    fn judge_zeros(&self, owner: Option<u32>, zeros: &[u64], size: u64) -> Result<(), String> {
-        let lengthened = |end: u64, at: u64| {
-            let block = self.mended_block.unwrap_or(1);
-            end <= at && end.next_multiple_of(block) == size
-        };
+    fn judge_zeros(&self, owner: Option<u32>, zeros: &[u64]) -> Result<(), String> {
         let allowed = |owner: &u32, at: u64| {
             let history = self.life.histories.get(owner);
-            history.is_some_and(|history| {
-                history.zeros.iter().any(|range| range.contains(&at))
-                    || history.writes.values().any(|range| lengthened(range.end, at))
-            })
+            history.is_some_and(|history| history.zeros.iter().any(|range| range.contains(&at)))
         };
         for at in zeros {
             // A file of nothing but zeros does not say whose it is: one that may be so is enough.
@@ -142,7 +120,7 @@ impl<'a> Verdict<'a> {
 
     /// What was synced, and not touched since, is there.
     pub fn kept(&self, medium: &MemoryDevice, options: &Options) -> Vec<String> {
-        let volume = match Verdict::open(medium, options) {
+        let volume = match open(medium, options) {
             Ok(volume) => volume,
             Err(error) => return vec![format!("after e2fsck: {error}")],
         };
@@ -162,5 +140,35 @@ impl<'a> Verdict<'a> {
             )),
         });
         faults.collect()
+    }
+}
+
+fn open(medium: &MemoryDevice, options: &Options) -> Result<Filesystem, String> {
+    let device = Arc::new(medium.snapshot()) as Arc<dyn BlockDevice>;
+    Filesystem::open(device, options).map_err(|error| error.to_string())
+}
+
+/// Gives everything that a volume shows, each inode once. What cannot be read shows nothing.
+fn walk(medium: &MemoryDevice, options: &Options, each: &mut dyn FnMut(&Filesystem, &str, &Metadata)) {
+    let Ok(volume) = open(medium, options) else { return };
+    let mut seen = BTreeSet::new();
+    let mut directories = vec![String::new()];
+    while let Some(directory) = directories.pop() {
+        let Ok(entries) = volume.read_dir(format!("{directory}/")) else {
+            continue;
+        };
+        for entry in entries {
+            let path = format!("{directory}/{}", String::from_utf8_lossy(&entry.name));
+            let Ok(metadata) = volume.symlink_metadata(&path) else {
+                continue;
+            };
+            if !seen.insert(metadata.ino.0) {
+                continue;
+            }
+            if metadata.file_type == FileType::Directory {
+                directories.push(path.clone());
+            }
+            each(&volume, &path, &metadata);
+        }
     }
 }
