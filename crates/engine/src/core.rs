@@ -160,21 +160,29 @@ impl Core {
         if replaced.is_empty() {
             return Ok(());
         }
-        self.volume.write_metadata()?;
-        self.volume.barrier.pass()?;
-        for node in replaced {
-            let mut state = node.state.write();
-            state.kept_links = None;
-            if state.gone {
-                continue;
-            }
-            if node.opens.load(Ordering::Acquire) > 0 {
-                state.store(&Handle::begin(&self.volume, 2)?)?;
-                self.orphans.lock().insert(node.ino, Arc::clone(&node));
-            } else {
-                self.free_locked(&node, &mut state)?;
-            }
+        let written = self.volume.write_metadata().and_then(|()| self.volume.barrier.pass());
+        if let Err(error) = written {
+            self.replaced.lock().extend(replaced);
+            return Err(error);
         }
+        for node in replaced {
+            let before = self.volume.cache.changes();
+            self.volume.guard(before, self.free_replaced_node(&node))?;
+        }
+        Ok(())
+    }
+
+    fn free_replaced_node(&self, node: &Arc<Node>) -> Result<()> {
+        let mut state = node.state.write();
+        state.kept_links = None;
+        if state.gone {
+            return Ok(());
+        }
+        if node.opens.load(Ordering::Acquire) == 0 {
+            return self.free_locked(node, &mut state);
+        }
+        state.store(&Handle::begin(&self.volume, 2)?)?;
+        self.orphans.lock().insert(node.ino, Arc::clone(node));
         Ok(())
     }
 

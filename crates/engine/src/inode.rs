@@ -227,6 +227,12 @@ impl NodeState {
         *noted = Some(volume.cache.sweeps());
     }
 
+    /// Whether a change of its map waits for a sweep.
+    fn may_be_unfrozen(&self, volume: &Volume) -> bool {
+        let noted = [self.grown_before, self.shrunk_before].into_iter().flatten();
+        volume.writes_data_first() && noted.max().is_some_and(|noted| volume.cache.may_be_unfrozen(noted))
+    }
+
     /// Before a change of the map: writes the metadata if a change of the other kind waits for the
     /// next sweep.
     ///
@@ -238,7 +244,8 @@ impl NodeState {
             Leads::More => self.shrunk_before,
             Leads::Fewer => self.grown_before,
         };
-        if !volume.writes_data_first() || other != Some(volume.cache.sweeps()) {
+        let is_pending = other.is_some_and(|noted| volume.cache.may_be_unfrozen(noted));
+        if !volume.writes_data_first() || !is_pending {
             return Ok(());
         }
         self.store(handle)?;
@@ -386,8 +393,9 @@ impl Shard {
             };
             // Where nobody else has the node, nobody can come by it: the table is locked.
             let idle = Arc::get_mut(node).is_some_and(|node| {
-                let in_hand = node.state.get_mut().window.is_some();
-                *node.opens.get_mut() == 0 && node.pages.is_clean() && !in_hand
+                let state = node.state.get_mut();
+                let is_needed = state.window.is_some() || state.may_be_unfrozen(volume);
+                *node.opens.get_mut() == 0 && node.pages.is_clean() && !is_needed
             });
             if idle && !unstored.contains_key(&ino) {
                 self.by_ino.remove(&ino);

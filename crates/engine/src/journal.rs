@@ -32,15 +32,14 @@ impl<'a> Handle<'a> {
         self.volume.cache.modify(frame, None, change).0
     }
 
-    /// Changes a block of a file's map; says what is known of it then, besides what the change
-    /// gives.
-    pub(crate) fn modify_map<R>(
-        &self,
-        frame: &Arc<Frame>,
-        stage: Stage,
-        change: impl FnOnce(&mut [u8]) -> R,
-    ) -> (R, Stage) {
-        self.volume.cache.modify(frame, Some(stage), change)
+    /// The same for a change that has to be written in this stage of a sweep.
+    pub(crate) fn modify_in<R>(&self, frame: &Arc<Frame>, stage: Stage, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        self.volume.cache.modify(frame, Some(stage), change).0
+    }
+
+    /// Gives a block that holds something already another structure: zeroed, then filled.
+    pub(crate) fn rewrite(&self, frame: &Arc<Frame>, kind: Kind, fill: impl FnOnce(&mut [u8])) {
+        self.volume.cache.rewrite(frame, kind, fill);
     }
 
     /// A metadata block that was given just now: zeroed without being read, then filled. What is to

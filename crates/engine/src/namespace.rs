@@ -6,7 +6,7 @@
 use crate::allocation::Purpose;
 use crate::cache::Kind;
 use crate::core::Core;
-use crate::directory;
+use crate::directory::{self, Departure};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::{InodeKind, Reservation};
 use crate::inode::{Node, NodeState};
@@ -335,7 +335,7 @@ impl Core {
             _ => {}
         }
         let handle = Handle::begin(volume, 16)?;
-        directory::remove(&handle, &mut parent, name)?;
+        directory::remove(&handle, &mut parent, name, Departure::Removed)?;
         if is_directory {
             drop_subdirectory(&mut parent);
         }

@@ -3,7 +3,7 @@
 //! *Invariants*: no directory is ever moved below itself; everything that can fail for want of room is decided first.
 //! *Locking*: the rename lock, then the parents (ancestor first, else rising), then the inodes named (rising).
 use crate::core::Core;
-use crate::directory;
+use crate::directory::{self, Departure};
 use crate::error::{ErrorKind, Result};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
@@ -190,7 +190,7 @@ impl Core {
             Some(ino) => {
                 directory::replace(&handle, &mut parents.from, ends.from, ino, FileType::CharacterDevice)?;
             }
-            None => directory::remove(&handle, &mut parents.from, ends.from)?,
+            None => directory::remove(&handle, &mut parents.from, ends.from, Departure::Moved)?,
         }
         if moves_directory {
             self.move_directory(&handle, parents, source, target.is_some())?;

@@ -349,7 +349,10 @@ impl Volume {
     fn sweep_metadata(&self) -> Result<Freed> {
         self.check_writable()?;
         let freed = self.groups.take_freed();
-        self.groups.store(&Handle::begin(self, 0)?)?;
+        if let Err(error) = Handle::begin(self, 0).and_then(|handle| self.groups.store(&handle)) {
+            self.groups.put_back(freed);
+            return Err(error);
+        }
         let metadata = self.cache.write_back();
         // A failure of either is told here, whichever it was.
         self.writes.wait().and(metadata)?;

@@ -28,6 +28,7 @@ use crate::latch::Latch;
 use crate::preset::DataOrder;
 use crate::throttle::Seat;
 use crate::writeback::Writes;
+use extant_block::lock::ShortGuard;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
 use extant_format::superblock::Superblock;
@@ -172,6 +173,9 @@ pub(crate) enum Stage {
     /// Directories, which lead to inodes; and maps that lead to fewer blocks than before, once no
     /// size counts on them.
     Names,
+    /// Directories that a name was moved out of, once it stands in the other place; and maps that
+    /// lead to fewer blocks than before, once no size counts on them.
+    Removals,
 }
 
 /// One block in memory.
@@ -254,6 +258,8 @@ pub(crate) struct Cache {
     changes: AtomicU64,
     /// How many sweeps in stages have begun.
     sweeps: AtomicU64,
+    /// The number of the last sweep that has frozen all it takes.
+    frozen: AtomicU64,
     frames_max: usize,
     /// Buffers of evicted frames, to be used again: a fresh page costs more than a copy.
     spare: ShortLock<Vec<Vec<u8>>>,
@@ -295,6 +301,7 @@ impl Cache {
             dirty_count: AtomicUsize::new(0),
             changes: AtomicU64::new(0),
             sweeps: AtomicU64::new(0),
+            frozen: AtomicU64::new(0),
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
             spare: ShortLock::new(Vec::new()),
             latch: Arc::clone(surroundings.latch),
@@ -458,7 +465,27 @@ impl Cache {
         stage: Option<Stage>,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> (R, Stage) {
+        let state = frame.state.lock();
+        self.modify_locked(frame, state, stage, change)
+    }
+
+    /// The same for a frame that holds another kind of structure from now on.
+    pub(crate) fn rewrite(&self, frame: &Arc<Frame>, kind: Kind, change: impl FnOnce(&mut [u8])) {
         let mut state = frame.state.lock();
+        state.kind = kind;
+        self.modify_locked(frame, state, None, |bytes| {
+            bytes.fill(0);
+            change(bytes);
+        });
+    }
+
+    fn modify_locked<R>(
+        &self,
+        frame: &Arc<Frame>,
+        mut state: ShortGuard<'_, State>,
+        stage: Option<Stage>,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> (R, Stage) {
         self.changes.fetch_add(1, Ordering::Relaxed);
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         let own = match state.kind {
@@ -541,5 +568,11 @@ impl Cache {
     /// by it.
     pub(crate) fn sweeps(&self) -> u64 {
         self.sweeps.load(Ordering::Acquire)
+    }
+
+    /// Whether what was changed when so many sweeps had begun may not be frozen yet: no sweep that
+    /// began later has frozen all that it takes.
+    pub(crate) fn may_be_unfrozen(&self, sweeps_before: u64) -> bool {
+        self.frozen.load(Ordering::Acquire) <= sweeps_before
     }
 }

@@ -4,9 +4,9 @@
 //! that is empty costs none):
 //!
 //! ```text
-//! data of files, and     | maps that lead | inode tables, | directories, and maps
-//! blocks that are new    | to more        | bitmaps, ...  | that lead to less
-//! nothing leads to them  |                |               |
+//! data of files, and    | maps that lead | inode tables, | directories | directories that names
+//! blocks that are new   | to more        | bitmaps, ...  |             | were moved out of, and
+//! nothing leads to them |                |               |             | maps that lead to less
 //! ```
 //!
 //! So nothing on the disk ever leads to a block, or counts on one, that does not hold yet what it
@@ -97,9 +97,13 @@ impl Cache {
 
     /// Writes everything that is dirty, stage by stage.
     fn write_in_stages(&self) -> Result<()> {
-        self.sweeps.fetch_add(1, Ordering::AcqRel);
+        let number = self.sweeps.fetch_add(1, Ordering::AcqRel) + 1;
         let [new, later @ ..] = self.freeze();
-        let mut outcome = self.data.wait().and_then(|()| self.write_stage(&new));
+        self.frozen.store(number, Ordering::Release);
+        // Twice: a file's write-back that was announced when this began submits its requests under
+        // later numbers, all of them before it is no longer announced.
+        let data = self.data.wait().and_then(|()| self.data.wait());
+        let mut outcome = data.and_then(|()| self.write_stage(&new));
         for stage in later.iter().filter(|stage| !stage.is_empty()) {
             let passed = outcome.and_then(|()| self.barrier.pass());
             outcome = passed.and_then(|()| self.write_stage(stage));
@@ -113,7 +117,7 @@ impl Cache {
     /// Takes the bytes of everything that is dirty: new blocks, maps, tables, names. The latest
     /// stage is taken first, and what became dirty meanwhile is looked through for the next; of new
     /// blocks until there are no more.
-    fn freeze(&self) -> [Vec<Sealed>; 4] {
+    fn freeze(&self) -> [Vec<Sealed>; 5] {
         let mut frames = Vec::new();
         let mut take = |stage: Stage| {
             frames.extend(self.take_listed());
@@ -123,7 +127,8 @@ impl Cache {
             frames = others;
             self.freeze_all(mine)
         };
-        let (names, tables, maps) = (take(Stage::Names), take(Stage::Tables), take(Stage::Maps));
+        let (removals, names) = (take(Stage::Removals), take(Stage::Names));
+        let (tables, maps) = (take(Stage::Tables), take(Stage::Maps));
         let mut new = take(Stage::New);
         loop {
             let more = take(Stage::New);
@@ -134,7 +139,7 @@ impl Cache {
         }
         self.list_again(frames);
         new.sort_unstable_by_key(|(frame, _)| frame.block);
-        [new, maps, tables, names]
+        [new, maps, tables, names, removals]
     }
 
     fn freeze_all(&self, mut frames: Vec<Arc<Frame>>) -> Vec<Sealed> {

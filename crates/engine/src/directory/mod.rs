@@ -20,7 +20,7 @@ pub(crate) use pack::pack;
 pub use pack::{NewEntry, Packing};
 
 use crate::allocation::Purpose;
-use crate::cache::{Frame, Kind};
+use crate::cache::{Frame, Kind, Stage};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::group::Reservation;
 use crate::inode::NodeState;
@@ -105,13 +105,26 @@ pub(crate) fn insert(
     Ok(())
 }
 
+/// Why a name goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Departure {
+    /// What it leads to loses a name.
+    Removed,
+    /// It stands somewhere else already: after a power cut it is in one of the two places.
+    Moved,
+}
+
 /// Removes a name; `NotFound` when it is not there.
-pub(crate) fn remove(handle: &Handle<'_>, node: &mut NodeState, name: &[u8]) -> Result<()> {
+pub(crate) fn remove(handle: &Handle<'_>, node: &mut NodeState, name: &[u8], departure: Departure) -> Result<()> {
     let volume = handle.volume();
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
     let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
-    let removed = handle.modify(&frame, |bytes| volume.style.remove(bytes, name));
+    let stage = match departure {
+        Departure::Removed => Stage::Names,
+        Departure::Moved => Stage::Removals,
+    };
+    let removed = handle.modify_in(&frame, stage, |bytes| volume.style.remove(bytes, name));
     directory.expect_done(&frame, removed)
 }
 

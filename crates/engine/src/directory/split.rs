@@ -69,7 +69,8 @@ pub(super) fn convert(handle: &Handle<'_>, reservation: &mut Reservation<'_>, no
     })?;
     node.inode.flags |= flags::INDEX;
     let (ino, hash) = (node.ino, volume.hasher.version);
-    handle.create(first.block(), kind(node, FileBlock(0), indexed), |bytes| {
+    // In place, with the names: until then the block on the disk still has them all.
+    handle.rewrite(&first, kind(node, FileBlock(0), indexed), |bytes| {
         style.initialize_root(bytes, ino, parent.ino, hash, leaf);
     });
     Ok(())

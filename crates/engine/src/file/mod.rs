@@ -347,6 +347,7 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
     }
     permission::remove_capability(volume, &mut state)?;
     write_back_locked(volume, &node.pages, &mut state)?;
+    state.before_map_change(&Handle::begin(volume, 2)?, Leads::More)?;
     let block_size = u64::from(volume.block_size());
     let range = offset / block_size..end.div_ceil(block_size);
     let missing = missing(volume, &state, range)?;

@@ -104,6 +104,13 @@ impl Groups {
         std::mem::take(&mut *self.held.published.lock())
     }
 
+    /// Leaves what was taken to a later sweep.
+    pub(crate) fn put_back(&self, freed: Freed) {
+        let mut published = self.held.published.lock();
+        published.blocks.extend(freed.blocks);
+        published.inodes.extend(freed.inodes);
+    }
+
     /// Whether anything that was freed cannot be given yet.
     pub(crate) fn holds_any(&self) -> bool {
         self.held.blocks.load(Ordering::Acquire) > 0 || self.held.inodes.load(Ordering::Acquire) > 0

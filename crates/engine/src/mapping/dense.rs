@@ -209,7 +209,7 @@ impl<'v> FreshNodes<'v> {
             state: State::Written,
         };
         near.iter()
-            .map(|near| Ok(new_node(&mut grant, node, depth, *near, FileBlock(0))?.block()))
+            .map(|near| Ok(new_node(&mut grant, node, depth, *near, FileBlock(0), |_| {})?.block()))
             .collect()
     }
 }

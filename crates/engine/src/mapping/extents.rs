@@ -472,6 +472,7 @@ pub(super) fn new_node(
     depth: u16,
     near: BlockNo,
     first: FileBlock,
+    fill: impl FnOnce(&mut [u8]),
 ) -> Result<Arc<Frame>> {
     let wish = Wish {
         purpose: Purpose::Map,
@@ -485,9 +486,12 @@ pub(super) fn new_node(
         ino: node.ino,
         seed: node.seed,
     };
-    Ok(grant
-        .handle
-        .create(run.start, kind, |bytes| extent::initialize(bytes, depth)))
+    // With its content at once: a sweep may take it at any time from now on.
+    node.note_map_change(grant.volume(), Leads::More);
+    Ok(grant.handle.create(run.start, kind, |bytes| {
+        extent::initialize(bytes, depth);
+        fill(bytes);
+    }))
 }
 
 /// The root's entries move to a block of their own, and the root leads to it.
@@ -496,11 +500,10 @@ fn grow_deeper(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, 
         return Err(too_large());
     }
     let near = node.stream.next_goal;
-    let frame = new_node(grant, node, depth, near, first)?;
     let root = node.inode.block;
-    change_map(grant.handle, node, &frame, Leads::More, |bytes| {
-        extent::copy(&root, bytes)
-    });
+    let frame = new_node(grant, node, depth, near, first, |bytes| {
+        extent::copy(&root, bytes);
+    })?;
     let volume = grant.volume();
     let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?.unwrap_or(first);
     extent::initialize(&mut node.inode.block, depth + 1);
@@ -543,13 +546,11 @@ fn split_node(
         length / 2
     }
     .max(1);
-    let fresh = new_node(grant, node, level, frame.block(), first)?;
+    let mut lower = frame.bytes().to_vec();
+    let fresh = new_node(grant, node, level, frame.block(), first, |upper| {
+        extent::split_off(&mut lower, cut, upper);
+    })?;
     node.looseness.nodes_changed = true;
-    let (mut lower, mut upper) = (frame.bytes().to_vec(), fresh.bytes().to_vec());
-    extent::split_off(&mut lower, cut, &mut upper);
-    change_map(grant.handle, node, &fresh, Leads::More, |bytes| {
-        bytes.copy_from_slice(&upper)
-    });
     let key = with_node(volume, node, Some(&fresh), Some(level), |here| first_key(&here))?;
     let key = key.unwrap_or(first);
     let parent = &way.steps[split - 1];
@@ -583,18 +584,18 @@ fn move_lower(
     first: FileBlock,
 ) -> Result<Option<BlockNo>> {
     let volume = grant.volume();
+    let mut leads = Leads::More;
     if volume.writes_data_first() && !volume.cache.is_new(frame) {
         // Without room for it, the node is changed in place after all.
-        if let Ok(new) = new_node(grant, node, level, frame.block(), first) {
-            change_map(grant.handle, node, &new, Leads::More, |bytes| {
-                bytes.copy_from_slice(lower)
-            });
+        let new = new_node(grant, node, level, frame.block(), first, |bytes| {
+            bytes.copy_from_slice(lower);
+        });
+        if let Ok(new) = new {
             return Ok(Some(new.block()));
         }
+        leads = Leads::Fewer;
     }
-    change_map(grant.handle, node, frame, Leads::Fewer, |bytes| {
-        bytes.copy_from_slice(lower)
-    });
+    change_map(grant.handle, node, frame, leads, |bytes| bytes.copy_from_slice(lower));
     Ok(None)
 }
 

@@ -301,13 +301,11 @@ fn change_map<R>(
 ) -> R {
     let stage = match leads {
         Leads::More => Stage::Maps,
-        Leads::Fewer => Stage::Names,
+        Leads::Fewer => Stage::Removals,
     };
-    let (result, stage) = handle.modify_map(frame, stage, change);
-    if stage != Stage::New {
-        node.note_map_change(handle.volume(), leads);
-    }
-    result
+    // Noted of new blocks too: a sweep that has frozen the inode may be about to take them.
+    node.note_map_change(handle.volume(), leads);
+    handle.modify_in(frame, stage, change)
 }
 
 /// Frees a map block: never to be written again.

@@ -8,7 +8,7 @@ mod content;
 mod life;
 mod verdict;
 
-use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock, ShortLock};
+use extant_block::{Access, BlockDevice, Clock, CrashLog, FileDevice, MemoryDevice, RealClock, ShortLock};
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, Options, Rename};
 use life::Life;
@@ -18,10 +18,13 @@ use volume::{MIB, Random, Specification};
 use xtask::oracle;
 use xtask::scratch::Scratch;
 
+/// Memory answers at once; a file has workers, which answer later and in any order.
+type Log = CrashLog<Arc<dyn BlockDevice>>;
+
 /// One volume, one life on it, and the log of what the device was asked for.
 struct Logged {
     base: MemoryDevice,
-    log: Arc<CrashLog<MemoryDevice>>,
+    log: Arc<Log>,
     life: Life,
 }
 
@@ -63,9 +66,13 @@ fn soiled(specification: &Specification) -> MemoryDevice {
     device.snapshot()
 }
 
+fn log_of(base: &MemoryDevice) -> Arc<Log> {
+    Arc::new(CrashLog::new(Arc::new(base.snapshot()) as Arc<dyn BlockDevice>))
+}
+
 fn lived(specification: &Specification, seed: u64) -> Logged {
     let base = soiled(specification);
-    let log = Arc::new(CrashLog::new(base.snapshot()));
+    let log = log_of(&base);
     let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
     let volume = Filesystem::open(device, &specification.options()).expect("opens");
     let mut life = Life::new(seed);
@@ -201,7 +208,11 @@ fn a_cut_among_threads_shows_no_foreign_byte() {
     for (profile, policies) in [(Profile::Ext4, "modern"), (Profile::Ext2, "modern,throttle=global")] {
         let specification = specification(profile, 1024, policies);
         let base = soiled(&specification);
-        let log = Arc::new(CrashLog::new(base.snapshot()));
+        let folder = Scratch::new("threads");
+        let path = folder.join("volume.img");
+        base.save(&path).expect("saves it");
+        let file = FileDevice::open(RealClock::new(), &path, Access::ReadWrite, 0).expect("opens");
+        let log = Arc::new(CrashLog::new(Arc::new(file) as Arc<dyn BlockDevice>));
         let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
         let volume = Filesystem::open(device, &specification.options()).expect("opens");
         let lives: Vec<_> = (0..4)
@@ -246,7 +257,7 @@ fn a_file_that_is_replaced_is_the_old_one_or_the_new_one() {
     for profile in [Profile::Ext2, Profile::Ext4] {
         let specification = specification(profile, 1024, "modern,throttle=inline");
         let base = soiled(&specification);
-        let log = Arc::new(CrashLog::new(base.snapshot()));
+        let log = log_of(&base);
         let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
         let volume = Filesystem::open(device, &specification.options()).expect("opens");
         volume.write("/old", &old).expect("writes");
@@ -294,7 +305,7 @@ fn a_file_that_is_rewritten_is_there_after_any_sync() {
     for profile in [Profile::Ext2, Profile::Ext4] {
         let specification = specification(profile, 1024, "modern,throttle=inline");
         let base = soiled(&specification);
-        let log = Arc::new(CrashLog::new(base.snapshot()));
+        let log = log_of(&base);
         let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
         let volume = Filesystem::open(device, &specification.options()).expect("opens");
         let (old, new) = (content::record(1, 1, 0, 20_000), content::record(1, 2, 0, 20_000));
@@ -306,5 +317,98 @@ fn a_file_that_is_rewritten_is_there_after_any_sync() {
         let medium = log.cut(log.moments()).durable(&base).expect("the base is as large");
         let volume = specification.open(&Arc::new(medium)).expect("opens");
         assert!(volume.read("/file").expect("reads") == new, "{profile:?}");
+    }
+}
+
+/// Every name that was synced is in one of these places after every cut that keeps the order, once
+/// e2fsck has mended the volume.
+fn names_are_kept(
+    profile: Profile,
+    features: &'static str,
+    before: impl Fn(&Filesystem),
+    change: impl Fn(&Filesystem),
+    places: &[(String, String)],
+) {
+    if !oracle::require("e2fsck") {
+        return;
+    }
+    let specification = Specification {
+        features,
+        ..specification(profile, 1024, "modern,throttle=inline")
+    };
+    let base = soiled(&specification);
+    let log = log_of(&base);
+    let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
+    let volume = Filesystem::open(device, &specification.options()).expect("opens");
+    before(&volume);
+    volume.sync().expect("syncs");
+    let synced = log.moments();
+    change(&volume);
+    volume.close().expect("closes");
+    let options = Options {
+        access: extant_engine::Access::ReadOnly,
+        ..specification.options()
+    };
+    for moment in synced..=log.moments() {
+        let cut = log.cut(moment);
+        let mediums = [
+            cut.prefix(&base),
+            cut.durable(&base),
+            cut.subset(&base, 4096, moment as u64),
+        ];
+        for medium in mediums {
+            let (medium, _) = mended(&medium.expect("the base is as large"));
+            let device = Arc::new(medium) as Arc<dyn BlockDevice>;
+            let volume = Filesystem::open(device, &options).expect("opens");
+            for (old, new) in places {
+                let found = [old, new].iter().any(|path| volume.metadata(path).is_ok());
+                assert!(found, "{profile:?}: moment {moment}: neither {old} nor {new}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_becomes_hashed_keeps_its_names() {
+    let names: Vec<String> = (0..30)
+        .map(|number| format!("/d/a name of some length {number}"))
+        .collect();
+    let before = |volume: &Filesystem| {
+        volume.create_dir("/d", 0o755).expect("makes it");
+        names.iter().for_each(|name| volume.write(name, b"").expect("writes"));
+    };
+    let change = |volume: &Filesystem| {
+        for number in 0..30 {
+            volume
+                .write(format!("/d/another name of some length {number}"), b"")
+                .expect("writes");
+        }
+    };
+    let places: Vec<_> = names.iter().map(|name| (name.clone(), name.clone())).collect();
+    names_are_kept(Profile::Ext4, "", before, change, &places);
+    names_are_kept(Profile::Ext2, "dir_index", before, change, &places);
+}
+
+#[test]
+fn a_file_that_moves_to_another_directory_keeps_one_of_its_names() {
+    let places: Vec<_> = (0..8)
+        .map(|number| (format!("/from/{number}"), format!("/to/{number}")))
+        .collect();
+    for directories in [["/from", "/to"], ["/to", "/from"]] {
+        let before = |volume: &Filesystem| {
+            for directory in directories {
+                volume.create_dir(directory, 0o755).expect("makes it");
+            }
+            places
+                .iter()
+                .for_each(|(old, _)| volume.write(old, b"content").expect("writes"));
+        };
+        let change = |volume: &Filesystem| {
+            for (old, new) in &places {
+                volume.rename(old, new, Rename::Replace).expect("renames");
+            }
+        };
+        names_are_kept(Profile::Ext4, "", before, change, &places);
+        names_are_kept(Profile::Ext2, "", before, change, &places);
     }
 }

@@ -1,6 +1,6 @@
 //! Directories on volumes that mke2fs has made, judged by a map in memory, by e2fsck and by the kernel's readdir.
 use super::Random;
-use crate::directory::{self, Directory, NewEntry, Packing, Position, hashed};
+use crate::directory::{self, Departure, Directory, NewEntry, Packing, Position, hashed};
 use crate::error::{Error, ErrorKind};
 use crate::group::InodeKind;
 use crate::inode::{self, NodeState};
@@ -148,7 +148,7 @@ impl Bench {
 
     fn remove(&mut self, name: &[u8]) -> Result<(), Error> {
         let handle = Handle::begin(&self.volume, 32)?;
-        directory::remove(&handle, &mut self.node, name)?;
+        directory::remove(&handle, &mut self.node, name, Departure::Removed)?;
         self.names.remove(name).expect("it was there");
         Ok(())
     }
@@ -342,7 +342,7 @@ fn names_come_and_go() {
 impl Bench {
     fn remove_missing(&mut self) -> Error {
         let handle = Handle::begin(&self.volume, 8).expect("writable");
-        directory::remove(&handle, &mut self.node, b"no such name").expect_err("it is not there")
+        directory::remove(&handle, &mut self.node, b"no such name", Departure::Removed).expect_err("it is not there")
     }
 }
 
@@ -645,7 +645,7 @@ impl Bench {
             let new = name(random, number);
             let _ = directory::lookup(&self.volume, &self.node, old);
             let handle = Handle::begin(&self.volume, 8).expect("writable");
-            let _ = directory::remove(&handle, &mut self.node, old);
+            let _ = directory::remove(&handle, &mut self.node, old, Departure::Moved);
             let Ok(need) = directory::insert_need(&self.volume, &self.node, &new) else {
                 continue;
             };
