@@ -69,8 +69,6 @@ codes! {
         "the volume has more than 2^32 blocks, which files without the feature extents cannot use", RewriteSuperblock;
     SeedWithoutChecksums, "seed-without-checksums", Volume, Advice,
         "the feature metadata_csum_seed means nothing without metadata_csum", RewriteSuperblock;
-    ResizeWithTwoCopies, "resize-with-two-copies", Volume, Error,
-        "the features resize_inode and sparse_super2 exclude each other", RewriteSuperblock;
     ReservedDescriptors, "reserved-descriptors", Volume, Advice,
         "{found} descriptor blocks are reserved without the feature resize_inode", RewriteSuperblock;
     RequiredExtraSize, "required-extra-size", Volume, Advice,

@@ -5,7 +5,7 @@ use super::codes::Code;
 use super::problem::{Problem, Sink};
 use crate::error::Error;
 use crate::fields;
-use crate::volume::{BIGALLOC, SPARSE_SUPER_2, SuperblockPlace, Volume};
+use crate::volume::{BIGALLOC, SuperblockPlace, Volume};
 use extant_block::BlockDevice;
 use extant_format::superblock::{Feature, Features, HashVersion, SUPERBLOCK_SIZE, Superblock, SuperblockError};
 use extant_format::{BlockNo, Fault};
@@ -138,9 +138,6 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) {
     }
     if superblock.has(Feature::CSUM_SEED) && !superblock.has(Feature::METADATA_CSUM) {
         tell(Code::SeedWithoutChecksums);
-    }
-    if superblock.has(SPARSE_SUPER_2) && superblock.has(Feature::RESIZE_INODE) {
-        tell(Code::ResizeWithTwoCopies);
     }
     if superblock.reserved_gdt_blocks != 0 && !superblock.has(Feature::RESIZE_INODE) {
         problems.add(Problem::new(Code::ReservedDescriptors).found(superblock.reserved_gdt_blocks));

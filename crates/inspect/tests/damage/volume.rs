@@ -171,10 +171,9 @@ pub const CASES: &[Case] = &[
         &["seed-without-checksums: the feature metadata_csum_seed means nothing without metadata_csum"],
     ),
     case(
-        "resize_inode and sparse_super2",
+        "copies in two groups that sparse_super2 does not name",
         || changed(Image::backed(), |image| add(image, COMPAT, 0x200)),
         &[
-            "resize-with-two-copies: the features resize_inode and sparse_super2 exclude each other",
             "free-blocks: 12148 free blocks are counted in the superblock, should be 12197",
             "group-free-blocks: group 1: 4036 free blocks are counted, should be 4085",
             "blocks-marked-used: group 1: 49 blocks are marked in use but free, block 8193 first",
