@@ -5,6 +5,7 @@
 //! directory    a folder of the host, walked
 //! tar          an archive: headers are read once, bodies stay where they are
 //! stream       compressed archives and pipes: decompressed, bodies kept in a spool, because they come only once
+//! gzip         its members one after the other, and the zeros after the last
 //! mounts       file systems below a directory that hold no files
 //! access       access lists as text and as bytes
 //! body         reads the bytes of files when the image is written
@@ -12,6 +13,7 @@
 mod access;
 mod body;
 mod directory;
+mod gzip;
 mod intake;
 mod mounts;
 mod options;

@@ -3,6 +3,7 @@
 //!
 //! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140 MB/s, no C; the C
 //! library 165), zstd on the C library (1.3 GB/s; the one in Rust 400).
+use super::gzip::Gzip;
 use crate::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Write};
@@ -65,7 +66,7 @@ impl Stream {
         let compression = compression(&start);
         let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(file));
         let reader: Box<dyn BufRead> = match compression {
-            Compression::Gzip => buffered(flate2::bufread::MultiGzDecoder::new(input)),
+            Compression::Gzip => buffered(Gzip::new(input)),
             Compression::Xz => buffered(lzma_rust2::XzReader::new(input, true)),
             Compression::Zstandard => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(input);

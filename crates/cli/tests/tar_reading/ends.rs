@@ -150,3 +150,27 @@ fn compressed_archives_are_never_read_when_they_were_cut_off() {
 fn read(path: &Path) -> Result<usize, extant_cli::Error> {
     read_with(&[path], &ReadOptions::default()).map(|collected| described(&collected).len())
 }
+
+/// Tapes and block devices fill up with zeros what follows a compressed archive: every tar reads it.
+#[test]
+fn zeros_after_a_gzip_stream_are_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("y.gz");
+    std::fs::write(folder.path().join("x.tar"), [&files()[..], &END].concat()).unwrap();
+    shell(
+        folder.path(),
+        "head -c 700 x.tar | gzip -c >x.gz; tail -c +701 x.tar | gzip -c >>x.gz",
+    );
+    let packed = std::fs::read(folder.path().join("x.gz")).unwrap();
+    for zeros in [0, 1, 2, 9, 10, 512, 1 << 20] {
+        std::fs::write(&path, [&packed[..], &vec![0; zeros]].concat()).unwrap();
+        // GNU tar names what it lists, and fails where it cannot.
+        shell(folder.path(), "test \"$(tar -tzf y.gz 2>/dev/null | wc -l)\" = 2");
+        let collected = read_with(&[&path], &strict()).unwrap();
+        assert_eq!(described(&collected).len(), 3, "{zeros}");
+    }
+    for garbage in [&b"garbage"[..], b"\0\0\0garbage", b"\x1f"] {
+        std::fs::write(&path, [&packed[..], garbage].concat()).unwrap();
+        assert!(read_with(&[&path], &ReadOptions::default()).is_err(), "{garbage:?}");
+    }
+}
