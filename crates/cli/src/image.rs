@@ -2,6 +2,7 @@
 //!
 //! Nothing is ever written to an image that is opened here, not even a mount count.
 use crate::error::{Error, printable, reason};
+use crate::held;
 use crate::partitions::{self, Partition};
 use crate::recognise;
 use crate::size::Size;
@@ -157,15 +158,28 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
     if offset_bytes == 0 && !partitions.is_empty() {
         return refused(" but a disk with partitions").hint(which_are_ext(device, &partitions));
     }
+    if let Some(start) = begins_elsewhere(device, offset_bytes) {
+        return refused(&format!(" at byte {offset_bytes}"))
+            .hint(format!("a superblock is there with --offset {start}"));
+    }
     match head.iter().all(|byte| *byte == 0) {
-        true if !head.is_empty() => {
-            refused(": it begins with zeros").hint(format!(
-            "extant mkfs {shown} makes a file system there; if there was one, extant info --superblock 32768 --block-size 4096 \
-             looks for a copy of its superblock"
-        ))
-        }
+        true if !head.is_empty() => refused(": it begins with zeros").hint(format!(
+            "if there was one, extant info --superblock 32768 --block-size 4096 {shown} \
+                 looks for a copy of its superblock"
+        )),
         _ => refused(""),
     }
+}
+
+/// The byte of the image at which a volume begins that was looked for at `offset_bytes`, where
+/// `device` begins: the number was one of sectors, or the first partition begins there.
+fn begins_elsewhere(device: &dyn BlockDevice, offset_bytes: u64) -> Option<u64> {
+    const SECTOR: u64 = 512;
+    let places = [offset_bytes.checked_mul(SECTOR), Some(held::FIRST_PARTITION)];
+    places.into_iter().flatten().find(|start| {
+        let within = start.checked_sub(offset_bytes).filter(|within| *within > 0);
+        within.is_some_and(|within| recognise::is_ext(&recognise::head(device, within)))
+    })
 }
 
 /// Partitions that are named in a hint, at most.

@@ -31,6 +31,7 @@ pub mod date;
 pub mod error;
 pub mod export;
 pub mod format_options;
+pub mod held;
 pub mod image;
 pub mod listing;
 pub mod notice;

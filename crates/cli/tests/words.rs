@@ -301,9 +301,80 @@ fn files_that_are_something_else_are_named_by_every_command() {
     fs::write(folder.join("zeros.img"), vec![0; 100_000]).unwrap();
     let (_, message, hint) = refused(&["ls", "zeros.img"], folder.path());
     assert!(
-        message.contains("begins with zeros") && hint.contains("extant mkfs zeros.img"),
+        message.contains("begins with zeros") && hint.contains("--superblock 32768 --block-size 4096 zeros.img"),
+        "{message}: {hint}"
+    );
+    assert!(!hint.contains("mkfs"), "{hint}");
+}
+
+/// A volume at 1 MiB without a partition table: where it is is said, and nothing is made over it.
+#[test]
+fn a_volume_further_in_is_found_and_kept() {
+    if !require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("extant-further-in");
+    let image = folder.join("p.img");
+    fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
+    output(
+        program("mke2fs")
+            .args(["-q", "-F", "-E", "offset=1048576"])
+            .arg(&image)
+            .arg("8M"),
+    )
+    .unwrap();
+    let before = fs::read(&image).unwrap();
+    for words in [
+        &["ls", "p.img"][..],
+        &["info", "p.img"],
+        &["check", "p.img"],
+        &["ls", "--offset", "2048", "p.img"],
+        &["tar", "--offset", "1024", "p.img"],
+    ] {
+        let (_, message, hint) = refused(words, folder.path());
+        assert!(
+            hint.contains("--offset 1048576") && !hint.contains("mkfs"),
+            "{words:?}: {message}: {hint}"
+        );
+    }
+    told(&["ls", "--offset", "1048576", "p.img"], folder.path());
+    let (code, message, hint) = refused(&["mkfs", "p.img"], folder.path());
+    assert_eq!(code, Some(1), "{message}");
+    assert!(
+        message.ends_with("holds an ext2, ext3 or ext4 file system at byte 1048576"),
         "{message}"
     );
+    assert!(hint.contains("--force"), "{hint}");
+    assert!(fs::read(&image).unwrap() == before, "nothing was written");
+}
+
+/// Data anywhere in a file counts, holes and zeros do not.
+#[test]
+fn mkfs_refuses_a_file_with_data_anywhere() {
+    use std::os::unix::fs::FileExt;
+    let folder = Scratch::new("extant-data-anywhere");
+    for at in [0, (1 << 20) - 1, 5 << 20, (1 << 30) + 5, (2 << 30) - 1] {
+        let file = fs::File::create(folder.join("x.img")).unwrap();
+        file.set_len(2 << 30).unwrap();
+        file.write_all_at(b"x", at).unwrap();
+        let (code, message, _) = refused(&["mkfs", "x.img"], folder.path());
+        assert!(
+            code == Some(1) && message.ends_with(&format!("holds data at byte {at}")),
+            "{at}: {message}"
+        );
+        assert_eq!(file.metadata().unwrap().len(), 2 << 30);
+    }
+    // What is written in place is looked at where the volume is to be.
+    let file = fs::File::create(folder.join("x.img")).unwrap();
+    file.set_len(32 << 20).unwrap();
+    file.write_all_at(b"x", 0).unwrap();
+    file.write_all_at(&vec![0; 3 << 20], 4 << 20).unwrap();
+    let words = ["mkfs", "-q", "-E", "offset=2097152", "x.img", "16M"];
+    assert_eq!(told(&words, folder.path()), "");
+    let (code, message, _) = refused(&words, folder.path());
+    assert!(code == Some(1) && message.contains("holds an ext2"), "{message}");
+    fs::write(folder.join("zeros.img"), vec![0; 8 << 20]).unwrap();
+    assert_eq!(told(&["mkfs", "-q", "zeros.img"], folder.path()), "");
 }
 
 /// A disk of 40 MiB with these partitions, made by sfdisk, each with what its function writes.

@@ -3,7 +3,7 @@ use crate::build::digest;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
-use crate::recognise;
+use crate::held::{self, Extent};
 use crate::size::{Size, file_system_unit};
 use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         true => layout.superblock,
         false => {
             if !arguments.force {
-                place.check_empty(&arguments.image, format.offset_bytes)?;
+                place.check_empty(&arguments.image, format.offset_bytes, bytes)?;
             }
             let map_blocks = arguments.format.map_blocks();
             write(
@@ -163,21 +163,16 @@ impl Spot {
         }
     }
 
-    /// Refuses what holds something: named where it is known, else by any byte that is not zero in the first MiB.
-    fn check_empty(&self, image: &Path, offset: u64) -> Result<(), Error> {
-        let (Spot::File(bytes) | Spot::Device(bytes)) = *self else {
-            return Ok(());
-        };
-        const LOOK_BYTES: u64 = 1 << 20;
-        let mut head = vec![0; bytes.saturating_sub(offset).min(LOOK_BYTES) as usize];
-        let read = File::open(image).and_then(|file| file.read_exact_at(&mut head, offset));
-        read.map_err(|error| Error::io(image.display(), &error))?;
-        let held = match recognise::held(&head) {
-            Some(name) => name,
-            None if head.iter().any(|byte| *byte != 0) => "data",
-            None => return Ok(()),
-        };
-        Err(Error::new(format!("{}: holds {held}", image.display())).hint("--force writes over it"))
+    /// Refuses what holds something where the volume of so many bytes is to be. A file that is
+    /// written anew is replaced as a whole.
+    fn check_empty(&self, image: &Path, offset: u64, bytes: u64) -> Result<(), Error> {
+        let volume = offset..offset.saturating_add(bytes);
+        match *self {
+            Spot::Nothing => Ok(()),
+            Spot::File(end) if offset == 0 => held::check_empty(image, 0..end, Extent::File),
+            Spot::File(_) => held::check_empty(image, volume, Extent::File),
+            Spot::Device(_) => held::check_empty(image, volume, Extent::Device),
+        }
     }
 }
 
