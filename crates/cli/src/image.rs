@@ -6,6 +6,7 @@ use crate::held;
 use crate::partitions::{self, Partition};
 use crate::recognise;
 use crate::size::Size;
+use crate::target;
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
@@ -111,7 +112,11 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
 fn missing(image: &Path, error: &io::Error) -> Error {
     let failure = Error::io(image.display(), error);
     let has_colon = image.as_os_str().as_bytes().contains(&b':');
+    let place = Place::of(image.as_os_str());
     match error.kind() {
+        io::ErrorKind::NotFound if place.path.is_some() && place.image.exists() => {
+            failure.hint(format!("this command takes the image alone: {}", place.image.display()))
+        }
         io::ErrorKind::NotFound if has_colon => failure.hint("paths inside begin with a slash: IMAGE:/path"),
         _ => failure,
     }
@@ -219,9 +224,11 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
     match &error.kind {
         ErrorKind::NotFound => failure.hint(format!("extant ls -R {shown} lists what is there")),
         ErrorKind::Unsupported(_) => failure.hint(format!("extant info {shown} shows the volume all the same")),
-        ErrorKind::NeedsRecovery => {
-            failure.hint(format!("replay it: e2fsck -p {shown}, or mount it once and unmount it"))
-        }
+        ErrorKind::NeedsRecovery => match target::mount_point(image) {
+            Some(folder) => Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))
+                .hint("unmount it first, or read its files there"),
+            None => failure.hint(format!("replay it: e2fsck -p {shown}, or mount it once and unmount it")),
+        },
         ErrorKind::Corrupt(corrupt) if is_cut_short(corrupt) => {
             Error::new(format!("{subject}: is cut short: {}", error.kind)).hint("copy or download it once more")
         }

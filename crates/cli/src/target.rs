@@ -254,6 +254,17 @@ fn user(metadata: &Metadata) -> Option<String> {
     }
 }
 
+/// Where a block device, or the loop device over a file, is mounted; `None` also where that cannot
+/// be found out.
+pub fn mount_point(path: &Path) -> Option<PathBuf> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let number = match metadata.file_type().is_block_device() {
+        true => metadata.rdev(),
+        false => loop_over(&metadata)?.1,
+    };
+    mounted_on(number)
+}
+
 /// The loop device whose backing file this is, and its number.
 fn loop_over(file: &Metadata) -> Option<(String, u64)> {
     for device in std::fs::read_dir("/sys/block").ok()?.flatten() {

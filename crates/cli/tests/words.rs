@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use xtask::command::{find, output, program};
 use xtask::lines::longer_than;
-use xtask::oracle::require;
+use xtask::oracle::{self, require};
 use xtask::scratch::Scratch;
 
 fn extant(words: &[&str], folder: &Path) -> Output {
@@ -508,4 +508,46 @@ fn what_is_shown_of_an_image_fits_a_hundred_columns() {
     for feature in ["has_journal", "metadata_csum_seed", "orphan_file", "extra_isize"] {
         assert!(words.contains(&feature), "{info}");
     }
+}
+
+/// Where commands take paths in different ways, the one that was meant is named.
+#[test]
+fn a_path_that_is_named_in_the_way_of_another_command_is_explained() {
+    let folder = Scratch::new("extant-other-way");
+    told(&["mkfs", "-q", "disk.img", "4M"], folder.path());
+    for (word, wanted) in [
+        ("disk.img:/etc", "extant tar disk.img etc"),
+        ("disk.img:/var/log", "extant tar disk.img var/log"),
+        ("disk.img:/", "extant tar disk.img"),
+    ] {
+        let (code, _, hint) = refused(&["tar", word], folder.path());
+        assert!(code == Some(2) && hint.ends_with(wanted), "{word}: {hint}");
+    }
+    let (_, _, hint) = refused(&["info", "disk.img:/etc"], folder.path());
+    assert!(hint.ends_with("this command takes the image alone: disk.img"), "{hint}");
+}
+
+/// A volume in use has changes in its journal: unmounting helps, and mounting it does not.
+#[test]
+fn a_mounted_volume_is_said_to_be_mounted() {
+    if !oracle::can_mount() {
+        return;
+    }
+    let folder = Scratch::new("extant-in-use");
+    told(&["mkfs", "-q", "disk.img", "16M"], folder.path());
+    let image = folder.join("disk.img");
+    let mounted = oracle::mount_loop(&image, oracle::Access::ReadWrite, "").unwrap();
+    fs::write(mounted.path().join("file"), "content").unwrap();
+    output(program("sync").arg("-f").arg(mounted.path())).unwrap();
+    for command in ["ls", "tar"] {
+        let (_, message, hint) = refused(&[command, "disk.img"], folder.path());
+        let place = format!("is mounted on {}", mounted.path().display());
+        assert!(message.contains(&place), "{command}: {message}");
+        assert!(
+            hint.contains("unmount it first") && !hint.contains("mount it once"),
+            "{command}: {hint}"
+        );
+    }
+    mounted.unmount().unwrap();
+    told(&["ls", "disk.img"], folder.path());
 }

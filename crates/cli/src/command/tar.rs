@@ -1,5 +1,5 @@
 //! `extant tar`: an image becomes an archive.
-use crate::image::{self, ImageArguments};
+use crate::image::{self, ImageArguments, Place};
 use crate::console::{Console, Form};
 use crate::error::{Error, Exit, printable};
 use crate::export::{LeftOut, Output, Plan, Summary, Trouble, write};
@@ -60,6 +60,7 @@ struct Report {
 /// Writes it. With `--json` what it came to, on stdout; on stderr when the archive itself goes to stdout.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
+    check_words(&arguments)?;
     let filesystem = image::open(image, arguments.place.offset_bytes())?;
     check_output(&arguments)?;
     let survey = filesystem
@@ -113,6 +114,20 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         }
     }
     Ok(exit)
+}
+
+/// `IMAGE:/path`, as other commands have it, is two words here.
+fn check_words(arguments: &Arguments) -> Result<(), Error> {
+    let place = Place::of(arguments.image.as_os_str());
+    let Some(path) = place.path.filter(|_| place.image.exists()) else {
+        return Ok(());
+    };
+    let path = printable(path.as_os_str().as_bytes());
+    let words = format!("extant tar {} {}", place.image.display(), path.trim_start_matches('/'));
+    Err(
+        Error::usage(format!("{}: tar takes paths as words of their own", arguments.image.display()))
+            .hint(words.trim_end()),
+    )
 }
 
 fn output_path(arguments: &Arguments) -> Option<&Path> {
