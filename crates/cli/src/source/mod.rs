@@ -8,10 +8,12 @@
 //! gzip         its members one after the other, and the zeros after the last
 //! mounts       file systems below a directory that hold no files
 //! access       access lists as text and as bytes
+//! container    tells container images, whose layers are archives of their own
 //! body         reads the bytes of files when the image is written
 //! ```
 mod access;
 mod body;
+mod container;
 mod directory;
 mod gzip;
 mod intake;
@@ -113,10 +115,15 @@ pub fn collect(words: &[OsString], options: &ReadOptions, progress: &Progress) -
         intake.tree.end_layer()?;
     }
     let Intake {
-        tree, skipped, notices, ..
+        tree,
+        skipped,
+        mut notices,
+        ..
     } = intake;
+    let tree = tree.finish();
+    container::note(&tree, &mut notices);
     Ok(Collected {
-        tree: tree.finish(),
+        tree,
         sources,
         skipped,
         notices,

@@ -125,3 +125,43 @@ fn files_and_attributes_that_are_too_large_are_named_and_counted() {
     );
     judge(&image, &crate::command::build("-b 4096", &[&source], &image));
 }
+
+#[test]
+fn a_container_image_is_not_taken_for_a_file_tree_without_a_word() {
+    let folder = Scratch::new("build-container");
+    let image = folder.join("x.img");
+    let cases: [(&[&str], Option<&str>); 6] = [
+        (
+            &["manifest.json", "0123.json", "4567/layer.tar"],
+            Some("/manifest.json: "),
+        ),
+        (&["manifest.json", "repositories", "89ab.tar"], Some("/manifest.json: ")),
+        (
+            &["manifest.json", "index.json", "oci-layout", "blobs/sha256/0"],
+            Some("/manifest.json: "),
+        ),
+        (&["index.json", "oci-layout", "blobs/sha256/0"], Some("/index.json: ")),
+        (&["manifest.json", "index.html", "static/layer.js"], None),
+        (&["srv/manifest.json", "srv/repositories", "index.json"], None),
+    ];
+    for (number, (names, wanted)) in cases.into_iter().enumerate() {
+        let source = folder.join(&format!("source-{number}"));
+        for name in names {
+            let file = source.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, b"{}").unwrap();
+        }
+        let (kinds, lines) = warned("", &[&source], &image);
+        let kinds: Vec<&str> = kinds.iter().map(|kind| kind.kind.as_str()).collect();
+        match wanted {
+            None => assert!(kinds.is_empty() && lines.is_empty(), "{names:?}: {lines:?}"),
+            Some(file) => {
+                assert_eq!(kinds, ["container-image"], "{names:?}");
+                assert!(
+                    lines[0].starts_with(file) && lines[0].contains("--whiteouts oci layer1.tar"),
+                    "{lines:?}"
+                );
+            }
+        }
+    }
+}
