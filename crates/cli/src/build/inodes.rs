@@ -32,9 +32,20 @@ pub struct RoomInodes {
     pub block_size: u32,
     /// Bytes of an inode.
     pub inode_size: u16,
+    /// Bytes for each inode, once decided; until then the size of the volume decides.
+    pub kept_ratio: Option<u64>,
 }
 
 impl InodeWish {
+    /// The same, with the ratio that a volume of this many bytes has, whatever its size becomes.
+    pub fn with_ratio_of(&self, bytes: u64) -> InodeWish {
+        let of_room = self.of_room.map(|of_room| RoomInodes {
+            kept_ratio: Some(of_room.ratio(bytes, self.asked)),
+            ..of_room
+        });
+        InodeWish { of_room, ..*self }
+    }
+
     /// For a volume of this many bytes, by what was asked for alone.
     pub fn asked_for(&self, bytes: u64) -> Option<u64> {
         match self.asked {
@@ -80,6 +91,9 @@ impl InodeWish {
 impl RoomInodes {
     /// Bytes for each inode, on a volume of this many bytes.
     fn ratio(&self, bytes: u64, asked: Option<Inodes>) -> u64 {
+        if let Some(ratio) = self.kept_ratio {
+            return ratio;
+        }
         let usual = || default_wishes(self.profile, bytes, Some(self.block_size)).inodes;
         match asked.unwrap_or_else(usual) {
             Inodes::BytesPerInode(ratio) => ratio.max(1),
@@ -118,6 +132,7 @@ mod tests {
                 profile: Profile::Ext4,
                 block_size: 4096,
                 inode_size: 256,
+                kept_ratio: None,
             }),
         }
     }
@@ -150,6 +165,12 @@ mod tests {
             wish(Room::Bytes(200 << 20), number).count(300 << 20),
             Inodes::AtLeast(5000)
         );
+    }
+
+    #[test]
+    fn a_kept_ratio_is_that_of_every_size() {
+        let kept = wish(Room::Bytes(1 << 30), None).with_ratio_of(2 << 30);
+        assert_eq!(kept.count(2 << 20), Inodes::AtLeast(100 + 65_536));
     }
 
     #[test]

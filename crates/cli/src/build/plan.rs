@@ -39,6 +39,8 @@ pub struct Plan {
     pub blocks_per_group: u32,
     /// Inodes of the volume.
     pub inodes: u64,
+    /// How many inodes it has at another size.
+    pub inode_wish: InodeWish,
 }
 
 impl Plan {
@@ -63,6 +65,11 @@ const FLEX_GROUPS_MAX: u32 = 1 << 16;
 
 /// The smallest volume that surely holds the tree, with `free` besides; the little that is too much is cut off later.
 ///
+/// Small volumes have more inodes in a given room than large ones, and smaller journals. So the size
+/// decides what is needed, which decides the size, and near the steps of mke2fs's tables no size may
+/// agree with itself. A volume with room therefore keeps the ratio and the journal of the first size
+/// that suffices, also where it then becomes smaller than that.
+///
 /// # Errors
 /// Options that no size satisfies.
 pub fn exact(
@@ -72,6 +79,29 @@ pub fn exact(
     free: Room,
     flex: FlexGroups,
 ) -> Result<Plan, extant_engine::Error> {
+    let (first, journal) = search(template, need, inodes, free, flex)?;
+    if free == NO_ROOM {
+        return Ok(shorter(first, need, inodes, flex));
+    }
+    let mut kept = template.clone();
+    if kept.journal == JournalWish::Default {
+        kept.journal = match journal {
+            0 => JournalWish::None,
+            blocks => JournalWish::Blocks(blocks),
+        };
+    }
+    let (plan, _) = search(&kept, need, inodes.with_ratio_of(first.bytes()), free, flex)?;
+    Ok(plan)
+}
+
+/// The first size tried that suffices, and the blocks of its journal.
+fn search(
+    template: &FormatOptions,
+    need: &Need,
+    inodes: InodeWish,
+    free: Room,
+    flex: FlexGroups,
+) -> Result<(Plan, u32), extant_engine::Error> {
     let block_size = u64::from(template.wishes.block_size);
     let tables = inodes.needed.saturating_mul(template.wishes.inode_size.into()) / block_size;
     let mut options = template.clone();
@@ -95,12 +125,7 @@ pub fn exact(
                 let made = made(&options, &layout, journal);
                 let wanted = with_room(needed(&layout, made, need), free, block_size);
                 if layout.superblock.blocks_count >= wanted {
-                    let plan = finish(options, &layout, made, need);
-                    return Ok(if free == NO_ROOM {
-                        shorter(plan, need, inodes, flex)
-                    } else {
-                        plan
-                    });
+                    return Ok((finish(options, inodes, &layout, made, need), journal));
                 }
                 let dropped = layout.superblock.blocks_count < blocks;
                 blocks = if dropped {
@@ -168,7 +193,7 @@ fn sized(
         options.wishes.inodes = inodes.count(blocks.saturating_mul(options.wishes.block_size.into()));
         let (layout, journal) = laid_out(&mut options, NO_ROOM, flex).ok()?;
         let made = made(&options, &layout, journal);
-        let plan = finish(options.clone(), &layout, made, need);
+        let plan = finish(options.clone(), inodes, &layout, made, need);
         if plan.needed_most <= plan.blocks {
             return Some(plan);
         }
@@ -221,7 +246,7 @@ pub fn fixed(
     options.wishes.inodes = inodes.count(blocks.saturating_mul(options.wishes.block_size.into()));
     let (layout, journal) = mkfs::plan(&options)?;
     let made = made(&options, &layout, journal);
-    Ok(finish(options, &layout, made, need))
+    Ok(finish(options, inodes, &layout, made, need))
 }
 
 /// `used` blocks and the room besides them: a share is one of the whole volume.
@@ -235,7 +260,7 @@ pub fn with_room(used: u64, free: Room, block_size: u64) -> u64 {
     }
 }
 
-fn finish(options: FormatOptions, layout: &Layout, made: Need, need: &Need) -> Plan {
+fn finish(options: FormatOptions, inode_wish: InodeWish, layout: &Layout, made: Need, need: &Need) -> Plan {
     let superblock = &layout.superblock;
     let last = GroupNo(superblock.group_count().saturating_sub(1));
     let metadata_end = layout
@@ -249,6 +274,7 @@ fn finish(options: FormatOptions, layout: &Layout, made: Need, need: &Need) -> P
         blocks_per_group: layout.superblock.blocks_per_group,
         groups: layout.superblock.group_count(),
         inodes: layout.superblock.inodes_count.into(),
+        inode_wish,
         needed_most: needed(layout, made, need),
         options,
     }

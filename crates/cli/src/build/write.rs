@@ -94,7 +94,8 @@ const ATTEMPTS: u32 = 12;
 enum Attempt {
     /// The image is complete.
     Built(Built),
-    /// The whole last group would be cut off: so many blocks suffice, if a volume of fewer groups holds the tree.
+    /// The last group would be cut off, or has nothing but metadata: so many blocks suffice, if a volume of fewer groups
+    /// holds the tree.
     TooLarge { end: u64 },
     /// The tree does not fit.
     NoSpace,
@@ -197,11 +198,13 @@ impl Job<'_> {
                     roomy = Some(std::mem::replace(&mut plan, fewer));
                 }
                 Attempt::NoSpace => {
-                    // Without the last group it does not fit: it stays, as short as it can be.
-                    if let Some(roomy) = roomy {
-                        return self.minimal(purpose, roomy, free);
-                    }
-                    plan = self.enlarged(&plan, (2 * u64::from(plan.groups) + 2) << attempt)?;
+                    let larger = self.enlarged(&plan, (2 * u64::from(plan.groups) + 2) << attempt);
+                    plan = match roomy.as_ref().map(|roomy| (roomy, &larger)) {
+                        None => larger?,
+                        Some((roomy, Ok(larger))) if larger.groups < roomy.groups => larger.clone(),
+                        // Without the last group it does not fit: it stays, as short as it can be.
+                        Some((roomy, _)) => return self.minimal(purpose, roomy.clone(), free),
+                    };
                 }
             }
         }
@@ -228,7 +231,7 @@ impl Job<'_> {
 
     /// The same plan for another size.
     fn sized(&self, plan: &Plan, blocks: u64) -> Result<Plan, extant_engine::Error> {
-        plan::fixed(&plan.options, &self.need, self.inodes, blocks)
+        plan::fixed(&plan.options, &self.need, plan.inode_wish, blocks)
     }
 
     /// The volume of this plan with a last group of one block, or of what stands there.
@@ -454,9 +457,21 @@ impl Job<'_> {
         let end = match ending {
             Ending::Planned => return Ok(None),
             Ending::At(end) => end.max(import.used_end()?).max(last_group + 1),
+            Ending::Behind(NO_ROOM) => (blocks - filesystem.statfs().free_blocks).max(import.used_end()?),
             Ending::Behind(free) => {
                 let used = blocks - filesystem.statfs().free_blocks;
-                plan::with_room(used, free, superblock.block_size().into()).max(import.used_end()?)
+                let end = plan::with_room(used, free, superblock.block_size().into());
+                if end > blocks {
+                    return Ok(Some(Attempt::NoSpace));
+                }
+                let used_end = import.used_end()?;
+                if end < used_end && superblock.group_count() > 1 {
+                    // The room ends within the last group's own metadata: without that group it may fit.
+                    return Ok(Some(Attempt::TooLarge {
+                        end: end.min(last_group),
+                    }));
+                }
+                end.max(used_end)
             }
         };
         if end <= last_group {

@@ -297,6 +297,7 @@ fn inode_wish(arguments: &Arguments, format: &Format, template: &FormatOptions, 
         profile: format.profile,
         block_size: template.wishes.block_size,
         inode_size: template.wishes.inode_size,
+        kept_ratio: None,
     };
     InodeWish {
         needed: used.saturating_add(spare),
