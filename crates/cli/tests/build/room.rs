@@ -142,6 +142,59 @@ fn a_large_share_of_room_leaves_place_for_the_content() {
     }
 }
 
+/// Builds with this room of 2^20 bytes each; the free blocks are those asked for, or more where a
+/// last group stands that consists of metadata and without which there would be fewer.
+fn room_is_exact(options: &str, mebibytes: u64, source: &Path, image: &Path) {
+    let options = format!("{options} --free {mebibytes}M");
+    let report = rebuild(&options, &[source], image);
+    judge(image, &report);
+    let dump = dumpe2fs(image).unwrap();
+    let number = |field: &str| dump.number(field).unwrap();
+    let asked = (mebibytes << 20) / number("Block size");
+    let free = number("Free blocks");
+    assert!(free >= asked, "{options}: {free} of {asked}, {report:?}");
+    let earlier_groups = (dump.groups.len() as u64 - 1) * number("Blocks per group");
+    let last_group = number("Block count") - number("First block") - earlier_groups;
+    let least = dump.groups.len() > 1 && dump.groups.last().unwrap().free_blocks <= 1;
+    let excess = free - asked;
+    assert!(
+        excess == 0 || least && excess < last_group,
+        "{options}: {free} of {asked}, last group of {last_group}, {report:?}"
+    );
+}
+
+/// Volumes below 512 MiB have more inodes for each byte, and smaller journals: near that size, and
+/// near the ends of groups, what the room needs changes with the size that it leads to.
+#[test]
+fn room_is_as_asked_on_either_side_of_every_step() {
+    if !require("e2fsck") || !require("dumpe2fs") {
+        return;
+    }
+    let folder = Scratch::new("build-room-steps");
+    let image = folder.join("x.img");
+    let empty = folder.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let full = source(&folder, 3 << 20);
+    let cases: [(&str, &[u64]); 7] = [
+        (
+            "-t ext4 -b 4096",
+            &[100, 238, 440, 460, 470, 485, 500, 511, 512, 600, 620, 1024, 3850],
+        ),
+        ("-t ext4 -b 4096 -O ^has_journal", &[470, 490, 500, 600]),
+        ("-t ext4 -b 4096 -O ^flex_bg", &[480, 600, 2048]),
+        ("-t ext4 -b 1024", &[100, 500, 560]),
+        ("-t ext4 -b 4096 -i 4096", &[470, 600]),
+        ("-t ext3 -b 4096", &[240, 500, 600, 2048]),
+        ("-t ext2 -b 4096", &[238, 500, 600, 2048, 4096]),
+    ];
+    for (options, sizes) in cases {
+        for mebibytes in sizes {
+            room_is_exact(options, *mebibytes, &empty, &image);
+            room_is_exact(options, *mebibytes, &full, &image);
+        }
+    }
+}
+
 #[test]
 fn a_fixed_size_has_the_inodes_that_mke2fs_gives_it() {
     if !require("mke2fs") || !require("dumpe2fs") {
