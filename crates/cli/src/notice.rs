@@ -28,7 +28,7 @@ pub enum NoticeKind {
     BelowWhiteout,
     /// A directory that replaced a symlink of an earlier source.
     DirectoryOverSymlink,
-    /// Something else that replaced a directory of an earlier source.
+    /// Something else that replaced a directory of an earlier source, or of the same.
     FileOverDirectory,
     /// Entries of an access list that name users or groups without their numbers.
     AccessListNames,

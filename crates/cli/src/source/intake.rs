@@ -197,6 +197,7 @@ impl<'a> Intake<'a> {
     }
 
     fn note_replaced(&mut self, directory: NodeId, name: &[u8], new: FileType) {
+        self.note_replaced_within(directory, name, new);
         let kind = match (self.tree.earlier(directory, name), new) {
             (Some(FileType::Symlink), FileType::Directory) => NoticeKind::DirectoryOverSymlink,
             (Some(FileType::Directory), new) if new != FileType::Directory && self.options.layers == Layers::Plain => {
@@ -211,6 +212,19 @@ impl<'a> Intake<'a> {
             }
             _ => format!("{path}: replaces the directory of an earlier source, with all that was in it"),
         });
+    }
+
+    /// An archive may have a directory with files and then something else under its name. GNU tar
+    /// keeps the directory and fails; here the last entry counts, as everywhere.
+    fn note_replaced_within(&mut self, directory: NodeId, name: &[u8], new: FileType) {
+        let there = self.tree.find(directory, name).map(|node| self.tree.file_type(node));
+        let is_earlier = self.tree.earlier(directory, name).is_some();
+        if there == Some(FileType::Directory) && new != FileType::Directory && !is_earlier {
+            let path = joined(&self.tree.path(directory), name);
+            self.notices.add(NoticeKind::FileOverDirectory, || {
+                format!("{path}: replaces a directory of the same source, with all that was in it")
+            });
+        }
     }
 
     /// Without `--whiteouts` a whiteout is a file like others, which is seldom what was meant.

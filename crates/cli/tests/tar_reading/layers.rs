@@ -216,6 +216,18 @@ fn what_replaces_a_symlink_or_a_directory_of_an_earlier_source_is_noted() {
 }
 
 #[test]
+fn what_replaces_a_directory_of_the_same_source_is_noted() {
+    let parts = [directory("x/"), file("x/y", b"lost"), file("x", b"kept")];
+    let (names, notices) = over_base(&parts, &ReadOptions::default());
+    assert!(
+        names.contains(&"/x".to_owned()) && !names.contains(&"/x/y".to_owned()),
+        "{names:?}"
+    );
+    let noted = notices.of(NoticeKind::FileOverDirectory).unwrap();
+    assert!(noted.count == 1 && noted.named[0].contains("same source"), "{noted:?}");
+}
+
+#[test]
 fn whiteouts_remove_what_lies_below_only() {
     let folder = tempfile::tempdir().unwrap();
     let base = archive(
