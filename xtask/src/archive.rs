@@ -68,10 +68,13 @@ mod tests {
         let folder = Scratch::new("archive");
         std::fs::write(folder.join("test.tar"), &bytes).expect("written");
         let listed =
-            command::output(command::program("tar").arg("-tvf").arg(folder.join("test.tar"))).expect("tar reads");
+            command::output(command::program("tar").arg("-tvf").arg(folder.join("test.tar")))
+                .expect("tar reads");
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
         assert!(
-            listed.contains("drwxr-xr-x") && listed.contains(" 600 ") && listed.contains("folder/file"),
+            listed.contains("drwxr-xr-x")
+                && listed.contains(" 600 ")
+                && listed.contains("folder/file"),
             "{listed}"
         );
     }

@@ -1,7 +1,7 @@
 //! `xtask bench`: the tables of speed and memory.
 //!
-//! Everybody flushes: a run ends when its image is on the disk (`fsync` of the image is part of the measured time), and
-//! dirty pages of the run before are written out before the next begins.
+//! Everybody flushes: a run ends when its image is on the disk (`fsync` of the image is part of the
+//! measured time), and dirty pages of the run before are written out before the next begins.
 
 mod build;
 mod check;
@@ -32,21 +32,19 @@ pub struct Bench {
     pub input: Option<String>,
 }
 
-/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|check|lab] [--input linux|small|FILE.tar]`
+/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|check|lab] [--input
+/// linux|small|FILE.tar]`
 ///
 /// # Errors
 /// A word is wrong, an input cannot be made, or the command that all are compared to fails.
 pub fn run(words: &[String]) -> Result<(), String> {
     let bench = parse(words)?;
-    std::fs::create_dir_all(&bench.folder).map_err(|error| format!("{}: {error}", bench.folder.display()))?;
+    std::fs::create_dir_all(&bench.folder)
+        .map_err(|error| format!("{}: {error}", bench.folder.display()))?;
     let wants = |table: &str| bench.only.as_deref().is_none_or(|only| only == table);
     println!("{}; {} rounds", measure::machine(), bench.rounds);
     // Inputs are only made for those who read them.
-    let inputs = if wants("build") || wants("read") {
-        bench.inputs()?
-    } else {
-        Vec::new()
-    };
+    let inputs = if wants("build") || wants("read") { bench.inputs()? } else { Vec::new() };
     for input in inputs {
         if wants("build") {
             build::table(&bench, &input)?;
@@ -69,18 +67,15 @@ pub fn run(words: &[String]) -> Result<(), String> {
 
 fn parse(words: &[String]) -> Result<Bench, String> {
     let folder = repository().join("target/bench");
-    let mut bench = Bench {
-        rounds: 5,
-        folder,
-        only: None,
-        input: None,
-    };
+    let mut bench = Bench { rounds: 5, folder, only: None, input: None };
     for pair in words.chunks(2) {
         let [option, value] = pair else {
             return Err(format!("{} needs a value", pair[0]));
         };
         match option.as_str() {
-            "--rounds" => bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?,
+            "--rounds" => {
+                bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?
+            }
             "--folder" => bench.folder = value.into(),
             "--only" if ["build", "read", "limits", "check", "lab"].contains(&value.as_str()) => {
                 bench.only = Some(value.clone())
@@ -89,11 +84,7 @@ fn parse(words: &[String]) -> Result<Bench, String> {
             _ => return Err(format!("no option {option} {value}")),
         }
     }
-    if bench.rounds == 0 {
-        Err("--rounds 0: nothing to measure".into())
-    } else {
-        Ok(bench)
-    }
+    if bench.rounds == 0 { Err("--rounds 0: nothing to measure".into()) } else { Ok(bench) }
 }
 
 /// Words as a command takes them.
@@ -116,10 +107,7 @@ pub fn extant() -> Result<String, String> {
     if path.is_file() {
         return Ok(path.to_string_lossy().into_owned());
     }
-    Err(format!(
-        "{} is missing: cargo build --release --workspace --bins",
-        path.display()
-    ))
+    Err(format!("{} is missing: cargo build --release --workspace --bins", path.display()))
 }
 
 /// Writes what is dirty, so that the next run does not pay for the last one.
@@ -130,7 +118,9 @@ pub(crate) fn settle() {
 /// Removes `output` and writes what is dirty.
 pub(crate) fn fresh(output: &Path) -> Result<(), String> {
     match std::fs::remove_file(output) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", output.display())),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", output.display()))
+        }
         _ => {
             settle();
             Ok(())

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Where `tool` is, looked up in `PATH` and in the administrator's folders (which a user's `PATH` may lack).
+/// Where `tool` is, looked up in `PATH` and in the administrator's folders (which a user's `PATH`
+/// may lack).
 pub fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -13,21 +14,21 @@ pub fn find(tool: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// `tool` ready to be given words: found as by [`find`], speaking the language of the manuals, in UTC.
+/// `tool` ready to be given words: found as by [`find`], speaking the language of the manuals, in
+/// UTC.
 pub fn program(tool: &str) -> Command {
     let mut command = Command::new(find(tool).unwrap_or_else(|| PathBuf::from(tool)));
     command.env("LC_ALL", "C").env("TZ", "UTC0");
     command
 }
 
-/// Runs `command` to its end and returns its output; a failure is an error with the words, the status and stderr.
+/// Runs `command` to its end and returns its output; a failure is an error with the words, the
+/// status and stderr.
 ///
 /// # Errors
 /// The program cannot be started or does not exit with 0.
 pub fn output(command: &mut Command) -> Result<Output, String> {
-    let output = command
-        .output()
-        .map_err(|error| format!("{}: {error}", shown(command)))?;
+    let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
     if output.status.success() {
         return Ok(output);
     }
@@ -55,9 +56,7 @@ pub fn shown(command: &Command) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    command
-        .get_args()
-        .fold(name, |line, word| line + " " + &word.to_string_lossy())
+    command.get_args().fold(name, |line, word| line + " " + &word.to_string_lossy())
 }
 
 /// Whether this process is the superuser, who may mount.

@@ -69,10 +69,7 @@ impl Field {
 
     /// The field called `name`.
     pub fn by_name(name: &str) -> Option<Field> {
-        Field::NAMES
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(field, _)| *field)
+        Field::NAMES.iter().find(|(_, known)| *known == name).map(|(field, _)| *field)
     }
 }
 
@@ -104,11 +101,7 @@ impl Options {
             !matches!(field, DirectorySize | Ino | Atime | Ctime | Crtime | Holes)
         };
         let fields = Field::NAMES.iter().map(|(field, _)| *field).filter(kept).collect();
-        Options {
-            fields,
-            grain: Grain::Nanosecond,
-            excluded: BTreeSet::new(),
-        }
+        Options { fields, grain: Grain::Nanosecond, excluded: BTreeSet::new() }
     }
 
     /// One image read twice: everything.
@@ -146,12 +139,7 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "/{}: {}",
-            shown(self.path.as_os_str().as_encoded_bytes()),
-            self.sentence
-        )
+        write!(f, "/{}: {}", shown(self.path.as_os_str().as_encoded_bytes()), self.sentence)
     }
 }
 
@@ -161,7 +149,8 @@ impl fmt::Display for Difference {
 /// Something in one of them cannot be read.
 pub fn trees(left: &Path, right: &Path, options: &Options) -> Result<Vec<Difference>, String> {
     let read = |root: &Path| {
-        walk(root, options.depth(), &options.excluded).map_err(|error| format!("{}: {error}", root.display()))
+        walk(root, options.depth(), &options.excluded)
+            .map_err(|error| format!("{}: {error}", root.display()))
     };
     Ok(entries(&read(left)?, &read(right)?, options))
 }
@@ -181,15 +170,13 @@ pub fn entries(left: &[Entry], right: &[Entry], options: &Options) -> Vec<Differ
             None => vec!["is missing on the right".into()],
             Some(other) => entry_differences(entry, &other, options),
         };
-        found.extend(sentences.into_iter().map(|sentence| Difference {
-            path: path.clone(),
-            sentence,
-        }));
+        found.extend(
+            sentences.into_iter().map(|sentence| Difference { path: path.clone(), sentence }),
+        );
     }
-    let extra = right.into_keys().map(|path| Difference {
-        path,
-        sentence: "is missing on the left".into(),
-    });
+    let extra = right
+        .into_keys()
+        .map(|path| Difference { path, sentence: "is missing on the left".into() });
     found.extend(extra);
     found.sort_by(|left, right| left.path.cmp(&right.path));
     found
@@ -200,9 +187,7 @@ fn entry_differences(left: &Entry, right: &Entry, options: &Options) -> Vec<Stri
         return vec![format!("type: {:?} against {:?}", left.kind, right.kind)];
     }
     let fields = options.fields.iter();
-    fields
-        .filter_map(|field| field_difference(*field, left, right, options.grain))
-        .collect()
+    fields.filter_map(|field| field_difference(*field, left, right, options.grain)).collect()
 }
 
 /// What differs in one field, or nothing; what one side does not know is not compared.
@@ -210,24 +195,34 @@ fn field_difference(field: Field, left: &Entry, right: &Entry, grain: Grain) -> 
     let is_directory = left.kind == Kind::Directory;
     let time = |name, left: Time, right: Time| {
         let same = left.0 == right.0 && (grain == Grain::Second || left.1 == right.1);
-        (!same).then(|| format!("{name}: {}.{:09} against {}.{:09}", left.0, left.1, right.0, right.1))
+        (!same)
+            .then(|| format!("{name}: {}.{:09} against {}.{:09}", left.0, left.1, right.0, right.1))
     };
     match field {
         Field::Mode => differs("mode", left.mode, right.mode, |mode| format!("{mode:o}")),
-        Field::Owner => differs("owner", (left.uid, left.gid), (right.uid, right.gid), |(uid, gid)| {
-            format!("{uid}:{gid}")
-        }),
-        Field::Size if !is_directory => differs("size", left.size, right.size, |size| size.to_string()),
-        Field::DirectorySize if is_directory => differs("size", left.size, right.size, |size| size.to_string()),
-        Field::Links if !is_directory => differs("links", left.links, right.links, |links| links.to_string()),
-        Field::DirectoryLinks if is_directory => differs("links", left.links, right.links, |links| links.to_string()),
+        Field::Owner => {
+            differs("owner", (left.uid, left.gid), (right.uid, right.gid), |(uid, gid)| {
+                format!("{uid}:{gid}")
+            })
+        }
+        Field::Size if !is_directory => {
+            differs("size", left.size, right.size, |size| size.to_string())
+        }
+        Field::DirectorySize if is_directory => {
+            differs("size", left.size, right.size, |size| size.to_string())
+        }
+        Field::Links if !is_directory => {
+            differs("links", left.links, right.links, |links| links.to_string())
+        }
+        Field::DirectoryLinks if is_directory => {
+            differs("links", left.links, right.links, |links| links.to_string())
+        }
         Field::Size | Field::DirectorySize | Field::Links | Field::DirectoryLinks => None,
-        Field::HardLinks => differs(
-            "first name",
-            left.first_name.as_ref(),
-            right.first_name.as_ref(),
-            |path| path.map_or_else(String::new, |path| shown(path.as_os_str().as_encoded_bytes())),
-        ),
+        Field::HardLinks => {
+            differs("first name", left.first_name.as_ref(), right.first_name.as_ref(), |path| {
+                path.map_or_else(String::new, |path| shown(path.as_os_str().as_encoded_bytes()))
+            })
+        }
         Field::Ino => differs("inode", left.ino, right.ino, |ino| ino.to_string()),
         Field::Atime => time("atime", left.atime, right.atime),
         Field::Mtime => time("mtime", left.mtime, right.mtime),
@@ -236,9 +231,11 @@ fn field_difference(field: Field, left: &Entry, right: &Entry, grain: Grain) -> 
         Field::Device => differs("device", left.device, right.device, |(major, minor)| {
             format!("{major}:{minor}")
         }),
-        Field::Target => differs("target", left.target.as_deref(), right.target.as_deref(), |target| {
-            shown(target.unwrap_or_default())
-        }),
+        Field::Target => {
+            differs("target", left.target.as_deref(), right.target.as_deref(), |target| {
+                shown(target.unwrap_or_default())
+            })
+        }
         Field::Attributes => attribute_difference(left, right),
         Field::Holes => differs("data", left.data.as_ref()?, right.data.as_ref()?, |ranges| {
             format!("{} ranges {ranges:?}", ranges.len())
@@ -247,16 +244,23 @@ fn field_difference(field: Field, left: &Entry, right: &Entry, grain: Grain) -> 
     }
 }
 
-fn differs<T: PartialEq>(name: &str, left: T, right: T, print: impl Fn(T) -> String) -> Option<String> {
+fn differs<T: PartialEq>(
+    name: &str,
+    left: T,
+    right: T,
+    print: impl Fn(T) -> String,
+) -> Option<String> {
     (left != right).then(|| format!("{name}: {} against {}", print(left), print(right)))
 }
 
 fn attribute_difference(left: &Entry, right: &Entry) -> Option<String> {
     let names: BTreeSet<&Vec<u8>> = left.attributes.keys().chain(right.attributes.keys()).collect();
-    let print = |value: Option<&Vec<u8>>| value.map_or_else(|| "none".to_owned(), |value| shown(value));
+    let print =
+        |value: Option<&Vec<u8>>| value.map_or_else(|| "none".to_owned(), |value| shown(value));
     let sentence = |name: &Vec<u8>| {
         let (left, right) = (left.attributes.get(name), right.attributes.get(name));
-        (left != right).then(|| format!("{} is {} against {}", shown(name), print(left), print(right)))
+        (left != right)
+            .then(|| format!("{} is {} against {}", shown(name), print(left), print(right)))
     };
     let sentences: Vec<String> = names.into_iter().filter_map(sentence).collect();
     (!sentences.is_empty()).then(|| format!("attributes: {}", sentences.join("; ")))

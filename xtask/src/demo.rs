@@ -1,5 +1,6 @@
-//! `xtask demo`: a real tree of this machine becomes an ext4 image and comes out again, and every step is judged; then the
-//! mailing list posts run in the laboratory, and what they gave stands on a page.
+//! `xtask demo`: a real tree of this machine becomes an ext4 image and comes out again, and every
+//! step is judged; then the mailing list posts run in the laboratory, and what they gave stands on
+//! a page.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,10 +41,7 @@ pub fn run(words: &[String]) -> Result<(), String> {
         tree.bytes / 1_000_000
     );
 
-    step(
-        "build",
-        &["build", "-q", "-t", "ext4", &text(&tree.path), &text(&image)],
-    )?;
+    step("build", &["build", "-q", "-t", "ext4", &text(&tree.path), &text(&image)])?;
     if oracle::require("e2fsck") {
         oracle::e2fsck(&image)?;
         println!("check     e2fsck -fn: clean, without a word");
@@ -56,8 +54,8 @@ pub fn run(words: &[String]) -> Result<(), String> {
     posts(&parent.join("demo.html"))
 }
 
-/// The mailing list posts in quick form: their figures and ours, and a page of them that stays. A missed row is shown, and is no
-/// failure of the demo.
+/// The mailing list posts in quick form: their figures and ours, and a page of them that stays. A
+/// missed row is shown, and is no failure of the demo.
 fn posts(page: &Path) -> Result<(), String> {
     println!("\nposts     extant lab posts: the same engine on drives in virtual time\n");
     let start = seconds_now();
@@ -93,7 +91,8 @@ fn step(name: &str, words: &[&str]) -> Result<(), String> {
 /// The first tree that is worth looking at and not too large.
 fn choose() -> Result<Tree, String> {
     const WORTH: std::ops::Range<u64> = 30_000_000..500_000_000;
-    let sysroot = command::output(program("rustc").args(["--print", "sysroot"])).map(|output| output.stdout);
+    let sysroot =
+        command::output(program("rustc").args(["--print", "sysroot"])).map(|output| output.stdout);
     let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.unwrap_or_default()).trim());
     let mut best: Option<Tree> = None;
     for path in [
@@ -126,7 +125,11 @@ fn measure_tree(path: &Path) -> Result<Tree, String> {
 
 /// The first lines and the count of `ls -lR`.
 fn list(image: &Path) -> Result<(), String> {
-    let listed = command::output(program(&extant()?).args(["ls", "-lR", &format!("{}:/", image.display())]))?;
+    let listed = command::output(program(&extant()?).args([
+        "ls",
+        "-lR",
+        &format!("{}:/", image.display()),
+    ]))?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     println!("list      extant ls -lR: {} lines", listed.lines().count());
     listed.lines().take(5).for_each(|line| println!("          {line}"));
@@ -156,11 +159,7 @@ fn compare_archive(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(),
         .arg("-C")
         .arg(&unpacked);
     command::output(&mut tar)?;
-    judge(
-        "compare",
-        "the unpacked archive",
-        &compare::trees(&tree.path, &unpacked, &options())?,
-    )?;
+    judge("compare", "the unpacked archive", &compare::trees(&tree.path, &unpacked, &options())?)?;
     super::bench::remove_tree(&unpacked)
 }
 
@@ -180,22 +179,14 @@ fn judge(name: &str, what: &str, found: &[compare::Difference]) -> Result<(), St
         return Ok(());
     }
     let lines: Vec<String> = found.iter().take(20).map(ToString::to_string).collect();
-    Err(format!(
-        "{what} differs in {} places:\n{}",
-        found.len(),
-        lines.join("\n")
-    ))
+    Err(format!("{what} differs in {} places:\n{}", found.len(), lines.join("\n")))
 }
 
 fn ratios(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(), String> {
     let (copy, image) = (scratch.join("copy.tar"), scratch.join("again.img"));
     let extant = extant()?;
     let mut contenders = vec![
-        maker(
-            "cp + fsync of the archive",
-            words(&["cp", &text(archive), &text(&copy)]),
-            &copy,
-        ),
+        maker("cp + fsync of the archive", words(&["cp", &text(archive), &text(&copy)]), &copy),
         maker(
             "extant build, from the archive",
             words(&[&extant, "build", "-q", &text(archive), &text(&image)]),

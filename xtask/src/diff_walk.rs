@@ -15,8 +15,8 @@ struct Asked {
     options: Options,
 }
 
-/// `diff-walk [OPTIONS] LEFT RIGHT`, `diff-walk [OPTIONS] --listing FILE TREE`, `diff-walk --print TREE`, with
-/// `--also FIELD,..`, `--skip FIELD,..`, `--exclude PATH`, `--seconds`.
+/// `diff-walk [OPTIONS] LEFT RIGHT`, `diff-walk [OPTIONS] --listing FILE TREE`, `diff-walk --print
+/// TREE`, with `--also FIELD,..`, `--skip FIELD,..`, `--exclude PATH`, `--seconds`.
 ///
 /// # Errors
 /// There is a difference, or something cannot be read.
@@ -33,26 +33,13 @@ pub fn run(words: &[String]) -> Result<(), String> {
     for difference in &found {
         println!("{difference}");
     }
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("{} differences", found.len()))
-    }
+    if found.is_empty() { Ok(()) } else { Err(format!("{} differences", found.len())) }
 }
 
 fn parse(words: &[String]) -> Result<Asked, String> {
     let has_listing = words.iter().any(|word| word == "--listing");
-    let options = if has_listing {
-        Options::same_image()
-    } else {
-        Options::copy()
-    };
-    let mut asked = Asked {
-        listing: None,
-        print: None,
-        trees: Vec::new(),
-        options,
-    };
+    let options = if has_listing { Options::same_image() } else { Options::copy() };
+    let mut asked = Asked { listing: None, print: None, trees: Vec::new(), options };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
@@ -80,7 +67,8 @@ fn parse(words: &[String]) -> Result<Asked, String> {
 fn fields(words: &str) -> Result<Vec<Field>, String> {
     let field = |word| {
         let names: Vec<&str> = Field::NAMES.iter().map(|(_, name)| *name).collect();
-        Field::by_name(word).ok_or_else(|| format!("no field {word}; there are {}", names.join(", ")))
+        Field::by_name(word)
+            .ok_or_else(|| format!("no field {word}; there are {}", names.join(", ")))
     };
     words.split(',').map(field).collect()
 }
@@ -89,8 +77,13 @@ fn fields(words: &str) -> Result<Vec<Field>, String> {
 ///
 /// # Errors
 /// One of them cannot be read.
-pub fn listing_against(file: &Path, tree: &Path, options: &Options) -> Result<Vec<Difference>, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+pub fn listing_against(
+    file: &Path,
+    tree: &Path,
+    options: &Options,
+) -> Result<Vec<Difference>, String> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let listed = listing::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     let has_sums = listed.iter().any(|entry| entry.sha256.is_some());
     let depth = Depth {
@@ -103,10 +96,7 @@ pub fn listing_against(file: &Path, tree: &Path, options: &Options) -> Result<Ve
 }
 
 fn print(tree: &Path) -> Result<(), String> {
-    let depth = Depth {
-        sha256: true,
-        ..Depth::default()
-    };
+    let depth = Depth { sha256: true, ..Depth::default() };
     for entry in walk(tree, depth, &BTreeSet::new())? {
         println!("{}", listing::record(&entry));
     }

@@ -1,8 +1,9 @@
 //! Images that are not ours: made by mke2fs, filled by the kernel, for a reader to prove itself on.
 //!
-//! Every fixture is a row of the matrix (kind, block size, inode size, features) with the same population: all that a
-//! tree can hold, and the traces of a life (removed, renamed, fragmented). The content comes from a seed. Where the
-//! kernel cannot mount the block size, mke2fs fills the image itself, from a folder, with what it can carry.
+//! Every fixture is a row of the matrix (kind, block size, inode size, features) with the same
+//! population: all that a tree can hold, and the traces of a life (removed, renamed, fragmented).
+//! The content comes from a seed. Where the kernel cannot mount the block size, mke2fs fills the
+//! image itself, from a folder, with what it can carry.
 
 mod populate;
 
@@ -77,13 +78,7 @@ pub fn all() -> impl Iterator<Item = Fixture> {
             format!("-{}", features.replace(['^', ','], "-"))
         };
         let name = format!("{kind}-b{block_size}-i{inode_size}{}", words.replace("--", "-no-"));
-        rows.push(Fixture {
-            name,
-            kind,
-            block_size,
-            inode_size,
-            features,
-        });
+        rows.push(Fixture { name, kind, block_size, inode_size, features });
     };
     for (kind, sizes) in [("ext2", &[1024, 2048, 4096]), ("ext3", &[1024, 2048, 4096])] {
         for size in sizes {
@@ -110,22 +105,13 @@ pub fn all() -> impl Iterator<Item = Fixture> {
 impl Fixture {
     /// The words for mke2fs, without the image.
     pub fn mke2fs_args(&self) -> Vec<String> {
-        let mut words: Vec<String> = ["-q", "-F", "-t", self.kind, "-b"]
-            .iter()
-            .map(|word| (*word).into())
-            .collect();
+        let mut words: Vec<String> =
+            ["-q", "-F", "-t", self.kind, "-b"].iter().map(|word| (*word).into()).collect();
         words.push(self.block_size.to_string());
         words.extend(["-I".into(), self.inode_size.to_string()]);
         words.extend(
-            [
-                "-N",
-                "6000",
-                "-L",
-                "fixture",
-                "-U",
-                "6f4c7a51-93f0-4c7e-8a1d-2b6f0e5d9c31",
-            ]
-            .map(String::from),
+            ["-N", "6000", "-L", "fixture", "-U", "6f4c7a51-93f0-4c7e-8a1d-2b6f0e5d9c31"]
+                .map(String::from),
         );
         words.extend([
             "-E".into(),
@@ -137,7 +123,8 @@ impl Fixture {
         words
     }
 
-    /// How large the image is: room for the population and, with large blocks, for the smallest journal.
+    /// How large the image is: room for the population and, with large blocks, for the smallest
+    /// journal.
     pub fn size_mib(&self) -> u64 {
         match self.block_size {
             0..=4096 => 64,
@@ -198,25 +185,16 @@ impl Fixture {
         mounted.unmount()?;
         let mut options = Options::same_image();
         options.fields.remove(&Field::Holes);
-        Ok(Made {
-            image,
-            expected,
-            options,
-        })
+        Ok(Made { image, expected, options })
     }
 
     fn fill_by_mke2fs(&self, image: PathBuf) -> Result<Made, String> {
         let folder = image.parent().unwrap_or(Path::new("."));
         let tree = Scratch::inside(folder, "tree");
-        populate(
-            tree.path(),
-            &Room {
-                carried: Filler::Mke2fs,
-                ..self.room()
-            },
-        )?;
+        populate(tree.path(), &Room { carried: Filler::Mke2fs, ..self.room() })?;
         self.mke2fs(&image, &[tree.path()])?;
-        // mke2fs leaves large directories without an index; e2fsck gives them one (and exits with 0 or 1).
+        // mke2fs leaves large directories without an index; e2fsck gives them one (and exits with 0
+        // or 1).
         let status = program("e2fsck")
             .args(["-fyD"])
             .arg(&image)
@@ -230,38 +208,27 @@ impl Fixture {
         let expected = expected(tree.path())?;
         let mut options = Options::copy();
         options.grain = Grain::Second;
-        Ok(Made {
-            image,
-            expected,
-            options: options.without("lost+found"),
-        })
+        Ok(Made { image, expected, options: options.without("lost+found") })
     }
 
     fn room(&self) -> Room {
         let has_extents = self.kind == "ext4" && !self.features.contains("^extent");
-        Room {
-            block_size: self.block_size,
-            has_extents,
-            carried: Filler::Kernel,
-            seed: 1,
-        }
+        Room { block_size: self.block_size, has_extents, carried: Filler::Kernel, seed: 1 }
     }
 }
 
 fn expected(tree: &Path) -> Result<Vec<Entry>, String> {
-    // Every sum is of the whole file, so that a reader can be compared that knows nothing of our digest.
+    // Every sum is of the whole file, so that a reader can be compared that knows nothing of our
+    // digest.
     walk(
         tree,
-        Depth {
-            sha256: true,
-            digest: true,
-            holes: true,
-        },
+        Depth { sha256: true, digest: true, holes: true },
         &std::collections::BTreeSet::new(),
     )
 }
 
-/// `fixtures FOLDER [NAME]`: makes every image (or those whose name contains NAME) with its listing beside it.
+/// `fixtures FOLDER [NAME]`: makes every image (or those whose name contains NAME) with its listing
+/// beside it.
 ///
 /// # Errors
 /// One of them cannot be made.
@@ -270,16 +237,12 @@ pub fn run(words: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let wanted = words.get(1).map_or("", String::as_str);
     for fixture in all().filter(|fixture| fixture.name.contains(wanted)) {
-        let made = fixture
-            .make(&folder)
-            .map_err(|error| format!("{}: {error}", fixture.name))?;
-        let text: String = made
-            .expected
-            .iter()
-            .map(|entry| listing::record(entry) + "\n")
-            .collect();
+        let made = fixture.make(&folder).map_err(|error| format!("{}: {error}", fixture.name))?;
+        let text: String =
+            made.expected.iter().map(|entry| listing::record(entry) + "\n").collect();
         let listing = made.image.with_extension("jsonl");
-        std::fs::write(&listing, text).map_err(|error| format!("{}: {error}", listing.display()))?;
+        std::fs::write(&listing, text)
+            .map_err(|error| format!("{}: {error}", listing.display()))?;
         println!("{:<44} {:>6} entries", fixture.name, made.expected.len());
     }
     Ok(())

@@ -1,7 +1,9 @@
-//! What the project does to itself: judges its own sources, calls the oracles, compares trees, prints the tables.
+//! What the project does to itself: judges its own sources, calls the oracles, compares trees,
+//! prints the tables.
 //!
-//! The library part is for integration tests of the other crates (a dev-dependency); the binary is for `make`. It links
-//! none of the crates that it helps to judge: what it knows about an image it has from the kernel and from e2fsprogs.
+//! The library part is for integration tests of the other crates (a dev-dependency); the binary is
+//! for `make`. It links none of the crates that it helps to judge: what it knows about an image it
+//! has from the kernel and from e2fsprogs.
 
 pub mod archive;
 pub mod bench;

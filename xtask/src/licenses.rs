@@ -7,8 +7,8 @@ use spdx::{Expression, LicenseReq};
 
 use crate::{command, repository};
 
-/// What may be linked into a program under MIT or Apache-2.0 without a further duty towards those who receive it.
-/// `WITH` joins a licence and its exception.
+/// What may be linked into a program under MIT or Apache-2.0 without a further duty towards those
+/// who receive it. `WITH` joins a licence and its exception.
 pub const ALLOWED: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -31,7 +31,8 @@ pub const ALLOWED: &[&str] = &[
 pub fn judge(expression: &str) -> Result<(), String> {
     // Old manifests write `MIT/Apache-2.0` where they mean OR.
     let expression = expression.replace('/', " OR ");
-    let parsed = Expression::parse(&expression).map_err(|error| format!("no SPDX expression: {}", error.reason))?;
+    let parsed = Expression::parse(&expression)
+        .map_err(|error| format!("no SPDX expression: {}", error.reason))?;
     if parsed.evaluate(is_allowed) {
         return Ok(());
     }
@@ -54,16 +55,10 @@ fn packages() -> Result<Vec<Value>, String> {
     // The platform is given because the packages of the others were never fetched here.
     let mut metadata = cargo();
     metadata.current_dir(repository());
-    metadata.args([
-        "metadata",
-        "--offline",
-        "--format-version",
-        "1",
-        "--filter-platform",
-        host,
-    ]);
+    metadata.args(["metadata", "--offline", "--format-version", "1", "--filter-platform", host]);
     let printed = command::output(&mut metadata)?.stdout;
-    let metadata: Value = serde_json::from_slice(&printed).map_err(|error| format!("cargo metadata: {error}"))?;
+    let metadata: Value =
+        serde_json::from_slice(&printed).map_err(|error| format!("cargo metadata: {error}"))?;
     metadata["packages"]
         .as_array()
         .cloned()

@@ -1,4 +1,5 @@
-//! The listing that `extant ls -lR --json` prints, read and written: one JSON object a line, one line an entry.
+//! The listing that `extant ls -lR --json` prints, read and written: one JSON object a line, one
+//! line an entry.
 //!
 //! | field | value |
 //! | --- | --- |
@@ -13,8 +14,9 @@
 //! | `xattrs` | an object: name to value in base64; a name that is not UTF-8 is `base64:` and its base64 |
 //! | `sha256` | of the bytes of a file, as 64 hexadecimal digits; optional |
 //!
-//! Attributes have the names and the values that `lgetxattr` returns: ACLs are `system.posix_acl_access` and
-//! `system.posix_acl_default` in the form that the kernel hands out. Other fields may be there and are not read.
+//! Attributes have the names and the values that `lgetxattr` returns: ACLs are
+//! `system.posix_acl_access` and `system.posix_acl_default` in the form that the kernel hands out.
+//! Other fields may be there and are not read.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -36,7 +38,9 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
         entries.push(entry(&value).map_err(at)?);
     }
-    entries.sort_by(|left, right| left.path.as_os_str().as_bytes().cmp(right.path.as_os_str().as_bytes()));
+    entries.sort_by(|left, right| {
+        left.path.as_os_str().as_bytes().cmp(right.path.as_os_str().as_bytes())
+    });
     name_links(&mut entries);
     Ok(entries)
 }
@@ -53,11 +57,8 @@ pub fn record(entry: &Entry) -> String {
     record.insert("uid".into(), entry.uid.into());
     record.insert("gid".into(), entry.gid.into());
     record.insert("size".into(), entry.size.into());
-    let times = [
-        ("mtime", Some(entry.mtime)),
-        ("atime", Some(entry.atime)),
-        ("ctime", Some(entry.ctime)),
-    ];
+    let times =
+        [("mtime", Some(entry.mtime)), ("atime", Some(entry.atime)), ("ctime", Some(entry.ctime))];
     for (name, time) in times.into_iter().chain([("crtime", entry.crtime)]) {
         if let Some((seconds, nanoseconds)) = time {
             record.insert(name.into(), json!([seconds, nanoseconds]));
@@ -69,10 +70,8 @@ pub fn record(entry: &Entry) -> String {
     if let Some(target) = &entry.target {
         put_bytes(&mut record, "target", target);
     }
-    let attributes = entry
-        .attributes
-        .iter()
-        .map(|(name, value)| (attribute_key(name), base64(value).into()));
+    let attributes =
+        entry.attributes.iter().map(|(name, value)| (attribute_key(name), base64(value).into()));
     record.insert("xattrs".into(), Value::Object(attributes.collect()));
     if let Some(sum) = &entry.sha256 {
         record.insert(
@@ -84,10 +83,7 @@ pub fn record(entry: &Entry) -> String {
 }
 
 fn kind_name(kind: Kind) -> &'static str {
-    Kind::NAMES
-        .iter()
-        .find(|(known, _)| *known == kind)
-        .map_or("", |(_, name)| name)
+    Kind::NAMES.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name)
 }
 
 fn put_bytes(record: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
@@ -166,14 +162,9 @@ fn device(record: &Value) -> Result<(u32, u32), String> {
     if record["device"].is_null() {
         return Ok((0, 0));
     }
-    let part = |at: usize| {
-        record["device"][at]
-            .as_u64()
-            .and_then(|value| u32::try_from(value).ok())
-    };
-    part(0)
-        .zip(part(1))
-        .ok_or_else(|| format!("no device: {}", record["device"]))
+    let part =
+        |at: usize| record["device"][at].as_u64().and_then(|value| u32::try_from(value).ok());
+    part(0).zip(part(1)).ok_or_else(|| format!("no device: {}", record["device"]))
 }
 
 fn attributes(record: &Value) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
@@ -194,8 +185,7 @@ fn sha256(record: &Value) -> Result<Option<[u8; 32]>, String> {
         return Ok(None);
     };
     let byte = |at: usize| {
-        text.get(2 * at..2 * at + 2)
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        text.get(2 * at..2 * at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok())
     };
     let sum: Option<Vec<u8>> = (0..32).map(byte).collect();
     match sum.map(<[u8; 32]>::try_from) {
@@ -246,13 +236,8 @@ mod tests {
 
     #[test]
     fn base64_has_the_known_values() {
-        let known = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-        ];
+        let known =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
         for (plain, coded) in known {
             assert_eq!(base64(plain.as_bytes()), coded);
             assert_eq!(from_base64(coded).as_deref(), Some(plain.as_bytes()));

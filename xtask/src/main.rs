@@ -18,27 +18,12 @@ const fn task(
     about: &'static str,
     run: fn(&[String]) -> Result<(), String>,
 ) -> Task {
-    Task {
-        name,
-        words,
-        about,
-        run,
-    }
+    Task { name, words, about, run }
 }
 
 const TASKS: &[Task] = &[
-    task(
-        "bench",
-        "[--rounds N] ..",
-        "the tables of speed and memory; see bench/run",
-        bench::run,
-    ),
-    task(
-        "demo",
-        "[TREE]",
-        "a real tree becomes an image and comes out again",
-        demo::run,
-    ),
+    task("bench", "[--rounds N] ..", "the tables of speed and memory; see bench/run", bench::run),
+    task("demo", "[TREE]", "a real tree becomes an image and comes out again", demo::run),
     task(
         "diff-walk",
         "LEFT RIGHT",
@@ -51,26 +36,14 @@ const TASKS: &[Task] = &[
         "images made by mke2fs and the kernel, with their listings",
         fixtures::run,
     ),
-    task(
-        "licenses",
-        "",
-        "every dependency has a licence that we may use",
-        licenses::run,
-    ),
+    task("licenses", "", "every dependency has a licence that we may use", licenses::run),
     task("tidy", "", "the house rules, read from the sources", tidy::run),
-    task(
-        "tools",
-        "",
-        "install, or name, what the tests call from the host",
-        tools::run,
-    ),
+    task("tools", "", "install, or name, what the tests call from the host", tools::run),
 ];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let Some(task) = words
-        .first()
-        .and_then(|word| TASKS.iter().find(|task| task.name == word))
+    let Some(task) = words.first().and_then(|word| TASKS.iter().find(|task| task.name == word))
     else {
         for task in TASKS {
             eprintln!("xtask {:<10} {:<28} {}", task.name, task.words, task.about);

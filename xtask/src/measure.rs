@@ -1,7 +1,8 @@
-//! How long a program takes and how much memory, and tables of that: interleaved rounds, medians, ratios.
+//! How long a program takes and how much memory, and tables of that: interleaved rounds, medians,
+//! ratios.
 //!
-//! The speed of a machine drifts while it is measured, so contenders take turns, and a ratio is formed within a round
-//! before the median of the rounds is taken.
+//! The speed of a machine drifts while it is measured, so contenders take turns, and a ratio is
+//! formed within a round before the median of the rounds is taken.
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
@@ -30,7 +31,10 @@ pub fn seconds_now() -> f64 {
 ///
 /// # Errors
 /// The program fails: what it said.
-pub fn measure(words: &[String], flush: impl FnOnce() -> Result<(), String>) -> Result<Measured, String> {
+pub fn measure(
+    words: &[String],
+    flush: impl FnOnce() -> Result<(), String>,
+) -> Result<Measured, String> {
     let notes = Scratch::new("extant-time");
     let note = notes.join("peak");
     let (tool, rest) = words.split_first().ok_or("no words")?;
@@ -57,10 +61,7 @@ pub fn measure(words: &[String], flush: impl FnOnce() -> Result<(), String>) -> 
 }
 
 fn run_quietly(command: &mut Command) -> Result<(), String> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command::output(command).map(|_| ())
 }
 
@@ -82,7 +83,8 @@ struct Row {
     failure: Option<String>,
 }
 
-/// Lets all contenders take turns for `rounds` rounds and prints the table; ratios are to the first of them.
+/// Lets all contenders take turns for `rounds` rounds and prints the table; ratios are to the first
+/// of them.
 ///
 /// # Errors
 /// The first contender, to which all are compared, fails.
@@ -95,10 +97,8 @@ pub fn race(title: &str, contenders: &[Contender<'_>], rounds: usize) -> Result<
     let is_watched = std::io::stderr().is_terminal();
     let mut rows: Vec<Row> = contenders.iter().map(row).collect();
     for round in 1..=rounds {
-        for (contender, row) in contenders
-            .iter()
-            .zip(&mut rows)
-            .filter(|(_, row)| row.failure.is_none())
+        for (contender, row) in
+            contenders.iter().zip(&mut rows).filter(|(_, row)| row.failure.is_none())
         {
             if is_watched {
                 eprint!("\r\x1b[K{title}: round {round}, {}", contender.name);
@@ -125,17 +125,12 @@ fn print_table(title: &str, rows: &[Row]) {
         "| {:<34} | {:>7} | {:>9} | {:>17} | {:>9} |",
         "", "ratio", "median", "from .. to", "memory"
     );
-    println!(
-        "| {:-<34} | {:->7} | {:->9} | {:->17} | {:->9} |",
-        "", ":", ":", ":", ":"
-    );
+    println!("| {:-<34} | {:->7} | {:->9} | {:->17} | {:->9} |", "", ":", ":", ":", ":");
     for row in rows {
         match &row.failure {
-            Some(failure) => println!(
-                "| {:<34} | failed: {} |",
-                row.name,
-                failure.lines().next().unwrap_or("")
-            ),
+            Some(failure) => {
+                println!("| {:<34} | failed: {} |", row.name, failure.lines().next().unwrap_or(""))
+            }
             None => println!("{}", table_line(row, &rows[0])),
         }
     }
@@ -143,14 +138,9 @@ fn print_table(title: &str, rows: &[Row]) {
 
 fn table_line(row: &Row, first: &Row) -> String {
     let seconds: Vec<f64> = row.runs.iter().map(|run| run.seconds).collect();
-    let ratios = row
-        .runs
-        .iter()
-        .zip(&first.runs)
-        .map(|(run, base)| run.seconds / base.seconds);
-    let (low, high) = seconds
-        .iter()
-        .fold((f64::MAX, 0.0f64), |(low, high), run| (low.min(*run), high.max(*run)));
+    let ratios = row.runs.iter().zip(&first.runs).map(|(run, base)| run.seconds / base.seconds);
+    let (low, high) =
+        seconds.iter().fold((f64::MAX, 0.0f64), |(low, high), run| (low.min(*run), high.max(*run)));
     let peak = row.runs.iter().filter_map(|run| run.peak_kib).max();
     let memory = peak.map_or_else(|| "-".into(), |kib| format!("{:.0} MiB", kib as f64 / 1024.0));
     let ratio = format!("{:.2}", median(ratios.collect()));
@@ -182,17 +172,11 @@ pub fn machine() -> String {
     };
     let processor = read("/proc/cpuinfo");
     let cores = processor.lines().filter(|line| line.starts_with("processor")).count();
-    let memory_kib: u64 = field(&read("/proc/meminfo"), "MemTotal")
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap_or(0);
+    let memory_kib: u64 =
+        field(&read("/proc/meminfo"), "MemTotal").trim_end_matches(" kB").parse().unwrap_or(0);
     let kernel = read("/proc/sys/kernel/osrelease");
     let model = field(&processor, "model name");
-    format!(
-        "{model}, {cores} cores, {} GiB, Linux {}",
-        memory_kib >> 20,
-        kernel.trim()
-    )
+    format!("{model}, {cores} cores, {} GiB, Linux {}", memory_kib >> 20, kernel.trim())
 }
 
 #[cfg(test)]
@@ -212,17 +196,16 @@ mod tests {
             name: "x".into(),
             runs: seconds
                 .iter()
-                .map(|seconds| Measured {
-                    seconds: *seconds,
-                    peak_kib: Some(2048),
-                })
+                .map(|seconds| Measured { seconds: *seconds, peak_kib: Some(2048) })
                 .collect(),
             failure: None,
         };
         // The machine got slower by a factor; the ratio did not.
         let line = table_line(&row([2.0, 4.0, 8.0]), &row([1.0, 2.0, 4.0]));
         assert!(
-            line.contains("|    2.00 |") && line.contains("4.00 s") && line.contains("2.00 .. 8.00 s"),
+            line.contains("|    2.00 |")
+                && line.contains("4.00 s")
+                && line.contains("2.00 .. 8.00 s"),
             "{line}"
         );
         assert!(line.contains("2 MiB"), "{line}");

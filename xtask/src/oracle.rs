@@ -1,7 +1,7 @@
 //! The judges that are not ours: e2fsprogs and the kernel.
 //!
-//! What is not installed, or not permitted, is said in one line and the test is skipped; at the gate (`CI=true`) a
-//! missing program is a failure.
+//! What is not installed, or not permitted, is said in one line and the test is skipped; at the
+//! gate (`CI=true`) a missing program is a failure.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ pub fn require(tool: &str) -> bool {
     false
 }
 
-/// Whether this process may mount an image through a loop device, found out by doing it once; if not, a line says so.
+/// Whether this process may mount an image through a loop device, found out by doing it once; if
+/// not, a line says so.
 pub fn can_mount() -> bool {
     if kernel_mounts_block_size(1024) {
         return true;
@@ -45,27 +46,22 @@ pub fn e2fsck(image: &Path) -> Result<(), String> {
         .arg(image)
         .output()
         .map_err(|error| format!("e2fsck: {error}"))?;
-    let (said, warned) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let (said, warned) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let is_summary = |line: &str| line.contains(" files (") && line.contains("% non-contiguous), ");
-    let is_usual = |line: &str| line.is_empty() || is_pass(line) || is_summary(line) || line.starts_with("e2fsck 1.");
+    let is_usual = |line: &str| {
+        line.is_empty() || is_pass(line) || is_summary(line) || line.starts_with("e2fsck 1.")
+    };
     if output.status.code() == Some(0) && said.lines().chain(warned.lines()).all(is_usual) {
         return Ok(());
     }
-    Err(format!(
-        "e2fsck -fn {}: {}\n{warned}{said}",
-        image.display(),
-        output.status
-    ))
+    Err(format!("e2fsck -fn {}: {}\n{warned}{said}", image.display(), output.status))
 }
 
-/// `Pass 3: Checking directory connectivity`, but not `Pass 3A: ...`, which is said of work to be done.
+/// `Pass 3: Checking directory connectivity`, but not `Pass 3A: ...`, which is said of work to be
+/// done.
 fn is_pass(line: &str) -> bool {
-    let number = line
-        .strip_prefix("Pass ")
-        .and_then(|rest| rest.split_once(": Checking "));
+    let number = line.strip_prefix("Pass ").and_then(|rest| rest.split_once(": Checking "));
     number.is_some_and(|(number, _)| number.len() == 1)
 }
 
@@ -160,18 +156,13 @@ fn parse_dump(text: &str) -> Dump {
 /// `0: (Blocks 1-8192) csum 0x8663 [ITABLE_ZEROED]`
 fn group_header(text: &str) -> DumpGroup {
     let blocks = text.split_once("(Blocks ").and_then(|(_, rest)| rest.split_once(')'));
-    let checksum = text
-        .split_once("csum 0x")
-        .map(|(_, rest)| rest.split_whitespace().next().unwrap_or(""));
+    let checksum =
+        text.split_once("csum 0x").map(|(_, rest)| rest.split_whitespace().next().unwrap_or(""));
     let flags = text.split_once('[').map_or("", |(_, rest)| rest.trim_end_matches(']'));
     DumpGroup {
         blocks: blocks.and_then(|(range, _)| self::range(range)).unwrap_or_default(),
         checksum: checksum.and_then(|digits| u32::from_str_radix(digits, 16).ok()),
-        flags: flags
-            .split(", ")
-            .filter(|flag| !flag.is_empty())
-            .map(str::to_owned)
-            .collect(),
+        flags: flags.split(", ").filter(|flag| !flag.is_empty()).map(str::to_owned).collect(),
         ..DumpGroup::default()
     }
 }
@@ -193,10 +184,18 @@ fn group_line(group: &mut DumpGroup, line: &str) {
     } else if line.contains(" free blocks, ") {
         for count in line.split(", ") {
             match count.split_once(' ') {
-                Some((number, "free blocks")) => group.free_blocks = number.parse().unwrap_or_default(),
-                Some((number, "free inodes")) => group.free_inodes = number.parse().unwrap_or_default(),
-                Some((number, "directories")) => group.directories = number.parse().unwrap_or_default(),
-                Some((number, "unused inodes")) => group.unused_inodes = number.parse().unwrap_or_default(),
+                Some((number, "free blocks")) => {
+                    group.free_blocks = number.parse().unwrap_or_default()
+                }
+                Some((number, "free inodes")) => {
+                    group.free_inodes = number.parse().unwrap_or_default()
+                }
+                Some((number, "directories")) => {
+                    group.directories = number.parse().unwrap_or_default()
+                }
+                Some((number, "unused inodes")) => {
+                    group.unused_inodes = number.parse().unwrap_or_default()
+                }
                 _ => {}
             }
         }
@@ -249,12 +248,15 @@ impl Mounted {
     /// # Errors
     /// Somebody uses it.
     pub fn unmount(mut self) -> Result<(), String> {
-        // A process that another thread starts just now holds our files until it becomes its own program.
+        // A process that another thread starts just now holds our files until it becomes its own
+        // program.
         const ATTEMPTS: u32 = 50;
         let mut outcome = command::run("umount", &[self.path()]);
         for _ in 1..ATTEMPTS {
             match &outcome {
-                Err(error) if error.contains("target is busy") => outcome = command::run("umount", &[self.path()]),
+                Err(error) if error.contains("target is busy") => {
+                    outcome = command::run("umount", &[self.path()])
+                }
                 _ => break,
             }
         }
@@ -281,7 +283,8 @@ pub fn unmount_all(folder: &Path) -> Result<(), String> {
     command::run("umount", &[folder]).map(|_| ())
 }
 
-/// Mounts `image` through a loop device; `options` are those of mount(8), without `loop` and `ro`, or empty.
+/// Mounts `image` through a loop device; `options` are those of mount(8), without `loop` and `ro`,
+/// or empty.
 ///
 /// # Errors
 /// The kernel refuses, or we are not root.
@@ -292,23 +295,18 @@ pub fn mount_loop(image: &Path, access: Access, options: &str) -> Result<Mounted
         words = words + "," + options;
     }
     command::output(program("mount").args(["-o", &words]).arg(image).arg(folder.path()))?;
-    Ok(Mounted {
-        folder,
-        is_mounted: true,
-    })
+    Ok(Mounted { folder, is_mounted: true })
 }
 
-/// Whether the kernel here mounts blocks of `bytes`, found out by mounting an empty image once. Before Linux 6.19 ext4
-/// takes no block above the page size.
+/// Whether the kernel here mounts blocks of `bytes`, found out by mounting an empty image once.
+/// Before Linux 6.19 ext4 takes no block above the page size.
 pub fn kernel_mounts_block_size(bytes: u32) -> bool {
     static KNOWN: OnceLock<Mutex<BTreeMap<u32, bool>>> = OnceLock::new();
     if !is_root() {
         return false;
     }
-    let mut known = KNOWN
-        .get_or_init(Mutex::default)
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut known =
+        KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     *known.entry(bytes).or_insert_with(|| probe(bytes).is_ok())
 }
 
@@ -330,7 +328,8 @@ mod tests {
 
     fn image(folder: &Scratch, words: &[&str]) -> PathBuf {
         let image = folder.join("test.img");
-        command::output(program("mke2fs").args(["-q", "-F"]).args(words).arg(&image).arg("32M")).expect("mke2fs runs");
+        command::output(program("mke2fs").args(["-q", "-F"]).args(words).arg(&image).arg("32M"))
+            .expect("mke2fs runs");
         image
     }
 
@@ -343,9 +342,7 @@ mod tests {
         let image = image(&folder, &["-t", "ext4", "-b", "1024"]);
         assert_eq!(e2fsck(&image), Ok(()));
         command::output(
-            program("debugfs")
-                .args(["-w", "-R", "set_bg 0 free_blocks_count 7"])
-                .arg(&image),
+            program("debugfs").args(["-w", "-R", "set_bg 0 free_blocks_count 7"]).arg(&image),
         )
         .expect("debugfs runs");
         assert!(
@@ -371,7 +368,8 @@ mod tests {
         let free: u64 = dump.groups.iter().map(|group| group.free_blocks).sum();
         assert_eq!(Some(free), dump.number("Free blocks"));
         for group in &dump.groups {
-            let in_runs = |runs: &[(u64, u64)]| runs.iter().map(|(start, end)| end - start + 1).sum::<u64>();
+            let in_runs =
+                |runs: &[(u64, u64)]| runs.iter().map(|(start, end)| end - start + 1).sum::<u64>();
             assert_eq!(in_runs(&group.free_block_runs), group.free_blocks);
             assert_eq!(in_runs(&group.free_inode_runs), group.free_inodes);
         }
@@ -383,7 +381,8 @@ mod tests {
             return;
         }
         let folder = Scratch::new("oracle");
-        let mounted = mount_loop(&image(&folder, &["-t", "ext2"]), Access::ReadOnly, "").expect("the kernel mounts it");
+        let mounted = mount_loop(&image(&folder, &["-t", "ext2"]), Access::ReadOnly, "")
+            .expect("the kernel mounts it");
         let path = mounted.path().to_path_buf();
         assert!(path.join("lost+found").is_dir());
         drop(mounted);

@@ -52,7 +52,8 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if std::fs::remove_dir_all(&self.path).is_err() {
-            // The library keeps a descriptor open on every level; a chain may be deeper than we may open files.
+            // The library keeps a descriptor open on every level; a chain may be deeper than we may
+            // open files.
             let _ = crate::command::run("rm", &["-rf".as_ref(), self.path.as_os_str()]);
         }
     }

@@ -1,8 +1,8 @@
 //! The house rules that a compiler does not know, as a table that an ordinary test checks.
 //!
-//! A rule reads one file at a time and says where it is broken. An exception stands in the source, beside what it
-//! excuses, with its reason: `// tidy: RULE because REASON`, in the comment above the line, or among the first lines of
-//! a file for what concerns the whole file.
+//! A rule reads one file at a time and says where it is broken. An exception stands in the source,
+//! beside what it excuses, with its reason: `// tidy: RULE because REASON`, in the comment above
+//! the line, or among the first lines of a file for what concerns the whole file.
 
 mod manifest;
 mod rules;
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{command, repository};
 
-/// Judges every file of the repository by every rule and prints what is broken, in the order of the files.
+/// Judges every file of the repository by every rule and prints what is broken, in the order of the
+/// files.
 ///
 /// # Errors
 /// A rule is broken, or a file cannot be read.
@@ -65,16 +66,11 @@ pub fn sources(root: &Path) -> Result<Vec<Source>, String> {
 /// The files as git lists them; without git, every file outside of hidden and build folders.
 fn tracked(root: &Path) -> Vec<PathBuf> {
     let mut git = command::program("git");
-    git.current_dir(root)
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     match command::output(&mut git) {
         Ok(output) => {
             let names = String::from_utf8_lossy(&output.stdout).into_owned();
-            names
-                .split('\0')
-                .filter(|name| !name.is_empty())
-                .map(PathBuf::from)
-                .collect()
+            names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect()
         }
         Err(_) => {
             let mut found = Vec::new();
@@ -93,7 +89,9 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
         let path = folder.join(&name);
         match entry.file_type() {
             Ok(kind) if kind.is_file() => found.push(path),
-            Ok(kind) if kind.is_dir() && name != "target" && name != ".git" => collect(root, &path, found),
+            Ok(kind) if kind.is_dir() && name != "target" && name != ".git" => {
+                collect(root, &path, found)
+            }
             _ => {}
         }
     }
@@ -119,11 +117,7 @@ mod tests {
         let mut walked = Vec::new();
         collect(&repository(), Path::new(""), &mut walked);
         assert!(walked.contains(&PathBuf::from("xtask/src/tidy.rs")));
-        assert!(
-            !walked
-                .iter()
-                .any(|path| path.starts_with("target") || path.starts_with(".git"))
-        );
+        assert!(!walked.iter().any(|path| path.starts_with("target") || path.starts_with(".git")));
     }
 
     #[test]
@@ -147,11 +141,9 @@ mod tests {
 
     #[test]
     fn an_exception_needs_a_reason() {
-        let rule = RULES
-            .iter()
-            .find(|rule| rule.name == "hash")
-            .expect("the rule of hashes");
-        let with = "// tidy: hash because the order never reaches a result\nuse std::collections::HashMap;\n";
+        let rule = RULES.iter().find(|rule| rule.name == "hash").expect("the rule of hashes");
+        let with = "// tidy: hash because the order never reaches a result\nuse \
+            std::collections::HashMap;\n";
         assert!(rule.judge(&Source::new("crates/engine/src/cache.rs", with)).is_empty());
         let without = "// tidy: hash because\nuse std::collections::HashMap;\n";
         assert_eq!(rule.judge(&Source::new("crates/engine/src/cache.rs", without)).len(), 1);
@@ -163,20 +155,11 @@ mod tests {
     fn long_files_and_functions_are_measured_in_lines() {
         let lines = |count: usize| "    step();\n".repeat(count);
         let long = |source: &Source| {
-            let rule = RULES
-                .iter()
-                .find(|rule| rule.name == "long")
-                .expect("the rule of lengths");
-            rule.judge(source)
-                .iter()
-                .map(|finding| finding.sentence.clone())
-                .collect::<Vec<_>>()
+            let rule = RULES.iter().find(|rule| rule.name == "long").expect("the rule of lengths");
+            rule.judge(source).iter().map(|finding| finding.sentence.clone()).collect::<Vec<_>>()
         };
         let function = |count| {
-            Source::new(
-                "crates/engine/src/file.rs",
-                &format!("fn step() {{\n{}}}\n", lines(count)),
-            )
+            Source::new("crates/engine/src/file.rs", &format!("fn step() {{\n{}}}\n", lines(count)))
         };
         assert!(long(&function(68)).is_empty());
         assert_eq!(long(&function(69)), ["function step has 71 lines, the limit is 70"]);
@@ -191,9 +174,6 @@ mod tests {
         assert!(long(&Source::new("crates/engine/src/file.rs", &comment(800))).is_empty());
         assert_eq!(long(&Source::new("crates/engine/src/file.rs", &comment(801))).len(), 1);
         assert!(long(&Source::new("crates/engine/tests/file.rs", &comment(1000))).is_empty());
-        assert_eq!(
-            long(&Source::new("crates/engine/tests/file.rs", &comment(1001))).len(),
-            1
-        );
+        assert_eq!(long(&Source::new("crates/engine/tests/file.rs", &comment(1001))).len(), 1);
     }
 }

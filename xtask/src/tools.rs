@@ -10,126 +10,36 @@ struct Tool {
 }
 
 const TOOLS: &[Tool] = &[
-    Tool {
-        program: "mke2fs",
-        package: "e2fsprogs",
-    },
-    Tool {
-        program: "e2fsck",
-        package: "e2fsprogs",
-    },
-    Tool {
-        program: "dumpe2fs",
-        package: "e2fsprogs",
-    },
-    Tool {
-        program: "debugfs",
-        package: "e2fsprogs",
-    },
-    Tool {
-        program: "tune2fs",
-        package: "e2fsprogs",
-    },
-    Tool {
-        program: "resize2fs",
-        package: "e2fsprogs",
-    },
-    Tool {
-        program: "getfattr",
-        package: "attr",
-    },
-    Tool {
-        program: "setfattr",
-        package: "attr",
-    },
-    Tool {
-        program: "getfacl",
-        package: "acl",
-    },
-    Tool {
-        program: "tar",
-        package: "tar",
-    },
-    Tool {
-        program: "xz",
-        package: "xz-utils",
-    },
-    Tool {
-        program: "zstd",
-        package: "zstd",
-    },
-    Tool {
-        program: "gzip",
-        package: "gzip",
-    },
-    Tool {
-        program: "mount",
-        package: "mount",
-    },
-    Tool {
-        program: "bsdtar",
-        package: "libarchive-tools",
-    },
-    Tool {
-        program: "python3",
-        package: "python3",
-    },
-    Tool {
-        program: "fakeroot",
-        package: "fakeroot",
-    },
-    Tool {
-        program: "fakeroot-pseudo",
-        package: "pseudo",
-    },
-    Tool {
-        program: "setpriv",
-        package: "util-linux",
-    },
-    Tool {
-        program: "sfdisk",
-        package: "fdisk",
-    },
-    Tool {
-        program: "script",
-        package: "bsdutils",
-    },
-    Tool {
-        program: "chromium",
-        package: "chromium",
-    },
-    Tool {
-        program: "setcap",
-        package: "libcap2-bin",
-    },
-    Tool {
-        program: "bzip2",
-        package: "bzip2",
-    },
-    Tool {
-        program: "bsdtar",
-        package: "libarchive-tools",
-    },
-    Tool {
-        program: "busybox",
-        package: "busybox",
-    },
-    Tool {
-        program: "7z",
-        package: "p7zip-full",
-    },
-    Tool {
-        program: "cpio",
-        package: "cpio",
-    },
-    Tool {
-        program: "git",
-        package: "git",
-    },
-    Tool {
-        program: "python3",
-        package: "python3",
-    },
+    Tool { program: "mke2fs", package: "e2fsprogs" },
+    Tool { program: "e2fsck", package: "e2fsprogs" },
+    Tool { program: "dumpe2fs", package: "e2fsprogs" },
+    Tool { program: "debugfs", package: "e2fsprogs" },
+    Tool { program: "tune2fs", package: "e2fsprogs" },
+    Tool { program: "resize2fs", package: "e2fsprogs" },
+    Tool { program: "getfattr", package: "attr" },
+    Tool { program: "setfattr", package: "attr" },
+    Tool { program: "getfacl", package: "acl" },
+    Tool { program: "tar", package: "tar" },
+    Tool { program: "xz", package: "xz-utils" },
+    Tool { program: "zstd", package: "zstd" },
+    Tool { program: "gzip", package: "gzip" },
+    Tool { program: "mount", package: "mount" },
+    Tool { program: "bsdtar", package: "libarchive-tools" },
+    Tool { program: "python3", package: "python3" },
+    Tool { program: "fakeroot", package: "fakeroot" },
+    Tool { program: "fakeroot-pseudo", package: "pseudo" },
+    Tool { program: "setpriv", package: "util-linux" },
+    Tool { program: "sfdisk", package: "fdisk" },
+    Tool { program: "script", package: "bsdutils" },
+    Tool { program: "chromium", package: "chromium" },
+    Tool { program: "setcap", package: "libcap2-bin" },
+    Tool { program: "bzip2", package: "bzip2" },
+    Tool { program: "bsdtar", package: "libarchive-tools" },
+    Tool { program: "busybox", package: "busybox" },
+    Tool { program: "7z", package: "p7zip-full" },
+    Tool { program: "cpio", package: "cpio" },
+    Tool { program: "git", package: "git" },
+    Tool { program: "python3", package: "python3" },
 ];
 
 /// Test data of another project: where it may be, and the package that puts it there.
@@ -139,10 +49,8 @@ pub struct Data {
 }
 
 /// The archive that Python's own tests read.
-pub const PYTHON_ARCHIVE: Data = Data {
-    places: &["/usr/lib/python3.11/test/testtar.tar"],
-    package: "libpython3.11-testsuite",
-};
+pub const PYTHON_ARCHIVE: Data =
+    Data { places: &["/usr/lib/python3.11/test/testtar.tar"], package: "libpython3.11-testsuite" };
 
 /// The folder of archives that the tests of Go's archive/tar read.
 pub const GO_ARCHIVES: Data = Data {
@@ -186,10 +94,8 @@ pub fn run(_words: &[String]) -> Result<(), String> {
     if missing.is_empty() {
         return Ok(());
     }
-    let message = format!(
-        "not installed: {} (tests that need them are skipped)",
-        missing.join(" ")
-    );
+    let message =
+        format!("not installed: {} (tests that need them are skipped)", missing.join(" "));
     if is_gate() {
         return Err(message);
     }
@@ -199,16 +105,9 @@ pub fn run(_words: &[String]) -> Result<(), String> {
 
 /// The packages of the programs and data that are not here, each once.
 fn missing() -> Vec<&'static str> {
-    let mut packages: Vec<_> = TOOLS
-        .iter()
-        .filter(|tool| find(tool.program).is_none())
-        .map(|tool| tool.package)
-        .collect();
-    packages.extend(
-        DATA.iter()
-            .filter(|data| data.find().is_none())
-            .map(|data| data.package),
-    );
+    let mut packages: Vec<_> =
+        TOOLS.iter().filter(|tool| find(tool.program).is_none()).map(|tool| tool.package).collect();
+    packages.extend(DATA.iter().filter(|data| data.find().is_none()).map(|data| data.package));
     packages.dedup();
     packages
 }
@@ -220,8 +119,5 @@ fn install(packages: &[&str]) {
     let _ = update.args(["update", "-q"]).status();
     let mut install = program("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    let _ = install
-        .args(["install", "-qy", "--no-install-recommends"])
-        .args(packages)
-        .status();
+    let _ = install.args(["install", "-qy", "--no-install-recommends"]).args(packages).status();
 }

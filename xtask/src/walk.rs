@@ -1,7 +1,8 @@
 //! A tree as the kernel shows it: every attribute of every entry, and a digest of its bytes.
 //!
-//! One folder is open at a time and every name is looked up from it, so that a chain of ten thousand folders, whose
-//! path no system call takes, is walked like any other. The tree must not change meanwhile.
+//! One folder is open at a time and every name is looked up from it, so that a chain of ten
+//! thousand folders, whose path no system call takes, is walked like any other. The tree must not
+//! change meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
@@ -96,7 +97,8 @@ pub struct Entry {
     pub target: Option<Vec<u8>>,
     /// Every extended attribute, raw, as `lgetxattr` returns it (ACLs as `system.posix_acl_*`).
     pub attributes: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The first path, in the order of bytes, of those which share this inode; none for a directory.
+    /// The first path, in the order of bytes, of those which share this inode; none for a
+    /// directory.
     pub first_name: Option<PathBuf>,
     /// Byte ranges which hold data, by SEEK_DATA and SEEK_HOLE; if asked for.
     pub data: Option<Vec<(u64, u64)>>,
@@ -117,14 +119,15 @@ pub struct Depth {
     pub sha256: bool,
 }
 
-/// Every entry below `root`, the root included, sorted by the bytes of the path; those whose path begins with one of
-/// `excluded` are left out.
+/// Every entry below `root`, the root included, sorted by the bytes of the path; those whose path
+/// begins with one of `excluded` are left out.
 ///
 /// # Errors
 /// The path and the system's word for what cannot be read.
 pub fn walk(root: &Path, depth: Depth, excluded: &BTreeSet<PathBuf>) -> Result<Vec<Entry>, String> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = fs::openat(CWD, root, flags, Mode::empty()).map_err(|error| format!("{}: {error}", root.display()))?;
+    let folder = fs::openat(CWD, root, flags, Mode::empty())
+        .map_err(|error| format!("{}: {error}", root.display()))?;
     let mut walker = Walker {
         depth,
         excluded,
@@ -146,7 +149,9 @@ pub fn walk(root: &Path, depth: Depth, excluded: &BTreeSet<PathBuf>) -> Result<V
         }
     }
     let mut entries = walker.entries;
-    entries.sort_by(|left, right| left.path.as_os_str().as_bytes().cmp(right.path.as_os_str().as_bytes()));
+    entries.sort_by(|left, right| {
+        left.path.as_os_str().as_bytes().cmp(right.path.as_os_str().as_bytes())
+    });
     name_links(&mut entries);
     Ok(entries)
 }
@@ -155,11 +160,13 @@ pub fn walk(root: &Path, depth: Depth, excluded: &BTreeSet<PathBuf>) -> Result<V
 pub fn name_links(entries: &mut [Entry]) {
     let mut first: BTreeMap<u64, PathBuf> = BTreeMap::new();
     for entry in entries.iter_mut().filter(|entry| entry.kind != Kind::Directory) {
-        entry.first_name = Some(first.entry(entry.ino).or_insert_with(|| entry.path.clone()).clone());
+        entry.first_name =
+            Some(first.entry(entry.ino).or_insert_with(|| entry.path.clone()).clone());
     }
 }
 
-/// Where the walk stands: the open folder, its path, and the names still to visit on every level above and here.
+/// Where the walk stands: the open folder, its path, and the names still to visit on every level
+/// above and here.
 struct Walker<'a> {
     depth: Depth,
     excluded: &'a BTreeSet<PathBuf>,
@@ -172,11 +179,8 @@ struct Walker<'a> {
 impl Walker<'_> {
     /// Records the entry `name` of the open folder; returns its kind unless it is excluded.
     fn visit(&mut self, name: &[u8]) -> Result<Option<Kind>, String> {
-        let path = if name == b"." {
-            PathBuf::new()
-        } else {
-            self.path.join(OsStr::from_bytes(name))
-        };
+        let path =
+            if name == b"." { PathBuf::new() } else { self.path.join(OsStr::from_bytes(name)) };
         if self.excluded.contains(&path) {
             return Ok(None);
         }
@@ -192,9 +196,8 @@ impl Walker<'_> {
         if name != b"." {
             self.path.push(OsStr::from_bytes(name));
         }
-        let names = self
-            .enter(name)
-            .map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let names =
+            self.enter(name).map_err(|error| format!("{}: {error}", self.path.display()))?;
         self.pending.push(names);
         Ok(())
     }
@@ -254,7 +257,9 @@ impl Walker<'_> {
             sha256: None,
         };
         match kind {
-            Kind::Symlink => entry.target = Some(fs::readlinkat(&self.folder, name, Vec::new())?.into_bytes()),
+            Kind::Symlink => {
+                entry.target = Some(fs::readlinkat(&self.folder, name, Vec::new())?.into_bytes())
+            }
             Kind::File if self.depth != Depth::default() => self.content(name, &mut entry)?,
             _ => {}
         }
@@ -290,7 +295,8 @@ fn attributes(folder: &OwnedFd, name: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>
         Err(Errno::OPNOTSUPP) => 0,
         Err(error) => return Err(error),
     };
-    let names: Vec<Vec<u8>> = buffer[..length].split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+    let names: Vec<Vec<u8>> =
+        buffer[..length].split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
     let mut attributes = BTreeMap::new();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
         let length = fs::lgetxattr(&path, &name[..], &mut buffer[..])?;
@@ -331,15 +337,16 @@ fn digest(file: &File, ranges: &[(u64, u64)]) -> Result<[u8; 32], Errno> {
     let mut buffer = vec![0; 256 * CHUNK];
     let mut done = 0;
     for (start, end) in ranges {
-        // Ranges may begin within a chunk, and two may share one: a chunk's place must not depend on where they do, and it
-        // counts once.
+        // Ranges may begin within a chunk, and two may share one: a chunk's place must not depend
+        // on where they do, and it counts once.
         let mut at = (start - start % CHUNK as u64).max(done);
         while at < *end {
             let length = read_at(file, &mut buffer, at)?;
             if length == 0 {
                 break;
             }
-            let upto = usize::try_from(end.next_multiple_of(CHUNK as u64) - at).unwrap_or(usize::MAX);
+            let upto =
+                usize::try_from(end.next_multiple_of(CHUNK as u64) - at).unwrap_or(usize::MAX);
             for (index, chunk) in buffer[..length.min(upto)].chunks(CHUNK).enumerate() {
                 if chunk.iter().any(|byte| *byte != 0) {
                     hash.update((at + (index * CHUNK) as u64).to_le_bytes());

@@ -1,4 +1,5 @@
-//! The walk sees what it is there to see: every change of one attribute of one entry is one difference.
+//! The walk sees what it is there to see: every change of one attribute of one entry is one
+//! difference.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
@@ -6,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat,
+};
 use xtask::compare::{self, Field, Options};
 use xtask::scratch::Scratch;
 use xtask::walk::{Depth, Kind, walk};
@@ -18,29 +21,22 @@ fn fill(root: &Path) {
     fs::write(root.join("folder/file"), b"some bytes").expect("a file");
     fs::hard_link(root.join("folder/file"), root.join("second name")).expect("a link");
     symlink("folder/file", root.join("link")).expect("a symlink");
-    fs::write(root.join(std::ffi::OsStr::from_bytes(b"no text \xff")), b"").expect("a name that is no text");
+    fs::write(root.join(std::ffi::OsStr::from_bytes(b"no text \xff")), b"")
+        .expect("a name that is no text");
     mknodat(CWD, root.join("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
     let sparse = File::create(root.join("sparse")).expect("a sparse file");
     sparse.set_len(1 << 30).expect("a length");
     sparse.write_all_at(b"island", 1 << 29).expect("an island");
-    for entry in walk(root, Depth::default(), &BTreeSet::new())
-        .expect("the tree is walked")
-        .iter()
-        .rev()
+    for entry in
+        walk(root, Depth::default(), &BTreeSet::new()).expect("the tree is walked").iter().rev()
     {
         set_time(&root.join(&entry.path), 1_000_000_000, 5);
     }
 }
 
 fn set_time(path: &Path, seconds: i64, nanoseconds: i64) {
-    let time = Timespec {
-        tv_sec: seconds,
-        tv_nsec: nanoseconds,
-    };
-    let times = Timestamps {
-        last_access: time,
-        last_modification: time,
-    };
+    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    let times = Timestamps { last_access: time, last_modification: time };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("times can be set");
 }
 
@@ -73,7 +69,9 @@ fn each_change_is_seen_and_nothing_else() {
         differences(|root| set_time(&root.join("pipe"), 1_000_000_000, 6)),
         ["/pipe: mtime: 1000000000.000000005 against 1000000000.000000006"]
     );
-    let mode = |root: &Path| fs::set_permissions(root.join("pipe"), Permissions::from_mode(0o4600)).expect("a mode");
+    let mode = |root: &Path| {
+        fs::set_permissions(root.join("pipe"), Permissions::from_mode(0o4600)).expect("a mode")
+    };
     assert_eq!(differences(mode), ["/pipe: mode: 600 against 4600"]);
     assert_eq!(
         differences(|root| {
@@ -81,10 +79,7 @@ fn each_change_is_seen_and_nothing_else() {
             symlink("folder/file2", root.join("link")).expect("another link");
             set_time(&root.join("link"), 1_000_000_000, 5);
         }),
-        [
-            "/link: size: 11 against 12",
-            "/link: target: folder/file against folder/file2"
-        ]
+        ["/link: size: 11 against 12", "/link: target: folder/file against folder/file2"]
     );
     assert_eq!(
         differences(|root| fs::remove_dir(root.join("folder/inner")).expect("removed")),
@@ -102,19 +97,13 @@ fn each_change_is_seen_and_nothing_else() {
 #[test]
 fn bytes_and_links_are_seen() {
     let bytes = |root: &Path| {
-        let file = File::options()
-            .write(true)
-            .open(root.join("sparse"))
-            .expect("it is there");
+        let file = File::options().write(true).open(root.join("sparse")).expect("it is there");
         file.write_all_at(b"x", (1 << 30) - 1).expect("one byte");
         set_time(&root.join("sparse"), 1_000_000_000, 5);
     };
     assert_eq!(differences(bytes), ["/sparse: the bytes differ"]);
     let zeros = |root: &Path| {
-        let file = File::options()
-            .write(true)
-            .open(root.join("sparse"))
-            .expect("it is there");
+        let file = File::options().write(true).open(root.join("sparse")).expect("it is there");
         file.write_all_at(&[0; 9000], 12345).expect("zeros in a hole");
         set_time(&root.join("sparse"), 1_000_000_000, 5);
     };
@@ -156,10 +145,7 @@ fn a_listing_of_a_tree_is_that_tree() {
     fs::create_dir(&tree).expect("a folder");
     fill(&tree);
     fs::remove_file(tree.join("sparse")).expect("a gibibyte of zeros is not hashed for nothing");
-    let depth = Depth {
-        sha256: true,
-        ..Depth::default()
-    };
+    let depth = Depth { sha256: true, ..Depth::default() };
     let entries = walk(&tree, depth, &BTreeSet::new()).expect("the tree is walked");
     let text: String = entries.iter().map(|entry| listing::record(entry) + "\n").collect();
     fs::write(&file, &text).expect("written");
@@ -168,10 +154,7 @@ fn a_listing_of_a_tree_is_that_tree() {
     assert_eq!(diff_walk::listing_against(&file, &tree, &options), Ok(vec![]));
     fs::write(tree.join("folder/file"), b"same length").expect("written");
     let found = diff_walk::listing_against(&file, &tree, &options).expect("both are read");
-    assert!(
-        found.iter().any(|difference| difference.sentence == "the bytes differ"),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|difference| difference.sentence == "the bytes differ"), "{found:?}");
 }
 
 #[test]
@@ -183,7 +166,8 @@ fn a_chain_deeper_than_any_path_is_walked() {
         rustix::fs::mkdirat(&at, "deep", Mode::from_raw_mode(0o700)).expect("made");
         at = rustix::fs::openat(&at, "deep", flags, Mode::empty()).expect("opened");
     }
-    let entries = walk(folder.path(), Depth::default(), &BTreeSet::new()).expect("the chain is walked");
+    let entries =
+        walk(folder.path(), Depth::default(), &BTreeSet::new()).expect("the chain is walked");
     assert_eq!(entries.len(), 3001);
     assert!(entries.iter().all(|entry| entry.kind == Kind::Directory));
 }

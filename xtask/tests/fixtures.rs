@@ -40,25 +40,19 @@ fn what_the_kernel_filled_it_reads_again() {
     }
     let folder = Scratch::new("fixtures");
     let made = fixture.make(folder.path()).expect("the fixture is made");
-    let text: String = made
-        .expected
-        .iter()
-        .map(|entry| listing::record(entry) + "\n")
-        .collect();
+    let text: String = made.expected.iter().map(|entry| listing::record(entry) + "\n").collect();
     let listed = listing::parse(&text).expect("the listing is read");
     assert_eq!(compare::entries(&listed, &made.expected, &made.options), []);
     let depth_of = |path: &str| extent_levels(&made.image, path);
     assert_eq!(depth_of("sparse/comb"), 2, "the comb needs two levels below the root");
-    let index = oracle::debugfs(&made.image, "htree_dump directories/two-levels").expect("debugfs reads the index");
+    let index = oracle::debugfs(&made.image, "htree_dump directories/two-levels")
+        .expect("debugfs reads the index");
     assert!(index.contains("Indirect levels: 1"), "the index has two levels");
-    let entries = |part: &str| {
-        made.expected
-            .iter()
-            .filter(|entry| entry.path.starts_with(part))
-            .count()
-    };
+    let entries =
+        |part: &str| made.expected.iter().filter(|entry| entry.path.starts_with(part)).count();
     assert!(entries("times") == 10 && entries("attributes") > 10 && entries("directories") > 700);
-    // The image is made again from the same seed: another inode or time, perhaps, but the same tree.
+    // The image is made again from the same seed: another inode or time, perhaps, but the same
+    // tree.
     let again = Scratch::new("fixtures");
     let second = fixture.make(again.path()).expect("the fixture is made again");
     let mut options = compare::Options::copy();
@@ -66,9 +60,11 @@ fn what_the_kernel_filled_it_reads_again() {
     assert_eq!(compare::entries(&made.expected, &second.expected, &options), []);
 }
 
-/// How deep the tree of extents of `path` is, by `debugfs extents`: the second number of `level/depth`.
+/// How deep the tree of extents of `path` is, by `debugfs extents`: the second number of
+/// `level/depth`.
 fn extent_levels(image: &Path, path: &str) -> u32 {
-    let text = oracle::debugfs(image, &format!("dump_extents {path}")).expect("debugfs reads the extents");
+    let text =
+        oracle::debugfs(image, &format!("dump_extents {path}")).expect("debugfs reads the extents");
     let depths = text
         .lines()
         .filter_map(|line| line.split_once('/')?.1.split_whitespace().next()?.parse().ok());
@@ -87,7 +83,8 @@ fn blocks_above_the_page_are_filled_without_the_kernel() {
         let mounted = mount_loop(&made.image, Access::ReadOnly, "").expect("the kernel mounts it");
         assert!(mounted.path().join("sizes").is_dir());
     }
-    let index = oracle::debugfs(&made.image, "htree_dump directories/one-level").expect("debugfs reads the index");
+    let index = oracle::debugfs(&made.image, "htree_dump directories/one-level")
+        .expect("debugfs reads the index");
     assert!(index.contains("Indirect levels: 0"), "large directories have an index");
     let dump = oracle::dumpe2fs(&made.image).expect("dumpe2fs runs");
     assert_eq!(dump.number("Block size"), Some(65536));

@@ -1,9 +1,11 @@
 //! Time and threads. The only file, with `cli`, that may know the host's clock or start a thread.
 //!
-//! *Invariants*: a thread has at most one permit; `wake` before `park` is never lost; `park` may return `Woken` for a wake that
-//! was meant for an earlier wait, so whoever parks does so in a loop around its condition.
+//! *Invariants*: a thread has at most one permit; `wake` before `park` is never lost; `park` may
+//! return `Woken` for a wake that was meant for an earlier wait, so whoever parks does so in a loop
+//! around its condition.
 //!
-//! *Locking*: none here. `park` and `Task::join` assert in debug builds that the caller holds no short lock.
+//! *Locking*: none here. `park` and `Task::join` assert in debug builds that the caller holds no
+//! short lock.
 use crate::lock::assert_no_short_lock;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -34,7 +36,8 @@ pub enum Unparked {
 pub struct Waker(Arc<dyn Fn() + Send + Sync>);
 
 impl Waker {
-    /// A waker that calls this. It must not block, and takes no lock that is held across a call of a [`Clock`].
+    /// A waker that calls this. It must not block, and takes no lock that is held across a call of
+    /// a [`Clock`].
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Waker {
         Waker(Arc::new(wake))
     }
@@ -51,8 +54,8 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task that is joined by calling this, which waits until the thread has ended and raises the thread's panic. For
-    /// implementations of [`Clock`].
+    /// A task that is joined by calling this, which waits until the thread has ended and raises the
+    /// thread's panic. For implementations of [`Clock`].
     pub fn new(join: impl FnOnce() + Send + 'static) -> Task {
         Task { join: Box::new(join) }
     }
@@ -71,16 +74,19 @@ pub trait Clock: Send + Sync {
     fn wall(&self) -> WallTime;
     /// What wakes the calling thread.
     fn waker(&self) -> Waker;
-    /// Waits for a permit, or until `deadline` (by `now`). Permits do not add up. In debug builds asserts that the thread
-    /// holds no short lock (every implementation calls [`assert_no_short_lock`]).
+    /// Waits for a permit, or until `deadline` (by `now`). Permits do not add up. In debug builds
+    /// asserts that the thread holds no short lock (every implementation calls
+    /// [`assert_no_short_lock`]).
     fn park(&self, deadline: Option<u64>) -> Unparked;
     /// Starts a thread of that name. Panics when the host gives no thread.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task;
-    /// Says that so many nanoseconds of CPU work were done: virtual time passes, real time does not care.
+    /// Says that so many nanoseconds of CPU work were done: virtual time passes, real time does not
+    /// care.
     fn charge(&self, cpu_ns: u64);
 }
 
-/// The host's time and threads. Can be pinned to a fixed wall time, for images that must not know when they were made.
+/// The host's time and threads. Can be pinned to a fixed wall time, for images that must not know
+/// when they were made.
 pub struct RealClock {
     started: Instant,
     pinned: Option<WallTime>,
@@ -97,10 +103,7 @@ impl RealClock {
     }
     #[allow(clippy::disallowed_methods, reason = "this is the clock of the others")]
     fn start(pinned: Option<WallTime>) -> Arc<RealClock> {
-        Arc::new(RealClock {
-            started: Instant::now(),
-            pinned,
-        })
+        Arc::new(RealClock { started: Instant::now(), pinned })
     }
 }
 
@@ -141,7 +144,8 @@ impl Clock for RealClock {
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
         // The host's names end at a zero byte, and the builder panics when there is one inside.
         let started = Builder::new().name(name.replace('\0', "?")).spawn(body);
-        let handle = started.unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}"));
+        let handle =
+            started.unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}"));
         Task::new(move || {
             if let Err(payload) = handle.join() {
                 resume_unwind(payload);
@@ -167,7 +171,8 @@ impl Parker {
         let permit = Arc::new(AtomicBool::new(false));
         let given = Arc::clone(&permit);
         let waker = Waker::new(move || {
-            // Whoever set the permit first also unparks: the thread looks at the permit whenever it is unparked.
+            // Whoever set the permit first also unparks: the thread looks at the permit whenever it
+            // is unparked.
             if !given.swap(true, Ordering::AcqRel) {
                 thread.unpark();
             }
@@ -184,14 +189,12 @@ fn host_park(limit: Option<Duration>) {
     }
 }
 
-/// The time that files are stamped with, as the kernel stamps them: that of the last tick. The exact time would run ahead of
-/// `time()`, which tells the tick's, by some milliseconds: enough for e2fsck to find a volume that was written in the future.
+/// The time that files are stamped with, as the kernel stamps them: that of the last tick. The
+/// exact time would run ahead of `time()`, which tells the tick's, by some milliseconds: enough for
+/// e2fsck to find a volume that was written in the future.
 fn coarse_time() -> WallTime {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    WallTime {
-        seconds: time.tv_sec,
-        nanoseconds: u32::try_from(time.tv_nsec).unwrap_or(0),
-    }
+    WallTime { seconds: time.tv_sec, nanoseconds: u32::try_from(time.tv_nsec).unwrap_or(0) }
 }
 
 #[cfg(test)]

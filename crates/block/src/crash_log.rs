@@ -65,10 +65,7 @@ pub struct CrashLog<D> {
 impl<D: BlockDevice> CrashLog<D> {
     /// Logs what goes to this device from now on.
     pub fn new(device: D) -> CrashLog<D> {
-        CrashLog {
-            device,
-            log: Arc::default(),
-        }
+        CrashLog { device, log: Arc::default() }
     }
 
     /// The device behind it.
@@ -112,12 +109,7 @@ impl<D: BlockDevice> CrashLog<D> {
     fn begin(&self, offset: u64, bytes: Vec<u8>, forced: bool) -> usize {
         let mut log = self.log.lock();
         let (number, epoch) = (log.writes.len(), log.epoch);
-        log.writes.push(LoggedWrite {
-            offset,
-            bytes: Arc::new(bytes),
-            epoch,
-            forced,
-        });
+        log.writes.push(LoggedWrite { offset, bytes: Arc::new(bytes), epoch, forced });
         log.events.push(Event::Submitted(number));
         number
     }
@@ -180,7 +172,12 @@ impl Cut {
     ///
     /// # Errors
     /// As for [`Cut::image`].
-    pub fn subset(&self, base: &MemoryDevice, sector_bytes: u32, seed: u64) -> io::Result<MemoryDevice> {
+    pub fn subset(
+        &self,
+        base: &MemoryDevice,
+        sector_bytes: u32,
+        seed: u64,
+    ) -> io::Result<MemoryDevice> {
         self.image(base, sector_bytes, |write, sector| {
             let draw = mixed(seed ^ mixed(write as u64));
             match draw % 3 {
@@ -204,10 +201,7 @@ impl Cut {
         mut survives: impl FnMut(usize, u64) -> bool,
     ) -> io::Result<MemoryDevice> {
         if sector_bytes == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a sector has to have bytes",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a sector has to have bytes"));
         }
         let medium = base.snapshot();
         let sector_bytes = u64::from(sector_bytes);
@@ -217,7 +211,8 @@ impl Cut {
             while at < end {
                 let next = (at / sector_bytes + 1).saturating_mul(sector_bytes).min(end);
                 if *fate == Fate::Durable || survives(number, at / sector_bytes) {
-                    let bytes = &write.bytes[(at - write.offset) as usize..(next - write.offset) as usize];
+                    let bytes =
+                        &write.bytes[(at - write.offset) as usize..(next - write.offset) as usize];
                     medium.write(at, bytes)?;
                 }
                 at = next;

@@ -36,7 +36,8 @@ pub enum Segment {
     Owned(Vec<u8>),
     /// Bytes shared with a cache frame, which copies before it changes them. Writes only.
     Shared(Arc<Vec<u8>>),
-    /// So many bytes that are not kept: the laboratory's file data. Reads give nothing, writes store nothing.
+    /// So many bytes that are not kept: the laboratory's file data. Reads give nothing, writes
+    /// store nothing.
     Phantom(usize),
 }
 
@@ -53,22 +54,23 @@ impl Segment {
 
 /// How many bytes of the device these cover.
 pub fn segments_bytes(segments: &[Segment]) -> u64 {
-    segments
-        .iter()
-        .fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes() as u64))
+    segments.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes() as u64))
 }
 
-/// One request. It owns its memory, and ends through its completion, exactly once, also when it fails.
+/// One request. It owns its memory, and ends through its completion, exactly once, also when it
+/// fails.
 pub struct Request {
     /// What to do.
     pub operation: Operation,
-    /// First byte on the device. Requests need not be aligned to sectors on file and memory devices.
+    /// First byte on the device. Requests need not be aligned to sectors on file and memory
+    /// devices.
     pub offset: u64,
     /// The memory. Empty for `Flush`.
     pub segments: Vec<Segment>,
     /// Nobody waits for this one (read-ahead, write-back): an elevator may put it behind others.
     pub urgency: Urgency,
-    /// Called once when it is done, from any thread, with no lock of the device held. It must not block.
+    /// Called once when it is done, from any thread, with no lock of the device held. It must not
+    /// block.
     pub completion: Completion,
 }
 
@@ -79,10 +81,7 @@ impl Request {
     }
     /// Ends it: gives its memory back, and how it went.
     pub fn complete(self, result: io::Result<()>) {
-        (self.completion)(Completed {
-            segments: self.segments,
-            result,
-        });
+        (self.completion)(Completed { segments: self.segments, result });
     }
 }
 
@@ -109,34 +108,31 @@ pub type Completion = Box<dyn FnOnce(Completed) + Send>;
 
 /// A device. Shared by reference between threads; its methods may be called at the same time.
 ///
-/// Contract (one test suite, run by every device): a completed write is seen by every later read; `flush` returns after all
-/// writes completed before it are durable; requests under way at the same time have no order; every request completes once.
-/// What lies wholly or partly past the end is refused before anything is done: `UnexpectedEof` for reads, `InvalidInput` for
-/// writes (unless the device grows); a write to a device that is only read is `ReadOnlyFilesystem`. Errors carry a
+/// Contract (one test suite, run by every device): a completed write is seen by every later read;
+/// `flush` returns after all writes completed before it are durable; requests under way at the same
+/// time have no order; every request completes once. What lies wholly or partly past the end is
+/// refused before anything is done: `UnexpectedEof` for reads, `InvalidInput` for writes (unless
+/// the device grows); a write to a device that is only read is `ReadOnlyFilesystem`. Errors carry a
 /// [`DeviceError`](crate::DeviceError).
 ///
-/// The blocking methods may be called with no short lock held; a device that answers faster than a queue overrides them.
+/// The blocking methods may be called with no short lock held; a device that answers faster than a
+/// queue overrides them.
 pub trait BlockDevice: Send + Sync {
     /// What it is.
     fn info(&self) -> DeviceInfo;
     /// The clock on which its waiting is done.
     fn clock(&self) -> &Arc<dyn Clock>;
-    /// Starts a request; never blocks on the device. The completion may be called before this returns, so the caller holds no
-    /// lock that the completion takes.
+    /// Starts a request; never blocks on the device. The completion may be called before this
+    /// returns, so the caller holds no lock that the completion takes.
     fn submit(&self, request: Request);
     /// Does one operation with the caller's memory, and waits for it; the memory comes back.
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
-        wait_for(
-            self.clock(),
-            |request| self.submit(request),
-            operation,
-            offset,
-            segments,
-        )
+        wait_for(self.clock(), |request| self.submit(request), operation, offset, segments)
     }
     /// Reads, and waits for it.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let completed = self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; bytes.len()])]);
+        let completed =
+            self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; bytes.len()])]);
         completed.result?;
         match completed.segments.first() {
             Some(Segment::Owned(read)) if read.len() == bytes.len() => bytes.copy_from_slice(read),
@@ -233,7 +229,8 @@ pub(crate) fn wait_for(
         urgency: Urgency::Awaited,
         completion: Box::new(move |completed| answer.give(completed)),
     });
-    // The clock is asked only by those who have to wait: memory answers at once, also outside of a run in virtual time.
+    // The clock is asked only by those who have to wait: memory answers at once, also outside of a
+    // run in virtual time.
     if let Some(completed) = slot.lock().completed.take() {
         return completed;
     }
@@ -256,8 +253,8 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-/// Puts an answer into a slot. Dropped without one, it answers that the request was lost: an error is better than a thread that
-/// waits for ever.
+/// Puts an answer into a slot. Dropped without one, it answers that the request was lost: an error
+/// is better than a thread that waits for ever.
 struct Answer(Arc<ShortLock<Slot>>);
 
 impl Answer {
@@ -282,8 +279,15 @@ impl Drop for Answer {
 }
 
 /// Refuses what does not lie within a device of so many bytes.
-pub(crate) fn check_range(device_bytes: u64, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
-    if operation == Operation::Flush || offset.checked_add(bytes).is_some_and(|end| end <= device_bytes) {
+pub(crate) fn check_range(
+    device_bytes: u64,
+    operation: Operation,
+    offset: u64,
+    bytes: u64,
+) -> io::Result<()> {
+    if operation == Operation::Flush
+        || offset.checked_add(bytes).is_some_and(|end| end <= device_bytes)
+    {
         return Ok(());
     }
     let kind = match operation {

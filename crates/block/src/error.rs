@@ -6,8 +6,8 @@ use std::io;
 
 /// A failed request: which device, what it was to do and where, and why it failed.
 ///
-/// Devices give it inside an `io::Error` of the same kind, so that `StorageFull` and the like are recognised by `kind()`;
-/// [`raw_os_error`] finds the host's number.
+/// Devices give it inside an `io::Error` of the same kind, so that `StorageFull` and the like are
+/// recognised by `kind()`; [`raw_os_error`] finds the host's number.
 #[derive(Debug)]
 pub struct DeviceError {
     /// The device's name.
@@ -22,12 +22,7 @@ pub struct DeviceError {
 
 impl fmt::Display for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeviceError {
-            device,
-            operation,
-            offset,
-            source,
-        } = self;
+        let DeviceError { device, operation, offset, source } = self;
         match operation {
             Operation::Read => write!(f, "{device}: read at byte {offset}: {source}"),
             Operation::Write => write!(f, "{device}: write at byte {offset}: {source}"),

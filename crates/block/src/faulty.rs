@@ -1,7 +1,7 @@
 //! A device that fails when it is told to. For tests.
 //!
-//! The model: a failed request does nothing at all, neither stores a part nor fills memory; all others reach the device
-//! behind it. Requests are counted as they arrive, from 1.
+//! The model: a failed request does nothing at all, neither stores a part nor fills memory; all
+//! others reach the device behind it. Requests are counted as they arrive, from 1.
 //!
 //! *Locking*: the plan is under one short lock, not held while the device works.
 use crate::clock::Clock;
@@ -45,10 +45,7 @@ struct Plan {
 impl<D: BlockDevice> Faulty<D> {
     /// Fails nothing yet.
     pub fn new(device: D) -> Faulty<D> {
-        Faulty {
-            device,
-            plan: ShortLock::default(),
-        }
+        Faulty { device, plan: ShortLock::default() }
     }
     /// The device behind it.
     pub fn device(&self) -> &D {
@@ -85,10 +82,18 @@ impl Plan {
         let end = offset.saturating_add(bytes);
         let written = self.bytes_written.saturating_add(bytes);
         let failed = self.faults.iter().find_map(|fault| match (operation, fault) {
-            (Operation::Write, Fault::NthWrite(number)) => (self.writes == *number).then_some(Errno::IO),
-            (Operation::Write, Fault::WritesAfter(number)) => (self.writes > *number).then_some(Errno::IO),
-            (Operation::Write, Fault::FullAfter(limit)) => (written > *limit).then_some(Errno::NOSPC),
-            (Operation::Read, Fault::ReadsIn(bad)) => (offset < bad.end && bad.start < end).then_some(Errno::IO),
+            (Operation::Write, Fault::NthWrite(number)) => {
+                (self.writes == *number).then_some(Errno::IO)
+            }
+            (Operation::Write, Fault::WritesAfter(number)) => {
+                (self.writes > *number).then_some(Errno::IO)
+            }
+            (Operation::Write, Fault::FullAfter(limit)) => {
+                (written > *limit).then_some(Errno::NOSPC)
+            }
+            (Operation::Read, Fault::ReadsIn(bad)) => {
+                (offset < bad.end && bad.start < end).then_some(Errno::IO)
+            }
             (Operation::Flush, Fault::Flushes) => Some(Errno::IO),
             _ => None,
         });
@@ -115,10 +120,7 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         match self.admit(operation, offset, segments_bytes(&segments)) {
             Ok(()) => self.device.transfer(operation, offset, segments),
-            Err(error) => Completed {
-                segments,
-                result: Err(error),
-            },
+            Err(error) => Completed { segments, result: Err(error) },
         }
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {

@@ -1,12 +1,14 @@
 //! A file or a block special file as a device: pread and pwrite.
 //!
-//! The blocking methods go straight to the file on the caller's thread. Submitted requests wait in a queue for a few worker
-//! threads, which are started with the first of them.
+//! The blocking methods go straight to the file on the caller's thread. Submitted requests wait in
+//! a queue for a few worker threads, which are started with the first of them.
 //!
-//! *Invariants*: every request in the queue is completed, also when the device is dropped: the workers end when the device is
-//! closing *and* the queue is empty. The queue has no limit of its own: requests own their memory, so who submits bounds it.
+//! *Invariants*: every request in the queue is completed, also when the device is dropped: the
+//! workers end when the device is closing *and* the queue is empty. The queue has no limit of its
+//! own: requests own their memory, so who submits bounds it.
 //!
-//! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor across I/O or a completion.
+//! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor
+//! across I/O or a completion.
 use crate::clock::{Clock, Task};
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
@@ -49,8 +51,8 @@ enum Tail {
 
 /// A file as a device, seen from byte `origin` on.
 ///
-/// Dropping it completes all requests and joins the workers. (Dropped by a completion, on a worker, it leaves them to end by
-/// themselves.)
+/// Dropping it completes all requests and joins the workers. (Dropped by a completion, on a worker,
+/// it leaves them to end by themselves.)
 pub struct FileDevice {
     shared: Arc<Shared>,
     workers: ShortLock<Vec<Task>>,
@@ -80,18 +82,23 @@ struct Queue {
 }
 
 impl FileDevice {
-    /// Opens an existing file or block special file. `origin` is the byte that counts as 0 (a partition's start).
+    /// Opens an existing file or block special file. `origin` is the byte that counts as 0 (a
+    /// partition's start).
     ///
-    /// Errors: those of the host, and `InvalidInput` for other kinds of files or an `origin` past the end.
-    pub fn open(clock: Arc<dyn Clock>, path: &Path, access: Access, origin: u64) -> io::Result<FileDevice> {
+    /// Errors: those of the host, and `InvalidInput` for other kinds of files or an `origin` past
+    /// the end.
+    pub fn open(
+        clock: Arc<dyn Clock>,
+        path: &Path,
+        access: Access,
+        origin: u64,
+    ) -> io::Result<FileDevice> {
         let name = path.display().to_string();
         let open = || {
             // Looked at before it is opened, too: to open a fifo is to wait for its other end.
             check_type(std::fs::metadata(path)?.file_type())?;
-            let file = OpenOptions::new()
-                .read(true)
-                .write(access == Access::ReadWrite)
-                .open(path)?;
+            let file =
+                OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path)?;
             let whole = size(&file)?;
             let past_end = || invalid(format!("byte {origin} lies past its end at byte {whole}"));
             let bytes = whole.checked_sub(origin).ok_or_else(past_end)?;
@@ -101,11 +108,11 @@ impl FileDevice {
         FileDevice::build(clock, file, name, bytes, origin, Tail::Missing)
     }
 
-    /// An open file that is to be `bytes` long (it may be shorter now: holes read as zeros). Writes past `bytes` make the
-    /// device larger, unless it is a block special file.
+    /// An open file that is to be `bytes` long (it may be shorter now: holes read as zeros). Writes
+    /// past `bytes` make the device larger, unless it is a block special file.
     ///
-    /// Errors: those of the host, and `InvalidInput` for other kinds of files, a file not open for reading, sizes that no file
-    /// has, and a block special file that is too small.
+    /// Errors: those of the host, and `InvalidInput` for other kinds of files, a file not open for
+    /// reading, sizes that no file has, and a block special file that is too small.
     pub fn from_file(
         clock: Arc<dyn Clock>,
         file: File,
@@ -114,7 +121,9 @@ impl FileDevice {
         origin: u64,
     ) -> io::Result<FileDevice> {
         let tail = || match file.metadata()?.file_type().is_block_device() {
-            true if size(&file)? < origin.saturating_add(bytes) => Err(invalid("it is too small".to_owned())),
+            true if size(&file)? < origin.saturating_add(bytes) => {
+                Err(invalid("it is too small".to_owned()))
+            }
             true => Ok(Tail::Missing),
             false => Ok(Tail::Sparse),
         };
@@ -150,10 +159,7 @@ impl FileDevice {
             access,
             tail,
         };
-        Ok(FileDevice {
-            shared: Arc::new(shared),
-            workers: ShortLock::default(),
-        })
+        Ok(FileDevice { shared: Arc::new(shared), workers: ShortLock::default() })
     }
 
     /// The file behind it. Its byte 0 is not the device's when there is an origin.
@@ -248,7 +254,8 @@ impl Drop for FileDevice {
 }
 
 impl Shared {
-    /// What a worker does. A completion that panics must not cost the others theirs: its panic is raised at the end.
+    /// What a worker does. A completion that panics must not cost the others theirs: its panic is
+    /// raised at the end.
     fn work(&self) {
         self.queue.lock().workers.push(std::thread::current().id());
         let mut raised = None;
@@ -262,11 +269,10 @@ impl Shared {
 
     /// The next request; `None` when the device is closing and there are no more.
     fn next(&self) -> Option<Request> {
-        self.arrived
-            .wait_until(&self.queue, |queue| match queue.requests.pop_front() {
-                Some(request) => Some(Some(request)),
-                None => queue.closing.then_some(None),
-            })
+        self.arrived.wait_until(&self.queue, |queue| match queue.requests.pop_front() {
+            Some(request) => Some(Some(request)),
+            None => queue.closing.then_some(None),
+        })
     }
 
     fn serve(&self, mut request: Request) {
@@ -274,7 +280,12 @@ impl Shared {
         request.complete(result);
     }
 
-    fn perform(&self, operation: Operation, offset: u64, segments: &mut [Segment]) -> io::Result<()> {
+    fn perform(
+        &self,
+        operation: Operation,
+        offset: u64,
+        segments: &mut [Segment],
+    ) -> io::Result<()> {
         self.named(operation, offset, || {
             let bytes = segments_bytes(segments);
             let position = self.check(operation, offset, bytes)?;
@@ -291,14 +302,14 @@ impl Shared {
     }
 
     /// Waits for the host. Errors get the name of the device and what was asked for.
-    fn named<T>(&self, operation: Operation, offset: u64, perform: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn named<T>(
+        &self,
+        operation: Operation,
+        offset: u64,
+        perform: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         assert_no_short_lock();
-        let name = |source| DeviceError {
-            device: self.name.clone(),
-            operation,
-            offset,
-            source,
-        };
+        let name = |source| DeviceError { device: self.name.clone(), operation, offset, source };
         Ok(perform().map_err(name)?)
     }
 
@@ -336,13 +347,17 @@ impl Shared {
             Ok(start) => start,
             // Only a hole is left. A file that was cut off meanwhile has none there: reading it
             // tells.
-            Err(Errno::NXIO) if self.tail == Tail::Sparse || size(&self.file)? >= self.origin.saturating_add(end) => {
+            Err(Errno::NXIO)
+                if self.tail == Tail::Sparse
+                    || size(&self.file)? >= self.origin.saturating_add(end) =>
+            {
                 return Ok(None);
             }
             Err(Errno::INVAL | Errno::NXIO | Errno::OPNOTSUPP) => return Ok(Some(offset..end)),
             Err(error) => return Err(error.into()),
         };
-        let behind = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(start)).unwrap_or(u64::MAX);
+        let behind =
+            rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(start)).unwrap_or(u64::MAX);
         let [start, behind] = [start, behind].map(|byte| byte.saturating_sub(self.origin).min(end));
         Ok((start < end).then_some(start..behind.max(start + 1)))
     }
@@ -441,7 +456,9 @@ fn opening(name: &str, error: io::Error) -> io::Error {
 fn check_type(file_type: FileType) -> io::Result<()> {
     match file_type {
         kind if kind.is_file() || kind.is_block_device() => Ok(()),
-        kind if kind.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
+        kind if kind.is_dir() => {
+            Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"))
+        }
         _ => Err(invalid("it is neither a file nor a block special file".to_owned())),
     }
 }

@@ -1,7 +1,7 @@
 //! Time, waiting and devices; knows nothing of ext.
 //!
-//! Two seams: [`Clock`] is the only way to wait or to know the time, [`BlockDevice`] the only way to reach a disk. Real and
-//! virtual time, a file and a simulated drive, differ in nothing else.
+//! Two seams: [`Clock`] is the only way to wait or to know the time, [`BlockDevice`] the only way
+//! to reach a disk. Real and virtual time, a file and a simulated drive, differ in nothing else.
 
 pub mod clock;
 pub mod crash_log;
@@ -18,7 +18,9 @@ pub mod traced;
 
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
 pub use crash_log::{CrashLog, Cut, LoggedWrite};
-pub use device::{BlockDevice, Completed, Completion, DeviceInfo, Operation, Request, Segment, Urgency};
+pub use device::{
+    BlockDevice, Completed, Completion, DeviceInfo, Operation, Request, Segment, Urgency,
+};
 pub use error::{DeviceError, raw_os_error};
 pub use faulty::{Fault, Faulty};
 pub use file::{Access, FileDevice};
@@ -26,5 +28,7 @@ pub use holes::{Holes, held_bytes};
 pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;
 pub use neighbours::Neighbours;
-pub use queue::{Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued};
+pub use queue::{
+    Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
+};
 pub use traced::Traced;

@@ -1,20 +1,23 @@
-//! Locks. *Short* locks are never held across a wait; *sleeping* locks are built on a clock and may be held across I/O.
+//! Locks. *Short* locks are never held across a wait; *sleeping* locks are built on a clock and may
+//! be held across I/O.
 //!
-//! *Invariants*: a sleeping lock is handed over in order of arrival: whoever releases it takes it on behalf of the next before
-//! waking them, so that nobody overtakes and a waiting writer stops later readers. The std lock inside, which holds the value,
-//! is only ever tried by who has the permit: it is never contended, and never waits. A panic while a lock was held poisons
-//! nothing: the next holder sees the value as it was left.
+//! *Invariants*: a sleeping lock is handed over in order of arrival: whoever releases it takes it
+//! on behalf of the next before waking them, so that nobody overtakes and a waiting writer stops
+//! later readers. The std lock inside, which holds the value, is only ever tried by who has the
+//! permit: it is never contended, and never waits. A panic while a lock was held poisons nothing:
+//! the next holder sees the value as it was left.
 //!
-//! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or `Turnstile::state`. Wakers are called with
-//! neither of the last two held.
+//! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
+//! `Turnstile::state`. Wakers are called with neither of the last two held.
 use crate::clock::{Clock, Unparked, Waker};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A short lock: a mutex that counts itself per thread in debug builds, so that `park` can assert that none is held. A panic
-/// while it was held poisons nothing: the next holder sees the data as it was left.
+/// A short lock: a mutex that counts itself per thread in debug builds, so that `park` can assert
+/// that none is held. A panic while it was held poisons nothing: the next holder sees the data as
+/// it was left.
 #[derive(Default)]
 pub struct ShortLock<T>(Mutex<T>);
 
@@ -32,10 +35,7 @@ impl<T> ShortLock<T> {
     /// Takes it.
     pub fn lock(&self) -> ShortGuard<'_, T> {
         let value = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        ShortGuard {
-            value,
-            _counted: Counted::new(),
-        }
+        ShortGuard { value, _counted: Counted::new() }
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {
@@ -81,8 +81,8 @@ impl Drop for Counted {
     }
 }
 
-/// In debug builds panics when the calling thread holds a short lock; every `Clock::park` calls it. A thread that is panicking
-/// already is left in peace.
+/// In debug builds panics when the calling thread holds a short lock; every `Clock::park` calls it.
+/// A thread that is panicking already is left in peace.
 #[track_caller]
 pub fn assert_no_short_lock() {
     if cfg!(debug_assertions) && !std::thread::panicking() {
@@ -109,21 +109,24 @@ struct Waiting {
 impl WaitQueue {
     /// An empty queue.
     pub fn new(clock: Arc<dyn Clock>) -> WaitQueue {
-        WaitQueue {
-            clock,
-            waiting: ShortLock::default(),
-        }
+        WaitQueue { clock, waiting: ShortLock::default() }
     }
 
-    /// Waits until `ready` gives a value; it is asked under the short lock, before the first wait and after each wake.
-    pub fn wait_until<T, R>(&self, lock: &ShortLock<T>, ready: impl FnMut(&mut T) -> Option<R>) -> R {
+    /// Waits until `ready` gives a value; it is asked under the short lock, before the first wait
+    /// and after each wake.
+    pub fn wait_until<T, R>(
+        &self,
+        lock: &ShortLock<T>,
+        ready: impl FnMut(&mut T) -> Option<R>,
+    ) -> R {
         match self.wait(lock, None, ready) {
             Some(value) => value,
             None => unreachable!("a wait without a deadline ends with a value"),
         }
     }
 
-    /// The same, but gives up with `None` when `deadline` (by the clock's `now`) has passed and `ready` still gives nothing.
+    /// The same, but gives up with `None` when `deadline` (by the clock's `now`) has passed and
+    /// `ready` still gives nothing.
     pub fn wait_until_deadline<T, R>(
         &self,
         lock: &ShortLock<T>,
@@ -169,11 +172,7 @@ impl WaitQueue {
         let number = waiting.arrived;
         waiting.arrived += 1;
         waiting.wakers.insert(number, waker.clone());
-        Place {
-            queue: self,
-            number,
-            waker,
-        }
+        Place { queue: self, number, waker }
     }
 
     /// Wakes all waiters.
@@ -235,7 +234,8 @@ struct Holders {
     readers: u32,
     writer: bool,
     waiting: VecDeque<(Hold, Waker)>,
-    /// How many ever waited, and how many of them were let in: the n-th waiter is in when `granted >= n`.
+    /// How many ever waited, and how many of them were let in: the n-th waiter is in when `granted
+    /// >= n`.
     queued: u64,
     granted: u64,
 }
@@ -281,10 +281,7 @@ struct Permit<'a> {
 
 impl Turnstile {
     fn new(clock: Arc<dyn Clock>) -> Turnstile {
-        Turnstile {
-            clock,
-            state: ShortLock::default(),
-        }
+        Turnstile { clock, state: ShortLock::default() }
     }
 
     fn try_enter(&self, hold: Hold) -> Option<Permit<'_>> {
@@ -297,7 +294,8 @@ impl Turnstile {
     }
 
     fn enter(&self, hold: Hold) -> Permit<'_> {
-        // Also when nobody is in the way: the mistake should show in every run, not only in the unlucky one.
+        // Also when nobody is in the way: the mistake should show in every run, not only in the
+        // unlucky one.
         assert_no_short_lock();
         self.try_enter(hold).unwrap_or_else(|| self.wait(hold))
     }
@@ -305,7 +303,8 @@ impl Turnstile {
     #[cold]
     fn wait(&self, hold: Hold) -> Permit<'_> {
         if let Some(number) = self.queue(hold) {
-            // A clock whose park panics has ended for all its threads: nobody is left to mind that this place stays taken.
+            // A clock whose park panics has ended for all its threads: nobody is left to mind that
+            // this place stays taken.
             while self.state.lock().granted < number {
                 self.clock.park(None);
             }
@@ -313,7 +312,8 @@ impl Turnstile {
         Permit { turnstile: self, hold }
     }
 
-    /// This thread's number among those that waited; `None` when the lock became free just now and is taken.
+    /// This thread's number among those that waited; `None` when the lock became free just now and
+    /// is taken.
     fn queue(&self, hold: Hold) -> Option<u64> {
         let waker = self.clock.waker();
         let mut state = self.state.lock();
@@ -352,10 +352,7 @@ pub struct SleepGuard<'a, T> {
 impl<T> SleepLock<T> {
     /// A free lock.
     pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepLock<T> {
-        SleepLock {
-            turnstile: Turnstile::new(clock),
-            value: Mutex::new(value),
-        }
+        SleepLock { turnstile: Turnstile::new(clock), value: Mutex::new(value) }
     }
     /// Waits for it and takes it.
     pub fn lock(&self) -> SleepGuard<'_, T> {
@@ -363,9 +360,7 @@ impl<T> SleepLock<T> {
     }
     /// Takes it if nobody holds it or waits for it.
     pub fn try_lock(&self) -> Option<SleepGuard<'_, T>> {
-        self.turnstile
-            .try_enter(Hold::Exclusive)
-            .map(|permit| self.guard(permit))
+        self.turnstile.try_enter(Hold::Exclusive).map(|permit| self.guard(permit))
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {
@@ -388,8 +383,8 @@ impl<T> DerefMut for SleepGuard<'_, T> {
     }
 }
 
-/// A sleeping lock with many readers or one writer; a waiting writer stops new readers. (So a thread that holds it shared
-/// must not ask for it again: a writer may have come between.)
+/// A sleeping lock with many readers or one writer; a waiting writer stops new readers. (So a
+/// thread that holds it shared must not ask for it again: a writer may have come between.)
 pub struct SleepRwLock<T> {
     turnstile: Turnstile,
     value: RwLock<T>,
@@ -408,10 +403,7 @@ pub struct SleepWriteGuard<'a, T> {
 impl<T> SleepRwLock<T> {
     /// A free lock.
     pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepRwLock<T> {
-        SleepRwLock {
-            turnstile: Turnstile::new(clock),
-            value: RwLock::new(value),
-        }
+        SleepRwLock { turnstile: Turnstile::new(clock), value: RwLock::new(value) }
     }
     /// Waits for and takes a shared hold.
     pub fn read(&self) -> SleepReadGuard<'_, T> {
@@ -427,9 +419,7 @@ impl<T> SleepRwLock<T> {
     }
     /// Takes the exclusive hold if nobody holds it or waits.
     pub fn try_write(&self) -> Option<SleepWriteGuard<'_, T>> {
-        self.turnstile
-            .try_enter(Hold::Exclusive)
-            .map(|permit| self.exclusive(permit))
+        self.turnstile.try_enter(Hold::Exclusive).map(|permit| self.exclusive(permit))
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {

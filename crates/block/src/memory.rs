@@ -1,9 +1,11 @@
 //! A device in memory, sparse: what was never written reads as zeros and takes no room.
 //!
-//! *Invariants*: a chunk that is absent is all zeros. Chunks are shared between snapshots, and copied before they are changed.
+//! *Invariants*: a chunk that is absent is all zeros. Chunks are shared between snapshots, and
+//! copied before they are changed.
 //!
-//! *Locking*: one short lock a shard of the chunks; at most one is held at a time, except by `snapshot`, which takes all of
-//! them in rising order. Requests at the same time that meet in one chunk are whole; across chunks they may be mixed.
+//! *Locking*: one short lock a shard of the chunks; at most one is held at a time, except by
+//! `snapshot`, which takes all of them in rising order. Requests at the same time that meet in one
+//! chunk are whole; across chunks they may be mixed.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
@@ -50,8 +52,8 @@ impl MemoryDevice {
         MemoryDevice::with_chunks(clock, bytes, CHUNK_BYTES)
     }
 
-    /// The same, taking memory in pieces of `chunk_bytes` (made a power of two from 512 to 16 MiB): small ones for what lies
-    /// scattered, large ones for what lies together.
+    /// The same, taking memory in pieces of `chunk_bytes` (made a power of two from 512 to 16 MiB):
+    /// small ones for what lies scattered, large ones for what lies together.
     pub fn with_chunks(clock: Arc<dyn Clock>, bytes: u64, chunk_bytes: usize) -> MemoryDevice {
         MemoryDevice {
             clock,
@@ -64,10 +66,7 @@ impl MemoryDevice {
 
     /// Under another name than "memory", for what holds its contents here.
     pub fn named(self, name: &str) -> MemoryDevice {
-        MemoryDevice {
-            name: name.to_owned(),
-            ..self
-        }
+        MemoryDevice { name: name.to_owned(), ..self }
     }
 
     /// Holding these bytes.
@@ -77,7 +76,8 @@ impl MemoryDevice {
         device
     }
 
-    /// An independent device that holds what this one holds now. Quick: chunks are copied when one of the two changes them.
+    /// An independent device that holds what this one holds now. Quick: chunks are copied when one
+    /// of the two changes them.
     pub fn snapshot(&self) -> MemoryDevice {
         let held: Vec<_> = self.shards.iter().map(ShortLock::lock).collect();
         let mut shards: [ShortLock<Shard>; SHARDS] = Default::default();
@@ -167,7 +167,12 @@ impl MemoryDevice {
     ///
     /// # Errors
     /// Those of the device: what lies past the end, or a read into shared memory.
-    pub fn perform(&self, operation: Operation, offset: u64, segments: &mut [Segment]) -> io::Result<()> {
+    pub fn perform(
+        &self,
+        operation: Operation,
+        offset: u64,
+        segments: &mut [Segment],
+    ) -> io::Result<()> {
         self.check(operation, offset, segments_bytes(segments))?;
         let mut position = offset;
         for segment in segments {
@@ -190,22 +195,17 @@ impl MemoryDevice {
     /// # Errors
     /// What lies past the end.
     pub fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
-        check_range(self.bytes, operation, offset, bytes).map_err(|source| self.error(operation, offset, source))
+        check_range(self.bytes, operation, offset, bytes)
+            .map_err(|source| self.error(operation, offset, source))
     }
 
     fn error(&self, operation: Operation, offset: u64, source: io::Error) -> io::Error {
-        DeviceError {
-            device: self.name.clone(),
-            operation,
-            offset,
-            source,
-        }
-        .into()
+        DeviceError { device: self.name.clone(), operation, offset, source }.into()
     }
 }
 
-/// The blocking methods never wait, but mind the short locks as those of every device: a caller that is tested in memory has to
-/// be right on a disk.
+/// The blocking methods never wait, but mind the short locks as those of every device: a caller
+/// that is tested in memory has to be right on a disk.
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
@@ -269,10 +269,9 @@ fn parts(offset: u64, length: usize, chunk_bytes: usize) -> impl Iterator<Item =
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // In pieces, so that the compiler compares many bytes at once and bytes that are not zero are found early.
-    bytes
-        .chunks(256)
-        .all(|piece| piece.iter().fold(0, |any, byte| any | byte) == 0)
+    // In pieces, so that the compiler compares many bytes at once and bytes that are not zero are
+    // found early.
+    bytes.chunks(256).all(|piece| piece.iter().fold(0, |any, byte| any | byte) == 0)
 }
 
 #[cfg(test)]
@@ -282,7 +281,8 @@ mod tests {
 
     #[test]
     fn small_chunks_take_little_room_for_scattered_blocks_and_none_for_zeros() {
-        let device = MemoryDevice::with_chunks(RealClock::new(), 400 << 30, 4096).named("scattered");
+        let device =
+            MemoryDevice::with_chunks(RealClock::new(), 400 << 30, 4096).named("scattered");
         for block in 0..1000_u64 {
             device.write((block * 100_000) << 12, &[1; 4096]).expect("it is inside");
         }

@@ -1,13 +1,16 @@
-//! A device that reads on behind small reads which come near each other, and answers those that follow from memory.
+//! A device that reads on behind small reads which come near each other, and answers those that
+//! follow from memory.
 //!
-//! Drives do so with the little memory that they have; where a seek is dear, the host does better with more of it: the files
-//! of a directory lie side by side, and whoever reads one file after the other comes by soon. A *region* is a stretch that was
-//! read, or read behind. A read that begins in a region, or a little behind it, is taken for the next of a walk, and a
-//! stretch twice as long as the last one is read behind it; a region that nobody used halves the next. Up to sixteen walks at a
-//! time are told apart, so that two trees can be compared.
+//! Drives do so with the little memory that they have; where a seek is dear, the host does better
+//! with more of it: the files of a directory lie side by side, and whoever reads one file after the
+//! other comes by soon. A *region* is a stretch that was read, or read behind. A read that begins
+//! in a region, or a little behind it, is taken for the next of a walk, and a stretch twice as long
+//! as the last one is read behind it; a region that nobody used halves the next. Up to sixteen
+//! walks at a time are told apart, so that two trees can be compared.
 //!
-//! *Invariants*: a region never holds bytes older than a completed write: a write lets go of every region that it touches, also
-//! of one that is still on its way, and nothing is read behind where a write is under way. Large reads pass by.
+//! *Invariants*: a region never holds bytes older than a completed write: a write lets go of every
+//! region that it touches, also of one that is still on its way, and nothing is read behind where a
+//! write is under way. Large reads pass by.
 //! *Locking*: `state` is a short lock, never held while the device is called or a completion runs.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment, Urgency};
@@ -63,7 +66,8 @@ enum Content {
     Here(Arc<Vec<u8>>),
 }
 
-/// A stretch on its way. Dropped without an answer, who waits for it is not answered either, which says that it was lost.
+/// A stretch on its way. Dropped without an answer, who waits for it is not answered either, which
+/// says that it was lost.
 struct Coming {
     state: Arc<ShortLock<State>>,
     device: Arc<dyn BlockDevice>,
@@ -113,18 +117,17 @@ impl Neighbours {
     }
 
     fn read_stretch(&self, number: u64, place: Range<u64>) {
-        let coming = Coming {
-            state: Arc::clone(&self.state),
-            device: Arc::clone(&self.device),
-            number,
-        };
+        let coming =
+            Coming { state: Arc::clone(&self.state), device: Arc::clone(&self.device), number };
         let length = usize::try_from(place.end - place.start).unwrap_or(0);
         self.device.submit(Request {
             operation: Operation::Read,
             offset: place.start,
             segments: vec![Segment::Owned(vec![0; length])],
             urgency: Urgency::Background,
-            completion: Box::new(move |completed| landed(&coming.state, &*coming.device, number, completed)),
+            completion: Box::new(move |completed| {
+                landed(&coming.state, &*coming.device, number, completed)
+            }),
         });
     }
 
@@ -144,10 +147,7 @@ impl Neighbours {
 
     /// Bytes that are here already.
     fn copy(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        let found = self
-            .state
-            .lock()
-            .here(&(offset..offset.saturating_add(bytes.len() as u64)));
+        let found = self.state.lock().here(&(offset..offset.saturating_add(bytes.len() as u64)));
         let Some((held, start)) = found else { return false };
         let at = (offset - start) as usize;
         bytes.copy_from_slice(&held[at..at + bytes.len()]);
@@ -189,14 +189,19 @@ impl State {
     fn way(&mut self, request: Request, bytes_max: u64, device_bytes: u64) -> Way {
         let place = request.offset..request.offset.saturating_add(request.bytes());
         let shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
-        if place.end - place.start >= LARGE_BYTES || place.is_empty() || request.segments.iter().any(shared) {
+        if place.end - place.start >= LARGE_BYTES
+            || place.is_empty()
+            || request.segments.iter().any(shared)
+        {
             return Way::Device(request, None);
         }
         if let Some(at) = self.find(|region| region.holds(&place)) {
             let region = self.touch(at);
             region.used = true;
             return match &mut region.content {
-                Content::Here(bytes) => Way::Answered(request, Arc::clone(bytes), region.place.start),
+                Content::Here(bytes) => {
+                    Way::Answered(request, Arc::clone(bytes), region.place.start)
+                }
                 Content::Coming(waiting) => {
                     waiting.push(request);
                     Way::Waiting
@@ -215,13 +220,7 @@ impl State {
             (behind, Content::Coming(Vec::new()))
         };
         let read = matches!(content, Content::Coming(_)).then(|| (number, kept.clone()));
-        self.regions.push_back(Region {
-            number,
-            place: kept,
-            stretch,
-            content,
-            used: false,
-        });
+        self.regions.push_back(Region { number, place: kept, stretch, content, used: false });
         if self.regions.len() > REGIONS_MAX {
             let idle = |region: &Region| !matches!(region.content, Content::Coming(_));
             if let Some(oldest) = self.regions.iter().position(idle) {
@@ -231,8 +230,8 @@ impl State {
         Way::Device(request, read)
     }
 
-    /// What is read behind a read: the next stretch of its walk, or what lies between it and a walk that began a little behind;
-    /// nothing of which is here already.
+    /// What is read behind a read: the next stretch of its walk, or what lies between it and a walk
+    /// that began a little behind; nothing of which is here already.
     fn behind(&mut self, place: &Range<u64>, bytes_max: u64, device_bytes: u64) -> Range<u64> {
         let start = place.end;
         let end = match self.find(|region| region.is_before(place)) {
@@ -241,14 +240,8 @@ impl State {
                 .find(|region| region.is_behind(place))
                 .map_or(start, |at| self.regions[at].place.start),
         };
-        let held = self
-            .regions
-            .iter()
-            .filter(|region| !matches!(region.content, Content::Place));
-        let next = held
-            .map(|region| region.place.start)
-            .filter(|held| *held >= start)
-            .min();
+        let held = self.regions.iter().filter(|region| !matches!(region.content, Content::Place));
+        let next = held.map(|region| region.place.start).filter(|held| *held >= start).min();
         start..end.min(next.unwrap_or(device_bytes)).min(device_bytes)
     }
 
@@ -263,11 +256,7 @@ impl State {
         if !matches!(last.content, Content::Coming(_)) {
             self.regions.remove(at);
         }
-        if stretch < FIRST_BYTES {
-            0
-        } else {
-            stretch.min(bytes_max)
-        }
+        if stretch < FIRST_BYTES { 0 } else { stretch.min(bytes_max) }
     }
 
     fn find(&self, wanted: impl Fn(&Region) -> bool) -> Option<usize> {
@@ -310,23 +299,24 @@ impl State {
 
     /// A stretch that never came: who waits for it.
     fn lose(&mut self, number: u64) -> Option<(Vec<Request>, u64)> {
-        let is_coming = |region: &Region| region.number == number && matches!(region.content, Content::Coming(_));
-        if self.regions.iter().any(is_coming) {
-            self.land(number, None)
-        } else {
-            None
-        }
+        let is_coming = |region: &Region| {
+            region.number == number && matches!(region.content, Content::Coming(_))
+        };
+        if self.regions.iter().any(is_coming) { self.land(number, None) } else { None }
     }
 
     fn begin_write(&mut self, place: &Range<u64>) {
         self.writes.push(place.clone());
         for region in &mut self.regions {
             if overlap(&region.place, place) {
-                // What comes later is not taken for its content; who waits already is answered as if he had asked before.
+                // What comes later is not taken for its content; who waits already is answered as
+                // if he had asked before.
                 region.place.end = region.place.start;
             }
         }
-        let gone = |region: &Region| region.place.is_empty() && !matches!(region.content, Content::Coming(_));
+        let gone = |region: &Region| {
+            region.place.is_empty() && !matches!(region.content, Content::Coming(_))
+        };
         self.regions.retain(|region| !gone(region));
     }
 
@@ -339,7 +329,9 @@ impl State {
 
 impl Region {
     fn holds(&self, place: &Range<u64>) -> bool {
-        !matches!(self.content, Content::Place) && self.place.start <= place.start && place.end <= self.place.end
+        !matches!(self.content, Content::Place)
+            && self.place.start <= place.start
+            && place.end <= self.place.end
     }
 
     /// Whether a read of this place would be the next of its walk.
@@ -347,7 +339,8 @@ impl Region {
         self.place.start <= place.start && place.start <= self.place.end.saturating_add(NEAR_BYTES)
     }
 
-    /// Whether a read of this place comes a little before it: names in the order of a hash go back and forth.
+    /// Whether a read of this place comes a little before it: names in the order of a hash go back
+    /// and forth.
     fn is_behind(&self, place: &Range<u64>) -> bool {
         place.end <= self.place.start && self.place.start <= place.end.saturating_add(NEAR_BYTES)
     }
@@ -374,13 +367,9 @@ impl BlockDevice for Neighbours {
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let place = offset..offset.saturating_add(segments_bytes(&segments));
         match operation {
-            Operation::Read => wait_for(
-                self.clock(),
-                |request| self.submit(request),
-                operation,
-                offset,
-                segments,
-            ),
+            Operation::Read => {
+                wait_for(self.clock(), |request| self.submit(request), operation, offset, segments)
+            }
             Operation::Flush => self.device.transfer(operation, offset, segments),
             Operation::Write => {
                 self.state.lock().begin_write(&place);
@@ -398,7 +387,8 @@ impl BlockDevice for Neighbours {
             return Ok(());
         }
         let length = bytes.len();
-        let completed = self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; length])]);
+        let completed =
+            self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; length])]);
         completed.result?;
         match completed.segments.into_iter().next() {
             Some(Segment::Owned(read)) if read.len() == length => bytes.copy_from_slice(&read),

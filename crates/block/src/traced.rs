@@ -1,4 +1,5 @@
-//! A device that remembers what it was asked for. For tests and measurements: the trace grows until it is taken.
+//! A device that remembers what it was asked for. For tests and measurements: the trace grows until
+//! it is taken.
 //!
 //! *Locking*: the trace is under one short lock, not held while the device works.
 use crate::clock::Clock;
@@ -52,10 +53,7 @@ struct Trace {
 impl<D: BlockDevice> Traced<D> {
     /// Traces what goes to this device.
     pub fn new(device: D) -> Traced<D> {
-        Traced {
-            device,
-            trace: ShortLock::default(),
-        }
+        Traced { device, trace: ShortLock::default() }
     }
     /// The device behind it.
     pub fn device(&self) -> &D {
@@ -73,12 +71,7 @@ impl<D: BlockDevice> Traced<D> {
     fn record(&self, operation: Operation, offset: u64, bytes: u64) {
         let at = self.device.clock().now();
         let mut trace = self.trace.lock();
-        trace.records.push(Record {
-            at,
-            operation,
-            offset,
-            bytes,
-        });
+        trace.records.push(Record { at, operation, offset, bytes });
         let counters = &mut trace.counters;
         match operation {
             Operation::Read => {

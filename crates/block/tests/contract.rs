@@ -68,10 +68,7 @@ fn file_device_with_an_origin() {
     let scratch = Scratch::of_length(BYTES + 1536);
     contract(scratch.device(1536));
     let head = std::fs::read(&scratch.0).unwrap();
-    assert!(
-        head[..1536].iter().all(|byte| *byte == 0),
-        "a write went before the origin"
-    );
+    assert!(head[..1536].iter().all(|byte| *byte == 0), "a write went before the origin");
 }
 #[test]
 fn file_device_through_submit_alone() {
@@ -123,19 +120,14 @@ fn a_file_opened_for_reading_refuses_writes() {
 #[test]
 fn an_open_file_has_zeros_behind_it_and_grows() {
     let scratch = Scratch::holding(&[7; 100]);
-    let device = FileDevice::from_file(clock(), scratch.open_file(), "short".to_owned(), 10_000, 50).unwrap();
+    let device =
+        FileDevice::from_file(clock(), scratch.open_file(), "short".to_owned(), 10_000, 50)
+            .unwrap();
     assert_eq!(device.info().bytes, 10_000);
     assert_eq!(read(&device, 0, 60), [&[7; 50][..], &[0; 10]].concat());
     assert_eq!(read(&device, 9_000, 1000), [0; 1000]);
-    assert_eq!(
-        device.read(9_000, &mut [0; 1001]).unwrap_err().kind(),
-        ErrorKind::UnexpectedEof
-    );
-    assert_eq!(
-        std::fs::metadata(&scratch.0).unwrap().len(),
-        100,
-        "reads do not lengthen the file"
-    );
+    assert_eq!(device.read(9_000, &mut [0; 1001]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(std::fs::metadata(&scratch.0).unwrap().len(), 100, "reads do not lengthen the file");
 
     device.write(9_990, &[5; 20]).unwrap();
     assert_eq!(device.info().bytes, 10_010);
@@ -150,16 +142,14 @@ fn a_file_that_was_cut_off_meanwhile_is_not_zeros() {
     let scratch = Scratch::holding(&[7; 8192]);
     let device = scratch.device(0);
     scratch.open_file().set_len(4096).unwrap();
-    assert_eq!(
-        device.read(0, &mut [0; 8192]).unwrap_err().kind(),
-        ErrorKind::UnexpectedEof
-    );
+    assert_eq!(device.read(0, &mut [0; 8192]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     assert_eq!(read(&device, 0, 4096), [7; 4096]);
 }
 
 #[test]
 fn what_cannot_be_a_device_is_refused_by_name() {
-    let open = |path: &Path, origin| match FileDevice::open(clock(), path, Access::ReadOnly, origin) {
+    let open = |path: &Path, origin| match FileDevice::open(clock(), path, Access::ReadOnly, origin)
+    {
         Ok(_) => panic!("{} was opened", path.display()),
         Err(error) => error,
     };
@@ -171,7 +161,9 @@ fn what_cannot_be_a_device_is_refused_by_name() {
     assert_eq!(missing.kind(), ErrorKind::NotFound);
     assert!(missing.to_string().starts_with("/no/such/image: "), "{missing}");
 
-    let from_file = |file, bytes, origin| FileDevice::from_file(clock(), file, "image".to_owned(), bytes, origin);
+    let from_file = |file, bytes, origin| {
+        FileDevice::from_file(clock(), file, "image".to_owned(), bytes, origin)
+    };
     assert!(from_file(scratch.open_file(), u64::MAX, 0).is_err());
     assert!(from_file(scratch.open_file(), i64::MAX as u64, 1).is_err());
     assert!(from_file(scratch.open_file(), i64::MAX as u64, 0).is_ok());
@@ -221,7 +213,9 @@ fn dropping_a_file_device_completes_what_was_submitted() {
     drop(device);
     assert_eq!(completed.load(Ordering::Relaxed), 500);
     let bytes = std::fs::read(&scratch.0).unwrap();
-    assert!((0..500_u64).all(|number| bytes[number as usize * 4096..][..4096] == pattern(number, 4096)));
+    assert!(
+        (0..500_u64).all(|number| bytes[number as usize * 4096..][..4096] == pattern(number, 4096))
+    );
 }
 
 #[test]
@@ -267,7 +261,8 @@ fn a_completion_that_panics_costs_the_others_nothing_and_is_raised() {
     device.submit(flush(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
     }));
-    let raised = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(device))).unwrap_err();
+    let raised =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(device))).unwrap_err();
     assert_eq!(raised.downcast_ref::<&str>(), Some(&"meant"));
     assert_eq!(answered.load(Ordering::Relaxed), 1);
 }
@@ -334,17 +329,13 @@ fn a_saved_device_is_the_same_bytes_and_sparse() {
 #[test]
 fn a_trace_tells_what_was_asked_for() {
     let device = Traced::new(MemoryDevice::new(clock(), BYTES));
-    device
-        .write_vectored(5, &[IoSlice::new(&[1; 10]), IoSlice::new(&[2; 20])])
-        .unwrap();
+    device.write_vectored(5, &[IoSlice::new(&[1; 10]), IoSlice::new(&[2; 20])]).unwrap();
     device.read(7, &mut [0; 100]).unwrap();
     device.flush().unwrap();
     device.read(BYTES, &mut [0; 1]).unwrap_err();
     let records = device.take_records();
-    let seen: Vec<_> = records
-        .iter()
-        .map(|record| (record.operation, record.offset, record.bytes))
-        .collect();
+    let seen: Vec<_> =
+        records.iter().map(|record| (record.operation, record.offset, record.bytes)).collect();
     let expected = [
         (Operation::Write, 5, 30),
         (Operation::Read, 7, 100),
@@ -367,11 +358,7 @@ fn faults_come_when_they_were_ordered() {
     let error = device.write(0, &[2; 10]).unwrap_err();
     assert_eq!(raw_os_error(&error), Some(5));
     device.write(10, &[3; 10]).unwrap();
-    assert_eq!(
-        read(&device, 0, 20),
-        [[1; 10], [3; 10]].concat(),
-        "a failed write stores nothing"
-    );
+    assert_eq!(read(&device, 0, 20), [[1; 10], [3; 10]].concat(), "a failed write stores nothing");
 
     device.repair();
     device.add(Fault::ReadsIn(100..200));
@@ -389,10 +376,7 @@ fn faults_come_when_they_were_ordered() {
 
     device.repair();
     device.add(Fault::NthWrite(1));
-    assert!(
-        SubmitOnly(Arc::clone(&device)).write(0, &[1]).is_err(),
-        "also when it is submitted"
-    );
+    assert!(SubmitOnly(Arc::clone(&device)).write(0, &[1]).is_err(), "also when it is submitted");
 
     device.repair();
     device.add(Fault::WritesAfter(1));

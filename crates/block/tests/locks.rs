@@ -93,7 +93,8 @@ fn two_readers_are_inside_together() {
     assert!(lock.try_write().is_some());
 }
 
-/// Starts threads one after the other, each of which is certain to wait before the next comes; `enter` notes when it is in.
+/// Starts threads one after the other, each of which is certain to wait before the next comes;
+/// `enter` notes when it is in.
 fn order_of_entry(
     threads: usize,
     mut wait_for_arrival: impl FnMut(usize),
@@ -122,10 +123,7 @@ struct CountingClock {
 
 impl CountingClock {
     fn new() -> Arc<CountingClock> {
-        Arc::new(CountingClock {
-            real: RealClock::new(),
-            parks: AtomicUsize::new(0),
-        })
+        Arc::new(CountingClock { real: RealClock::new(), parks: AtomicUsize::new(0) })
     }
     fn wait_for_parks(&self, parks: usize) {
         while self.parks.load(Ordering::SeqCst) < parks {
@@ -179,7 +177,8 @@ fn a_sleeping_lock_is_handed_over_in_order_of_arrival() {
 
 #[test]
 fn nobody_overtakes_who_waits() {
-    // The releasing thread asks again at once, many times, and may not get the lock before the one that waits.
+    // The releasing thread asks again at once, many times, and may not get the lock before the one
+    // that waits.
     let clock = CountingClock::new();
     let lock = Arc::new(SleepLock::new(clock.clone(), 0));
     let held = lock.lock();
@@ -216,9 +215,8 @@ fn a_waiting_writer_stops_new_readers_and_keeps_its_turn() {
                 drop(held);
             },
         );
-        let positions: Vec<_> = (0..5)
-            .map(|number| order.iter().position(|entry| *entry == number).unwrap())
-            .collect();
+        let positions: Vec<_> =
+            (0..5).map(|number| order.iter().position(|entry| *entry == number).unwrap()).collect();
         assert_eq!((positions[0], positions[3], positions[4]), (0, 3, 4), "{order:?}");
         assert!(lock.try_write().is_some());
     }
@@ -226,13 +224,11 @@ fn a_waiting_writer_stops_new_readers_and_keeps_its_turn() {
 
 #[test]
 fn a_panic_inside_a_lock_poisons_nothing() {
-    let (short, sleep, read_write) = (
-        ShortLock::new(1),
-        SleepLock::new(clock(), 1),
-        SleepRwLock::new(clock(), 1),
-    );
+    let (short, sleep, read_write) =
+        (ShortLock::new(1), SleepLock::new(clock(), 1), SleepRwLock::new(clock(), 1));
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        let (mut sleep, mut read_write, mut short) = (sleep.lock(), read_write.write(), short.lock());
+        let (mut sleep, mut read_write, mut short) =
+            (sleep.lock(), read_write.write(), short.lock());
         (*sleep, *read_write, *short) = (2, 2, 2);
         panic!("meant");
     }));
@@ -352,10 +348,7 @@ fn a_wait_with_a_deadline_ends() {
     let queue = WaitQueue::new(Arc::clone(&clock));
     let value = ShortLock::new(5);
     let started = clock.now();
-    assert_eq!(
-        queue.wait_until_deadline(&value, started + 20 * MILLISECOND, |_| None::<()>),
-        None
-    );
+    assert_eq!(queue.wait_until_deadline(&value, started + 20 * MILLISECOND, |_| None::<()>), None);
     assert!(clock.now() >= started + 20 * MILLISECOND);
     assert_eq!(
         queue.wait_until_deadline(&value, started, |value| Some(*value)),
@@ -364,7 +357,8 @@ fn a_wait_with_a_deadline_ends() {
     );
 }
 
-/// Parks like the real clock, except with a deadline: then does this and answers that the time is over.
+/// Parks like the real clock, except with a deadline: then does this and answers that the time is
+/// over.
 struct EndOfTime<F> {
     real: Arc<RealClock>,
     meanwhile: F,
@@ -407,9 +401,11 @@ fn a_wake_that_meets_a_deadline_goes_to_the_next() {
         let (token, counting) = (Arc::clone(&token), Arc::clone(&counting));
         let (queue_of_all, waiting) = (Arc::clone(&queue_of_all), Arc::clone(&waiting));
         move || {
-            // A second thread comes to wait behind the first; then a token for it is announced, but to the first.
+            // A second thread comes to wait behind the first; then a token for it is announced, but
+            // to the first.
             let queue = queue_of_all.lock().clone().expect("the queue is there");
-            let (taken, behind, arrived) = (Arc::clone(&token), Arc::clone(&queue), Arc::clone(&counting));
+            let (taken, behind, arrived) =
+                (Arc::clone(&token), Arc::clone(&queue), Arc::clone(&counting));
             let wait = move || {
                 let asked = AtomicUsize::new(0);
                 behind.wait_until(&taken, |token| {
@@ -426,10 +422,7 @@ fn a_wake_that_meets_a_deadline_goes_to_the_next() {
             queue.wake_one();
         }
     };
-    let queue = Arc::new(WaitQueue::new(Arc::new(EndOfTime {
-        real: RealClock::new(),
-        meanwhile,
-    })));
+    let queue = Arc::new(WaitQueue::new(Arc::new(EndOfTime { real: RealClock::new(), meanwhile })));
     *queue_of_all.lock() = Some(Arc::clone(&queue));
     assert_eq!(queue.wait_until_deadline(&token, 0, |_| None::<()>), None);
     let second = waiting.lock().take().expect("it was started");
@@ -486,18 +479,12 @@ fn a_task_raises_its_panic_and_bears_its_name() {
         Box::new(|| std::panic::panic_any(std::thread::current().name().map(String::from))),
     );
     let raised = catch_unwind(AssertUnwindSafe(|| task.join())).unwrap_err();
-    assert_eq!(
-        raised.downcast_ref::<Option<String>>(),
-        Some(&Some("flusher".to_owned()))
-    );
+    assert_eq!(raised.downcast_ref::<Option<String>>(), Some(&Some("flusher".to_owned())));
 }
 
 #[test]
 fn a_pinned_clock_knows_one_time_of_day() {
-    let then = WallTime {
-        seconds: 1_700_000_000,
-        nanoseconds: 5,
-    };
+    let then = WallTime { seconds: 1_700_000_000, nanoseconds: 5 };
     let clock = RealClock::pinned(then);
     assert_eq!(clock.wall(), then);
     let before = clock.now();
@@ -511,10 +498,9 @@ mod the_short_lock_rule {
     use super::*;
 
     fn breaks_the_rule(body: impl FnOnce()) -> bool {
-        let raised = catch_unwind(AssertUnwindSafe(body)).expect_err("it waited with a short lock held");
-        raised
-            .downcast_ref::<String>()
-            .is_some_and(|message| message.contains("short lock"))
+        let raised =
+            catch_unwind(AssertUnwindSafe(body)).expect_err("it waited with a short lock held");
+        raised.downcast_ref::<String>().is_some_and(|message| message.contains("short lock"))
     }
 
     #[test]

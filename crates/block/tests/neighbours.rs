@@ -1,4 +1,5 @@
-//! Reads of neighbours: what is read behind small reads, and that nobody ever sees bytes older than a write.
+//! Reads of neighbours: what is read behind small reads, and that nobody ever sees bytes older than
+//! a write.
 use extant_block::traced::Record;
 use extant_block::{BlockDevice, MemoryDevice, Neighbours, Operation, RealClock, Traced};
 use proptest::prelude::*;
@@ -22,9 +23,7 @@ impl Bench {
 
     fn read(&self, offset: u64, bytes: u64) -> Vec<u8> {
         let mut read = vec![0; bytes as usize];
-        self.neighbours
-            .read(offset, &mut read)
-            .expect("it lies within the device");
+        self.neighbours.read(offset, &mut read).expect("it lies within the device");
         read
     }
 
@@ -32,9 +31,7 @@ impl Bench {
     fn reads(&self) -> Vec<(u64, u64)> {
         let records = self.traced.take_records();
         let reads = records.iter().filter(|record| record.operation == Operation::Read);
-        reads
-            .map(|Record { offset, bytes, .. }| (offset / KIB, bytes / KIB))
-            .collect()
+        reads.map(|Record { offset, bytes, .. }| (offset / KIB, bytes / KIB)).collect()
     }
 }
 
@@ -114,12 +111,11 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let place = || (0..2000u64, 1..40u64);
     let read = place().prop_map(|(kib, count)| Step::Read { kib, count });
-    let write = (place(), any::<u8>()).prop_map(|((kib, count), byte)| Step::Write { kib, count, byte });
+    let write =
+        (place(), any::<u8>()).prop_map(|((kib, count), byte)| Step::Write { kib, count, byte });
     // Walks, so that stretches come about.
-    let walk = (0..1900u64, 1..5u64).prop_map(|(kib, count)| Step::Read {
-        kib: kib / 100 * 100 + count * 8,
-        count: 4,
-    });
+    let walk = (0..1900u64, 1..5u64)
+        .prop_map(|(kib, count)| Step::Read { kib: kib / 100 * 100 + count * 8, count: 4 });
     prop::collection::vec(prop_oneof![1 => read, 2 => write, 4 => walk], 1..120)
 }
 

@@ -1,10 +1,10 @@
 //! What is removed when a command fails or a signal comes: files that are not whole yet.
 //!
-//! *Invariants*: a registered file either gets its final name or is removed; never both, never neither (short of
-//! SIGKILL). Once a signal is being handled, no file gets its final name any more: the registry stays locked until the
-//! process has ended.
-//! *Locking*: one mutex around the registry; held across the unlink and the rename, so that a signal sees either the
-//! partial or the finished file.
+//! *Invariants*: a registered file either gets its final name or is removed; never both, never
+//! neither (short of SIGKILL). Once a signal is being handled, no file gets its final name any
+//! more: the registry stays locked until the process has ended.
+//! *Locking*: one mutex around the registry; held across the unlink and the rename, so that a
+//! signal sees either the partial or the finished file.
 #![allow(
     clippy::disallowed_methods,
     reason = "signals arrive on a thread of the host's, before any clock exists"
@@ -30,7 +30,8 @@ pub enum Replace {
     Nothing,
 }
 
-/// A file under way. Dropped without [`PartialFile::keep`] or [`PartialFile::rename`], or on a signal, it is removed.
+/// A file under way. Dropped without [`PartialFile::keep`] or [`PartialFile::rename`], or on a
+/// signal, it is removed.
 #[derive(Debug)]
 pub struct PartialFile {
     path: Option<PathBuf>,
@@ -40,9 +41,7 @@ impl PartialFile {
     /// Registers a file that exists or is about to.
     pub fn register(path: &Path) -> PartialFile {
         registry().push(path.to_owned());
-        PartialFile {
-            path: Some(path.to_owned()),
-        }
+        PartialFile { path: Some(path.to_owned()) }
     }
     /// The file is whole and stays under its own name.
     pub fn keep(mut self) {
@@ -60,8 +59,10 @@ impl PartialFile {
             let _ = std::fs::remove_file(&path);
         }
         renamed.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(format!("{}: appeared in the meantime", to.display()))
-                .hint("it was left as it is; --force replaces it"),
+            io::ErrorKind::AlreadyExists => {
+                Error::new(format!("{}: appeared in the meantime", to.display()))
+                    .hint("it was left as it is; --force replaces it")
+            }
             _ => Error::io(to.display(), &error),
         })
     }
@@ -97,28 +98,20 @@ impl Drop for PartialFile {
     }
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP remove what is partial, say so in one line and end the process with 128 + n.
-/// A signal that was ignored when we started (`nohup`) stays ignored.
+/// From now on SIGINT, SIGTERM and SIGHUP remove what is partial, say so in one line and end the
+/// process with 128 + n. A signal that was ignored when we started (`nohup`) stays ignored.
 pub fn watch_signals() -> io::Result<()> {
     let ignored = ignored_signals();
-    let wanted = [SIGINT, SIGTERM, SIGHUP]
-        .into_iter()
-        .filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let wanted =
+        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = signal_hook::iterator::Signals::new(wanted)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             let registry = registry();
-            let removed = registry
-                .iter()
-                .filter(|path| std::fs::remove_file(path).is_ok())
-                .count();
+            let removed = registry.iter().filter(|path| std::fs::remove_file(path).is_ok()).count();
             crate::progress::clear_line();
             let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
-            let done = if removed > 0 {
-                "; the partial image was removed"
-            } else {
-                ""
-            };
+            let done = if removed > 0 { "; the partial image was removed" } else { "" };
             use io::Write;
             let _ = writeln!(io::stderr().lock(), "extant: stopped by {name}{done}");
             std::process::exit(128 + signal);
@@ -131,8 +124,7 @@ pub fn watch_signals() -> io::Result<()> {
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -148,23 +140,17 @@ mod tests {
         assert!(!partial.exists());
 
         std::fs::write(&partial, "2").unwrap();
-        PartialFile::register(&partial)
-            .rename(&image, Replace::Nothing)
-            .unwrap();
+        PartialFile::register(&partial).rename(&image, Replace::Nothing).unwrap();
         assert_eq!(std::fs::read(&image).unwrap(), b"2");
 
         std::fs::write(&partial, "3").unwrap();
-        let error = PartialFile::register(&partial)
-            .rename(&image, Replace::Nothing)
-            .unwrap_err();
+        let error = PartialFile::register(&partial).rename(&image, Replace::Nothing).unwrap_err();
         assert!(error.message.contains("appeared"), "{error}");
         assert_eq!(std::fs::read(&image).unwrap(), b"2");
         assert!(!partial.exists());
 
         std::fs::write(&partial, "4").unwrap();
-        PartialFile::register(&partial)
-            .rename(&image, Replace::Existing)
-            .unwrap();
+        PartialFile::register(&partial).rename(&image, Replace::Existing).unwrap();
         assert_eq!(std::fs::read(&image).unwrap(), b"4");
     }
 }

@@ -74,7 +74,8 @@ impl Console {
     }
     /// Writes one JSON document and a newline to stdout.
     pub fn print_json(&self, document: &impl Serialize) -> Result<(), Error> {
-        let mut text = serde_json::to_string(document).map_err(|error| Error::new(format!("JSON: {error}")))?;
+        let mut text = serde_json::to_string(document)
+            .map_err(|error| Error::new(format!("JSON: {error}")))?;
         text.push('\n');
         self.print(&text)
     }
@@ -89,19 +90,12 @@ impl Console {
         }
         match self.form {
             Form::Text => complain(&format!("extant: {}: {message}", self.command)),
-            Form::Json => complain_json(&Warning {
-                command: self.command,
-                warning: message,
-            }),
+            Form::Json => complain_json(&Warning { command: self.command, warning: message }),
         }
     }
     /// A file that was left out and makes the exit code 1: also told when quiet.
     pub fn skipped(&self, message: &str) {
-        Console {
-            chatter: Chatter::Normal,
-            ..self.clone()
-        }
-        .warn(message);
+        Console { chatter: Chatter::Normal, ..self.clone() }.warn(message);
     }
     /// The failure that ends the command.
     pub fn fail(&self, error: &Error) {
@@ -115,11 +109,8 @@ impl Console {
                 } else {
                     format!("{}: ", self.command)
                 };
-                let hint = error
-                    .hint
-                    .iter()
-                    .map(|hint| format!("\n  hint: {hint}"))
-                    .collect::<String>();
+                let hint =
+                    error.hint.iter().map(|hint| format!("\n  hint: {hint}")).collect::<String>();
                 complain(&format!("extant: {head}{}{hint}", error.message));
             }
             Form::Json => complain_json(&Failure {

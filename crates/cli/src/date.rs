@@ -18,10 +18,8 @@ pub enum Grain {
 
 /// A time as ISO 8601 has it, with a space in the middle.
 pub fn shown(time: Time, grain: Grain) -> String {
-    let (days, second) = (
-        time.seconds.div_euclid(DAY_SECONDS),
-        time.seconds.rem_euclid(DAY_SECONDS),
-    );
+    let (days, second) =
+        (time.seconds.div_euclid(DAY_SECONDS), time.seconds.rem_euclid(DAY_SECONDS));
     let (year, month, day) = date(days);
     let (hour, minute) = (second / 3600, second / 60 % 60);
     let head = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}");
@@ -39,11 +37,7 @@ fn date(days_since_1970: i64) -> (i64, i64, i64) {
     let day_in_year = day - (365 * year_in_era + year_in_era / 4 - year_in_era / 100);
     let shifted_month = (5 * day_in_year + 2) / 153;
     let day_in_month = day_in_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     (year_in_era + era * 400 + i64::from(month <= 2), month, day_in_month)
 }
 
@@ -61,21 +55,9 @@ mod tests {
             (15_032_385_535, "2446-05-10 22:38"),
         ];
         for (seconds, text) in known {
-            assert_eq!(
-                shown(
-                    Time {
-                        seconds,
-                        nanoseconds: 0
-                    },
-                    Grain::Minute
-                ),
-                text
-            );
+            assert_eq!(shown(Time { seconds, nanoseconds: 0 }, Grain::Minute), text);
         }
-        let fine = Time {
-            seconds: -1,
-            nanoseconds: 5,
-        };
+        let fine = Time { seconds: -1, nanoseconds: 5 };
         assert_eq!(shown(fine, Grain::Nanosecond), "1969-12-31 23:59:59.000000005 +0000");
     }
 }

@@ -2,8 +2,9 @@
 use std::fmt;
 use std::io;
 
-/// A failure as the user meets it. Printed as `extant: COMMAND: MESSAGE`, and `  hint: HINT` below it; with `--json` as
-/// one line `{"command":..,"error":..,"hint":..,"exit":..}`, on stderr too, because stdout may carry data.
+/// A failure as the user meets it. Printed as `extant: COMMAND: MESSAGE`, and ` hint: HINT` below
+/// it; with `--json` as one line `{"command":..,"error":..,"hint":..,"exit":..}`, on stderr too,
+/// because stdout may carry data.
 #[derive(Debug)]
 pub struct Error {
     /// One line, beginning with the thing that it is about: a path, an option.
@@ -64,18 +65,11 @@ impl Convention {
 impl Error {
     /// A failure.
     pub fn new(message: impl Into<String>) -> Error {
-        Error {
-            message: message.into(),
-            hint: None,
-            exit: Exit::Failure,
-        }
+        Error { message: message.into(), hint: None, exit: Exit::Failure }
     }
     /// Wrong usage: exit 2.
     pub fn usage(message: impl Into<String>) -> Error {
-        Error {
-            exit: Exit::Usage,
-            ..Error::new(message)
-        }
+        Error { exit: Exit::Usage, ..Error::new(message) }
     }
     /// The same, with a hint.
     #[must_use]
@@ -83,7 +77,8 @@ impl Error {
         self.hint = Some(hint.into());
         self
     }
-    /// A failed system call on `subject`. Says "no space" with the hint that the host, not the image, is full.
+    /// A failed system call on `subject`. Says "no space" with the hint that the host, not the
+    /// image, is full.
     pub fn io(subject: impl fmt::Display, error: &io::Error) -> Error {
         let failure = Error::new(format!("{subject}: {}", reason(error)));
         match error.kind() {
@@ -96,10 +91,9 @@ impl Error {
     /// A failed write to stdout: a closed pipe ends the command quietly.
     pub fn stdout(error: &io::Error) -> Error {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Error {
-                exit: Exit::PipeClosed,
-                ..Error::new("standard output was closed")
-            },
+            io::ErrorKind::BrokenPipe => {
+                Error { exit: Exit::PipeClosed, ..Error::new("standard output was closed") }
+            }
             _ => Error::io("standard output", error),
         }
     }
@@ -121,7 +115,8 @@ impl fmt::Display for Error {
 }
 impl std::error::Error for Error {}
 
-/// Bytes of a name as one printable line: UTF-8 stays, control characters and broken bytes are escaped.
+/// Bytes of a name as one printable line: UTF-8 stays, control characters and broken bytes are
+/// escaped.
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

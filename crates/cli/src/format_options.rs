@@ -1,7 +1,8 @@
 //! What a new file system is to be like: mke2fs's options, shared by the commands that make one.
 //!
-//! Three steps: `words` reads each option by itself, as clap parses it; [`FormatArguments::read`] judges them together
-//! and gives a [`Format`]; [`Format::options`] joins that with a size and with what stands where the user said nothing.
+//! Three steps: `words` reads each option by itself, as clap parses it; [`FormatArguments::read`]
+//! judges them together and gives a [`Format`]; [`Format::options`] joins that with a size and with
+//! what stands where the user said nothing.
 mod words;
 
 pub use words::{Extended, FeatureWord, JournalWord, ReservedPercent, UsageType, UuidWord};
@@ -15,21 +16,22 @@ use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features};
 use std::io::Read;
 
-/// Options of every command that makes a file system, as mke2fs spells them; flatten it into the command's own.
+/// Options of every command that makes a file system, as mke2fs spells them; flatten it into the
+/// command's own.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Format (as mke2fs spells it)")]
 pub struct FormatArguments {
     /// What the file system is: ext2, ext3 or ext4 [default: ext4]
     #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = words::profile())]
     pub profile: Option<Profile>,
-    /// What it is for: floppy, small, default, big, huge, news, largefile, largefile4, hurd. Decides -b and -i where
-    /// these are not given; without -T the size decides. mkfs with -T and without -t makes ext2, as
-    /// mke2fs does
+    /// What it is for: floppy, small, default, big, huge, news, largefile, largefile4, hurd.
+    /// Decides -b and -i where these are not given; without -T the size decides. mkfs with -T and
+    /// without -t makes ext2, as mke2fs does
     #[arg(short = 'T', value_name = "USAGE", value_delimiter = ',', value_parser = words::usage_type)]
     pub usage: Vec<UsageType>,
-    /// Put indirect blocks and nodes of extent trees together, in one run of each group: begin, middle or end of the group,
-    /// and so many blocks, 2% or 1/64 of it [default: middle,1/64]. The disk does not tell: whoever writes files later
-    /// puts theirs where his policies say
+    /// Put indirect blocks and nodes of extent trees together, in one run of each group: begin,
+    /// middle or end of the group, and so many blocks, 2% or 1/64 of it [default: middle,1/64]. The
+    /// disk does not tell: whoever writes files later puts theirs where his policies say
     #[arg(long, value_name = "POSITION[,SIZE]", num_args = 0..=1, require_equals = true,
         default_missing_value = "middle", value_parser = words::metacluster)]
     pub metacluster: Option<Metacluster>,
@@ -57,9 +59,10 @@ pub struct FormatArguments {
     /// Features to add, or to take away with "^"; "none" takes all away first
     #[arg(short = 'O', value_name = "FEATURE,^FEATURE..", value_delimiter = ',', value_parser = words::feature)]
     pub features: Vec<FeatureWord>,
-    /// Extended options: hash_seed=UUID, offset=BYTES, stride=BLOCKS, stripe_width=BLOCKS, resize=BLOCKS,
-    /// root_owner=UID:GID. lazy_itable_init, lazy_journal_init, discard, nodiscard and assume_storage_prezeroed are
-    /// accepted, and change nothing: what has to be zero is, when the command ends.
+    /// Extended options: hash_seed=UUID, offset=BYTES, stride=BLOCKS, stripe_width=BLOCKS,
+    /// resize=BLOCKS, root_owner=UID:GID. lazy_itable_init, lazy_journal_init, discard, nodiscard
+    /// and assume_storage_prezeroed are accepted, and change nothing: what has to be zero is, when
+    /// the command ends.
     #[arg(short = 'E', value_name = "NAME=VALUE,..", value_delimiter = ',', value_parser = words::extended)]
     pub extended: Vec<Extended>,
     /// A journal of this size, in MiB without a unit: size=MEGABYTES
@@ -107,7 +110,8 @@ pub struct Format {
     pub flex_groups: Option<u32>,
     /// -g.
     pub blocks_per_group: Option<u32>,
-    /// A journal was asked for: by -t ext3, -j, -O has_journal or -J. A small ext4 volume has none otherwise.
+    /// A journal was asked for: by -t ext3, -j, -O has_journal or -J. A small ext4 volume has none
+    /// otherwise.
     pub wants_journal: bool,
     /// -J size, in bytes.
     pub journal_bytes: Option<u64>,
@@ -121,7 +125,8 @@ pub struct Format {
 /// What stands where the user said nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unsaid {
-    /// Bytes of a block; `None`: what mke2fs takes for a volume of this size (see [`Format::block_size_for`]).
+    /// Bytes of a block; `None`: what mke2fs takes for a volume of this size (see
+    /// [`Format::block_size_for`]).
     pub block_size: Option<u32>,
     /// How many inodes; `None`: what mke2fs takes.
     pub inodes: Option<Inodes>,
@@ -169,14 +174,18 @@ impl FormatArguments {
 
     fn wants_journal(&self) -> bool {
         let named = self.features.contains(&FeatureWord::Add(Feature::HAS_JOURNAL));
-        let asked = self.profile() == Profile::Ext3 || self.with_journal || named || !self.journal.is_empty();
+        let asked = self.profile() == Profile::Ext3
+            || self.with_journal
+            || named
+            || !self.journal.is_empty();
         asked && self.features().has(Feature::HAS_JOURNAL)
     }
 
     /// Judges the options together.
     ///
     /// # Errors
-    /// Wrong usage, with the options that contradict each other. The host's, when it has no randomness for `-U random`.
+    /// Wrong usage, with the options that contradict each other. The host's, when it has no
+    /// randomness for `-U random`.
     pub fn read(&self) -> Result<Format, Error> {
         let usage = UsageType::joined(&self.usage);
         let mut format = Format {
@@ -254,7 +263,8 @@ impl Format {
         Ok(())
     }
 
-    /// Bytes of a block of a volume of about so many bytes: -b, else what -T says, else as mke2fs decides.
+    /// Bytes of a block of a volume of about so many bytes: -b, else what -T says, else as mke2fs
+    /// decides.
     pub fn block_size_for(&self, bytes: u64) -> u32 {
         default_wishes(self.profile, bytes, self.block_size).block_size
     }
@@ -270,7 +280,8 @@ impl Format {
     /// `-E resize` to what the volume has already.
     pub fn wishes(&self, blocks: u64, unsaid: &Unsaid) -> Result<Wishes, Error> {
         let block_size = self.block_size.or(unsaid.block_size);
-        let block_size = block_size.unwrap_or_else(|| self.block_size_for(blocks.saturating_mul(4096)));
+        let block_size =
+            block_size.unwrap_or_else(|| self.block_size_for(blocks.saturating_mul(4096)));
         let bytes = blocks.saturating_mul(block_size.into());
         let defaults = default_wishes(self.profile, bytes, Some(block_size));
         let of_usage = self.usage_bytes_per_inode;
@@ -303,13 +314,12 @@ impl Format {
         if target > blocks {
             return Ok(Some(target));
         }
-        Err(
-            Error::usage(format!("-E resize: {target} blocks are not more than the volume has"))
-                .hint(format!("it has {blocks} blocks of {block_size} bytes")),
-        )
+        Err(Error::usage(format!("-E resize: {target} blocks are not more than the volume has"))
+            .hint(format!("it has {blocks} blocks of {block_size} bytes")))
     }
 
-    /// All that [`extant_engine::mkfs::format`] wants to know: the wishes, journal and owner of the root.
+    /// All that [`extant_engine::mkfs::format`] wants to know: the wishes, journal and owner of the
+    /// root.
     ///
     /// # Errors
     /// As [`Format::wishes`].
@@ -356,8 +366,12 @@ pub fn shaped(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
 /// What the engine has to say of wishes that it cannot meet, for the user.
 pub fn refusal(error: extant_engine::Error, target: &str) -> Error {
     let hint = match &error.kind {
-        ErrorKind::Layout(_) => "the options and the size do not go together: see extant mkfs --help",
-        ErrorKind::NoSpace { .. } => "take a larger SIZE, a smaller journal (-J size=), or none (-O ^has_journal)",
+        ErrorKind::Layout(_) => {
+            "the options and the size do not go together: see extant mkfs --help"
+        }
+        ErrorKind::NoSpace { .. } => {
+            "take a larger SIZE, a smaller journal (-J size=), or none (-O ^has_journal)"
+        }
         ErrorKind::InvalidArgument(_) => "see extant mkfs --help",
         _ => return Error::new(format!("{target}: {error}")),
     };

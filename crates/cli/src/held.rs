@@ -44,10 +44,9 @@ pub fn check_empty(image: &Path, range: Range<u64>, extent: Extent) -> Result<()
         return Ok(());
     }
     let refused = |held: &str| Error::new(format!("{}: holds {held}", image.display()));
-    for (start, place) in [
-        (0, String::new()),
-        (FIRST_PARTITION, at_byte(range.start + FIRST_PARTITION)),
-    ] {
+    for (start, place) in
+        [(0, String::new()), (FIRST_PARTITION, at_byte(range.start + FIRST_PARTITION))]
+    {
         let start = range.start.saturating_add(start);
         if start >= range.end {
             break;
@@ -67,7 +66,11 @@ fn at_byte(byte: u64) -> String {
 }
 
 /// The first byte that is not zero, of those that are looked at.
-fn first_byte(device: &dyn BlockDevice, range: &Range<u64>, extent: Extent) -> io::Result<Option<u64>> {
+fn first_byte(
+    device: &dyn BlockDevice,
+    range: &Range<u64>,
+    extent: Extent,
+) -> io::Result<Option<u64>> {
     let mut left = match extent {
         Extent::File => FILE_BYTES,
         Extent::Device => DEVICE_BYTES,
@@ -91,10 +94,7 @@ fn first_byte(device: &dyn BlockDevice, range: &Range<u64>, extent: Extent) -> i
     if extent == Extent::Device {
         return Ok(None);
     }
-    for start in [
-        FIRST_COPY.saturating_add(range.start),
-        range.end.saturating_sub(PIECE_BYTES),
-    ] {
+    for start in [FIRST_COPY.saturating_add(range.start), range.end.saturating_sub(PIECE_BYTES)] {
         let start = start.max(at).min(range.end);
         let piece = start..range.end.min(start + PIECE_BYTES);
         if let Some(found) = not_zero(device, &piece)? {

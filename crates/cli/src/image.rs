@@ -1,4 +1,5 @@
-//! An image that is only looked at: `IMAGE` and `IMAGE:/path`, opened without a trace, and what is said when it cannot be.
+//! An image that is only looked at: `IMAGE` and `IMAGE:/path`, opened without a trace, and what is
+//! said when it cannot be.
 //!
 //! Nothing is ever written to an image that is opened here, not even a mount count.
 use crate::error::{Error, printable, reason};
@@ -47,15 +48,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads `IMAGE` or `IMAGE:/path`. A file of the whole name is that image; otherwise the path begins at the first
-    /// ":/" with a file before it, or else at the first.
+    /// Reads `IMAGE` or `IMAGE:/path`. A file of the whole name is that image; otherwise the path
+    /// begins at the first ":/" with a file before it, or else at the first.
     pub fn of(word: &OsStr) -> Place {
         let bytes = word.as_bytes();
-        let whole = Place {
-            image: PathBuf::from(word),
-            path: None,
-        };
-        let cuts: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b":/")).collect();
+        let whole = Place { image: PathBuf::from(word), path: None };
+        let cuts: Vec<usize> =
+            (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b":/")).collect();
         if cuts.is_empty() || Path::new(word).exists() {
             return whole;
         }
@@ -86,13 +85,13 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
             .hint("extant build DIRECTORY IMAGE makes an image of it"));
     }
     if !file_type.is_file() && !file_type.is_block_device() {
-        return Err(
-            Error::new(format!("{shown}: is neither a regular file nor a block device"))
-                .hint("an image is read here and there, not from front to back: keep it in a file"),
-        );
+        return Err(Error::new(format!("{shown}: is neither a regular file nor a block device"))
+            .hint("an image is read here and there, not from front to back: keep it in a file"));
     }
     if file_type.is_file() && metadata.len() == 0 {
-        return Err(Error::new(format!("{shown}: is empty")).hint("extant mkfs makes a file system"));
+        return Err(
+            Error::new(format!("{shown}: is empty")).hint("extant mkfs makes a file system")
+        );
     }
     if file_type.is_file() && offset_bytes >= metadata.len() {
         let bytes = metadata.len();
@@ -117,7 +116,9 @@ fn missing(image: &Path, error: &io::Error) -> Error {
         io::ErrorKind::NotFound if place.path.is_some() && place.image.exists() => {
             failure.hint(format!("this command takes the image alone: {}", place.image.display()))
         }
-        io::ErrorKind::NotFound if has_colon => failure.hint("paths inside begin with a slash: IMAGE:/path"),
+        io::ErrorKind::NotFound if has_colon => {
+            failure.hint("paths inside begin with a slash: IMAGE:/path")
+        }
         _ => failure,
     }
 }
@@ -128,9 +129,7 @@ fn missing(image: &Path, error: &io::Error) -> Error {
 /// As [`device`], and what [`failure`] says of the volume.
 pub fn open(image: &Path, offset_bytes: u64) -> Result<Filesystem, Error> {
     let device = device(image, offset_bytes)?;
-    let policies = "modern"
-        .parse()
-        .map_err(|error| Error::new(format!("policies: {error}")))?;
+    let policies = "modern".parse().map_err(|error| Error::new(format!("policies: {error}")))?;
     let options = Options {
         access: Access::ReadOnly,
         policies,
@@ -147,7 +146,8 @@ pub fn open(image: &Path, offset_bytes: u64) -> Result<Filesystem, Error> {
 /// with them; which of the partitions are ext, where there are some.
 pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Error {
     let shown = image.display().to_string();
-    let refused = |what: &str| Error::new(format!("{shown}: not an ext2, ext3 or ext4 volume{what}"));
+    let refused =
+        |what: &str| Error::new(format!("{shown}: not an ext2, ext3 or ext4 volume{what}"));
     let head = recognise::head(device, 0);
     if let Some(kind) = recognise::kind_of(&head) {
         let refused = refused(&format!(" but {}", kind.name));
@@ -193,10 +193,13 @@ const PARTITIONS_SHOWN: usize = 16;
 /// Where the ext volumes of a partitioned disk begin; or, where none is, what its partitions hold.
 fn which_are_ext(device: &dyn BlockDevice, partitions: &[Partition]) -> String {
     let heads = partitions.iter().take(PARTITIONS_SHOWN);
-    let heads: Vec<(&Partition, Vec<u8>)> = heads.map(|one| (one, recognise::head(device, one.start))).collect();
+    let heads: Vec<(&Partition, Vec<u8>)> =
+        heads.map(|one| (one, recognise::head(device, one.start))).collect();
     let is_ext = heads.iter().filter(|(_, head)| recognise::is_ext(head));
     let ext: Vec<String> = is_ext
-        .map(|(partition, _)| format!("--offset {} is partition {}", partition.start, partition.number))
+        .map(|(partition, _)| {
+            format!("--offset {} is partition {}", partition.start, partition.number)
+        })
         .collect();
     if !ext.is_empty() {
         return format!("its ext volumes: {}", ext.join(", "));
@@ -209,7 +212,8 @@ fn which_are_ext(device: &dyn BlockDevice, partitions: &[Partition]) -> String {
     format!("no partition of it is ext: {}", others.join(", "))
 }
 
-/// What the engine says of a volume, or of a path inside, for the user: `IMAGE:/path: reason`, and what to do.
+/// What the engine says of a volume, or of a path inside, for the user: `IMAGE:/path: reason`, and
+/// what to do.
 pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
     let shown = image.display();
     let subject = match &error.path {
@@ -223,16 +227,24 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
     let failure = Error::new(format!("{subject}: {}", error.kind));
     match &error.kind {
         ErrorKind::NotFound => failure.hint(format!("extant ls -R {shown} lists what is there")),
-        ErrorKind::Unsupported(_) => failure.hint(format!("extant info {shown} shows the volume all the same")),
+        ErrorKind::Unsupported(_) => {
+            failure.hint(format!("extant info {shown} shows the volume all the same"))
+        }
         ErrorKind::NeedsRecovery => match target::mount_point(image) {
-            Some(folder) => Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))
-                .hint("unmount it first, or read its files there"),
-            None => failure.hint(format!("replay it: e2fsck -p {shown}, or mount it once and unmount it")),
+            Some(folder) => {
+                Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))
+                    .hint("unmount it first, or read its files there")
+            }
+            None => failure
+                .hint(format!("replay it: e2fsck -p {shown}, or mount it once and unmount it")),
         },
         ErrorKind::Corrupt(corrupt) if is_cut_short(corrupt) => {
-            Error::new(format!("{subject}: is cut short: {}", error.kind)).hint("copy or download it once more")
+            Error::new(format!("{subject}: is cut short: {}", error.kind))
+                .hint("copy or download it once more")
         }
-        ErrorKind::Corrupt(_) => failure.hint(format!("e2fsck -fn {shown} tells all that is wrong")),
+        ErrorKind::Corrupt(_) => {
+            failure.hint(format!("e2fsck -fn {shown} tells all that is wrong"))
+        }
         ErrorKind::Device(error) => Error::io(subject, error),
         _ => failure,
     }
@@ -255,30 +267,16 @@ mod tests {
         std::fs::create_dir_all(image.parent().unwrap()).unwrap();
         std::fs::write(&image, "x").unwrap();
         let word = |text: &str| OsString::from(format!("{}{text}", image.display()));
-        assert_eq!(
-            Place::of(&word("")),
-            Place {
-                image: image.clone(),
-                path: None
-            }
-        );
-        let inside = Place {
-            image: image.clone(),
-            path: Some("/etc:/x".into()),
-        };
-        // The folder "a:" is a file too, as far as names go; but what counts is the first name that is there.
+        assert_eq!(Place::of(&word("")), Place { image: image.clone(), path: None });
+        let inside = Place { image: image.clone(), path: Some("/etc:/x".into()) };
+        // The folder "a:" is a file too, as far as names go; but what counts is the first name that
+        // is there.
         assert_eq!(
             Place::of(&word(":/etc:/x")).path_or_root().file_name(),
             inside.path_or_root().file_name()
         );
         let none = Place::of(OsStr::new("none.img:/etc"));
-        assert_eq!(
-            none,
-            Place {
-                image: "none.img".into(),
-                path: Some("/etc".into())
-            }
-        );
+        assert_eq!(none, Place { image: "none.img".into(), path: Some("/etc".into()) });
         assert_eq!(Place::of(OsStr::new("none.img:etc")).path, None);
     }
 }

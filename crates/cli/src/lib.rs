@@ -19,9 +19,9 @@
 //! ```
 //!
 //! # Exit codes
-//! 0 done; 1 failed, or done with files left out (`--keep-going`); 2 wrong usage; 128 + n on signal n (130 SIGINT, 143
-//! SIGTERM). A closed pipe on standard output ends a command quietly with 0. `check` speaks fsck's: 0 clean, 4 problems, 8 not
-//! able to check, 16 wrong usage.
+//! 0 done; 1 failed, or done with files left out (`--keep-going`); 2 wrong usage; 128 + n on signal
+//! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 0.
+//! `check` speaks fsck's: 0 clean, 4 problems, 8 not able to check, 16 wrong usage.
 
 pub mod build;
 pub mod cleanup;

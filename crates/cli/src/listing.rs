@@ -1,9 +1,9 @@
-//! An object of an image as a person reads it and as a program does: the mode in letters, a name on a terminal, and the
-//! record of `ls --json` and `stat --json`.
+//! An object of an image as a person reads it and as a program does: the mode in letters, a name on
+//! a terminal, and the record of `ls --json` and `stat --json`.
 //!
-//! A record is one JSON object a line. Names and targets that are not UTF-8 stand as base64 in `path_bytes` and
-//! `target_bytes` instead of `path` and `target`; values of extended attributes always are base64, and a name that is not
-//! UTF-8 is `base64:` and its base64.
+//! A record is one JSON object a line. Names and targets that are not UTF-8 stand as base64 in
+//! `path_bytes` and `target_bytes` instead of `path` and `target`; values of extended attributes
+//! always are base64, and a name that is not UTF-8 is `base64:` and its base64.
 use extant_engine::{Metadata, Object, Result};
 use extant_format::inode::{FileType, Time};
 use serde::Serialize;
@@ -138,11 +138,9 @@ pub fn mode_letters(metadata: &Metadata) -> String {
         FileType::Fifo => 'p',
         FileType::Socket => 's',
     });
-    for (shift, special, marks) in [
-        (6, 0o4000, ['s', 'S']),
-        (3, 0o2000, ['s', 'S']),
-        (0, 0o1000, ['t', 'T']),
-    ] {
+    for (shift, special, marks) in
+        [(6, 0o4000, ['s', 'S']), (3, 0o2000, ['s', 'S']), (0, 0o1000, ['t', 'T'])]
+    {
         let bits = mode >> shift;
         letters.push(if bits & 4 != 0 { 'r' } else { '-' });
         letters.push(if bits & 2 != 0 { 'w' } else { '-' });
@@ -187,7 +185,8 @@ impl Names {
     }
 }
 
-/// Letters without a shape of their own that change how others are shown: direction marks and the like.
+/// Letters without a shape of their own that change how others are shown: direction marks and the
+/// like.
 fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -213,13 +212,9 @@ mod tests {
 
     #[test]
     fn base64_has_the_known_values() {
-        for (plain, coded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foobar", "Zm9vYmFy"),
-        ] {
+        for (plain, coded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
     }

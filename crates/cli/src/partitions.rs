@@ -68,7 +68,8 @@ fn gpt(device: &dyn BlockDevice, sector_bytes: u64) -> Option<Vec<Partition>> {
     for entry in 0..count {
         let mut bytes = [0; 128];
         let start = table.checked_add(entry * entry_bytes)?;
-        if start.checked_add(128)? > device.info().bytes || device.read(start, &mut bytes).is_err() {
+        if start.checked_add(128)? > device.info().bytes || device.read(start, &mut bytes).is_err()
+        {
             break;
         }
         let is_used = bytes[..16].iter().any(|byte| *byte != 0);
@@ -94,10 +95,7 @@ fn mbr(device: &dyn BlockDevice, first: &[u8; 512]) -> Vec<Partition> {
         match kind {
             0 | PROTECTIVE => {}
             _ if EXTENDED.contains(&kind) => logical(device, start, &mut partitions),
-            _ => partitions.push(Partition {
-                number: number as u32 + 1,
-                start: start * SECTOR,
-            }),
+            _ => partitions.push(Partition { number: number as u32 + 1, start: start * SECTOR }),
         }
     }
     partitions.sort_by_key(|partition| partition.number);
@@ -108,15 +106,14 @@ fn mbr(device: &dyn BlockDevice, first: &[u8; 512]) -> Vec<Partition> {
 fn logical(device: &dyn BlockDevice, extended: u64, partitions: &mut Vec<Partition>) {
     let mut here = extended;
     for number in 5..5 + LOGICAL_MAX {
-        let Some(sector) = sector(device, here * SECTOR).filter(|sector| sector[510..512] == [0x55, 0xaa]) else {
+        let Some(sector) =
+            sector(device, here * SECTOR).filter(|sector| sector[510..512] == [0x55, 0xaa])
+        else {
             return;
         };
         let (kind, start) = entry(&sector, 0);
         if kind != 0 {
-            partitions.push(Partition {
-                number,
-                start: (here + start) * SECTOR,
-            });
+            partitions.push(Partition { number, start: (here + start) * SECTOR });
         }
         match entry(&sector, 1) {
             (kind, next) if EXTENDED.contains(&kind) && next > 0 => here = extended + next,

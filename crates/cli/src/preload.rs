@@ -28,11 +28,7 @@ const WRAPPERS: &[Wrapper] = &[
         // Debian's fakeroot-pseudo sets fakeroot's variable too.
         libraries: &["libfakeroot", "libpseudo"],
     },
-    Wrapper {
-        name: "pseudo",
-        variable: Variable::Prefix("PSEUDO_"),
-        libraries: &["libpseudo"],
-    },
+    Wrapper { name: "pseudo", variable: Variable::Prefix("PSEUDO_"), libraries: &["libpseudo"] },
     Wrapper {
         name: "fakechroot",
         variable: Variable::Exactly("FAKECHROOT"),
@@ -69,7 +65,9 @@ pub enum Host {
 /// One was asked for, and does not reach this program.
 pub fn host() -> Result<Host, Error> {
     let variables: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
+        .filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+        })
         .collect();
     judge(&variables, LINKAGE, || std::fs::read_to_string("/proc/self/maps").ok())
 }
@@ -116,21 +114,17 @@ impl Wrapper {
     fn refusal(&self, variable: &str, linkage: Linkage) -> Error {
         let name = self.name;
         let (reason, mend) = match linkage {
-            Linkage::Static => (
-                "it is linked statically",
-                "use a build of extant that is linked dynamically",
-            ),
-            Linkage::Dynamic => (
-                "its library is not loaded (LD_PRELOAD)",
-                "let LD_PRELOAD name its library",
-            ),
+            Linkage::Static => {
+                ("it is linked statically", "use a build of extant that is linked dynamically")
+            }
+            Linkage::Dynamic => {
+                ("its library is not loaded (LD_PRELOAD)", "let LD_PRELOAD name its library")
+            }
         };
         Error::new(format!(
             "{variable} asks for {name}, which has no effect on this program: {reason}"
         ))
-        .hint(format!(
-            "{mend}, or unset {variable} to take files as they are without {name}"
-        ))
+        .hint(format!("{mend}, or unset {variable} to take files as they are without {name}"))
     }
 }
 
@@ -147,7 +141,8 @@ fn is_pseudo_off(variables: &[(String, String)]) -> bool {
 mod tests {
     use super::*;
 
-    const FAKEROOT: &str = "7f00 r-xp 0 08:01 7 /usr/lib/x86_64-linux-gnu/libfakeroot/libfakeroot-sysv.so\n";
+    const FAKEROOT: &str =
+        "7f00 r-xp 0 08:01 7 /usr/lib/x86_64-linux-gnu/libfakeroot/libfakeroot-sysv.so\n";
     const PSEUDO: &str = "7f00 r-xp 0 08:01 7 /usr/lib/x86_64-linux-gnu/pseudo/libpseudo.so\n";
     const NOTHING: &str = "7f00 r-xp 0 08:01 7 /usr/lib/x86_64-linux-gnu/libc.so.6\n";
 
@@ -184,11 +179,7 @@ mod tests {
             (&["FAKEROOTKEY=7"][..], Linkage::Static, None),
             (&["FAKEROOTKEY=7"][..], Linkage::Dynamic, Some(NOTHING)),
             (&["PSEUDO_LOCALSTATEDIR=/x"][..], Linkage::Dynamic, Some(FAKEROOT)),
-            (
-                &["FAKEROOTKEY=7", "FAKECHROOT=true"][..],
-                Linkage::Dynamic,
-                Some(FAKEROOT),
-            ),
+            (&["FAKEROOTKEY=7", "FAKECHROOT=true"][..], Linkage::Dynamic, Some(FAKEROOT)),
         ] {
             let message = verdict(variables, linkage, maps).unwrap_err();
             let reason = match linkage {
@@ -206,11 +197,7 @@ mod tests {
             &["PSEUDO_PREFIX=/usr", "PSEUDO_DISABLED=1"][..],
             &["PSEUDO_PREFIX=/usr", "PSEUDO_UNLOAD=1"][..],
         ] {
-            assert_eq!(
-                verdict(variables, Linkage::Static, None),
-                Ok(Host::Plain),
-                "{variables:?}"
-            );
+            assert_eq!(verdict(variables, Linkage::Static, None), Ok(Host::Plain), "{variables:?}");
         }
     }
 }

@@ -1,6 +1,8 @@
-//! The line that moves: how much is done, how fast, how long still. On stderr, and only where that is a terminal.
+//! The line that moves: how much is done, how fast, how long still. On stderr, and only where that
+//! is a terminal.
 //!
-//! *Invariants*: the line is redrawn at most ten times a second, and is gone when the `Progress` is dropped.
+//! *Invariants*: the line is redrawn at most ten times a second, and is gone when the `Progress` is
+//! dropped.
 //! *Locking*: none; counters are atomics, so any thread may advance it.
 #![allow(
     clippy::disallowed_methods,
@@ -121,16 +123,15 @@ pub struct Status {
 impl Status {
     /// Nothing is shown yet.
     pub fn new(console: &Console) -> Status {
-        Status {
-            visible: console.shows_progress(),
-        }
+        Status { visible: console.shows_progress() }
     }
     /// In place of the line before, cut to what fits on most terminals.
     pub fn show(&mut self, line: &str) {
         const WIDTH: usize = 79;
         if self.visible {
             SHOWN.store(true, Ordering::Relaxed);
-            let line: String = line.chars().filter(|letter| !letter.is_control()).take(WIDTH).collect();
+            let line: String =
+                line.chars().filter(|letter| !letter.is_control()).take(WIDTH).collect();
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K{line}");
         }
     }

@@ -23,8 +23,8 @@ const fn kind(name: &'static str, at: usize, mark: &'static [u8], advice: &'stat
 
 const CONVERT: &str = "make a raw image of it: qemu-img convert -O raw {} disk.img";
 const MOUNT: &str = "extant reads ext2, ext3 and ext4; mount this one: mount -o loop,ro {} /mnt";
-const MOUNT_AND_BUILD: &str =
-    "mount it (mount -o loop,ro {} /mnt), then extant build /mnt disk.img makes an ext4 image of it";
+const MOUNT_AND_BUILD: &str = "mount it (mount -o loop,ro {} /mnt), then extant build /mnt \
+    disk.img makes an ext4 image of it";
 
 /// Bytes that are looked at: up to the mark that stands furthest in.
 const LOOK_BYTES: usize = 0x1_1000;
@@ -48,36 +48,16 @@ static KINDS: &[Kind] = &[
         "make a raw image of it: simg2img {} disk.img",
     ),
     // Compressed files.
-    kind(
-        "a gzip file",
-        0,
-        b"\x1f\x8b",
-        "unpack it first: gunzip -c {} > disk.img",
-    ),
+    kind("a gzip file", 0, b"\x1f\x8b", "unpack it first: gunzip -c {} > disk.img"),
     kind("an xz file", 0, b"\xfd7zXZ\0", "unpack it first: xz -dc {} > disk.img"),
-    kind(
-        "a zstd file",
-        0,
-        b"\x28\xb5\x2f\xfd",
-        "unpack it first: zstd -dc {} > disk.img",
-    ),
+    kind("a zstd file", 0, b"\x28\xb5\x2f\xfd", "unpack it first: zstd -dc {} > disk.img"),
     kind("a bzip2 file", 0, b"BZh", "unpack it first: bzip2 -dc {} > disk.img"),
-    kind(
-        "an lz4 file",
-        0,
-        b"\x04\x22\x4d\x18",
-        "unpack it first: lz4 -dc {} > disk.img",
-    ),
+    kind("an lz4 file", 0, b"\x04\x22\x4d\x18", "unpack it first: lz4 -dc {} > disk.img"),
     kind("a lzip file", 0, b"LZIP", "unpack it first: lzip -dc {} > disk.img"),
     kind("a zip file", 0, b"PK\x03\x04", "unpack it first: unzip {}"),
     kind("a 7-Zip file", 0, b"7z\xbc\xaf\x27\x1c", "unpack it first: 7z x {}"),
     // Archives.
-    kind(
-        "a tar archive",
-        257,
-        b"ustar",
-        "make an image of it: extant build {} disk.img",
-    ),
+    kind("a tar archive", 257, b"ustar", "make an image of it: extant build {} disk.img"),
     kind(
         "a cpio archive",
         0,
@@ -145,12 +125,7 @@ static KINDS: &[Kind] = &[
     kind("a FAT file system", 0x52, b"FAT32   ", MOUNT),
     kind("a FAT file system", 0x36, b"FAT16   ", MOUNT),
     kind("a FAT file system", 0x36, b"FAT12   ", MOUNT),
-    kind(
-        "a UBI image",
-        0,
-        b"UBI#",
-        "extant reads ext2, ext3 and ext4; ubireader unpacks this one",
-    ),
+    kind("a UBI image", 0, b"UBI#", "extant reads ext2, ext3 and ext4; ubireader unpacks this one"),
     // Swap, by the size of the machine's pages.
     kind("swap space", 4086, b"SWAPSPACE2", "there are no files in it"),
     kind("swap space", 8182, b"SWAPSPACE2", "there are no files in it"),

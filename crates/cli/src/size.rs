@@ -83,9 +83,8 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 fn units(text: &str) -> Option<(f64, Option<u64>)> {
-    let digits = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(text.len());
+    let digits =
+        text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().ok()?;
     let suffix = text[digits..].to_ascii_lowercase();
     let unit = match suffix.trim_end_matches("ib").trim_end_matches('b') {
@@ -140,7 +139,9 @@ impl FromStr for Size {
             Some(unit) => scaled(text, number, unit).map(Size::Bytes),
             None => text.parse().ok().map(Size::Bare),
         });
-        parsed.ok_or_else(|| Unreadable("it is not a size: write 512M, 2G, 1.5T or 2048s (sectors)".to_owned()))
+        parsed.ok_or_else(|| {
+            Unreadable("it is not a size: write 512M, 2G, 1.5T or 2048s (sectors)".to_owned())
+        })
     }
 }
 
@@ -173,7 +174,9 @@ impl FromStr for FreeInodes {
     fn from_str(text: &str) -> Result<FreeInodes, Unreadable> {
         let count = || text.parse().ok().map(FreeInodes::Count);
         let parsed = share(text).map(FreeInodes::PerMille).or_else(count);
-        parsed.ok_or_else(|| Unreadable("it is not a number of inodes: write 1000, or 20%".to_owned()))
+        parsed.ok_or_else(|| {
+            Unreadable("it is not a number of inodes: write 1000, or 20%".to_owned())
+        })
     }
 }
 
@@ -209,17 +212,9 @@ mod tests {
             assert_eq!(text.parse::<Size>().unwrap(), Size::Bytes(bytes), "{text}");
         }
         assert_eq!("8192".parse::<Size>().unwrap().bytes(1024), Some(8 << 20));
-        for wrong in [
-            "",
-            "M",
-            "12x",
-            "-1",
-            "1.5",
-            "99999999999999999999",
-            "20%",
-            "99999999P",
-            "1e5",
-        ] {
+        for wrong in
+            ["", "M", "12x", "-1", "1.5", "99999999999999999999", "20%", "99999999P", "1e5"]
+        {
             assert!(wrong.parse::<Size>().is_err(), "{wrong}");
         }
     }

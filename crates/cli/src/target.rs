@@ -1,12 +1,14 @@
-//! The image that a command writes: refused when it exists, is mounted or in use; whole in the end, or not there at all.
+//! The image that a command writes: refused when it exists, is mounted or in use; whole in the end,
+//! or not there at all.
 //!
-//! **A regular file** is written under a temporary name, `.NAME.extant-XXXXXX`, in the folder of its final name, and
-//! renamed when it is whole. So with `--force` the old image is lost only when the new one is complete, and a reader
-//! never meets half an image. The price: on a nearly full disk both must fit for a moment; the message of a full disk
-//! says so. A symbolic link is followed first: what it points to is replaced, the link stays.
-//! **A block device** has no second name: it is written in place, which needs `--force`, and what stops half-way leaves
-//! it half-written. It is opened exclusively, so that the host refuses when anything else holds it.
-//! **Anything else** (FIFO, character device, socket, folder) is refused: an image is not written from front to back.
+//! **A regular file** is written under a temporary name, `.NAME.extant-XXXXXX`, in the folder of
+//! its final name, and renamed when it is whole. So with `--force` the old image is lost only when
+//! the new one is complete, and a reader never meets half an image. The price: on a nearly full
+//! disk both must fit for a moment; the message of a full disk says so. A symbolic link is followed
+//! first: what it points to is replaced, the link stays. **A block device** has no second name: it
+//! is written in place, which needs `--force`, and what stops half-way leaves it half-written. It
+//! is opened exclusively, so that the host refuses when anything else holds it. **Anything else**
+//! (FIFO, character device, socket, folder) is refused: an image is not written from front to back.
 
 use crate::cleanup::{PartialFile, Replace};
 use crate::error::Error;
@@ -43,17 +45,22 @@ impl Target {
     /// Makes sure that `path` may be written, and opens it. Nothing that exists is changed yet.
     pub fn create(path: &Path, existing: Existing) -> Result<Target, Error> {
         if path == Path::new("-") {
-            return Err(
-                Error::usage("-: an image is not written in one go, and cannot go to standard output")
-                    .hint("name a file; ./- is a file of that name"),
-            );
+            return Err(Error::usage(
+                "-: an image is not written in one go, and cannot go to standard output",
+            )
+            .hint("name a file; ./- is a file of that name"));
         }
         match std::fs::metadata(path) {
             Ok(metadata) => Target::over(path, &metadata, existing),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match std::fs::symlink_metadata(path) {
-                Ok(_) => Err(Error::new(format!("{}: is a symbolic link to nothing", path.display()))),
-                Err(_) => Target::beside(path.to_owned(), Replace::Nothing, None),
-            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match std::fs::symlink_metadata(path) {
+                    Ok(_) => Err(Error::new(format!(
+                        "{}: is a symbolic link to nothing",
+                        path.display()
+                    ))),
+                    Err(_) => Target::beside(path.to_owned(), Replace::Nothing, None),
+                }
+            }
             Err(error) => Err(Error::io(path.display(), &error)),
         }
     }
@@ -79,7 +86,8 @@ impl Target {
     /// Opens and locks a file or block device to be written where it is: what it holds outside the
     /// bytes that are written stays. What stops half-way leaves it half-written.
     pub fn in_place(path: &Path) -> Result<Target, Error> {
-        let metadata = std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?;
+        let metadata =
+            std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?;
         check(path, &metadata)?;
         let resolved = path.canonicalize().map_err(|error| Error::io(path.display(), &error))?;
         if !metadata.file_type().is_file() {
@@ -99,11 +107,7 @@ impl Target {
 
     fn device(path: PathBuf) -> Result<Target, Error> {
         let exclusive = OFlags::EXCL.bits().cast_signed();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(exclusive)
-            .open(&path);
+        let file = OpenOptions::new().read(true).write(true).custom_flags(exclusive).open(&path);
         let file = file.map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => Error::new(format!("{}: is in use", path.display()))
                 .hint("a file system, a volume or swap on it or on a partition of it is active"),
@@ -124,28 +128,25 @@ impl Target {
         let name = path
             .file_name()
             .ok_or_else(|| Error::new(format!("{}: names no file", path.display())))?;
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let (file, partial) = temporary(folder, name.as_bytes()).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::new(format!("{}: there is no such folder", folder.display())),
-            _ => Error::io(path.display(), &error),
-        })?;
+        let folder =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (file, partial) =
+            temporary(folder, name.as_bytes()).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => {
+                    Error::new(format!("{}: there is no such folder", folder.display()))
+                }
+                _ => Error::io(path.display(), &error),
+            })?;
         if let Some(mode) = mode {
-            // The old image's permissions; when the host does not let us, the new file's are good enough.
+            // The old image's permissions; when the host does not let us, the new file's are good
+            // enough.
             let _ = rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(mode));
         }
-        Ok(Target {
-            file,
-            path,
-            device_bytes: None,
-            partial: Some(partial),
-            replace,
-        })
+        Ok(Target { file, path, device_bytes: None, partial: Some(partial), replace })
     }
 
-    /// The image is whole: gives a regular file its name. The caller has synced what it wants durable.
+    /// The image is whole: gives a regular file its name. The caller has synced what it wants
+    /// durable.
     pub fn finish(self) -> Result<(), Error> {
         match self.partial {
             Some(partial) => partial.rename(&self.path, self.replace),
@@ -156,7 +157,8 @@ impl Target {
     /// A failed write to the image: a full disk is named as the host's.
     pub fn write_error(&self, error: &io::Error) -> Error {
         let failure = Error::io(self.path.display(), error);
-        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let full =
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let (true, Some(_)) = (full, &self.partial) else {
             return failure;
         };
@@ -165,7 +167,8 @@ impl Target {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
-        let system = mount_of(folder).map_or_else(|| folder.display().to_string(), |mount| mount.display().to_string());
+        let system = mount_of(folder)
+            .map_or_else(|| folder.display().to_string(), |mount| mount.display().to_string());
         let also = match self.replace {
             Replace::Existing => ", which holds the old image until the new one is whole",
             Replace::Nothing => "",
@@ -195,10 +198,8 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
             .hint("the last argument is the image to be written"));
     }
     if !file_type.is_file() && !file_type.is_block_device() {
-        return Err(
-            Error::new(format!("{shown}: is neither a regular file nor a block device"))
-                .hint("an image is not written from front to back: write it to a file first"),
-        );
+        return Err(Error::new(format!("{shown}: is neither a regular file nor a block device"))
+            .hint("an image is not written from front to back: write it to a file first"));
     }
     if let Some(user) = user(metadata) {
         return Err(Error::new(format!("{shown}: {user}")).hint("unmount or detach it first"));
@@ -227,7 +228,8 @@ fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
         .prefix(std::ffi::OsStr::from_bytes(&prefix))
         .disable_cleanup(true)
         .make_in(folder, |path| {
-            // Registered before it exists: a signal in between finds nothing to remove, never something to forget.
+            // Registered before it exists: a signal in between finds nothing to remove, never
+            // something to forget.
             let partial = PartialFile::register(path);
             let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
             match file {
@@ -274,7 +276,8 @@ fn loop_over(file: &Metadata) -> Option<(String, u64)> {
         if backing.last() == Some(&b'\n') {
             backing.pop();
         }
-        let Ok(metadata) = std::fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&backing))) else {
+        let Ok(metadata) = std::fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&backing)))
+        else {
             continue;
         };
         if (metadata.dev(), metadata.ino()) == (file.dev(), file.ino()) {
@@ -293,19 +296,14 @@ fn device_number(text: &str) -> Option<u64> {
 
 /// Where the block device of this number is mounted.
 fn mounted_on(number: u64) -> Option<PathBuf> {
-    mounts()
-        .into_iter()
-        .find(|mount| mount.device == number)
-        .map(|mount| mount.folder)
+    mounts().into_iter().find(|mount| mount.device == number).map(|mount| mount.folder)
 }
 
 /// The mount point below which a folder lies.
 fn mount_of(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let below = mounts().into_iter().filter(|mount| folder.starts_with(&mount.folder));
-    below
-        .map(|mount| mount.folder)
-        .max_by_key(|folder| folder.as_os_str().len())
+    below.map(|mount| mount.folder).max_by_key(|folder| folder.as_os_str().len())
 }
 
 struct Mount {
@@ -313,7 +311,8 @@ struct Mount {
     folder: PathBuf,
 }
 
-/// /proc/self/mountinfo: field 3 is the device's number, field 5 the mount point with octal escapes.
+/// /proc/self/mountinfo: field 3 is the device's number, field 5 the mount point with octal
+/// escapes.
 fn mounts() -> Vec<Mount> {
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mount = |line: &[u8]| {
@@ -371,11 +370,7 @@ mod tests {
         target.file.write_all(b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         drop(target);
-        assert_eq!(
-            std::fs::read_dir(&folder).unwrap().count(),
-            1,
-            "the partial file is gone"
-        );
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "the partial file is gone");
 
         let mut target = Target::create(&path, Existing::Overwrite).unwrap();
         target.file.write_all(b"new").unwrap();

@@ -1,4 +1,5 @@
-//! `extant age` and `extant lab age` from outside: the same bytes twice, sound volumes, and one line for what is wrong.
+//! `extant age` and `extant lab age` from outside: the same bytes twice, sound volumes, and one
+//! line for what is wrong.
 use std::path::Path;
 use std::process::{Command, Output};
 use xtask::scratch::Scratch;
@@ -36,30 +37,22 @@ fn mkfs(scratch: &Scratch, name: &str) -> String {
 fn an_image_ages_in_place_the_same_each_time_and_stays_sound() {
     let scratch = Scratch::new("age-image");
     let (one, other) = (mkfs(&scratch, "one.img"), mkfs(&scratch, "other.img"));
-    let words = [
-        "--profile",
-        "mail",
-        "--days",
-        "4",
-        "--seed",
-        "5",
-        "--target-utilisation",
-        "0.8",
-    ];
+    let words = ["--profile", "mail", "--days", "4", "--seed", "5", "--target-utilisation", "0.8"];
     let age = |path: &str| told(&[&["age", path, "--json"], &words[..]].concat());
     let report: serde_json::Value = serde_json::from_str(&age(&one)).unwrap();
     age(&other);
-    assert!(
-        std::fs::read(&one).unwrap() == std::fs::read(&other).unwrap(),
-        "other bytes"
-    );
+    assert!(std::fs::read(&one).unwrap() == std::fs::read(&other).unwrap(), "other bytes");
     assert_eq!(report["schema"], "extant-age/1");
     let used = report["utilisation_ppm"].as_u64().unwrap();
     assert!((760_000..860_000).contains(&used), "{report}");
-    assert!(report["files_deleted"].as_u64().unwrap() > 0 && report["files_left"].as_u64().unwrap() > 100);
+    assert!(
+        report["files_deleted"].as_u64().unwrap() > 0
+            && report["files_left"].as_u64().unwrap() > 100
+    );
     let judged = Command::new("e2fsck").args(["-fn", &one]).output().unwrap();
     assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
-    // Once more in the same place: what is there is not touched, and that is told before anything is made.
+    // Once more in the same place: what is there is not touched, and that is told before anything
+    // is made.
     let (code, said) = failure(&[&["age", &one], &words[..]].concat());
     assert_eq!(code, 1);
     assert!(said.contains("--into DIRECTORY"), "{said}");
@@ -73,10 +66,7 @@ fn what_cannot_be_aged_is_told_and_left_alone() {
     assert_eq!(code, 2);
     assert!(said.contains("there are mail, git"), "{said}");
     assert_eq!(failure(&["age", &image, "--profile", "mail", "--into", "aged"]).0, 2);
-    assert_eq!(
-        failure(&["age", &image, "--profile", "mail", "--target-utilisation", "1.5"]).0,
-        2
-    );
+    assert_eq!(failure(&["age", &image, "--profile", "mail", "--target-utilisation", "1.5"]).0, 2);
     let profile = scratch.path().join("bad.toml");
     std::fs::write(&profile, "name = \"bad\"\nsize = \"lots\"\n").unwrap();
     let (code, said) = failure(&["age", &image, "--profile", &profile.display().to_string()]);
@@ -88,7 +78,8 @@ fn what_cannot_be_aged_is_told_and_left_alone() {
     let dirty = scratch.path().join("dirty.img");
     write(&dirty, &bytes);
     let dirty = dirty.display().to_string();
-    // With checksums the changed superblock is refused as damaged, without them as not clean; either way it is left alone.
+    // With checksums the changed superblock is refused as damaged, without them as not clean;
+    // either way it is left alone.
     let (code, said) = failure(&["age", &dirty, "--profile", "mail"]);
     assert_eq!(code, 1, "{said}");
     assert!(std::fs::read(&dirty).unwrap() == bytes, "it was changed");
@@ -196,8 +187,5 @@ fn an_image_that_is_left_half_aged_is_called_so() {
     xtask::command::run("umount", &[folder.as_str()]).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("half aged") && said.contains("host file system is full"),
-        "{said}"
-    );
+    assert!(said.contains("half aged") && said.contains("host file system is full"), "{said}");
 }

@@ -1,15 +1,12 @@
-//! `extant check` from outside: what it says and with which code it ends, beside what e2fsck says of the same image.
+//! `extant check` from outside: what it says and with which code it ends, beside what e2fsck says
+//! of the same image.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use xtask::scratch::Scratch;
 use xtask::{command, oracle};
 
 fn check(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_extant"))
-        .arg("check")
-        .args(words)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_extant")).arg("check").args(words).output().unwrap()
 }
 
 fn words(output: &Output) -> (Option<i32>, String, String) {
@@ -29,23 +26,13 @@ fn image(folder: &Scratch) -> Option<PathBuf> {
     }
     let image = folder.join("disk.img");
     let mut mke2fs = command::program("mke2fs");
-    mke2fs
-        .args(["-q", "-F", "-t", "ext4", "-d"])
-        .arg(&source)
-        .arg(&image)
-        .arg("16M");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-d"]).arg(&source).arg(&image).arg("16M");
     command::output(&mut mke2fs).expect("mke2fs makes it");
     Some(image)
 }
 
 fn e2fsck(image: &Path) -> Option<i32> {
-    command::program("e2fsck")
-        .arg("-fn")
-        .arg(image)
-        .output()
-        .unwrap()
-        .status
-        .code()
+    command::program("e2fsck").arg("-fn").arg(image).output().unwrap().status.code()
 }
 
 #[test]
@@ -59,10 +46,7 @@ fn a_clean_image_is_clean_in_every_order_and_with_every_number_of_threads() {
         assert!(said.starts_with(&format!("{shown}: clean; ")), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
-    assert_eq!(
-        words(&check(&["--quiet", shown])),
-        (Some(0), String::new(), String::new())
-    );
+    assert_eq!(words(&check(&["--quiet", shown])), (Some(0), String::new(), String::new()));
 }
 
 #[test]
@@ -90,12 +74,11 @@ fn a_damaged_image_ends_with_4_and_a_line_for_each_problem() {
     let json = check(&["--json", "-j", "3", shown]);
     assert_eq!(json.status.code(), Some(4));
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(
-        (report["schema"].as_u64(), report["exit_code"].as_u64()),
-        (Some(1), Some(4))
-    );
+    assert_eq!((report["schema"].as_u64(), report["exit_code"].as_u64()), (Some(1), Some(4)));
     assert_eq!(report["problems"].as_array().unwrap().len(), lines.len() - 1);
-    assert!(report["problems"][0]["code"].is_string() && report["problems"][0]["repair"].is_string());
+    assert!(
+        report["problems"][0]["code"].is_string() && report["problems"][0]["repair"].is_string()
+    );
 }
 
 #[test]
@@ -145,12 +128,8 @@ fn the_verdict_does_not_depend_on_how_much_is_read_of_the_report() {
     bytes[20 * 1024..420 * 1024].fill(0xa7);
     std::fs::write(&image, bytes).unwrap();
     let mut extant = Command::new(env!("CARGO_BIN_EXE_extant"));
-    let mut child = extant
-        .args(["check", "--json"])
-        .arg(&image)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        extant.args(["check", "--json"]).arg(&image).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let code = child.wait().unwrap().code();
     assert_eq!(code, check(&[image.to_str().unwrap()]).status.code());

@@ -1,5 +1,5 @@
-//! The commands from outside: the binary is run, and what it makes and says is judged by mke2fs, dumpe2fs, e2fsck, ls and
-//! the kernel.
+//! The commands from outside: the binary is run, and what it makes and says is judged by mke2fs,
+//! dumpe2fs, e2fsck, ls and the kernel.
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,28 +17,18 @@ fn extant<W: AsRef<OsStr>>(words: &[W]) -> Output {
 fn told<W: AsRef<OsStr>>(words: &[W]) -> Vec<u8> {
     let output = extant(words);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        output.status.success() && errors.is_empty(),
-        "{:?}: {errors}",
-        shown(words)
-    );
+    assert!(output.status.success() && errors.is_empty(), "{:?}: {errors}", shown(words));
     output.stdout
 }
 
 fn shown<W: AsRef<OsStr>>(words: &[W]) -> Vec<String> {
-    words
-        .iter()
-        .map(|word| word.as_ref().to_string_lossy().into_owned())
-        .collect()
+    words.iter().map(|word| word.as_ref().to_string_lossy().into_owned()).collect()
 }
 
 /// How a command fails: exit code, the line, and the hint.
 fn failure<W: AsRef<OsStr>>(words: &[W]) -> (Option<i32>, String) {
     let output = extant(words);
-    (
-        output.status.code(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    )
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 const IDENTITY: [&str; 4] = [
@@ -103,15 +93,14 @@ fn mkfs_makes_what_mke2fs_makes() {
     let (ours, theirs) = (folder.join("ours.img"), folder.join("theirs.img"));
     for (options, size) in FORMATS {
         let _ = (std::fs::remove_file(&ours), std::fs::remove_file(&theirs));
-        // An option of -E that is given twice counts once with mke2fs: the identity joins what is there.
+        // An option of -E that is given twice counts once with mke2fs: the identity joins what is
+        // there.
         let (extended, rest) = match options.split_once(" -E ") {
             Some((rest, extended)) => (format!("{},{extended}", IDENTITY[3]), rest),
             None => (IDENTITY[3].to_owned(), options),
         };
-        let mut words: Vec<&str> = rest
-            .split(' ')
-            .chain([IDENTITY[0], IDENTITY[1], "-E", &extended])
-            .collect();
+        let mut words: Vec<&str> =
+            rest.split(' ').chain([IDENTITY[0], IDENTITY[1], "-E", &extended]).collect();
         words.insert(0, "-q");
         let mut mke2fs = command::program("mke2fs");
         mke2fs.arg("-F").args(&words).arg(&theirs).arg(size);
@@ -121,10 +110,7 @@ fn mkfs_makes_what_mke2fs_makes() {
         command.extend(words.iter().map(OsStr::new));
         command.extend([ours.as_os_str(), OsStr::new(size)]);
         let output = extant(&command);
-        assert!(
-            output.status.success() && output.stdout.is_empty(),
-            "{options}: {output:?}"
-        );
+        assert!(output.status.success() && output.stdout.is_empty(), "{options}: {output:?}");
         oracle::e2fsck(&ours).unwrap();
         let dumps = [&ours, &theirs].map(|image| oracle::dumpe2fs(image).unwrap());
         let [mine, other] = &dumps;
@@ -135,7 +121,9 @@ fn mkfs_makes_what_mke2fs_makes() {
         let places = |dump: &oracle::Dump| -> Vec<_> {
             let groups = dump.groups.iter();
             groups
-                .map(|group| (group.blocks, group.block_bitmap, group.inode_bitmap, group.inode_table))
+                .map(|group| {
+                    (group.blocks, group.block_bitmap, group.inode_bitmap, group.inode_table)
+                })
                 .collect()
         };
         assert_eq!(places(mine), places(other), "{options}");
@@ -162,15 +150,13 @@ fn the_same_command_gives_the_same_bytes_when_the_time_is_given() {
     let first = make("a.img", &["-t", "ext4"], "1700000000");
     assert!(first == make("b.img", &["-t", "ext4"], "1700000000"));
     assert!(first != make("c.img", &["-t", "ext4"], "1700000001"));
-    assert!(first[0x468..0x478] != make("d.img", &["-t", "ext4", "-L", "x"], "1700000000")[0x468..0x478]);
+    assert!(
+        first[0x468..0x478]
+            != make("d.img", &["-t", "ext4", "-L", "x"], "1700000000")[0x468..0x478]
+    );
     let drawn = || {
         let image = folder.join("random.img");
-        told(&[
-            OsStr::new("mkfs"),
-            OsStr::new("-qF"),
-            image.as_os_str(),
-            OsStr::new("4M"),
-        ]);
+        told(&[OsStr::new("mkfs"), OsStr::new("-qF"), image.as_os_str(), OsStr::new("4M")]);
         std::fs::read(image).unwrap()[0x468..0x478].to_vec()
     };
     assert_ne!(drawn(), drawn());
@@ -216,12 +202,8 @@ fn what_is_there_stays_unless_it_may_go() {
     let volume = folder.join("volume.img");
     std::fs::write(&volume, &whole[1 << 20..]).unwrap();
     oracle::e2fsck(&volume).unwrap();
-    let names = told(&[
-        OsStr::new("ls"),
-        OsStr::new("--offset"),
-        OsStr::new("1M"),
-        image.as_os_str(),
-    ]);
+    let names =
+        told(&[OsStr::new("ls"), OsStr::new("--offset"), OsStr::new("1M"), image.as_os_str()]);
     assert_eq!(names, b"lost+found\n");
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 2, "nothing partial is left");
@@ -236,9 +218,8 @@ fn images_of_the_kernel_are_listed_without_a_difference() {
         "ext4-b1024-i256-orphan_file",
         "ext4-b2048-i512",
     ];
-    let rows: Vec<_> = fixtures::all()
-        .filter(|fixture| rows.contains(&fixture.name.as_str()))
-        .collect();
+    let rows: Vec<_> =
+        fixtures::all().filter(|fixture| rows.contains(&fixture.name.as_str())).collect();
     assert_eq!(rows.len(), 5);
     let folder = Scratch::new("extant-ls");
     for fixture in rows {
@@ -269,11 +250,14 @@ fn images_of_the_kernel_are_listed_without_a_difference() {
     }
 }
 
-/// `ls -l` of each directory against GNU ls, and `cat` and `stat` of what is in it against the kernel.
+/// `ls -l` of each directory against GNU ls, and `cat` and `stat` of what is in it against the
+/// kernel.
 fn compare_with_mount(image: &Path) {
     use std::os::unix::fs::MetadataExt;
     let mounted = oracle::mount_loop(image, oracle::Access::ReadOnly, "").unwrap();
-    let inside = |path: &[u8]| OsStr::from_bytes(&[image.as_os_str().as_bytes(), b":/", path].concat()).to_owned();
+    let inside = |path: &[u8]| {
+        OsStr::from_bytes(&[image.as_os_str().as_bytes(), b":/", path].concat()).to_owned()
+    };
     for directory in std::fs::read_dir(mounted.path()).unwrap() {
         let directory = directory.unwrap();
         if directory.file_name() == "lost+found" {
@@ -295,17 +279,14 @@ fn compare_with_mount(image: &Path) {
         for file in std::fs::read_dir(directory.path()).unwrap().take(60) {
             let file = file.unwrap();
             let metadata = file.metadata().unwrap();
-            let path = [directory.file_name().as_bytes(), b"/", file.file_name().as_bytes()].concat();
+            let path =
+                [directory.file_name().as_bytes(), b"/", file.file_name().as_bytes()].concat();
             if metadata.is_file() && metadata.len() < 64 << 20 {
                 let bytes = told(&[OsStr::new("cat"), &inside(&path)]);
                 assert!(bytes == std::fs::read(file.path()).unwrap(), "{file:?}");
             }
-            let stat = told(&[
-                OsStr::new("stat"),
-                OsStr::new("--json"),
-                OsStr::new("-e"),
-                &inside(&path),
-            ]);
+            let stat =
+                told(&[OsStr::new("stat"), OsStr::new("--json"), OsStr::new("-e"), &inside(&path)]);
             let stat: serde_json::Value = serde_json::from_slice(&stat).unwrap();
             assert_eq!(stat["sectors"], metadata.blocks(), "{file:?}");
             assert_eq!(stat["ino"], metadata.ino(), "{file:?}");
@@ -326,16 +307,16 @@ fn extents_are_those_of_debugfs() {
         return;
     }
     let folder = Scratch::new("extant-stat");
-    let fixture = fixtures::all()
-        .find(|fixture| fixture.name == "ext4-b1024-i256")
-        .unwrap();
+    let fixture = fixtures::all().find(|fixture| fixture.name == "ext4-b1024-i256").unwrap();
     let made = fixture.make(folder.path()).unwrap();
     for path in ["/life", "/sizes/03145728"] {
         let blocks = oracle::debugfs(&made.image, &format!("blocks {path}")).unwrap();
-        let expected: Vec<u64> = blocks.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let expected: Vec<u64> =
+            blocks.split_whitespace().map(|word| word.parse().unwrap()).collect();
         assert!(!expected.is_empty());
         let place = format!("{}:{path}", made.image.display());
-        let stat: serde_json::Value = serde_json::from_slice(&told(&["stat", "--json", "--extents", &place])).unwrap();
+        let stat: serde_json::Value =
+            serde_json::from_slice(&told(&["stat", "--json", "--extents", &place])).unwrap();
         let runs = stat["extents"].as_array().unwrap().iter();
         let number = |run: &serde_json::Value, field: &str| run[field].as_u64().unwrap();
         let ours: Vec<u64> = runs
@@ -393,20 +374,10 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
         ("ls text.img", 1, "not an ext2, ext3 or ext4 volume", ""),
         ("ls empty.img", 1, "is empty", "mkfs"),
         ("ls folder", 1, "is a directory, not an image", "build"),
-        (
-            "ls /dev/null",
-            1,
-            "neither a regular file nor a block device",
-            "keep it in a file",
-        ),
+        ("ls /dev/null", 1, "neither a regular file nor a block device", "keep it in a file"),
         ("ls short.img", 1, "cut short", "once more"),
         ("ls recovery.img", 1, "not replayed", "e2fsck -p"),
-        (
-            "ls features.img",
-            1,
-            "not supported: inline_data, bigalloc",
-            "extant info",
-        ),
+        ("ls features.img", 1, "not supported: inline_data, bigalloc", "extant info"),
         ("ls checksum.img", 1, "checksum", "e2fsck -fn"),
         ("ls partitions.img", 1, "not an ext2", "--offset 1048576"),
         ("ls --offset 1G good.img", 2, "has only", ""),
@@ -421,11 +392,7 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
             .split(' ')
             .map(|word| {
                 let is_ours = word.contains(".img") || word == "folder";
-                if is_ours {
-                    folder.join(word).display().to_string()
-                } else {
-                    word.to_owned()
-                }
+                if is_ours { folder.join(word).display().to_string() } else { word.to_owned() }
             })
             .collect();
         let (exit, text) = failure(&words);
@@ -506,11 +473,8 @@ fn bad_words_end_with_2_and_name_the_option() {
         ("-t ext2 -O metadata_csum_seed", "metadata_csum_seed"),
     ];
     for (options, word) in cases {
-        let words: Vec<&str> = ["mkfs"]
-            .into_iter()
-            .chain(options.split(' '))
-            .chain([image.as_str(), "10M"])
-            .collect();
+        let words: Vec<&str> =
+            ["mkfs"].into_iter().chain(options.split(' ')).chain([image.as_str(), "10M"]).collect();
         let (exit, text) = failure(&words);
         assert_eq!(exit, Some(2), "{options}: {text}");
         assert!(text.contains(word), "{options}: {text}");
@@ -518,11 +482,7 @@ fn bad_words_end_with_2_and_name_the_option() {
     for (words, code, message) in [
         (vec!["mkfs", image.as_str()], 2, "SIZE is needed"),
         (vec!["mkfs", image.as_str(), "8k"], 1, "x.img: "),
-        (
-            vec!["mkfs", "-J", "size=100", image.as_str(), "10M"],
-            1,
-            "no space left",
-        ),
+        (vec!["mkfs", "-J", "size=100", image.as_str(), "10M"], 1, "no space left"),
         (vec!["mkfs", "-N", "4000000", image.as_str(), "10M"], 1, "too many"),
         (vec!["mkfs", image.as_str(), "10x"], 2, "not a size"),
     ] {

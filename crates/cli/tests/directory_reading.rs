@@ -1,4 +1,5 @@
-//! Folders of the host read into a tree: what cannot be read, what is too deep for a path, what must not be read.
+//! Folders of the host read into a tree: what cannot be read, what is too deep for a path, what
+//! must not be read.
 use extant_cli::Error;
 use extant_cli::progress::Progress;
 use extant_cli::source::{BodyReader, Collected, ReadOptions, Trouble, collect};
@@ -14,12 +15,11 @@ fn read_with(source: &Path, options: &ReadOptions) -> Result<Collected, Error> {
 
 fn names(collected: &Collected) -> Vec<String> {
     let children = collected.tree.children(NodeId::ROOT);
-    children
-        .map(|child| String::from_utf8_lossy(child.name).into_owned())
-        .collect()
+    children.map(|child| String::from_utf8_lossy(child.name).into_owned()).collect()
 }
 
-/// Made from the inside, since no path reaches its end. Each level has a second folder, so that many stay to be read.
+/// Made from the inside, since no path reaches its end. Each level has a second folder, so that
+/// many stay to be read.
 fn make_chain(root: &Path, depth: usize) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let mut at = rustix::fs::open(root, flags, Mode::empty()).unwrap();
@@ -59,10 +59,7 @@ fn the_image_itself_is_no_part_of_its_source() {
     }
     let _socket = UnixListener::bind(folder.path().join("socket")).unwrap();
     let image = std::fs::metadata(folder.path().join("image")).unwrap();
-    let options = ReadOptions {
-        never: vec![(image.dev(), image.ino())],
-        ..Default::default()
-    };
+    let options = ReadOptions { never: vec![(image.dev(), image.ino())], ..Default::default() };
     assert_eq!(names(&read_with(folder.path(), &options).unwrap()), ["a", "socket"]);
 }
 
@@ -106,13 +103,8 @@ fn what_cannot_be_read_is_named_and_can_be_left_out() {
         std::fs::write(folder.path().join(name), name).unwrap();
     }
 
-    let missing = read_with(&folder.path().join("missing"), &ReadOptions::default())
-        .err()
-        .unwrap();
-    assert!(
-        missing.message.ends_with("missing: No such file or directory"),
-        "{missing}"
-    );
+    let missing = read_with(&folder.path().join("missing"), &ReadOptions::default()).err().unwrap();
+    assert!(missing.message.ends_with("missing: No such file or directory"), "{missing}");
     if rustix::process::geteuid().is_root() {
         eprintln!("root reads everything: the rest is not tried");
         return;
@@ -124,10 +116,7 @@ fn what_cannot_be_read_is_named_and_can_be_left_out() {
     .unwrap();
     let error = read_with(folder.path(), &ReadOptions::default()).err().unwrap();
     assert!(error.message.ends_with("/secret: Permission denied"), "{error}");
-    let options = ReadOptions {
-        trouble: Trouble::Skip,
-        ..Default::default()
-    };
+    let options = ReadOptions { trouble: Trouble::Skip, ..Default::default() };
     let collected = read_with(folder.path(), &options).unwrap();
     assert_eq!(names(&collected), ["a", "z"]);
     assert_eq!(collected.skipped.len(), 1);

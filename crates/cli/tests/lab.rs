@@ -1,4 +1,5 @@
-//! The laboratory from outside: each of its commands, the same bytes twice, and one line for what is wrong.
+//! The laboratory from outside: each of its commands, the same bytes twice, and one line for what
+//! is wrong.
 use std::path::Path;
 use std::process::{Command, Output};
 use xtask::scratch::Scratch;
@@ -19,7 +20,8 @@ fn json(words: &[&str]) -> serde_json::Value {
     serde_json::from_str(&told(words)).unwrap()
 }
 
-/// How a command fails: its exit code and its first line, which may be followed by a hint and nothing else.
+/// How a command fails: its exit code and its first line, which may be followed by a hint and
+/// nothing else.
 fn failure(words: &[&str]) -> (i32, String) {
     let output = extant(words);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -65,9 +67,7 @@ fn lists_name_what_can_be_shown_and_run() {
     let lists = json(&["lab", "list", "--json"]);
     let names = |list: &str| -> Vec<String> {
         let entries = lists[list].as_array().unwrap().iter();
-        entries
-            .map(|entry| entry["name"].as_str().unwrap().to_owned())
-            .collect()
+        entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
     assert!(names("steps").contains(&"untar".to_owned()));
     assert_eq!(names("posts"), ["0", "1", "2", "3", "4"]);
@@ -80,10 +80,7 @@ fn lists_name_what_can_be_shown_and_run() {
     let (code, line) = failure(&["lab", "show", "nothing"]);
     assert_eq!(
         (code, line.as_str()),
-        (
-            2,
-            "extant: lab: nothing: no scenario and no drive of that name is built in"
-        )
+        (2, "extant: lab: nothing: no scenario and no drive of that name is built in")
     );
 }
 
@@ -104,14 +101,9 @@ fn policies_have_a_line_each_and_every_preset_resolves() {
         let chosen = preset["columns"].as_object().unwrap();
         assert_eq!(chosen.len(), columns.len(), "{preset}");
     }
-    for name in [
-        "linux-2.4",
-        "linux-2.4-akpm",
-        "linux-2.6",
-        "freebsd-5.2",
-        "freebsd-2010",
-        "modern",
-    ] {
+    for name in
+        ["linux-2.4", "linux-2.4-akpm", "linux-2.6", "freebsd-5.2", "freebsd-2010", "modern"]
+    {
         assert!(text.contains(&format!("\n{name}: ")), "{name}");
     }
 }
@@ -148,10 +140,7 @@ fn the_same_command_gives_the_same_bytes() {
     assert_eq!(report["schema"], "extant-lab-report/1");
     assert_eq!(report["seed"], 8);
     let read = &report["measures"][0];
-    assert_eq!(
-        (&read["measure"], &read["work"]["files"]),
-        (&"read".into(), &200.into())
-    );
+    assert_eq!((&read["measure"], &read["work"]["files"]), (&"read".into(), &200.into()));
     assert!(read["elapsed_ns"].as_u64().unwrap() > 10_000_000, "{read}");
     let scaled = json(&["lab", "run", &file, "--json", "--scale", "10"]);
     assert_eq!(scaled["measures"][0]["work"]["files"], 20);
@@ -173,11 +162,10 @@ fn drive_and_policies_can_be_changed_from_the_command_line() {
     assert_eq!(report["drives"][0]["spec"]["kind"], "ssd");
     let (_, changed) = time(&["--preset", "placement=orlov"]);
     let columns = changed["filesystems"][0]["columns"].as_array().unwrap();
-    let choice = |name: &str| columns.iter().find(|column| column["column"] == name).unwrap()["choice"].clone();
-    assert_eq!(
-        (choice("placement"), choice("allocation")),
-        ("orlov".into(), "ext2-goal".into())
-    );
+    let choice = |name: &str| {
+        columns.iter().find(|column| column["column"] == name).unwrap()["choice"].clone()
+    };
+    assert_eq!((choice("placement"), choice("allocation")), ("orlov".into(), "ext2-goal".into()));
     let (_, modern) = time(&["--policies", "modern"]);
     assert_eq!(modern["filesystems"][0]["preset"], "modern");
 }
@@ -185,33 +173,21 @@ fn drive_and_policies_can_be_changed_from_the_command_line() {
 #[test]
 fn an_image_takes_part_and_what_is_left_is_saved() {
     let folder = Scratch::new("extant-lab-image");
-    let (tree, image, saved) = (folder.join("tree"), folder.join("disk.img"), folder.join("after.img"));
+    let (tree, image, saved) =
+        (folder.join("tree"), folder.join("disk.img"), folder.join("after.img"));
     std::fs::create_dir(&tree).unwrap();
     for number in 0..50 {
         std::fs::write(tree.join(format!("file-{number}")), vec![number; 20_000]).unwrap();
     }
     let (image, saved) = (image.to_str().unwrap(), saved.to_str().unwrap());
     told(&["build", "-q", "-t", "ext4", tree.to_str().unwrap(), image]);
-    let run = [
-        "lab",
-        "run",
-        "read-cold",
-        "--image",
-        image,
-        "--drive",
-        "ide-2001-7200",
-        "--json",
-    ];
+    let run = ["lab", "run", "read-cold", "--image", image, "--drive", "ide-2001-7200", "--json"];
     let report = json(&run);
     assert_eq!(report["measures"][0]["work"]["files"], 50);
     assert_eq!(report["measures"][0]["work"]["bytes_read"], 1_000_000);
     let before = std::fs::read(image).unwrap();
     told(&[&run[..], &["--save", saved]].concat());
-    assert_eq!(
-        before,
-        std::fs::read(image).unwrap(),
-        "the image itself is never changed"
-    );
+    assert_eq!(before, std::fs::read(image).unwrap(), "the image itself is never changed");
     // File data is not kept, as the scenario says; names, sizes and all metadata are.
     assert_eq!(told(&["ls", "-lR", saved]), told(&["ls", "-lR", image]));
     if xtask::oracle::require("e2fsck") {
@@ -261,8 +237,10 @@ fn a_real_run_ignores_no_image_and_makes_its_file() {
     assert_eq!(report["measures"][0]["work"]["files"], 200);
     assert!(before == std::fs::read(image).unwrap());
     // A bare drive needs a file as large as it is; one that is not there is made.
-    let bare = "name = \"bare\"\n[[drive]]\nname = \"d\"\nmodel = \"ide-2001-7200\"\n[[process]]\nname = \"p\"\ndrive = \"d\"\n\
-                steps = [{ step = \"random\", direction = \"read\", chunk = \"4K\", count = 20 }]\n";
+    let bare = "name = \"bare\"\n[[drive]]\nname = \"d\"\nmodel \
+        = \"ide-2001-7200\"\n[[process]]\nname = \"p\"\ndrive = \"d\"\n\
+                steps = [{ step = \"random\", direction = \"read\", chunk = \"4K\", count = 20 \
+                }]\n";
     let (bare, made) = (written(&folder, "bare.toml", bare), folder.join("new.img"));
     told(&["lab", "run", &bare, "--real", made.to_str().unwrap()]);
     assert!(std::fs::metadata(&made).unwrap().len() > 1 << 30);
@@ -299,7 +277,8 @@ fn outputs_replace_neither_inputs_nor_unasked_what_is_there() {
         assert!(code == 1 && line.contains("there is no folder"), "{line}");
     }
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine");
-    let (code, _) = failure(&["lab", "run", &file, "--save", &kept, "--trace", &kept, "--overwrite"]);
+    let (code, _) =
+        failure(&["lab", "run", &file, "--save", &kept, "--trace", &kept, "--overwrite"]);
     assert_eq!(code, 2);
     told(&["lab", "run", &file, "--trace", &kept, "--overwrite"]);
     assert_ne!(std::fs::read_to_string(&kept).unwrap(), "mine");
@@ -312,26 +291,9 @@ fn traces_are_written_and_read_back() {
     let trace = trace.to_str().unwrap();
     let mut counts = Vec::new();
     for format in ["disksim", "blktrace"] {
-        told(&[
-            "lab",
-            "run",
-            &file,
-            "--trace",
-            trace,
-            "--trace-format",
-            format,
-            "--overwrite",
-        ]);
-        let words = [
-            "lab",
-            "replay",
-            "--drive",
-            "ide-2001-7200",
-            "--trace",
-            trace,
-            "--format",
-            format,
-        ];
+        told(&["lab", "run", &file, "--trace", trace, "--trace-format", format, "--overwrite"]);
+        let words =
+            ["lab", "replay", "--drive", "ide-2001-7200", "--trace", trace, "--format", format];
         let times = told(&words);
         assert_eq!(times, told(&words));
         assert!(times.lines().all(|line| line.parse::<f64>().unwrap() > 0.0), "{times}");
@@ -340,34 +302,13 @@ fn traces_are_written_and_read_back() {
     // Flushes have no place in DiskSim's format.
     assert!(counts[0] > 20 && counts[1] >= counts[0], "{counts:?}");
     for format in ["fio-iolog", "fio-iolog-3"] {
-        told(&[
-            "lab",
-            "run",
-            &file,
-            "--trace",
-            trace,
-            "--trace-format",
-            format,
-            "--overwrite",
-        ]);
+        told(&["lab", "run", &file, "--trace", trace, "--trace-format", format, "--overwrite"]);
         assert!(std::fs::read_to_string(trace).unwrap().starts_with("fio version "));
     }
-    told(&[
-        "lab",
-        "run",
-        &file,
-        "--trace",
-        trace,
-        "--trace-format",
-        "json",
-        "--overwrite",
-    ]);
+    told(&["lab", "run", &file, "--trace", trace, "--trace-format", "json", "--overwrite"]);
     let records = std::fs::read_to_string(trace).unwrap();
     let first: serde_json::Value = serde_json::from_str(records.lines().next().unwrap()).unwrap();
-    assert!(
-        first["queue_depth"].is_u64() && first["parts"]["seek"].is_u64(),
-        "{first}"
-    );
+    assert!(first["queue_depth"].is_u64() && first["parts"]["seek"].is_u64(), "{first}");
 }
 
 #[test]
@@ -377,15 +318,9 @@ fn measured_drives_are_replayed_within_the_bounds() {
         println!("../shared/drives is not there: replay is NOT compared with real drives");
         return;
     }
-    for drive in [
-        "atlas10k",
-        "barracuda",
-        "cheetah9LP",
-        "dec_rz26",
-        "hp_c2247a",
-        "ibm18es",
-    ] {
-        let path = |ending: &str| folder.join(format!("{drive}.{ending}")).to_str().unwrap().to_owned();
+    for drive in ["atlas10k", "barracuda", "cheetah9LP", "dec_rz26", "hp_c2247a", "ibm18es"] {
+        let path =
+            |ending: &str| folder.join(format!("{drive}.{ending}")).to_str().unwrap().to_owned();
         let (file, trace) = (path("toml"), path("trace"));
         let words = ["lab", "replay", "--drive", &file, "--trace", &trace];
         let times: Vec<f64> = told(&words).lines().map(|line| line.parse().unwrap()).collect();
@@ -397,11 +332,7 @@ fn measured_drives_are_replayed_within_the_bounds() {
         assert_eq!(times.len(), measured.len());
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let error = mean(&times) / mean(&measured) - 1.0;
-        assert!(
-            error.abs() <= 0.08,
-            "{drive}: the mean is off by {:.1} %",
-            error * 100.0
-        );
+        assert!(error.abs() <= 0.08, "{drive}: the mean is off by {:.1} %", error * 100.0);
     }
 }
 
@@ -415,11 +346,7 @@ fn a_request_past_the_end_is_moved_and_a_damaged_trace_is_refused() {
     );
     let times = told(&["lab", "replay", "--drive", "ide-2001-7200", "--trace", &past]);
     assert_eq!(times.lines().count(), 2);
-    let bad = written(
-        &folder,
-        "bad.trace",
-        "R Miss 0 8 1000.0 10.0\nR Miss 0 many 1000.0 10.0\n",
-    );
+    let bad = written(&folder, "bad.trace", "R Miss 0 8 1000.0 10.0\nR Miss 0 many 1000.0 10.0\n");
     let (code, line) = failure(&["lab", "replay", "--drive", "ide-2001-7200", "--trace", &bad]);
     assert_eq!(code, 1);
     assert!(line.contains("bad.trace:2: sectors: "), "{line}");
@@ -436,13 +363,10 @@ fn a_request_past_the_end_is_moved_and_a_damaged_trace_is_refused() {
     assert!(code == 1 && line.contains("bad.trace:1: "), "{line}");
 }
 
-/// What is wrong with a scenario: what is changed in [`SMALL`], and what the line says behind the file's name.
+/// What is wrong with a scenario: what is changed in [`SMALL`], and what the line says behind the
+/// file's name.
 const WRONG: [(&str, &str, &str); 12] = [
-    (
-        "count = 200",
-        "count = 200.5",
-        ":18: process.steps.count: has to be a whole number",
-    ),
+    ("count = 200", "count = 200.5", ":18: process.steps.count: has to be a whole number"),
     ("seed = 7", "seed = 7e-1", ":2: seed: has to be a whole number"),
     (
         "at = \"/\", measure",
@@ -450,28 +374,16 @@ const WRONG: [(&str, &str, &str); 12] = [
         ":20: process.steps.colour: no such key; there are at, chunk, for, label,",
     ),
     ("ide-2001-7200", "ide-1901", ":7: drive.model: "),
-    (
-        "\"linux-2.4\"",
-        "\"linux-2.5\"",
-        ":13: filesystem.preset: unknown preset \"linux-2.5\"",
-    ),
+    ("\"linux-2.4\"", "\"linux-2.5\"", ":13: filesystem.preset: unknown preset \"linux-2.5\""),
     (
         "\"linux-2.4\"",
         "\"linux-2.4,colour=red\"",
         ":13: filesystem.preset: unknown column \"colour\"",
     ),
-    (
-        "read-all",
-        "read-none",
-        ":20: process.steps.step: unknown step \"read-none\"",
-    ),
+    ("read-all", "read-none", ":20: process.steps.step: unknown step \"read-none\""),
     ("64M", "64T", ":11: filesystem.size: "),
     ("count = 200", "count = 2_000_000", ":18: create-files: "),
-    (
-        "at = \"/\"",
-        "att = \"/\"",
-        ":20: process.steps.att: no such key; at is missing",
-    ),
+    ("at = \"/\"", "att = \"/\"", ":20: process.steps.att: no such key; at is missing"),
     ("seed = 7", "seed = \"7\"", ":2: seed: has to be a number"),
     ("[[process]]", "[[process", ":15:"),
 ];
@@ -483,10 +395,7 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
         let file = written(&folder, "wrong.toml", &SMALL.replacen(right, wrong, 1));
         let (code, line) = failure(&["lab", "run", &file]);
         assert_eq!(code, 1, "{line}");
-        assert!(
-            line.starts_with(&format!("extant: lab: {file}{said}")),
-            "{wrong}: {line}"
-        );
+        assert!(line.starts_with(&format!("extant: lab: {file}{said}")), "{wrong}: {line}");
     }
     let sheet = told(&["lab", "show", "ide-2001-7200"]);
     let impossible = [
@@ -525,10 +434,7 @@ fn unknown_names_on_the_command_line_are_wrong_usage() {
         assert!(code == 1 && line.contains(image), "{line}");
     }
     let (code, line) = failure(&["lab", "run", "./not-there.toml"]);
-    assert!(
-        code == 1 && line.starts_with("extant: lab: ./not-there.toml: "),
-        "{line}"
-    );
+    assert!(code == 1 && line.starts_with("extant: lab: ./not-there.toml: "), "{line}");
 }
 
 #[test]
@@ -540,10 +446,7 @@ fn posts_show_their_rows_and_the_modern_column() {
         (&"extant-lab-posts/1".into(), &"quick".into())
     );
     let tables = report["posts"][0]["tables"].as_array().unwrap();
-    let rows: Vec<_> = tables
-        .iter()
-        .flat_map(|table| table["rows"].as_array().unwrap())
-        .collect();
+    let rows: Vec<_> = tables.iter().flat_map(|table| table["rows"].as_array().unwrap()).collect();
     assert!(!rows.is_empty());
     let missed = rows.iter().any(|row| row["verdict"] == "misses");
     assert_eq!(output.status.code(), Some(i32::from(missed)));

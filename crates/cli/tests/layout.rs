@@ -15,11 +15,7 @@ fn extant(words: &[&str]) -> Output {
 
 fn good(words: &[&str]) -> String {
     let output = extant(words);
-    assert!(
-        output.status.success(),
-        "{words:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -71,10 +67,8 @@ fn a_built_image_has_its_map_blocks_where_metacluster_says() {
         let mut outside = 0;
         for (at, cell) in (0u64..).zip(cells) {
             let count = |name: &str| cell[name].as_u64().unwrap();
-            let sum: u64 = ["free", "data", "map", "directory", "metadata"]
-                .into_iter()
-                .map(count)
-                .sum();
+            let sum: u64 =
+                ["free", "data", "map", "directory", "metadata"].into_iter().map(count).sum();
             assert_eq!(sum, count("blocks"), "{cell}");
             // The last group is cut behind what it holds.
             let is_whole = at / per_group < cells.len() as u64 / per_group;
@@ -82,7 +76,8 @@ fn a_built_image_has_its_map_blocks_where_metacluster_says() {
                 outside += count("map");
             }
         }
-        // The end of the last file, for which clusters are the last room, may have its map elsewhere.
+        // The end of the last file, for which clusters are the last room, may have its map
+        // elsewhere.
         assert!(outside <= 4, "{word}: {outside} map blocks are not in clusters");
         let mapped: u64 = cells.iter().map(|cell| cell["map"].as_u64().unwrap()).sum();
         assert_eq!(mapped, 84, "{word}");
@@ -96,9 +91,7 @@ fn a_built_image_has_its_map_blocks_where_metacluster_says() {
         }
         // Room is not wasted: what the clusters leave free is little, and the image hardly longer.
         let blocks = |image: &str| {
-            json(&["info", "-h", "--json", image])["volume"]["blocks"]
-                .as_u64()
-                .unwrap()
+            json(&["info", "-h", "--json", image])["volume"]["blocks"].as_u64().unwrap()
         };
         assert!(
             blocks(&image) <= blocks(&beside) + 64,
@@ -139,11 +132,8 @@ fn the_journal_of_a_new_volume_has_its_maps_in_the_cluster() {
     }
     assert_eq!(e2fsck(Path::new(&image)), Ok(()));
     let told = oracle::debugfs(Path::new(&image), "stat <8>").unwrap();
-    let map = told
-        .split(['(', ')', ',', ' ', '\n'])
-        .skip_while(|word| *word != "IND")
-        .nth(1)
-        .unwrap();
+    let map =
+        told.split(['(', ')', ',', ' ', '\n']).skip_while(|word| *word != "IND").nth(1).unwrap();
     let map: u64 = map.trim_matches(':').parse().unwrap();
     assert!((map - 1) % 8192 >= 8192 - 64, "{map}: {told}");
 }
@@ -169,26 +159,15 @@ fn the_report_is_for_people_too() {
         .take_while(|line| !line.is_empty())
         .map(|line| line.len() - line[line.find(':').unwrap() + 1..].trim_start().len())
         .collect();
-    assert!(
-        values.iter().all(|column| (26..36).contains(column)),
-        "{values:?}\n{text}"
-    );
+    assert!(values.iter().all(|column| (26..36).contains(column)), "{values:?}\n{text}");
     assert!(text.contains(" % of those in"), "{text}");
-    let rows: Vec<&str> = text
-        .lines()
-        .skip_while(|line| !line.contains("each character"))
-        .collect();
+    let rows: Vec<&str> =
+        text.lines().skip_while(|line| !line.contains("each character")).collect();
     assert!(rows.len() >= 3 && rows[1].trim_start().starts_with("0  ="), "{rows:?}");
-    assert!(
-        rows[1..].iter().any(|row| row.contains("m") && row.contains('#')),
-        "{rows:?}"
-    );
+    assert!(rows[1..].iter().any(|row| row.contains("m") && row.contains('#')), "{rows:?}");
     let named = good(&["layout", "--files", "0", &image]);
     assert!(!named.contains("  inode "), "{named}");
-    for wrong in [
-        &["layout", "--files", "x", &image][..],
-        &["layout", "--width", "0", &image],
-    ] {
+    for wrong in [&["layout", "--files", "x", &image][..], &["layout", "--width", "0", &image]] {
         assert_eq!(extant(wrong).status.code(), Some(2), "{wrong:?}");
     }
     let words = ["build", "--metacluster=top", &source, &image];

@@ -66,7 +66,8 @@ fn the_same_words_give_the_same_volume() {
     for (words, size) in ROWS {
         let [_, _] = [&theirs, &ours].map(|path| std::fs::remove_file(path).ok());
         let words: Vec<&str> = words.split_whitespace().collect();
-        // Under this name mke2fs makes ext4 where neither type nor usage is asked for, as extant does.
+        // Under this name mke2fs makes ext4 where neither type nor usage is asked for, as extant
+        // does.
         let name = match words.contains(&"-T") {
             true => "mke2fs",
             false => "mkfs.ext4",
@@ -77,7 +78,8 @@ fn the_same_words_give_the_same_volume() {
         let mut extant = Command::new(env!("CARGO_BIN_EXE_extant"));
         extant.args(["mkfs", "-q"]).args(&words).arg(&ours).arg(size);
         output(&mut extant).unwrap_or_else(|error| panic!("{words:?} {size}: {error}"));
-        let [theirs, ours] = [&theirs, &ours].map(|path| dumpe2fs(path).expect("dumpe2fs reads it"));
+        let [theirs, ours] =
+            [&theirs, &ours].map(|path| dumpe2fs(path).expect("dumpe2fs reads it"));
         for field in FIELDS {
             let (their, our) = (theirs.number(field), ours.number(field));
             if their != our {

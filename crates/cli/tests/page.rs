@@ -1,4 +1,5 @@
-//! `--html` from outside: every command of the laboratory writes a page, the same bytes each time, and nothing else is lost to it.
+//! `--html` from outside: every command of the laboratory writes a page, the same bytes each time,
+//! and nothing else is lost to it.
 use std::process::{Command, Output};
 use xtask::scratch::Scratch;
 
@@ -23,10 +24,7 @@ fn page(folder: &Scratch, words: &[&str]) -> String {
     assert_eq!(pages[0], pages[1], "{words:?}");
     assert!(pages[0].starts_with("<!doctype html>") && pages[0].ends_with("</html>\n"));
     let folder = folder.join("");
-    assert!(
-        !pages[0].contains(folder.to_str().unwrap()),
-        "{words:?}: no folder of this machine"
-    );
+    assert!(!pages[0].contains(folder.to_str().unwrap()), "{words:?}: no folder of this machine");
     pages[0].clone()
 }
 
@@ -68,12 +66,9 @@ fn every_command_of_the_laboratory_has_a_page() {
 fn a_post_has_its_tables_and_its_plots() {
     let folder = Scratch::new("html");
     let html = page(&folder, &["lab", "posts", "3"]);
-    for word in [
-        "Post 3 · Linus Torvalds",
-        "verdict agrees",
-        "data-kind=\"bars\"",
-        "href=\"#post-3\"",
-    ] {
+    for word in
+        ["Post 3 · Linus Torvalds", "verdict agrees", "data-kind=\"bars\"", "href=\"#post-3\""]
+    {
         assert!(html.contains(word), "{word}");
     }
 }
@@ -89,7 +84,9 @@ fn names_of_a_scenario_are_words_and_no_markup() {
     let plots = html.matches("data-kind=").count();
     assert_eq!(html.matches("<script").count(), plots + 1);
     assert_eq!(html.matches("</script").count(), plots + 1);
-    assert!(!html.contains("<img") && !html.contains("<b>\"") && html.matches("</title>").count() == 1);
+    assert!(
+        !html.contains("<img") && !html.contains("<b>\"") && html.matches("</title>").count() == 1
+    );
 }
 
 #[test]
@@ -100,14 +97,7 @@ fn a_replay_shows_the_model_beside_the_drive() {
         .map(|at| format!("R Miss {} 8 {} 100\n", at * 7919 % 100_000, 4000 + at * 50))
         .collect();
     std::fs::write(&trace, lines).unwrap();
-    let words = [
-        "lab",
-        "replay",
-        "--drive",
-        "ide-2001-7200",
-        "--trace",
-        trace.to_str().unwrap(),
-    ];
+    let words = ["lab", "replay", "--drive", "ide-2001-7200", "--trace", trace.to_str().unwrap()];
     let path = folder.join("page.html");
     let output = extant(&[&words[..], &["--html", path.to_str().unwrap()]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -123,32 +113,20 @@ fn nothing_but_a_page_is_replaced() {
     let refused = |words: &[&str], wanted: &str| {
         let output = extant(words);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            !output.status.success() && errors.contains(wanted),
-            "{words:?}: {errors}"
-        );
+        assert!(!output.status.success() && errors.contains(wanted), "{words:?}: {errors}");
         assert!(output.stdout.is_empty(), "{words:?}: told before anything runs");
     };
     let mine = path.to_str().unwrap();
     refused(&["lab", "list", "--html", mine], "is no page of extant lab");
-    refused(
-        &["lab", "run", "drive-patterns", "--html", mine],
-        "is no page of extant lab",
-    );
+    refused(&["lab", "run", "drive-patterns", "--html", mine], "is no page of extant lab");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     let nowhere = folder.join("no/page.html");
-    refused(
-        &["lab", "posts", "3", "--html", nowhere.to_str().unwrap()],
-        "there is no such folder",
-    );
+    refused(&["lab", "posts", "3", "--html", nowhere.to_str().unwrap()], "there is no such folder");
     let itself = folder.join("");
     refused(&["lab", "policies", "--html", itself.to_str().unwrap()], "is a folder");
     let both = folder.join("both");
     let both = both.to_str().unwrap();
-    refused(
-        &["lab", "run", "drive-patterns", "--trace", both, "--html", both],
-        "is written by",
-    );
+    refused(&["lab", "run", "drive-patterns", "--trace", both, "--html", both], "is written by");
 }
 
 #[test]

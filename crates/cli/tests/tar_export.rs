@@ -1,4 +1,5 @@
-//! `extant tar` against the kernel and GNU tar, over images that are not ours; against our own reader; against damage.
+//! `extant tar` against the kernel and GNU tar, over images that are not ours; against our own
+//! reader; against damage.
 use extant_cli::progress::Progress;
 use extant_cli::source::{Collected, ReadOptions, Times, collect};
 use extant_cli::tree::{NodeId, Tree};
@@ -50,17 +51,17 @@ const NAMES: [&str; 7] = [
 ];
 
 fn make(name: &str, folder: &Path) -> Option<Made> {
-    let fixture = fixtures::all()
-        .find(|fixture| fixture.name == name)
-        .expect("a name of the matrix");
+    let fixture =
+        fixtures::all().find(|fixture| fixture.name == name).expect("a name of the matrix");
     fixture.is_possible().then(|| fixture.make(folder).unwrap())
 }
 
-/// What an archive can hold of what was seen: no sockets; and no root that is the one of the folder, not of the image, which
-/// is where mke2fs filled it.
+/// What an archive can hold of what was seen: no sockets; and no root that is the one of the
+/// folder, not of the image, which is where mke2fs filled it.
 fn archivable(made: &Made) -> Vec<Entry> {
     let is_copy = made.options.excluded.contains(Path::new("lost+found"));
-    let is_kept = |entry: &&Entry| entry.kind != Kind::Socket && !(is_copy && entry.path == Path::new(""));
+    let is_kept =
+        |entry: &&Entry| entry.kind != Kind::Socket && !(is_copy && entry.path == Path::new(""));
     let mut entries: Vec<Entry> = made.expected.iter().filter(is_kept).cloned().collect();
     // It goes as it came with every mkfs.
     entries.retain(|entry| entry.path != Path::new("lost+found"));
@@ -76,31 +77,21 @@ fn gnu_tar_restores_what_the_kernel_saw() {
         std::fs::write(&file, archive(&made.image, &[])).unwrap();
         std::fs::create_dir(&out).unwrap();
         let restored = Command::new("tar")
-            .args([
-                "-x",
-                "--xattrs",
-                "--xattrs-include=*",
-                "--acls",
-                "--numeric-owner",
-                "-p",
-                "-f",
-            ])
+            .args(["-x", "--xattrs", "--xattrs-include=*", "--acls", "--numeric-owner", "-p", "-f"])
             .arg(&file)
             .arg("-C")
             .arg(&out)
             .output()
             .unwrap();
-        assert!(
-            restored.status.success(),
-            "{name}: {}",
-            String::from_utf8_lossy(&restored.stderr)
-        );
+        assert!(restored.status.success(), "{name}: {}", String::from_utf8_lossy(&restored.stderr));
         let mut options = Options::copy();
         options.grain = made.options.grain;
         // The host's file system counts subdirectories by itself.
         options.fields.remove(&Field::DirectoryLinks);
         let (expected, mut restored) = (archivable(&made), walked(&out));
-        restored.retain(|entry| entry.path != Path::new("") || expected.iter().any(|kept| kept.path == Path::new("")));
+        restored.retain(|entry| {
+            entry.path != Path::new("") || expected.iter().any(|kept| kept.path == Path::new(""))
+        });
         let found = compare::entries(&expected, &restored, &options);
         assert!(
             found.is_empty(),
@@ -111,11 +102,7 @@ fn gnu_tar_restores_what_the_kernel_saw() {
 }
 
 fn walked(folder: &Path) -> Vec<Entry> {
-    let depth = Depth {
-        holes: false,
-        digest: false,
-        sha256: true,
-    };
+    let depth = Depth { holes: false, digest: false, sha256: true };
     walk(folder, depth, &Default::default()).unwrap()
 }
 
@@ -140,10 +127,7 @@ fn our_reader_finds_every_time_and_attribute() {
 fn read(archive: &Path) -> Collected {
     collect(
         &[archive.as_os_str().to_owned()],
-        &ReadOptions {
-            times: Times::All,
-            ..ReadOptions::default()
-        },
+        &ReadOptions { times: Times::All, ..ReadOptions::default() },
         &Progress::hidden(),
     )
     .unwrap()
@@ -171,11 +155,7 @@ fn same(name: &str, tree: &Tree, node: NodeId, entry: &Entry, options: &Options)
         Grain::Second => (time.seconds, 0),
     };
     let wanted = |time: (i64, u32)| {
-        if options.grain == Grain::Second {
-            (time.0, 0)
-        } else {
-            time
-        }
+        if options.grain == Grain::Second { (time.0, 0) } else { time }
     };
     for (field, read, seen) in [
         (Field::Mtime, tree.modify_time(node), entry.mtime),
@@ -194,11 +174,7 @@ fn same(name: &str, tree: &Tree, node: NodeId, entry: &Entry, options: &Options)
     assert_eq!(attributes, entry.attributes, "{shown}");
     let device = tree.device(node);
     assert_eq!((device.major, device.minor), entry.device, "{shown}");
-    assert_eq!(
-        tree.target(node),
-        entry.target.as_deref().unwrap_or_default(),
-        "{shown}"
-    );
+    assert_eq!(tree.target(node), entry.target.as_deref().unwrap_or_default(), "{shown}");
     if entry.kind != Kind::Directory {
         assert_eq!(tree.links(node), entry.links, "{shown}");
         assert_eq!(tree.length(node), entry.size, "{shown}");
@@ -219,12 +195,7 @@ fn the_same_image_gives_the_same_bytes() {
     assert!(extant(&words).status.success());
     assert!(first == std::fs::read(&file).unwrap(), "a file differs from a pipe");
     let refused = extant(&words);
-    assert_eq!(
-        refused.status.code(),
-        Some(1),
-        "{}",
-        String::from_utf8_lossy(&refused.stderr)
-    );
+    assert_eq!(refused.status.code(), Some(1), "{}", String::from_utf8_lossy(&refused.stderr));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--force"));
     let itself = ["tar", image, "--force", "-o", image].map(OsStr::new);
     assert_eq!(extant(&itself).status.code(), Some(2));
@@ -252,10 +223,7 @@ fn listed(archive: &[u8], folder: &Path) -> Vec<String> {
     std::fs::write(&file, archive).unwrap();
     let output = Command::new("tar").arg("-tf").arg(&file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .map(str::to_owned)
-        .collect()
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -303,10 +271,7 @@ fn what_tar_fields_do_not_hold_survives() {
         let holes = std::fs::File::create(tree.join("holes")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&holes, b"data", 1 << 20).unwrap();
         holes.set_len(3 << 30).unwrap();
-        std::fs::File::create(tree.join("only-hole"))
-            .unwrap()
-            .set_len(5 << 20)
-            .unwrap();
+        std::fs::File::create(tree.join("only-hole")).unwrap().set_len(5 << 20).unwrap();
     });
     let bytes = archive(&image, &[]);
     assert!(bytes.len() < 100 << 10, "{} bytes: holes were written", bytes.len());
@@ -316,27 +281,15 @@ fn what_tar_fields_do_not_hold_survives() {
     let nodes = by_path(&collected.tree);
     let odd = Path::new(&long).join(&long).join(OsStr::from_bytes(b"\xff\xfe x"));
     assert_eq!(collected.tree.length(nodes[&odd]), 3);
-    assert_eq!(
-        collected.tree.target(nodes[Path::new("far")]),
-        "t".repeat(900).as_bytes()
-    );
+    assert_eq!(collected.tree.target(nodes[Path::new("far")]), "t".repeat(900).as_bytes());
     let holes = nodes[Path::new("holes")];
-    let data: Vec<_> = collected
-        .tree
-        .data_segments(holes)
-        .map(|piece| (piece.offset, piece.length))
-        .collect();
+    let data: Vec<_> =
+        collected.tree.data_segments(holes).map(|piece| (piece.offset, piece.length)).collect();
     assert_eq!((collected.tree.length(holes), data), (3 << 30, vec![(1 << 20, 1024)]));
     assert_eq!(collected.tree.length(nodes[Path::new("only-hole")]), 5 << 20);
     let out = scratch.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    let restored = Command::new("tar")
-        .arg("-xf")
-        .arg(&file)
-        .arg("-C")
-        .arg(&out)
-        .output()
-        .unwrap();
+    let restored = Command::new("tar").arg("-xf").arg(&file).arg("-C").arg(&out).output().unwrap();
     assert!(
         restored.status.success() && restored.stderr.is_empty(),
         "{}",
@@ -399,10 +352,9 @@ fn flipped_bytes_are_survived() {
         return;
     }
     // Without checksums, so that nonsense is not met at the door.
-    for words in [
-        &["-t", "ext4", "-b", "1024", "-O", "^metadata_csum"][..],
-        &["-t", "ext2", "-b", "1024"],
-    ] {
+    for words in
+        [&["-t", "ext4", "-b", "1024", "-O", "^metadata_csum"][..], &["-t", "ext2", "-b", "1024"]]
+    {
         let scratch = Scratch::new("tar-flipped");
         let image = image_of(&scratch, words, |tree| {
             for number in 0..40 {
@@ -446,18 +398,13 @@ fn an_archive_of_an_image_builds_the_same_image() {
     // Blocks as large as those of the fixture, in which its holes are counted.
     let build = |kind: &str, source: &Path, image: &Path| {
         let words = ["build", "-q", "-F", "-b", "1024", "-t", kind].map(OsStr::new);
-        let words: Vec<&OsStr> = words
-            .into_iter()
-            .chain([source.as_os_str(), image.as_os_str()])
-            .collect();
+        let words: Vec<&OsStr> =
+            words.into_iter().chain([source.as_os_str(), image.as_os_str()]).collect();
         let output = extant(&words);
-        assert!(
-            output.status.success(),
-            "{words:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
-    // What the kernel filled holds sockets, and traces of a life: what we build of it is the one to come back to.
+    // What the kernel filled holds sockets, and traces of a life: what we build of it is the one to
+    // come back to.
     let (first, again, second) = (in_scratch("1.tar"), in_scratch("2.tar"), in_scratch("2.img"));
     std::fs::write(&first, archive(&made.image, &[])).unwrap();
     for kind in ["ext2", "ext4"] {

@@ -6,9 +6,7 @@ use std::process::Command;
 /// Whether a command worked; the words it printed.
 fn ran(program: &str, words: &[&str]) -> Option<String> {
     let done = Command::new(program).args(words).output().ok()?;
-    done.status
-        .success()
-        .then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }
 
 #[test]
@@ -25,7 +23,8 @@ fn an_image_behind_a_loop_device_is_refused() {
     let point = folder.path().join("mounted");
     std::fs::create_dir(&point).unwrap();
     let mounted = formatted.and_then(|_| ran("mount", &[&device, &point.display().to_string()]));
-    let [file, block] = [&image, Path::new(&device)].map(|path| Target::create(path, Existing::Overwrite).map(drop));
+    let [file, block] = [&image, Path::new(&device)]
+        .map(|path| Target::create(path, Existing::Overwrite).map(drop));
     if mounted.is_some() {
         ran("umount", &[&point.display().to_string()]).expect("unmounted");
     }
@@ -34,10 +33,7 @@ fn an_image_behind_a_loop_device_is_refused() {
     if mounted.is_some() {
         for refused in [file, block] {
             let message = refused.unwrap_err().message;
-            assert!(
-                message.ends_with(&format!("is mounted on {}", point.display())),
-                "{message}"
-            );
+            assert!(message.ends_with(&format!("is mounted on {}", point.display())), "{message}");
         }
     }
 }

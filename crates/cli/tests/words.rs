@@ -26,10 +26,7 @@ fn refused(words: &[&str], folder: &Path) -> (Option<i32>, String, String) {
     let mut lines = errors.lines();
     let message = lines.next().unwrap_or_default().to_owned();
     let hint = lines.next().unwrap_or_default().to_owned();
-    assert!(
-        output.stdout.is_empty() && lines.next().is_none(),
-        "{words:?}: {errors}"
-    );
+    assert!(output.stdout.is_empty() && lines.next().is_none(), "{words:?}: {errors}");
     (output.status.code(), message, hint)
 }
 
@@ -97,10 +94,7 @@ fn the_manual_of_a_command_is_shown_and_no_folder_is_made_for_it() {
     }
     let (code, message, hint) = refused(&["man", "manual-pages"], folder.path());
     assert_eq!(code, Some(2));
-    assert!(
-        message.contains("no such command") && hint.contains("./manual-pages"),
-        "{hint}"
-    );
+    assert!(message.contains("no such command") && hint.contains("./manual-pages"), "{hint}");
     assert_eq!(names(), [""; 0]);
     // A folder that has the name of a command is the command.
     fs::create_dir(folder.join("build")).unwrap();
@@ -157,24 +151,12 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
     };
     let mut cases = Vec::new();
     for (name, at, mark, what, advice) in [
-        (
-            "a.qcow2",
-            0,
-            &b"QFI\xfb\0\0\0\x03"[..],
-            "a qcow2 image",
-            "qemu-img convert -O raw",
-        ),
+        ("a.qcow2", 0, &b"QFI\xfb\0\0\0\x03"[..], "a qcow2 image", "qemu-img convert -O raw"),
         ("a.vmdk", 0, b"KDMV", "a VMDK image", "qemu-img convert"),
         ("a.vhdx", 0, b"vhdxfile", "a VHDX image", "qemu-img convert"),
         ("a.vhd", 0, b"conectix", "a VHD image", "qemu-img convert"),
         ("a.vdi", 0x40, b"\x7f\x10\xda\xbe", "a VDI image", "qemu-img convert"),
-        (
-            "a.simg",
-            0,
-            b"\x3a\xff\x26\xed\x01\0\0\0",
-            "an Android sparse image",
-            "simg2img",
-        ),
+        ("a.simg", 0, b"\x3a\xff\x26\xed\x01\0\0\0", "an Android sparse image", "simg2img"),
         ("a.xfs", 0, b"XFSB", "an XFS file system", "mount"),
         ("a.btrfs", 0x1_0040, b"_BHRfS_M", "a Btrfs file system", "mount"),
         ("a.squashfs", 0, b"hsqs", "a Squashfs file system", "unsquashfs"),
@@ -189,31 +171,21 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
         cases.push((name, what, advice));
     }
     fs::write(folder.join("content"), vec![b'x'; 100_000]).unwrap();
-    let mut made = |name: &'static str, tool: &str, line: &str, what: &'static str, advice: &'static str| {
-        if find(tool).is_some() {
-            let mut shell = program("sh");
-            output(shell.args(["-c", line]).current_dir(folder)).unwrap_or_else(|error| panic!("{error}"));
-            cases.push((name, what, advice));
-        }
-    };
+    let mut made =
+        |name: &'static str, tool: &str, line: &str, what: &'static str, advice: &'static str| {
+            if find(tool).is_some() {
+                let mut shell = program("sh");
+                output(shell.args(["-c", line]).current_dir(folder))
+                    .unwrap_or_else(|error| panic!("{error}"));
+                cases.push((name, what, advice));
+            }
+        };
     made("b.gz", "gzip", "gzip -c content > b.gz", "a gzip file", "gunzip -c");
     made("b.xz", "xz", "xz -c content > b.xz", "an xz file", "xz -dc");
     made("b.zst", "zstd", "zstd -q content -o b.zst", "a zstd file", "zstd -dc");
-    made(
-        "b.bz2",
-        "bzip2",
-        "bzip2 -kc content > b.bz2",
-        "a bzip2 file",
-        "bzip2 -dc",
-    );
+    made("b.bz2", "bzip2", "bzip2 -kc content > b.bz2", "a bzip2 file", "bzip2 -dc");
     made("b.tar", "tar", "tar -cf b.tar content", "a tar archive", "extant build");
-    made(
-        "b.swap",
-        "mkswap",
-        "truncate -s 1M b.swap && mkswap b.swap",
-        "swap space",
-        "",
-    );
+    made("b.swap", "mkswap", "truncate -s 1M b.swap && mkswap b.swap", "swap space", "");
     made(
         "b.fat",
         "mkfs.fat",
@@ -228,34 +200,10 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
         "a qcow2 image",
         "qemu-img",
     );
-    made(
-        "c.vdi",
-        "qemu-img",
-        "qemu-img create -q -f vdi c.vdi 8M",
-        "a VDI image",
-        "qemu-img",
-    );
-    made(
-        "c.vhdx",
-        "qemu-img",
-        "qemu-img create -q -f vhdx c.vhdx 8M",
-        "a VHDX image",
-        "qemu-img",
-    );
-    made(
-        "c.vmdk",
-        "qemu-img",
-        "qemu-img create -q -f vmdk c.vmdk 8M",
-        "a VMDK image",
-        "qemu-img",
-    );
-    made(
-        "c.vhd",
-        "qemu-img",
-        "qemu-img create -q -f vpc c.vhd 8M",
-        "a VHD image",
-        "qemu-img",
-    );
+    made("c.vdi", "qemu-img", "qemu-img create -q -f vdi c.vdi 8M", "a VDI image", "qemu-img");
+    made("c.vhdx", "qemu-img", "qemu-img create -q -f vhdx c.vhdx 8M", "a VHDX image", "qemu-img");
+    made("c.vmdk", "qemu-img", "qemu-img create -q -f vmdk c.vmdk 8M", "a VMDK image", "qemu-img");
+    made("c.vhd", "qemu-img", "qemu-img create -q -f vpc c.vhd 8M", "a VHD image", "qemu-img");
     cases
 }
 
@@ -278,22 +226,18 @@ fn files_that_are_something_else_are_named_by_every_command() {
                 "cat" => format!("{name}:/x"),
                 _ => (*name).to_owned(),
             };
-            let (code, message, hint) = refused(&[command, &[&name_or_path]].concat(), folder.path());
-            assert_eq!(
-                code,
-                Some(if command[0] == "check" { 8 } else { 1 }),
-                "{command:?} {name}"
-            );
+            let (code, message, hint) =
+                refused(&[command, &[&name_or_path]].concat(), folder.path());
+            assert_eq!(code, Some(if command[0] == "check" { 8 } else { 1 }), "{command:?} {name}");
             let expected = format!("{name}: not an ext2, ext3 or ext4 volume but {what}");
             assert!(message.ends_with(&expected), "{command:?}: {message}");
             assert!(hint.contains(advice), "{name}: {hint}");
         }
     }
     let (name, what, _) = cases[0];
-    for words in [
-        &["age", name, "--profile", "mail"][..],
-        &["lab", "run", "read-cold", "--image", name],
-    ] {
+    for words in
+        [&["age", name, "--profile", "mail"][..], &["lab", "run", "read-cold", "--image", name]]
+    {
         let (code, message, _) = refused(words, folder.path());
         assert!(code == Some(1) && message.ends_with(what), "{words:?}: {message}");
     }
@@ -301,7 +245,8 @@ fn files_that_are_something_else_are_named_by_every_command() {
     fs::write(folder.join("zeros.img"), vec![0; 100_000]).unwrap();
     let (_, message, hint) = refused(&["ls", "zeros.img"], folder.path());
     assert!(
-        message.contains("begins with zeros") && hint.contains("--superblock 32768 --block-size 4096 zeros.img"),
+        message.contains("begins with zeros")
+            && hint.contains("--superblock 32768 --block-size 4096 zeros.img"),
         "{message}: {hint}"
     );
     assert!(!hint.contains("mkfs"), "{hint}");
@@ -316,13 +261,8 @@ fn a_volume_further_in_is_found_and_kept() {
     let folder = Scratch::new("extant-further-in");
     let image = folder.join("p.img");
     fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
-    output(
-        program("mke2fs")
-            .args(["-q", "-F", "-E", "offset=1048576"])
-            .arg(&image)
-            .arg("8M"),
-    )
-    .unwrap();
+    output(program("mke2fs").args(["-q", "-F", "-E", "offset=1048576"]).arg(&image).arg("8M"))
+        .unwrap();
     let before = fs::read(&image).unwrap();
     for words in [
         &["ls", "p.img"][..],
@@ -412,14 +352,10 @@ fn partitions_that_hold_ext_are_named_with_their_offset() {
             &[1, 10, 15][..],
             [("1048576", "1"), ("10485760", "5"), ("15728640", "6")],
         ),
-        (
-            "gpt.img",
-            gpt,
-            &[1, 5, 10],
-            [("1048576", "1"), ("5242880", "2"), ("10485760", "3")],
-        ),
+        ("gpt.img", gpt, &[1, 5, 10], [("1048576", "1"), ("5242880", "2"), ("10485760", "3")]),
     ] {
-        let volumes: Vec<(u64, &Path)> = starts.iter().map(|start| (start * mib, volume.as_path())).collect();
+        let volumes: Vec<(u64, &Path)> =
+            starts.iter().map(|start| (start * mib, volume.as_path())).collect();
         disk(&folder, name, script, &volumes);
         for command in ["ls", "info", "check", "layout", "tar"] {
             let (_, message, hint) = refused(&[command, name], folder.path());
@@ -443,10 +379,7 @@ fn partitions_that_hold_ext_are_named_with_their_offset() {
     let (_, _, hint) = refused(&["ls", "other.img"], folder.path());
     assert!(hint.contains("1 (at byte 1048576) is swap space"), "{hint}");
     let (_, message, hint) = refused(&["ls", "--offset", "1M", "other.img"], folder.path());
-    assert!(
-        message.ends_with("but swap space") && hint.contains("losetup"),
-        "{hint}"
-    );
+    assert!(message.ends_with("but swap space") && hint.contains("losetup"), "{hint}");
 }
 
 /// What the usage lines of help and of wrong usage show: names of values, as the table of options
@@ -471,10 +404,7 @@ fn usage_lines_name_what_is_wanted() {
         (&["lab", "posts"], "extant lab posts [OPTIONS] [NUMBER]..."),
         (&["lab", "run"], "extant lab run [OPTIONS] <SCENARIO>"),
         (&["lab", "show"], "extant lab show [OPTIONS] <NAME>"),
-        (
-            &["lab", "replay"],
-            "extant lab replay [OPTIONS] --drive <DRIVE> --trace <FILE>",
-        ),
+        (&["lab", "replay"], "extant lab replay [OPTIONS] --drive <DRIVE> --trace <FILE>"),
     ] {
         let help = told(&[command, &["--help"]].concat(), folder.path());
         let usage = help.lines().find(|text| text.starts_with("Usage: ")).unwrap();

@@ -36,17 +36,16 @@ fn is_due(policy: AccessTimes, times: Times, now: Time) -> bool {
         AccessTimes::Relative => {
             let age = now.seconds.saturating_sub(times.access.seconds);
             times.access != now
-                && (times.access <= times.modify || times.access <= times.change || age >= STALE_SECONDS)
+                && (times.access <= times.modify
+                    || times.access <= times.change
+                    || age >= STALE_SECONDS)
         }
     }
 }
 
 fn is_due_for(volume: &Volume, inode: &Inode, now: Time) -> bool {
-    let times = Times {
-        access: inode.access_time,
-        modify: inode.modify_time,
-        change: inode.change_time,
-    };
+    let times =
+        Times { access: inode.access_time, modify: inode.modify_time, change: inode.change_time };
     inode.flags & flags::NOATIME == 0 && is_due(volume.policies.access_times, times, now)
 }
 
@@ -89,10 +88,7 @@ mod tests {
 
     #[test]
     fn the_rules_of_mount_8() {
-        let at = |seconds| Time {
-            seconds,
-            nanoseconds: 5,
-        };
+        let at = |seconds| Time { seconds, nanoseconds: 5 };
         let now = at(1_000_000);
         // Access, modify and change time; whether it is due under relatime.
         let rows = [

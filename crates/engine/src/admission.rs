@@ -1,12 +1,14 @@
 //! Who may make blocks dirty, and when: writers ask the policy, and do what it says.
 //!
-//! *Locking*: nothing is held while somebody waits here; called before an inode is locked, or after.
+//! *Locking*: nothing is held while somebody waits here; called before an inode is locked, or
+//! after.
 use crate::core::{Changed, Core};
 use crate::error::{ErrorKind, Result};
 use crate::throttle::{Answer, Manner, Pledge, Stop, WriterAdvice, WriterFacts};
 use std::sync::atomic::Ordering;
 
-/// What a call that changes names or inodes makes dirty, about: some blocks of directories, tables and bitmaps.
+/// What a call that changes names or inodes makes dirty, about: some blocks of directories, tables
+/// and bitmaps.
 const CALL_BYTES: u64 = 32 << 10;
 
 impl Core {
@@ -120,8 +122,12 @@ impl Core {
                     self.flusher.call();
                     return Ok(());
                 }
-                WriterAdvice::WriteBack(bytes) | WriterAdvice::WriteOwn(bytes) => return self.write_some(bytes),
-                WriterAdvice::Pause(nanoseconds) | WriterAdvice::Wait(nanoseconds) => self.pause(nanoseconds),
+                WriterAdvice::WriteBack(bytes) | WriterAdvice::WriteOwn(bytes) => {
+                    return self.write_some(bytes);
+                }
+                WriterAdvice::Pause(nanoseconds) | WriterAdvice::Wait(nanoseconds) => {
+                    self.pause(nanoseconds)
+                }
             }
         }
     }
@@ -137,7 +143,8 @@ impl Core {
         self.volume.writes.wait()
     }
 
-    /// Starts to write so many bytes of this volume, oldest first; gives how many it were. The next one goes on where this ends.
+    /// Starts to write so many bytes of this volume, oldest first; gives how many it were. The next
+    /// one goes on where this ends.
     fn write_own(&self, bytes: u64) -> Result<u64> {
         let mut changes = std::mem::take(&mut *self.backlog.lock());
         if changes.is_empty() {
@@ -146,7 +153,8 @@ impl Core {
         if changes.is_empty() {
             // Where data comes first, writing metadata waits for the device: that is the flusher's,
             // unless it failed, so that a writer is held no longer than its policy says.
-            let has_flusher = self.volume.policies.throttle.has_flusher() && !self.flusher.is_stuck();
+            let has_flusher =
+                self.volume.policies.throttle.has_flusher() && !self.flusher.is_stuck();
             if self.volume.writes_data_first() && has_flusher {
                 self.flusher.call();
                 return Ok(0);

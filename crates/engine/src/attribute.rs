@@ -1,6 +1,8 @@
-//! Extended attributes of an inode: in its tail and in a block that inodes with the same attributes may share.
+//! Extended attributes of an inode: in its tail and in a block that inodes with the same attributes
+//! may share.
 //!
-//! *Invariants*: a shared block is never changed in place; its reference count is the number of inodes that point to it.
+//! *Invariants*: a shared block is never changed in place; its reference count is the number of
+//! inodes that point to it.
 //! *Locking*: the caller holds the inode.
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -28,9 +30,13 @@ impl From<AttributeError> for Error {
     fn from(error: AttributeError) -> Error {
         match error {
             AttributeError::UnknownPrefix => ErrorKind::AttributeUnsupported,
-            AttributeError::BadName => ErrorKind::InvalidArgument("an attribute name that is empty or too long"),
+            AttributeError::BadName => {
+                ErrorKind::InvalidArgument("an attribute name that is empty or too long")
+            }
             AttributeError::NoRoom => ErrorKind::AttributesTooLarge,
-            AttributeError::BadAccessList => ErrorKind::InvalidArgument("not an access control list"),
+            AttributeError::BadAccessList => {
+                ErrorKind::InvalidArgument("not an access control list")
+            }
         }
         .into()
     }
@@ -38,8 +44,8 @@ impl From<AttributeError> for Error {
 
 /// All attributes: those of the tail, then those of the block.
 pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> {
-    let mut attributes =
-        attribute::parse_tail(&node.inode.tail).map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
+    let mut attributes = attribute::parse_tail(&node.inode.tail)
+        .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
     if node.inode.attribute_block.0 != 0 {
         let (frame, place) = read_block(volume, node)?;
         let block = node.inode.attribute_block;
@@ -53,19 +59,19 @@ fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> 
     let block = node.inode.attribute_block;
     let place = Place::InodeBlock(node.ino, block);
     if !volume.holds_block(block) {
-        return Err(Error::field(
-            place,
-            "inode",
-            "attribute block",
-            block.0,
-            "outside the volume",
-        ));
+        return Err(Error::field(place, "inode", "attribute block", block.0, "outside the volume"));
     }
     Ok((volume.cache.read(block, Kind::Attributes)?, place))
 }
 
 /// Sets one attribute.
-pub(crate) fn set(volume: &Volume, node: &mut NodeState, name: &[u8], value: &[u8], how: SetAttribute) -> Result<()> {
+pub(crate) fn set(
+    volume: &Volume,
+    node: &mut NodeState,
+    name: &[u8],
+    value: &[u8],
+    how: SetAttribute,
+) -> Result<()> {
     check_not_locked(node)?;
     attribute::check_name(name)?;
     let mut attributes = list(volume, node)?;
@@ -74,10 +80,7 @@ pub(crate) fn set(volume: &Volume, node: &mut NodeState, name: &[u8], value: &[u
         (Some(_), SetAttribute::Create) => return Err(ErrorKind::Exists.into()),
         (None, SetAttribute::Replace) => return Err(ErrorKind::NoAttribute.into()),
         (Some(attribute), _) => attribute.value = value.to_vec(),
-        (None, _) => attributes.push(Attribute {
-            name: name.to_vec(),
-            value: value.to_vec(),
-        }),
+        (None, _) => attributes.push(Attribute { name: name.to_vec(), value: value.to_vec() }),
     }
     replace_all(volume, node, &attributes)
 }
@@ -94,8 +97,13 @@ pub(crate) fn remove(volume: &Volume, node: &mut NodeState, name: &[u8]) -> Resu
     replace_all(volume, node, &attributes)
 }
 
-/// Keeps exactly these attributes, and stores the inode. Nothing has changed when it fails for want of room.
-pub(crate) fn replace_all(volume: &Volume, node: &mut NodeState, attributes: &[Attribute]) -> Result<()> {
+/// Keeps exactly these attributes, and stores the inode. Nothing has changed when it fails for want
+/// of room.
+pub(crate) fn replace_all(
+    volume: &Volume,
+    node: &mut NodeState,
+    attributes: &[Attribute],
+) -> Result<()> {
     let placed = attribute::place(attributes, node.inode.tail.len(), &volume.superblock)?;
     let handle = Handle::begin(volume, 4)?;
     let own = node.inode.attribute_block.0 != 0 && {
@@ -160,10 +168,7 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
         count > 1
     });
     if !shared {
-        let run = Run {
-            start: block,
-            length: 1,
-        };
+        let run = Run { start: block, length: 1 };
         volume.groups.free(handle, run, Reuse::WhenDurable)?;
         node.note_freed(volume, run);
     }
@@ -172,8 +177,14 @@ pub(crate) fn release(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     Ok(())
 }
 
-/// A new inode takes attributes that another one has already: its tail, and one reference more to its block.
-pub(crate) fn share(handle: &Handle<'_>, node: &mut NodeState, tail: &[u8], block: Option<BlockNo>) -> Result<()> {
+/// A new inode takes attributes that another one has already: its tail, and one reference more to
+/// its block.
+pub(crate) fn share(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    tail: &[u8],
+    block: Option<BlockNo>,
+) -> Result<()> {
     let volume = handle.volume();
     node.inode.tail = tail.to_vec();
     let Some(block) = block else { return Ok(()) };
@@ -186,7 +197,8 @@ pub(crate) fn share(handle: &Handle<'_>, node: &mut NodeState, tail: &[u8], bloc
     Ok(())
 }
 
-/// A new inode takes attributes that nobody has yet; gives the block that holds what its tail does not.
+/// A new inode takes attributes that nobody has yet; gives the block that holds what its tail does
+/// not.
 pub(crate) fn place_new(
     handle: &Handle<'_>,
     node: &mut NodeState,
@@ -195,9 +207,7 @@ pub(crate) fn place_new(
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
     let block = allocate_block(handle, node)?;
-    handle.create(block, Kind::Attributes, |new| {
-        fill_block(handle.volume(), new, bytes, block)
-    });
+    handle.create(block, Kind::Attributes, |new| fill_block(handle.volume(), new, bytes, block));
     point_to(handle.volume(), node, block);
     Ok(Some(block))
 }

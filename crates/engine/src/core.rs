@@ -1,6 +1,8 @@
-//! What an open file system is made of: the volume, the inodes in memory, and the lock that orders renames.
+//! What an open file system is made of: the volume, the inodes in memory, and the lock that orders
+//! renames.
 //!
-//! *Invariants*: every operation leaves memory within its bounds (`balance`); after a failed write nothing more is written.
+//! *Invariants*: every operation leaves memory within its bounds (`balance`); after a failed write
+//! nothing more is written.
 //! *Locking*: `renaming` before any inode; the rest lies in the layers below.
 use crate::admission::Backlog;
 use crate::cache::{Frame, Kind};
@@ -31,8 +33,8 @@ pub(crate) struct Core {
     pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
     /// `s_state` as it was found: what closing puts back.
     state_found: u16,
-    /// What it was opened for, and whether it was closed: a volume that is no longer writable without having been closed
-    /// has lost something.
+    /// What it was opened for, and whether it was closed: a volume that is no longer writable
+    /// without having been closed has lost something.
     opened_to_change: bool,
     closed: AtomicBool,
     /// It is being closed: no further call that changes something begins.
@@ -94,7 +96,8 @@ impl Core {
         let volume = Volume::open_within(device, options, shared)?;
         let changes = volume.check_writable().is_ok();
         if changes && volume.superblock.has(Feature::ORPHAN_PRESENT) {
-            // The kernel leaves this behind only together with a journal to be replayed: whoever does that frees them too.
+            // The kernel leaves this behind only together with a journal to be replayed: whoever
+            // does that frees them too.
             return Err(ErrorKind::NeedsRecovery.into());
         }
         let state_found = volume.superblock.state;
@@ -125,11 +128,11 @@ impl Core {
     fn store_state(&self, state: u16) -> Result<()> {
         let now = self.volume.clock.wall().seconds.max(0) as u64;
         self.volume.mutable.lock().state = state;
-        self.volume
-            .write_superblock(&self.volume.current_superblock(now), GroupNo(0))
+        self.volume.write_superblock(&self.volume.current_superblock(now), GroupNo(0))
     }
 
-    /// Writes everything and waits until the device has it. When it fails, nothing more will ever be written.
+    /// Writes everything and waits until the device has it. When it fails, nothing more will ever
+    /// be written.
     pub(crate) fn sync(&self) -> Result<()> {
         self.told(self.sync_all())
     }
@@ -186,8 +189,8 @@ impl Core {
         Ok(())
     }
 
-    /// Gives all dirty blocks their places, and takes back what files have in hand: then nothing is promised any more. All
-    /// writes are under way when it returns.
+    /// Gives all dirty blocks their places, and takes back what files have in hand: then nothing is
+    /// promised any more. All writes are under way when it returns.
     fn settle(&self) -> Result<()> {
         self.write_changes(&mut self.changes(), u64::MAX)?;
         if self.volume.groups.inodes_in_hand() > 0 {
@@ -199,31 +202,28 @@ impl Core {
         Ok(())
     }
 
-    /// What there is to write, in the order in which it is written: by number where blocks are given at write-back (the
-    /// layout follows it), metadata in a sweep at the end; else in the order in which it was changed, as its blocks were given.
+    /// What there is to write, in the order in which it is written: by number where blocks are
+    /// given at write-back (the layout follows it), metadata in a sweep at the end; else in the
+    /// order in which it was changed, as its blocks were given.
     pub(crate) fn changes(&self) -> VecDeque<Changed> {
         let mut nodes = self.nodes.all();
         let unstored = self.volume.unstored.lock().clone();
         nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
         if self.volume.delays_allocation() {
             let since = |node: &Arc<Node>| changed_since(node, &unstored);
-            return nodes
-                .into_iter()
-                .map(|node| Changed::Node(since(&node), node))
-                .collect();
+            return nodes.into_iter().map(|node| Changed::Node(since(&node), node)).collect();
         }
-        let nodes = nodes
-            .into_iter()
-            .map(|node| Changed::Node(changed_since(&node, &unstored), node));
+        let nodes =
+            nodes.into_iter().map(|node| Changed::Node(changed_since(&node, &unstored), node));
         let frames = self.volume.cache.changed().into_iter();
-        let mut changes: Vec<Changed> = nodes
-            .chain(frames.map(|(since, frame)| Changed::Frame(since, frame)))
-            .collect();
+        let mut changes: Vec<Changed> =
+            nodes.chain(frames.map(|(since, frame)| Changed::Frame(since, frame))).collect();
         changes.sort_by_key(Changed::order);
         changes.into()
     }
 
-    /// Starts to write from the front until so many bytes are under way; stores inodes as the policy says.
+    /// Starts to write from the front until so many bytes are under way; stores inodes as the
+    /// policy says.
     pub(crate) fn write_changes(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<()> {
         let volume = &self.volume;
         let before = volume.dirty_bytes();
@@ -248,8 +248,8 @@ impl Core {
         self.store_clustered(late)
     }
 
-    /// Starts to write from the front until so many bytes were begun, a piece of each file in turn; gives how many it were.
-    /// What is left of a file goes to the end.
+    /// Starts to write from the front until so many bytes were begun, a piece of each file in turn;
+    /// gives how many it were. What is left of a file goes to the end.
     pub(crate) fn write_pieces(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<u64> {
         let volume = &self.volume;
         let mut begun = 0;
@@ -282,7 +282,9 @@ impl Core {
     pub(crate) fn write_each(&self, changes: VecDeque<Changed>) -> Result<()> {
         for change in changes {
             let left = match &change {
-                Changed::Node(_, node) => node.pages.dirty_blocks() * u64::from(self.volume.block_size()),
+                Changed::Node(_, node) => {
+                    node.pages.dirty_blocks() * u64::from(self.volume.block_size())
+                }
                 Changed::Frame(..) => 1,
             };
             self.write_pieces(&mut VecDeque::from([change]), left.max(1))?;
@@ -290,7 +292,8 @@ impl Core {
         Ok(())
     }
 
-    /// Stores inodes that are not in their table yet: table blocks that are missing are read in rising order, many at a time.
+    /// Stores inodes that are not in their table yet: table blocks that are missing are read in
+    /// rising order, many at a time.
     pub(crate) fn store_clustered(&self, mut nodes: Vec<Arc<Node>>) -> Result<()> {
         let volume = &self.volume;
         let unstored = volume.unstored.lock().clone();
@@ -303,9 +306,7 @@ impl Core {
             .collect();
         tables.sort_unstable();
         tables.dedup();
-        volume
-            .cache
-            .prefetch(tables.into_iter().map(|block| (block, Kind::Plain)));
+        volume.cache.prefetch(tables.into_iter().map(|block| (block, Kind::Plain)));
         nodes.iter().try_for_each(|node| self.store_late(node))
     }
 
@@ -325,7 +326,9 @@ impl Core {
     /// has been settled, and what was freed may be used again.
     pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let is_full = |outcome: &Result<T>| {
-            let full = |error: &Error| matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes);
+            let full = |error: &Error| {
+                matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes)
+            };
             outcome.as_ref().is_err_and(full)
         };
         let mut outcome = work();
@@ -376,7 +379,8 @@ impl Core {
         self.volume.barrier.pass()?;
         self.closed.store(true, Ordering::Release);
         self.volume.latch.close(None);
-        // What a call that was under way has dirtied since is never written: it is no burden to other volumes.
+        // What a call that was under way has dirtied since is never written: it is no burden to
+        // other volumes.
         self.volume.seat.leave();
         Ok(())
     }
@@ -397,7 +401,8 @@ impl Core {
         Ok(())
     }
 
-    /// Keeps memory within its bounds, and asks the policy what a writer owes: called after operations, with no lock held.
+    /// Keeps memory within its bounds, and asks the policy what a writer owes: called after
+    /// operations, with no lock held.
     pub(crate) fn balance(&self) -> Result<()> {
         self.told(self.look_after_memory())
     }
@@ -418,14 +423,14 @@ impl Core {
         Ok(())
     }
 
-    /// The same behind work that only looked. A failure is not dropped: that of a write has latched, and who asks to have
-    /// everything written meets what could not be read again.
+    /// The same behind work that only looked. A failure is not dropped: that of a write has
+    /// latched, and who asks to have everything written meets what could not be read again.
     pub(crate) fn balance_after_reading(&self) {
         let _ = self.balance();
     }
 
-    /// Lets go of all pages that are clean; where no limit keeps what is dirty small, that is written first. After a failure
-    /// what is dirty stays, and all else can still be read.
+    /// Lets go of all pages that are clean; where no limit keeps what is dirty small, that is
+    /// written first. After a failure what is dirty stays, and all else can still be read.
     fn make_room(&self) -> Result<()> {
         let writes = self.manner() == Manner::Whole;
         for node in self.nodes.all() {
@@ -459,13 +464,12 @@ impl Core {
         volume.groups.store(&Handle::begin(volume, 0)?)?;
         let changed = volume.cache.changed();
         let bytes = changed.len() as u64 * u64::from(volume.block_size());
-        volume
-            .cache
-            .start_writing(changed.into_iter().map(|(_, frame)| frame).collect());
+        volume.cache.start_writing(changed.into_iter().map(|(_, frame)| frame).collect());
         Ok(bytes)
     }
 
-    /// On a synchronous mount: writes the directory blocks and inode tables that a call changed, and waits for them.
+    /// On a synchronous mount: writes the directory blocks and inode tables that a call changed,
+    /// and waits for them.
     pub(crate) fn write_through(&self) -> Result<()> {
         if self.volume.policies.mount == Mount::Async || !self.is_writable() {
             return Ok(());
@@ -474,12 +478,13 @@ impl Core {
         if self.volume.writes_data_first() {
             return self.volume.write_metadata();
         }
-        self.volume
-            .cache
-            .write_back_some(|block, kind| matches!(kind, Kind::Directory { .. }) || tables.contains(&block))
+        self.volume.cache.write_back_some(|block, kind| {
+            matches!(kind, Kind::Directory { .. }) || tables.contains(&block)
+        })
     }
 
-    /// Links the inodes without a name on the disk, so that whoever opens the volume after a crash can free them.
+    /// Links the inodes without a name on the disk, so that whoever opens the volume after a crash
+    /// can free them.
     pub(crate) fn chain_orphans(&self) -> Result<()> {
         let orphans: Vec<Arc<Node>> = self.orphans.lock().values().cloned().collect();
         let handle = Handle::begin(&self.volume, orphans.len() as u32)?;
@@ -491,7 +496,9 @@ impl Core {
                 continue;
             }
             // One that leads there already, on the disk too, is not written again.
-            if state.inode.deletion_time != next || self.volume.unstored.lock().contains_key(&node.ino) {
+            if state.inode.deletion_time != next
+                || self.volume.unstored.lock().contains_key(&node.ino)
+            {
                 state.inode.deletion_time = next;
                 state.store_now(&handle)?;
             }
@@ -576,11 +583,7 @@ impl Core {
             crate::mapping::window::discard(&Handle::begin(&self.volume, 2)?, &mut state)?;
         }
         // What is dirty will change the map once more: that write-back settles it.
-        if state.dirty.is_empty() {
-            settle_map(&self.volume, &mut state)
-        } else {
-            Ok(())
-        }
+        if state.dirty.is_empty() { settle_map(&self.volume, &mut state) } else { Ok(()) }
     }
 
     /// Frees an inode that has no name and is not open.
@@ -590,7 +593,11 @@ impl Core {
     }
 
     /// Frees an inode's blocks, its attributes and its number.
-    pub(crate) fn free_locked(&self, node: &Node, state: &mut crate::inode::NodeState) -> Result<()> {
+    pub(crate) fn free_locked(
+        &self,
+        node: &Node,
+        state: &mut crate::inode::NodeState,
+    ) -> Result<()> {
         use crate::allocation::Purpose;
         use crate::group::InodeKind;
         use extant_format::inode::FileType;
@@ -606,26 +613,21 @@ impl Core {
             _ => false,
         };
         if mapped {
-            let purpose = if kind == FileType::Directory {
-                Purpose::Directory
-            } else {
-                Purpose::Data
-            };
+            let purpose =
+                if kind == FileType::Directory { Purpose::Directory } else { Purpose::Data };
             crate::mapping::remove(&handle, state, 0..u64::from(u32::MAX) + 1, purpose)?;
         }
         crate::attribute::release(&handle, state)?;
         state.inode.size = 0;
         state.inode.links = 0;
-        state.inode.deletion_time = (volume.now().seconds.max(1) as u64).min(u64::from(u32::MAX)) as u32;
+        state.inode.deletion_time =
+            (volume.now().seconds.max(1) as u64).min(u64::from(u32::MAX)) as u32;
         state.store_now(&handle)?;
         state.gone = true;
         // Before the number is free: from then on the table may hold another inode of that number.
         self.nodes.remove(node.ino);
-        let counted = if kind == FileType::Directory {
-            InodeKind::Directory
-        } else {
-            InodeKind::Other
-        };
+        let counted =
+            if kind == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
         volume.groups.free_inode(&handle, node.ino, counted)
     }
 }

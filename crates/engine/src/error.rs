@@ -1,5 +1,5 @@
-//! What can go wrong, in layers: what the caller met, what the disk says that cannot be, what is not supported, what the
-//! device answered. `errno` is known in exactly one function.
+//! What can go wrong, in layers: what the caller met, what the disk says that cannot be, what is
+//! not supported, what the device answered. `errno` is known in exactly one function.
 use extant_format::layout::LayoutError;
 use extant_format::superblock::SuperblockError;
 use extant_format::{BlockNo, Fault, GroupNo, Ino};
@@ -140,15 +140,7 @@ impl Error {
         value: u64,
         reason: &'static str,
     ) -> Error {
-        Error::corrupt(
-            place,
-            Fault::Field {
-                structure,
-                field,
-                value,
-                reason,
-            },
-        )
+        Error::corrupt(place, Fault::Field { structure, field, value, reason })
     }
 
     /// The number that Linux gives for this error: the only place that knows.
@@ -174,7 +166,10 @@ impl Error {
             ErrorKind::NoAttribute => 61,
             ErrorKind::AttributeUnsupported | ErrorKind::OperationUnsupported(_) => 95,
             ErrorKind::Corrupt(_) => 117,
-            ErrorKind::NotExt | ErrorKind::Unsupported(_) | ErrorKind::NeedsRecovery | ErrorKind::Layout(_) => 22,
+            ErrorKind::NotExt
+            | ErrorKind::Unsupported(_)
+            | ErrorKind::NeedsRecovery
+            | ErrorKind::Layout(_) => 22,
             ErrorKind::Device(error) => error.raw_os_error().unwrap_or(5),
         }
     }
@@ -233,10 +228,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::TooManyLinks => "too many links",
             ErrorKind::SymlinkLoop => "too many symbolic links on the way",
             ErrorKind::FileTooLarge => "file too large for its map",
-            ErrorKind::NoSpace {
-                wanted_blocks,
-                free_blocks,
-            } => {
+            ErrorKind::NoSpace { wanted_blocks, free_blocks } => {
                 return write!(
                     f,
                     "no space left: {wanted_blocks} blocks may be needed, {free_blocks} are free"
@@ -246,8 +238,12 @@ impl fmt::Display for ErrorKind {
             ErrorKind::NoInodes => "no inode is free",
             ErrorKind::ReadOnly => "read-only volume",
             ErrorKind::NoAttribute => "no such extended attribute",
-            ErrorKind::AttributesTooLarge => "extended attributes do not fit into the inode and one block",
-            ErrorKind::AttributeUnsupported => "extended attribute name without a prefix that ext can keep",
+            ErrorKind::AttributesTooLarge => {
+                "extended attributes do not fit into the inode and one block"
+            }
+            ErrorKind::AttributeUnsupported => {
+                "extended attribute name without a prefix that ext can keep"
+            }
             ErrorKind::Corrupt(Corrupt { place, fault }) => return write!(f, "{place}: {fault}"),
             ErrorKind::NotExt => "not an ext2, ext3 or ext4 volume",
             ErrorKind::Unsupported(features) => {

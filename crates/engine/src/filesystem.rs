@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 /// An open ext2, ext3 or ext4 file system. Cheap to clone; shared between threads.
 ///
-/// Nothing is written before memory runs short, or [`Filesystem::sync`] or [`Filesystem::close`] is called: a file system
-/// opened for writing has to be closed.
+/// Nothing is written before memory runs short, or [`Filesystem::sync`] or [`Filesystem::close`] is
+/// called: a file system opened for writing has to be closed.
 #[derive(Clone)]
 pub struct Filesystem {
     pub(crate) core: Arc<Core>,
@@ -164,13 +164,15 @@ impl Filesystem {
     /// Opens the file system on a device.
     ///
     /// # Errors
-    /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the place; device errors.
+    /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the
+    /// place; device errors.
     pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
         Filesystem::start(Core::open(device, options, None)?, options)
     }
 
-    /// The same for one of several that share memory, and with it one dirty limit: `number` tells devices apart, so two volumes
-    /// on one device have the same. All run by the clock of the budget.
+    /// The same for one of several that share memory, and with it one dirty limit: `number` tells
+    /// devices apart, so two volumes on one device have the same. All run by the clock of the
+    /// budget.
     ///
     /// # Errors
     /// As [`Filesystem::open`].
@@ -215,12 +217,14 @@ impl Filesystem {
         self.core.sync()
     }
 
-    /// Writes everything, marks the volume clean, and waits. Later changes through clones fail with `ReadOnly`.
+    /// Writes everything, marks the volume clean, and waits. Later changes through clones fail with
+    /// `ReadOnly`.
     pub fn close(self) -> Result<()> {
         self.core.close()
     }
 
-    /// Work that only looks. What goes wrong when memory is looked after is not the reader's: he has his answer.
+    /// Work that only looks. What goes wrong when memory is looked after is not the reader's: he
+    /// has his answer.
     pub(crate) fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
         let result = self.answer(path, work);
         self.core.balance_after_reading();
@@ -274,17 +278,11 @@ impl Filesystem {
             let mut entries = Vec::new();
             directory::list(&core.volume, &state, &mut |name, ino, file_type| {
                 if name != b"." && name != b".." {
-                    entries.push(DirectoryEntry {
-                        name: name.to_vec(),
-                        ino,
-                        file_type,
-                    });
+                    entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
                 }
             })?;
             let volume = &core.volume;
-            volume
-                .clock
-                .charge(volume.policies.costs.name_ns * entries.len() as u64);
+            volume.clock.charge(volume.policies.costs.name_ns * entries.len() as u64);
             drop(state);
             core.note_access(&node);
             Ok(entries)
@@ -303,10 +301,7 @@ impl Filesystem {
 
     /// Makes a directory with these permissions, owned by root.
     pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<()> {
-        let new = NewInode {
-            permissions,
-            ..blank(FileType::Directory)
-        };
+        let new = NewInode { permissions, ..blank(FileType::Directory) };
         self.make(path.as_ref(), &new).map(drop)
     }
 
@@ -329,17 +324,12 @@ impl Filesystem {
         device: Device,
     ) -> Result<()> {
         if matches!(file_type, FileType::Directory | FileType::Symlink) {
-            return Err(Error::from(ErrorKind::NotPermitted("directories and symlinks are made otherwise")).at(path));
+            return Err(Error::from(ErrorKind::NotPermitted(
+                "directories and symlinks are made otherwise",
+            ))
+            .at(path));
         }
-        self.make(
-            path.as_ref(),
-            &NewInode {
-                permissions,
-                device,
-                ..blank(file_type)
-            },
-        )
-        .map(drop)
+        self.make(path.as_ref(), &NewInode { permissions, device, ..blank(file_type) }).map(drop)
     }
 
     /// A symlink's target.
@@ -401,15 +391,9 @@ impl Filesystem {
     /// Makes a file, or empties the one that is there, and opens it.
     pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File> {
         let path = path.as_ref();
-        let new = NewInode {
-            permissions,
-            ..blank(FileType::Regular)
-        };
+        let new = NewInode { permissions, ..blank(FileType::Regular) };
         let node = match self.make(path, &new) {
-            Err(Error {
-                kind: ErrorKind::Exists,
-                ..
-            }) => {
+            Err(Error { kind: ErrorKind::Exists, .. }) => {
                 let node = self.at(path, |core| core.resolve(bytes(path), Follow::Last))?;
                 self.change_at(path, |core| file::set_size(&core.volume, &node, 0))?;
                 node
@@ -424,12 +408,7 @@ impl Filesystem {
             return Err(ErrorKind::IsDirectory.into());
         }
         self.core.hold(&node)?;
-        Ok(File {
-            core: Arc::clone(&self.core),
-            node,
-            position: 0,
-            stream: ShortLock::default(),
-        })
+        Ok(File { core: Arc::clone(&self.core), node, position: 0, stream: ShortLock::default() })
     }
 
     /// Reads a whole file.
@@ -496,8 +475,15 @@ impl Filesystem {
         })
     }
 
-    /// Sets an extended attribute. It is kept as it is: setting an access list does not change the mode.
-    pub fn set_attribute(&self, path: impl AsRef<Path>, name: &[u8], value: &[u8], how: SetAttribute) -> Result<()> {
+    /// Sets an extended attribute. It is kept as it is: setting an access list does not change the
+    /// mode.
+    pub fn set_attribute(
+        &self,
+        path: impl AsRef<Path>,
+        name: &[u8],
+        value: &[u8],
+        how: SetAttribute,
+    ) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
             let node = core.resolve(bytes(path), Follow::NotLast)?;
@@ -519,7 +505,10 @@ impl Filesystem {
     }
 
     /// Free runs of a group, as (first block of the volume, length), rising.
-    pub fn free_runs(&self, group: extant_format::GroupNo) -> Result<Vec<(extant_format::BlockNo, u32)>> {
+    pub fn free_runs(
+        &self,
+        group: extant_format::GroupNo,
+    ) -> Result<Vec<(extant_format::BlockNo, u32)>> {
         let volume = &self.core.volume;
         let start = volume.superblock.group_start(group).0;
         let runs = volume.groups.free_runs(volume, group)?;
@@ -531,18 +520,11 @@ impl Filesystem {
 }
 
 fn blank(file_type: FileType) -> NewInode<'static> {
-    NewInode {
-        file_type,
-        permissions: 0,
-        uid: 0,
-        gid: 0,
-        device: Device::default(),
-        target: b"",
-    }
+    NewInode { file_type, permissions: 0, uid: 0, gid: 0, device: Device::default(), target: b"" }
 }
 
-/// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and [`std::io::Seek`], or at offsets from
-/// many threads.
+/// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and
+/// [`std::io::Seek`], or at offsets from many threads.
 pub struct File {
     core: Arc<Core>,
     node: Arc<Node>,
@@ -611,7 +593,8 @@ impl File {
         Ok(length)
     }
 
-    /// Writes as much at once as the policy lets through. What goes wrong behind the first piece is told by the next call.
+    /// Writes as much at once as the policy lets through. What goes wrong behind the first piece is
+    /// told by the next call.
     fn write_pieces(&self, offset: u64, content: &[u8]) -> Result<usize> {
         let mut done = 0;
         loop {
@@ -628,7 +611,9 @@ impl File {
                 Err(_) => return Ok(done),
                 Ok(length) => done += length,
             }
-            if done == content.len() || at.saturating_add(piece as u64) > offset.saturating_add(done as u64) {
+            if done == content.len()
+                || at.saturating_add(piece as u64) > offset.saturating_add(done as u64)
+            {
                 return Ok(done);
             }
         }
@@ -690,7 +675,8 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Freeing what has no name may fail only when the disk does; the volume has latched that by then.
+        // Freeing what has no name may fail only when the disk does; the volume has latched that by
+        // then.
         let before = self.core.volume.cache.changes();
         let _ = self.core.volume.guard(before, self.core.release(&self.node));
     }

@@ -1,7 +1,9 @@
-//! The flusher of a volume: a thread of the clock that writes in the background what the throttle says, and what writers owe.
+//! The flusher of a volume: a thread of the clock that writes in the background what the throttle
+//! says, and what writers owe.
 //!
-//! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. A write that fails is latched: whoever
-//! writes next is told; what cannot be read is met again by whoever asks to have everything written.
+//! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. A write that
+//! fails is latched: whoever writes next is told; what cannot be read is met again by whoever asks
+//! to have everything written.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
 use crate::core::{Changed, Core};
 use crate::error::Result;
@@ -10,7 +12,8 @@ use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-/// What could not be read (a block of an inode table) stops no other writing, and is tried again so much later.
+/// What could not be read (a block of an inode table) stops no other writing, and is tried again so
+/// much later.
 const RETRY_NS: u64 = 5_000_000_000;
 
 #[derive(Default)]
@@ -32,19 +35,14 @@ impl Flusher {
     /// Not started yet.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Flusher {
         let queue = WaitQueue::new(Arc::clone(clock));
-        Flusher {
-            shared: Arc::new((ShortLock::default(), queue)),
-        }
+        Flusher { shared: Arc::new((ShortLock::default(), queue)) }
     }
 
     /// Starts it.
     pub(crate) fn start(core: &Arc<Core>) {
         let shared = Arc::clone(&core.flusher.shared);
         let weak = Arc::downgrade(core);
-        let task = core
-            .volume
-            .clock
-            .spawn("flusher", Box::new(move || run(&weak, &shared)));
+        let task = core.volume.clock.spawn("flusher", Box::new(move || run(&weak, &shared)));
         core.flusher.shared.0.lock().task = Some(task);
     }
 
@@ -152,7 +150,8 @@ impl Round {
             FlusherAdvice::Write(bytes) => {
                 let before = volume.dirty_bytes();
                 self.write(core, bytes)?;
-                // All that is dirty may have an older write under way: then there is nothing to do until one has ended.
+                // All that is dirty may have an older write under way: then there is nothing to do
+                // until one has ended.
                 let is_stuck = volume.dirty_bytes() >= before && !volume.cache.wait_for_one();
                 Ok(Some(if is_stuck {
                     Sleep::Until(now.saturating_add(STUCK_NS))

@@ -1,10 +1,11 @@
-//! A whole tree at once: every inode is made with all that is known of it, every directory is packed, and a file's bytes get
-//! their places before anybody has read them.
+//! A whole tree at once: every inode is made with all that is known of it, every directory is
+//! packed, and a file's bytes get their places before anybody has read them.
 //!
-//! It is the engine's ordinary allocation, maps and directories without what a running system needs besides: no names are
-//! looked up, no inode is kept in memory, nothing is promised and taken back.
+//! It is the engine's ordinary allocation, maps and directories without what a running system needs
+//! besides: no names are looked up, no inode is kept in memory, nothing is promised and taken back.
 //!
-//! *Invariants*: inodes are numbered in the order in which they are made, from the first one that is not reserved and free.
+//! *Invariants*: inodes are numbered in the order in which they are made, from the first one that
+//! is not reserved and free.
 //! *Locking*: one import at a time (`&mut self`); nobody else changes the file system meanwhile.
 use crate::allocation::Purpose;
 use crate::attribute;
@@ -60,12 +61,13 @@ pub struct Stretch {
     pub file_offset: u64,
     /// First byte on the volume.
     pub volume_offset: u64,
-    /// Bytes, a multiple of the block size; the last block of a file may reach beyond its end and is filled with zeros.
+    /// Bytes, a multiple of the block size; the last block of a file may reach beyond its end and
+    /// is filled with zeros.
     pub length: u64,
 }
 
-/// Where equal attributes are kept now: what the inode holds of them, and the block with the rest. The block's bytes are
-/// made anew when it has as many sharers as it may have.
+/// Where equal attributes are kept now: what the inode holds of them, and the block with the rest.
+/// The block's bytes are made anew when it has as many sharers as it may have.
 struct SharedAttributes {
     tail: Vec<u8>,
     block: Option<BlockNo>,
@@ -83,11 +85,7 @@ impl Filesystem {
     /// Begins to bring a tree into this file system, which mkfs just made.
     pub fn import(&self) -> Import {
         let first = Ino(self.core.volume.superblock.first_inode);
-        Import {
-            core: Arc::clone(&self.core),
-            shared: FxHashMap::default(),
-            next: first,
-        }
+        Import { core: Arc::clone(&self.core), shared: FxHashMap::default(), next: first }
     }
 }
 
@@ -97,7 +95,8 @@ impl Import {
         Packing::of(&self.core.volume.superblock)
     }
 
-    /// Makes a directory with all its names, and gives its number. `parent` is that of the directory above.
+    /// Makes a directory with all its names, and gives its number. `parent` is that of the
+    /// directory above.
     ///
     /// # Errors
     /// `NoInodes`, `NoSpace`, `DirectoryFull`, `TooManyLinks`, attributes that do not fit.
@@ -112,12 +111,16 @@ impl Import {
         Ok(state.ino)
     }
 
-    /// Gives the root directory its attributes and all its names; `keep` names stay that mkfs made (lost+found), and come
-    /// among `names`.
+    /// Gives the root directory its attributes and all its names; `keep` names stay that mkfs made
+    /// (lost+found), and come among `names`.
     ///
     /// # Errors
     /// As `directory`.
-    pub fn root(&mut self, new: &NewNode<'_>, names: &mut dyn ExactSizeIterator<Item = NewEntry<'_>>) -> Result<()> {
+    pub fn root(
+        &mut self,
+        new: &NewNode<'_>,
+        names: &mut dyn ExactSizeIterator<Item = NewEntry<'_>>,
+    ) -> Result<()> {
         let core = Arc::clone(&self.core);
         let volume = &core.volume;
         core.nodes.remove(Ino::ROOT);
@@ -125,10 +128,7 @@ impl Import {
         let handle = Handle::begin(volume, 16)?;
         mapping::remove(&handle, &mut state, 0..u64::from(u32::MAX) + 1, Purpose::Directory)?;
         // The volume is not in use yet: the tree that comes now may have these blocks.
-        let freed = Freed {
-            blocks: state.take_freed(),
-            ..Freed::default()
-        };
+        let freed = Freed { blocks: state.take_freed(), ..Freed::default() };
         freed.blocks.iter().for_each(|run| volume.cache.forget_run(*run));
         volume.groups.reuse(freed);
         let mut inode = self.fresh(FileType::Directory, new)?;
@@ -157,8 +157,9 @@ impl Import {
         self.store(&mut state)
     }
 
-    /// Makes a regular file of that size. `data` are the byte ranges that hold data, rising; the rest are holes. Each stretch
-    /// of blocks is told to `placed` in the order of the file; whoever is told writes it.
+    /// Makes a regular file of that size. `data` are the byte ranges that hold data, rising; the
+    /// rest are holes. Each stretch of blocks is told to `placed` in the order of the file; whoever
+    /// is told writes it.
     ///
     /// # Errors
     /// `NoInodes`, `NoSpace`, `FileTooLarge`, `TooManyLinks`, attributes that do not fit.
@@ -221,7 +222,12 @@ impl Import {
     ///
     /// # Errors
     /// As `file`.
-    pub fn special(&mut self, new: &NewNode<'_>, file_type: FileType, device: Device) -> Result<Ino> {
+    pub fn special(
+        &mut self,
+        new: &NewNode<'_>,
+        file_type: FileType,
+        device: Device,
+    ) -> Result<Ino> {
         let mut state = self.inode(file_type, new)?;
         if matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice) {
             state.inode.set_device(device);
@@ -244,7 +250,8 @@ impl Import {
         volume.groups.used_end(volume)
     }
 
-    /// Ends the volume behind so many blocks, which lie in its last group, and behind everything in use.
+    /// Ends the volume behind so many blocks, which lie in its last group, and behind everything in
+    /// use.
     ///
     /// # Errors
     /// `InvalidArgument` when the block does not lie there.
@@ -262,13 +269,23 @@ impl Import {
         let volume = &self.core.volume;
         let handle = Handle::begin(volume, 16)?;
         let block_size = u64::from(volume.block_size());
-        let mut reservation = volume.groups.reserve(volume, blocks.end.saturating_sub(blocks.start))?;
+        let mut reservation =
+            volume.groups.reserve(volume, blocks.end.saturating_sub(blocks.start))?;
         let mut at = blocks.start;
         while at < blocks.end {
-            let block = FileBlock(u32::try_from(at).map_err(|_| Error::from(ErrorKind::FileTooLarge))?);
+            let block =
+                FileBlock(u32::try_from(at).map_err(|_| Error::from(ErrorKind::FileTooLarge))?);
             let want = u32::try_from(blocks.end - at).unwrap_or(u32::MAX);
             let purpose = Purpose::Data;
-            let run = mapping::allocate(&handle, &mut reservation, state, block, want, purpose, State::Written)?;
+            let run = mapping::allocate(
+                &handle,
+                &mut reservation,
+                state,
+                block,
+                want,
+                purpose,
+                State::Written,
+            )?;
             placed(Stretch {
                 file_offset: at * block_size,
                 volume_offset: run.start.0 * block_size,
@@ -307,12 +324,10 @@ impl Import {
         let inode = self.fresh(file_type, new)?;
         let volume = &self.core.volume;
         let handle = Handle::begin(volume, 4)?;
-        let kind = if file_type == FileType::Directory {
-            InodeKind::Directory
-        } else {
-            InodeKind::Other
-        };
-        let (group, index) = volume.superblock.group_of_inode(self.next).ok_or(ErrorKind::NoInodes)?;
+        let kind =
+            if file_type == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
+        let (group, index) =
+            volume.superblock.group_of_inode(self.next).ok_or(ErrorKind::NoInodes)?;
         let ino = volume.groups.allocate_inode(&handle, group, index, kind)?;
         if ino < self.next {
             return Err(ErrorKind::NoInodes.into());
@@ -325,7 +340,8 @@ impl Import {
 
     fn fresh(&self, file_type: FileType, new: &NewNode<'_>) -> Result<Inode> {
         let volume = &self.core.volume;
-        let mut inode = Inode::new(file_type.mode_bits() | (new.permissions & 0o7777), &volume.superblock);
+        let mut inode =
+            Inode::new(file_type.mode_bits() | (new.permissions & 0o7777), &volume.superblock);
         (inode.uid, inode.gid) = (new.uid, new.gid);
         inode.access_time = new.access_time;
         inode.change_time = new.change_time;
@@ -354,13 +370,13 @@ impl Import {
             shared.references += 1;
             return attribute::share(&handle, state, &shared.tail, shared.block);
         }
-        let placed = extant_format::attribute::place(new.attributes, state.inode.tail.len(), &volume.superblock)?;
+        let placed = extant_format::attribute::place(
+            new.attributes,
+            state.inode.tail.len(),
+            &volume.superblock,
+        )?;
         let block = attribute::place_new(&handle, state, &placed)?;
-        let shared = SharedAttributes {
-            tail: placed.tail,
-            block,
-            references: 1,
-        };
+        let shared = SharedAttributes { tail: placed.tail, block, references: 1 };
         self.shared.insert(new.attribute_list, shared);
         Ok(())
     }

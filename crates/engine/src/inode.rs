@@ -1,9 +1,9 @@
 //! The inode table: load, lock, store.
 //!
-//! *Invariants*: at most one `Node` of an inode is in memory; a node that is in use by anyone is never dropped; whoever
-//! changes a node's inode stores it before he lets go of the lock.
-//! *Locking*: a node's state is under a sleeping lock (parent before child, then rising number); the table of nodes is
-//! under short locks that are never held while a node is loaded.
+//! *Invariants*: at most one `Node` of an inode is in memory; a node that is in use by anyone is
+//! never dropped; whoever changes a node's inode stores it before he lets go of the lock.
+//! *Locking*: a node's state is under a sleeping lock (parent before child, then rising number);
+//! the table of nodes is under short locks that are never held while a node is loaded.
 mod table;
 
 use crate::allocation::Stream;
@@ -66,8 +66,8 @@ pub(crate) struct NodeState {
     pub(crate) window: Option<Run>,
     /// File blocks that were written and are not on the disk yet.
     pub(crate) dirty: RunSet,
-    /// File blocks of `dirty` that have no place on the disk yet; as many blocks are promised to them, and `promised_map`
-    /// for their map.
+    /// File blocks of `dirty` that have no place on the disk yet; as many blocks are promised to
+    /// them, and `promised_map` for their map.
     pub(crate) delayed: RunSet,
     pub(crate) promised_map: u64,
     /// The inode was freed while somebody held the node: every use is `NotFound`.
@@ -110,13 +110,10 @@ impl NodeState {
         self.inode.file_type().ok_or_else(wrong)
     }
 
-    /// Fails when the inode was freed since its node was found: its number may belong to another inode.
+    /// Fails when the inode was freed since its node was found: its number may belong to another
+    /// inode.
     pub(crate) fn check_alive(&self) -> Result<()> {
-        if self.gone {
-            Err(ErrorKind::NotFound.into())
-        } else {
-            Ok(())
-        }
+        if self.gone { Err(ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
     /// Fails unless it is a directory, and one that has a name: what came into one that was
@@ -132,8 +129,8 @@ impl NodeState {
         }
     }
 
-    /// Writes the inode into its table block; or, where table blocks are read late and this one is not in memory, notes that
-    /// it has to be.
+    /// Writes the inode into its table block; or, where table blocks are read late and this one is
+    /// not in memory, notes that it has to be.
     ///
     /// # Errors
     /// `NotFound` when it was freed meanwhile: the table may hold another inode of that number.
@@ -188,11 +185,7 @@ impl NodeState {
         if self.table_size == self.inode.size && links == self.inode.links {
             return Cow::Borrowed(&self.inode);
         }
-        Cow::Owned(Inode {
-            size: self.table_size,
-            links,
-            ..self.inode.clone()
-        })
+        Cow::Owned(Inode { size: self.table_size, links, ..self.inode.clone() })
     }
 
     /// The size that the table has, or will have after the next sweep.
@@ -230,7 +223,8 @@ impl NodeState {
     /// Whether a change of its map waits for a sweep.
     fn may_be_unfrozen(&self, volume: &Volume) -> bool {
         let noted = [self.grown_before, self.shrunk_before].into_iter().flatten();
-        volume.writes_data_first() && noted.max().is_some_and(|noted| volume.cache.may_be_unfrozen(noted))
+        volume.writes_data_first()
+            && noted.max().is_some_and(|noted| volume.cache.may_be_unfrozen(noted))
     }
 
     /// Before a change of the map: writes the metadata if a change of the other kind waits for the
@@ -281,7 +275,8 @@ pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
     let bytes = frame.bytes();
     let size = usize::from(volume.superblock.inode_size);
     let bytes = bytes.get(offset..offset + size).unwrap_or_default();
-    Inode::parse(bytes, ino, &volume.superblock).map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
+    Inode::parse(bytes, ino, &volume.superblock)
+        .map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
 }
 
 const SHARDS: usize = 16;
@@ -305,9 +300,7 @@ impl Nodes {
     pub(crate) fn new(volume: &Volume) -> Nodes {
         Nodes {
             shards: (0..SHARDS).map(|_| ShortLock::default()).collect(),
-            loading: (0..SHARDS)
-                .map(|_| SleepLock::new(Arc::clone(&volume.clock), ()))
-                .collect(),
+            loading: (0..SHARDS).map(|_| SleepLock::new(Arc::clone(&volume.clock), ())).collect(),
         }
     }
 
@@ -332,8 +325,8 @@ impl Nodes {
         Ok(self.insert(volume, ino, inode))
     }
 
-    /// Puts a new node into the table. One that is there already stays: somebody met the inode on the disk before its maker
-    /// came here.
+    /// Puts a new node into the table. One that is there already stays: somebody met the inode on
+    /// the disk before its maker came here.
     pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
         let node = Arc::new(Node {
             ino,
@@ -377,8 +370,7 @@ impl Shard {
     /// Takes numbers out of the queue that were freed, or stand in it twice.
     fn forget_freed(&mut self) {
         let mut seen = FxHashSet::default();
-        self.queue
-            .retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
+        self.queue.retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
     }
 
     /// Lets go of a few nodes that nobody uses and that have nothing to write.

@@ -1,7 +1,8 @@
-//! Handles: every change of metadata goes through one, whatever the file system. Nothing is behind them yet: a handle
-//! marks frames dirty. A journal will keep what `modify` tells it.
+//! Handles: every change of metadata goes through one, whatever the file system. Nothing is behind
+//! them yet: a handle marks frames dirty. A journal will keep what `modify` tells it.
 //!
-//! *Invariants*: a frame is changed only inside `modify` or `create`; a handle never outlives its operation.
+//! *Invariants*: a frame is changed only inside `modify` or `create`; a handle never outlives its
+//! operation.
 //! *Locking*: begun after inode locks, before group locks; holds no short lock.
 use crate::cache::{Frame, Kind, Stage};
 use crate::error::Result;
@@ -33,7 +34,12 @@ impl<'a> Handle<'a> {
     }
 
     /// The same for a change that has to be written in this stage of a sweep.
-    pub(crate) fn modify_in<R>(&self, frame: &Arc<Frame>, stage: Stage, change: impl FnOnce(&mut [u8]) -> R) -> R {
+    pub(crate) fn modify_in<R>(
+        &self,
+        frame: &Arc<Frame>,
+        stage: Stage,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
         self.volume.cache.modify(frame, Some(stage), change).0
     }
 
@@ -44,7 +50,12 @@ impl<'a> Handle<'a> {
 
     /// A metadata block that was given just now: zeroed without being read, then filled. What is to
     /// lead to it is changed afterwards.
-    pub(crate) fn create(&self, block: BlockNo, kind: Kind, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
+    pub(crate) fn create(
+        &self,
+        block: BlockNo,
+        kind: Kind,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Arc<Frame> {
         self.fill(block, kind, Stage::New, fill)
     }
 
@@ -54,7 +65,13 @@ impl<'a> Handle<'a> {
         self.fill(block, Kind::Plain, Stage::Tables, fill)
     }
 
-    fn fill(&self, block: BlockNo, kind: Kind, stage: Stage, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
+    fn fill(
+        &self,
+        block: BlockNo,
+        kind: Kind,
+        stage: Stage,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Arc<Frame> {
         let frame = self.volume.cache.create(block, kind, stage);
         self.volume.cache.modify(&frame, Some(stage), fill);
         frame

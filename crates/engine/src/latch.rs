@@ -1,7 +1,9 @@
-//! The latch of a volume: the first failure that stops all writing, and the writes that had begun before it.
+//! The latch of a volume: the first failure that stops all writing, and the writes that had begun
+//! before it.
 //!
-//! *Invariants*: a write that enters is counted until it leaves; once closed, none enters. So whoever has found it closed and
-//! waits until it is empty (`settle`) knows that the device gets no further write.
+//! *Invariants*: a write that enters is counted until it leaves; once closed, none enters. So
+//! whoever has found it closed and waits until it is empty (`settle`) knows that the device gets no
+//! further write.
 //! *Locking*: `state` is a short lock and comes last; only `settle` waits.
 use crate::error::{Corrupt, Error, ErrorKind, Result};
 use extant_block::{Clock, ShortLock, WaitQueue};
@@ -121,12 +123,11 @@ impl Latch {
         })
     }
 
-    /// If it is closed: waits until all writes that had begun have ended. Called before an error is told, with no lock held
-    /// that a completion needs.
+    /// If it is closed: waits until all writes that had begun have ended. Called before an error is
+    /// told, with no lock held that a completion needs.
     pub(crate) fn settle(&self) {
         if self.is_closed() {
-            self.emptied
-                .wait_until(&self.state, |state| (state.under_way == 0).then_some(()));
+            self.emptied.wait_until(&self.state, |state| (state.under_way == 0).then_some(()));
         }
     }
 }

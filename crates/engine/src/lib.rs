@@ -1,7 +1,9 @@
-//! ext2, ext3 and ext4 in user space: the mounted file system, on any [`extant_block::BlockDevice`].
+//! ext2, ext3 and ext4 in user space: the mounted file system, on any
+//! [`extant_block::BlockDevice`].
 //!
-//! [`mkfs::format`] makes an empty file system, [`Filesystem::open`] opens one. Paths, names and errors follow `std::fs`;
-//! every error carries the path that was asked for, and the inode, block or group where the disk is at fault.
+//! [`mkfs::format`] makes an empty file system, [`Filesystem::open`] opens one. Paths, names and
+//! errors follow `std::fs`; every error carries the path that was asked for, and the inode, block
+//! or group where the disk is at fault.
 //!
 //! ```
 //! use extant_block::{MemoryDevice, RealClock};
@@ -51,9 +53,10 @@
 //!
 //! # Locks
 //!
-//! Order: rename lock > inode (parent before child, then rising number) > journal handle > group > cache shard > frame > device
-//! queue. The first three are sleeping locks on the clock and may be held across I/O; the rest are short. There is no lock on
-//! the superblock in the allocation path: free space is one atomic promise, exact counts live in the groups.
+//! Order: rename lock > inode (parent before child, then rising number) > journal handle > group >
+//! cache shard > frame > device queue. The first three are sleeping locks on the clock and may be
+//! held across I/O; the rest are short. There is no lock on the superblock in the allocation path:
+//! free space is one atomic promise, exact counts live in the groups.
 mod access_time;
 mod admission;
 pub mod allocation;

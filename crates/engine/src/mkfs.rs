@@ -1,8 +1,10 @@
-//! An empty file system from a layout: tables by direct writes in rising order, then root, lost+found, the resize inode
-//! and the journal through the engine like any other file, then the copies.
+//! An empty file system from a layout: tables by direct writes in rising order, then root,
+//! lost+found, the resize inode and the journal through the engine like any other file, then the
+//! copies.
 //!
-//! *Invariants*: nothing is written before everything that is asked for was judged; the primary superblock is the last
-//! block of the tables, and says that the volume is clean only when [`format`] returns.
+//! *Invariants*: nothing is written before everything that is asked for was judged; the primary
+//! superblock is the last block of the tables, and says that the volume is clean only when
+//! [`format`] returns.
 //! *Locking*: none: nobody else knows the volume yet.
 mod files;
 mod profile;
@@ -16,7 +18,9 @@ use crate::preset::Policies;
 use crate::volume::{Access, DataKeeping, Options, Volume};
 use extant_block::BlockDevice;
 use extant_format::layout::{Layout, Wishes};
-use extant_format::superblock::{Feature, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::superblock::{
+    Feature, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+};
 use extant_format::{Ino, journal};
 use std::sync::Arc;
 
@@ -56,8 +60,8 @@ impl FormatOptions {
 pub enum JournalWish {
     /// None, whatever the features say.
     None,
-    /// With has_journal, one of the size that mke2fs gives it; none on a volume of less than 2,048 blocks, unless the orphan
-    /// file needs one.
+    /// With has_journal, one of the size that mke2fs gives it; none on a volume of less than 2,048
+    /// blocks, unless the orphan file needs one.
     Default,
     /// One of so many blocks (1,024 to 10,240,000): has_journal is set.
     Blocks(u32),
@@ -97,9 +101,13 @@ const JOURNAL_BACKUP_BLOCKS: u8 = 1;
 /// Makes an empty file system and gives its superblock as stored.
 ///
 /// # Errors
-/// `Layout` when the wishes cannot be met and `InvalidArgument` for other options, both before anything is written;
-/// `NoSpace` when journal and directories do not fit; what the device answers.
-pub fn format(device: Arc<dyn BlockDevice>, asked: &FormatOptions, policies: &Policies) -> Result<Superblock> {
+/// `Layout` when the wishes cannot be met and `InvalidArgument` for other options, both before
+/// anything is written; `NoSpace` when journal and directories do not fit; what the device answers.
+pub fn format(
+    device: Arc<dyn BlockDevice>,
+    asked: &FormatOptions,
+    policies: &Policies,
+) -> Result<Superblock> {
     let plan = Plan::new(asked)?;
     plan.check_device(&*device)?;
     tables::write(&*device, &plan.layout, asked.contents)?;
@@ -136,7 +144,10 @@ impl Plan {
     fn new(options: &FormatOptions) -> Result<Plan> {
         let mut wishes = options.wishes.clone();
         if options.root_mode & !0o7777 != 0 {
-            return Err(ErrorKind::InvalidArgument("the root directory's mode has more than permission bits").into());
+            return Err(ErrorKind::InvalidArgument(
+                "the root directory's mode has more than permission bits",
+            )
+            .into());
         }
         let resizable = wishes.features.has(Feature::RESIZE_INODE);
         if resizable && files::resize_inode_size(wishes.block_size) >= 1 << 31 {
@@ -165,11 +176,9 @@ impl Plan {
         let superblock = &self.layout.superblock;
         let wanted_blocks = u64::from(self.journal_blocks);
         if wanted_blocks >= superblock.free_blocks {
-            return Err(ErrorKind::NoSpace {
-                wanted_blocks,
-                free_blocks: superblock.free_blocks,
-            }
-            .into());
+            return Err(
+                ErrorKind::NoSpace { wanted_blocks, free_blocks: superblock.free_blocks }.into()
+            );
         }
         let kind = if superblock.has(Feature::EXTENTS) {
             MappingKind::Extents
@@ -191,7 +200,10 @@ impl Plan {
             return Err(ErrorKind::ReadOnly.into());
         }
         if bytes > info.bytes {
-            return Err(ErrorKind::InvalidArgument("the file system would be larger than its device").into());
+            return Err(ErrorKind::InvalidArgument(
+                "the file system would be larger than its device",
+            )
+            .into());
         }
         Ok(())
     }
@@ -201,7 +213,9 @@ impl Plan {
 fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
     let wanted = options.wishes.features.has(Feature::HAS_JOURNAL);
     match options.journal {
-        JournalWish::Blocks(blocks) if !(JOURNAL_BLOCKS_MIN..=JOURNAL_BLOCKS_MAX).contains(&blocks) => {
+        JournalWish::Blocks(blocks)
+            if !(JOURNAL_BLOCKS_MIN..=JOURNAL_BLOCKS_MAX).contains(&blocks) =>
+        {
             Err(ErrorKind::InvalidArgument("a journal has 1,024 to 10,240,000 blocks").into())
         }
         JournalWish::Blocks(blocks) => Ok(blocks),

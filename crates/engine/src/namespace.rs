@@ -1,7 +1,8 @@
 //! Names: resolve, create, link, rename, unlink.
 //!
-//! *Invariants*: an inode's link count is the number of its names (and, of a directory, of its ".." from below, until
-//! dir_nlink says 1); every change of names is decided, and room for it promised, before the first byte changes.
+//! *Invariants*: an inode's link count is the number of its names (and, of a directory, of its ".."
+//! from below, until dir_nlink says 1); every change of names is decided, and room for it promised,
+//! before the first byte changes.
 //! *Locking*: parent before child; two parents ancestor first; two children by rising number.
 use crate::allocation::Purpose;
 use crate::cache::Kind;
@@ -68,7 +69,8 @@ pub(crate) fn check_new_name(name: &[u8]) -> Result<()> {
     check_name(name)
 }
 
-/// Fails on names that stay: those of a directory itself, of the one above, and of the root, which is empty here.
+/// Fails on names that stay: those of a directory itself, of the one above, and of the root, which
+/// is empty here.
 fn check_removable_name(name: &[u8], kind: InodeKind) -> Result<()> {
     match (name, kind) {
         (b"" | b"." | b"..", InodeKind::Other) => Err(ErrorKind::IsDirectory.into()),
@@ -79,7 +81,8 @@ fn check_removable_name(name: &[u8], kind: InodeKind) -> Result<()> {
     }
 }
 
-/// One link more for a subdirectory; a hashed directory beyond the limit says 1, if the volume has dir_nlink.
+/// One link more for a subdirectory; a hashed directory beyond the limit says 1, if the volume has
+/// dir_nlink.
 pub(crate) fn add_subdirectory(volume: &Volume, parent: &mut NodeState) {
     if parent.inode.links == 1 {
         return;
@@ -92,7 +95,8 @@ pub(crate) fn add_subdirectory(volume: &Volume, parent: &mut NodeState) {
 }
 
 pub(crate) fn check_subdirectories(volume: &Volume, parent: &NodeState) -> Result<()> {
-    let unlimited = volume.superblock.has(Feature::DIR_NLINK) && parent.inode.flags & flags::INDEX != 0;
+    let unlimited =
+        volume.superblock.has(Feature::DIR_NLINK) && parent.inode.flags & flags::INDEX != 0;
     if parent.inode.links >= LINKS_MAX && !unlimited {
         return Err(ErrorKind::TooManyLinks.into());
     }
@@ -152,8 +156,8 @@ impl Core {
         Ok((parent, &path[cut..]))
     }
 
-    /// Finds one name in a directory, and brings what it leads to into memory while the name stands: afterwards the number
-    /// may belong to another inode.
+    /// Finds one name in a directory, and brings what it leads to into memory while the name
+    /// stands: afterwards the number may belong to another inode.
     pub(crate) fn lookup(&self, directory: &Node, name: &[u8]) -> Result<Option<Arc<Node>>> {
         let state = directory.state.read();
         state.check_directory()?;
@@ -209,7 +213,8 @@ impl Core {
         Ok(self.nodes.insert(volume, state.ino, state.inode))
     }
 
-    /// Allocates and fills a new inode, without links; directories get their first block, long symlinks their target.
+    /// Allocates and fills a new inode, without links; directories get their first block, long
+    /// symlinks their target.
     pub(crate) fn new_inode(
         &self,
         handle: &Handle<'_>,
@@ -222,7 +227,8 @@ impl Core {
         let (group, kind) = self.place(parent, name, new.file_type)?;
         let ino = volume.groups.allocate_inode(handle, group, 0, kind)?;
         let generation = volume.next_generation(ino)?;
-        let mut state = NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
+        let mut state =
+            NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
         state.seed = volume.inode_seed(ino, generation);
         match new.file_type {
             FileType::Directory => {
@@ -238,7 +244,12 @@ impl Core {
     }
 
     /// Asks the policy for a group.
-    fn place(&self, parent: &NodeState, name: &[u8], file_type: FileType) -> Result<(GroupNo, InodeKind)> {
+    fn place(
+        &self,
+        parent: &NodeState,
+        name: &[u8],
+        file_type: FileType,
+    ) -> Result<(GroupNo, InodeKind)> {
         let volume = &self.volume;
         let superblock = &volume.superblock;
         let totals = volume.groups.totals();
@@ -254,10 +265,9 @@ impl Core {
             free_inodes: totals.free_inodes.into(),
             directories: totals.directories.into(),
             blocks: superblock.blocks_count,
-            parent: superblock
-                .group_of_inode(parent.ino)
-                .map_or(GroupNo(0), |(group, _)| group),
-            parent_is_top: parent.ino == Ino::ROOT || parent.inode.flags & flags::TOP_DIRECTORY != 0,
+            parent: superblock.group_of_inode(parent.ino).map_or(GroupNo(0), |(group, _)| group),
+            parent_is_top: parent.ino == Ino::ROOT
+                || parent.inode.flags & flags::TOP_DIRECTORY != 0,
             name_hash: volume.hasher.hash(name).major,
         };
         let (group, kind) = match file_type {
@@ -291,9 +301,8 @@ impl Core {
         if state.inode.links >= LINKS_MAX {
             return Err(ErrorKind::TooManyLinks.into());
         }
-        let mut reservation = volume
-            .groups
-            .reserve(volume, directory::insert_need(volume, &parent, name)?)?;
+        let mut reservation =
+            volume.groups.reserve(volume, directory::insert_need(volume, &parent, name)?)?;
         let handle = Handle::begin(volume, 16)?;
         state.inode.links += 1;
         state.inode.change_time = volume.now();
@@ -331,7 +340,9 @@ impl Core {
         match kind {
             InodeKind::Other if is_directory => return Err(ErrorKind::IsDirectory.into()),
             InodeKind::Directory if !is_directory => return Err(ErrorKind::NotDirectory.into()),
-            InodeKind::Directory if !directory::is_empty(volume, &child)? => return Err(ErrorKind::NotEmpty.into()),
+            InodeKind::Directory if !directory::is_empty(volume, &child)? => {
+                return Err(ErrorKind::NotEmpty.into());
+            }
             _ => {}
         }
         let handle = Handle::begin(volume, 16)?;
@@ -344,14 +355,16 @@ impl Core {
         self.drop_link(&handle, &node, &mut child)
     }
 
-    /// An inode lost a name: counts it, and frees the inode, or keeps it as an orphan while it is open.
-    pub(crate) fn drop_link(&self, handle: &Handle<'_>, node: &Arc<Node>, state: &mut NodeState) -> Result<()> {
+    /// An inode lost a name: counts it, and frees the inode, or keeps it as an orphan while it is
+    /// open.
+    pub(crate) fn drop_link(
+        &self,
+        handle: &Handle<'_>,
+        node: &Arc<Node>,
+        state: &mut NodeState,
+    ) -> Result<()> {
         let is_directory = state.file_type()? == FileType::Directory;
-        state.inode.links = if is_directory {
-            0
-        } else {
-            state.inode.links.saturating_sub(1)
-        };
+        state.inode.links = if is_directory { 0 } else { state.inode.links.saturating_sub(1) };
         state.inode.change_time = self.volume.now();
         if state.inode.links > 0 {
             return state.store(handle);
@@ -367,7 +380,12 @@ impl Core {
     /// An inode lost a name to another inode. Where data comes first, one that has no name any more
     /// stays as it is on the disk until the directory there leads to the other one: after a power
     /// cut the name has the old content or the new.
-    pub(crate) fn drop_replaced(&self, handle: &Handle<'_>, node: &Arc<Node>, state: &mut NodeState) -> Result<()> {
+    pub(crate) fn drop_replaced(
+        &self,
+        handle: &Handle<'_>,
+        node: &Arc<Node>,
+        state: &mut NodeState,
+    ) -> Result<()> {
         let is_last = state.inode.links <= 1 || state.file_type()? == FileType::Directory;
         if !is_last || !self.volume.writes_data_first() {
             return self.drop_link(handle, node, state);
@@ -394,8 +412,7 @@ pub(crate) fn leads_to_itself(directory: Ino) -> Error {
 
 /// The parts of a path: no empty ones, no ".".
 fn split(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
-    path.split(|byte| *byte == b'/')
-        .filter(|part| !part.is_empty() && *part != b".")
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
 }
 
 /// Blocks that a new inode needs at once.
@@ -403,8 +420,12 @@ fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
     match new.file_type {
         FileType::Directory => Ok(1),
         FileType::Symlink if new.target.is_empty() => Err(ErrorKind::NotFound.into()),
-        FileType::Symlink if new.target.contains(&0) => Err(ErrorKind::InvalidArgument("a NUL in a target").into()),
-        FileType::Symlink if new.target.len() >= volume.block_size() as usize => Err(ErrorKind::NameTooLong.into()),
+        FileType::Symlink if new.target.contains(&0) => {
+            Err(ErrorKind::InvalidArgument("a NUL in a target").into())
+        }
+        FileType::Symlink if new.target.len() >= volume.block_size() as usize => {
+            Err(ErrorKind::NameTooLong.into())
+        }
         FileType::Symlink if new.target.len() >= FAST_SYMLINK_MAX => Ok(1),
         _ => Ok(0),
     }
@@ -414,10 +435,8 @@ fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
 pub(crate) const FAST_SYMLINK_MAX: usize = 60;
 
 fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<'_>) -> Inode {
-    let mut inode = Inode::new(
-        new.file_type.mode_bits() | (new.permissions & 0o7777),
-        &volume.superblock,
-    );
+    let mut inode =
+        Inode::new(new.file_type.mode_bits() | (new.permissions & 0o7777), &volume.superblock);
     inode.uid = new.uid;
     inode.gid = new.gid;
     inode.flags |= permission::inherited_flags(parent.flags, new.file_type);

@@ -1,5 +1,5 @@
-//! One object of the volume, held by its inode: looked at again and again without walking to it by its name, so that a
-//! tree ten thousand directories deep costs no more than a flat one.
+//! One object of the volume, held by its inode: looked at again and again without walking to it by
+//! its name, so that a tree ten thousand directories deep costs no more than a flat one.
 //!
 //! *Invariants*: an object never changes anything. *Locking*: none of its own.
 use crate::attribute;
@@ -45,10 +45,7 @@ impl Filesystem {
         let path = path.as_ref();
         let found = self.core.resolve(path.as_os_str().as_bytes(), Follow::NotLast);
         let node = found.map_err(|error| error.at(path))?;
-        Ok(Object {
-            core: Arc::clone(&self.core),
-            node,
-        })
+        Ok(Object { core: Arc::clone(&self.core), node })
     }
 
     /// The object of that number.
@@ -57,10 +54,7 @@ impl Filesystem {
     /// `NotFound` for an inode that is free or does not exist; `Corrupt`; what the device answers.
     pub fn object_of(&self, ino: Ino) -> Result<Object> {
         let node = self.core.nodes.get(&self.core.volume, ino)?;
-        Ok(Object {
-            core: Arc::clone(&self.core),
-            node,
-        })
+        Ok(Object { core: Arc::clone(&self.core), node })
     }
 }
 
@@ -99,17 +93,14 @@ impl Object {
         let mut entries = Vec::new();
         directory::list(&self.core.volume, &state, &mut |name, ino, file_type| {
             if name != b"." && name != b".." {
-                entries.push(DirectoryEntry {
-                    name: name.to_vec(),
-                    ino,
-                    file_type,
-                });
+                entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
             }
         })?;
         Ok(entries)
     }
 
-    /// Reads bytes of a regular file at an offset; gives how many, fewer than asked only at the end.
+    /// Reads bytes of a regular file at an offset; gives how many, fewer than asked only at the
+    /// end.
     ///
     /// # Errors
     /// `IsDirectory`, `InvalidArgument` for what has no bytes; `Corrupt`; what the device answers.
@@ -128,8 +119,9 @@ impl Object {
         crate::file::next_data(&self.core.volume, &self.node, offset)
     }
 
-    /// Where the blocks of a file or directory lie, in the order of the file; blocks behind its end too, where it has
-    /// extents. Nothing for what has no blocks: devices, and symlinks that are kept in their inode.
+    /// Where the blocks of a file or directory lie, in the order of the file; blocks behind its end
+    /// too, where it has extents. Nothing for what has no blocks: devices, and symlinks that are
+    /// kept in their inode.
     ///
     /// # Errors
     /// `Corrupt`, also when more blocks are mapped than the volume has; what the device answers.
@@ -156,14 +148,7 @@ impl Object {
                 left = left
                     .checked_sub(run.length.into())
                     .ok_or_else(|| too_many(self.node.ino, run.start))?;
-                append(
-                    &mut runs,
-                    FileRun {
-                        file_block: FileBlock(next),
-                        run,
-                        state,
-                    },
-                );
+                append(&mut runs, FileRun { file_block: FileBlock(next), run, state });
             }
             next = next.saturating_add(piece.length().max(1));
         }

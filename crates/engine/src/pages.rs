@@ -1,8 +1,11 @@
-//! A file's blocks in memory, keyed by their place in the file, so that they exist before they have a place on the disk.
+//! A file's blocks in memory, keyed by their place in the file, so that they exist before they have
+//! a place on the disk.
 //!
-//! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set and is never dropped; nor is
-//! one whose write is under way, for the device may still have the bytes of before.
-//! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and counted here.
+//! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set
+//! and is never dropped; nor is one whose write is under way, for the device may still have the
+//! bytes of before.
+//! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and
+//! counted here.
 use crate::file::Arrivals;
 use crate::runs::RunSet;
 use extant_block::{Clock, ShortLock, WaitQueue};
@@ -16,11 +19,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) enum Payload {
     /// All of them; shared with writes under way.
     Bytes(Arc<Vec<u8>>),
-    /// None are kept: in the laboratory, data has a place and a state but no content. Reads as zeros.
+    /// None are kept: in the laboratory, data has a place and a state but no content. Reads as
+    /// zeros.
     Phantom,
 }
 
-/// File blocks whose writes are under way: they are neither written again nor freed before these have ended.
+/// File blocks whose writes are under way: they are neither written again nor freed before these
+/// have ended.
 pub(crate) struct UnderWay {
     runs: ShortLock<RunSet>,
     changed: WaitQueue,
@@ -149,13 +154,12 @@ impl Pages {
         self.pages.lock().range(range).next().map(|(block, _)| *block)
     }
 
-    /// Copies bytes into a page that is there, or that begins as zeros; a page shared with a write is copied first.
+    /// Copies bytes into a page that is there, or that begins as zeros; a page shared with a write
+    /// is copied first.
     pub(crate) fn write(&self, block: u32, block_size: usize, at: usize, bytes: &[u8]) {
         self.arrivals.cancel(block.into()..u64::from(block) + 1);
         let mut pages = self.pages.lock();
-        let page = pages
-            .entry(block)
-            .or_insert_with(|| Payload::Bytes(Arc::new(Vec::new())));
+        let page = pages.entry(block).or_insert_with(|| Payload::Bytes(Arc::new(Vec::new())));
         let Payload::Bytes(page) = page else { return };
         let page = Arc::make_mut(page);
         if page.is_empty() && at == 0 && bytes.len() == block_size {
@@ -188,8 +192,6 @@ impl Pages {
 
     /// Drops the pages that are not dirty and whose writes have ended.
     pub(crate) fn drop_clean(&self, is_dirty: impl Fn(u32) -> bool) {
-        self.pages
-            .lock()
-            .retain(|block, _| is_dirty(*block) || self.under_way.contains(*block));
+        self.pages.lock().retain(|block, _| is_dirty(*block) || self.under_way.contains(*block));
     }
 }

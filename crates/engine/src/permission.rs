@@ -121,16 +121,27 @@ pub(crate) fn change(volume: &Volume, state: &mut NodeState, change: &Change) ->
 const CHANGEABLE: u32 = flags::IMMUTABLE | flags::APPEND | flags::NODUMP | flags::NOATIME;
 
 /// Changes inode flags.
-pub(crate) fn change_flags(volume: &Volume, state: &mut NodeState, change: FlagChange) -> Result<()> {
+pub(crate) fn change_flags(
+    volume: &Volume,
+    state: &mut NodeState,
+    change: FlagChange,
+) -> Result<()> {
     let handle = Handle::begin(volume, 2)?;
     state.check_alive()?;
     let changeable = match state.file_type()? {
         FileType::Directory => CHANGEABLE | flags::TOP_DIRECTORY,
         FileType::Regular => CHANGEABLE,
-        _ => return Err(ErrorKind::OperationUnsupported("only files and directories have flags to change").into()),
+        _ => {
+            return Err(ErrorKind::OperationUnsupported(
+                "only files and directories have flags to change",
+            )
+            .into());
+        }
     };
     if (change.set | change.clear) & !changeable != 0 {
-        return Err(ErrorKind::OperationUnsupported("an inode flag that cannot be changed here").into());
+        return Err(
+            ErrorKind::OperationUnsupported("an inode flag that cannot be changed here").into()
+        );
     }
     let before = state.inode.flags;
     let after = before & !change.clear | change.set;
@@ -143,8 +154,12 @@ pub(crate) fn change_flags(volume: &Volume, state: &mut NodeState, change: FlagC
 }
 
 /// What every new file or directory inherits.
-const INHERITED: u32 =
-    flags::SECURE_DELETION | flags::UNDELETE | flags::COMPRESS | flags::SYNC | flags::NODUMP | flags::NOATIME;
+const INHERITED: u32 = flags::SECURE_DELETION
+    | flags::UNDELETE
+    | flags::COMPRESS
+    | flags::SYNC
+    | flags::NODUMP
+    | flags::NOATIME;
 
 /// Which flags of a directory a new object in it begins with.
 pub(crate) fn inherited_flags(parent: u32, file_type: FileType) -> u32 {

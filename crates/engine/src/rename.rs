@@ -1,14 +1,17 @@
 //! Renaming: moving a name, replacing one, exchanging two, leaving a whiteout behind.
 //!
-//! *Invariants*: no directory is ever moved below itself; everything that can fail for want of room is decided first.
-//! *Locking*: the rename lock, then the parents (ancestor first, else rising), then the inodes named (rising).
+//! *Invariants*: no directory is ever moved below itself; everything that can fail for want of room
+//! is decided first.
+//! *Locking*: the rename lock, then the parents (ancestor first, else rising), then the inodes
+//! named (rising).
 use crate::core::Core;
 use crate::directory::{self, Departure};
 use crate::error::{ErrorKind, Result};
 use crate::inode::{Node, NodeState};
 use crate::journal::Handle;
 use crate::namespace::{
-    NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory, leads_to_itself, touch,
+    NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory,
+    leads_to_itself, touch,
 };
 use crate::permission::{check_may_add, check_may_unlink};
 use crate::writeback::write_back_locked;
@@ -64,7 +67,12 @@ impl Parents<'_> {
 
 impl Core {
     /// Moves a name.
-    pub(crate) fn rename(&self, from: (&Arc<Node>, &[u8]), to: (&Arc<Node>, &[u8]), how: Rename) -> Result<()> {
+    pub(crate) fn rename(
+        &self,
+        from: (&Arc<Node>, &[u8]),
+        to: (&Arc<Node>, &[u8]),
+        how: Rename,
+    ) -> Result<()> {
         self.volume.check_writable()?;
         check_movable_name(from.1, Rename::Replace)?;
         check_movable_name(to.1, how)?;
@@ -86,12 +94,7 @@ impl Core {
         }
         if target.is_some_and(|target| above_from.contains(&target)) {
             let below = ErrorKind::InvalidArgument("a directory cannot move below itself");
-            return Err(if how == Rename::Exchange {
-                below
-            } else {
-                ErrorKind::NotEmpty
-            }
-            .into());
+            return Err(if how == Rename::Exchange { below } else { ErrorKind::NotEmpty }.into());
         }
         if target == Some(source) {
             return Ok(());
@@ -174,7 +177,9 @@ impl Core {
         };
         let file_type = source.file_type()?;
         match &target {
-            Some(_) => directory::replace(&handle, parents.to_mut(), ends.to, source.ino, file_type)?,
+            Some(_) => {
+                directory::replace(&handle, parents.to_mut(), ends.to, source.ino, file_type)?
+            }
             None => {
                 directory::insert(
                     &handle,
@@ -188,7 +193,13 @@ impl Core {
         }
         match whiteout {
             Some(ino) => {
-                directory::replace(&handle, &mut parents.from, ends.from, ino, FileType::CharacterDevice)?;
+                directory::replace(
+                    &handle,
+                    &mut parents.from,
+                    ends.from,
+                    ino,
+                    FileType::CharacterDevice,
+                )?;
             }
             None => directory::remove(&handle, &mut parents.from, ends.from, Departure::Moved)?,
         }
@@ -216,12 +227,15 @@ impl Core {
         match (moves_directory, target.file_type()? == FileType::Directory) {
             (true, false) => Err(ErrorKind::NotDirectory.into()),
             (false, true) => Err(ErrorKind::IsDirectory.into()),
-            (true, true) if !directory::is_empty(&self.volume, target)? => Err(ErrorKind::NotEmpty.into()),
+            (true, true) if !directory::is_empty(&self.volume, target)? => {
+                Err(ErrorKind::NotEmpty.into())
+            }
             _ => Ok(()),
         }
     }
 
-    /// A directory moved: its ".." and the links of its parents. What it replaced takes one link of the new parent away.
+    /// A directory moved: its ".." and the links of its parents. What it replaced takes one link of
+    /// the new parent away.
     fn move_directory(
         &self,
         handle: &Handle<'_>,
@@ -331,23 +345,14 @@ fn check_movable_name(name: &[u8], how: Rename) -> Result<()> {
 /// Takes both parents: one that lies above the other first.
 fn lock_parents<'n>(from: &'n Node, to: &'n Node, above_to: &[Ino]) -> Parents<'n> {
     if from.ino == to.ino {
-        return Parents {
-            from: from.state.write(),
-            to: None,
-        };
+        return Parents { from: from.state.write(), to: None };
     }
     if above_to.contains(&from.ino) {
         let first = from.state.write();
-        return Parents {
-            from: first,
-            to: Some(to.state.write()),
-        };
+        return Parents { from: first, to: Some(to.state.write()) };
     }
     let first = to.state.write();
-    Parents {
-        from: from.state.write(),
-        to: Some(first),
-    }
+    Parents { from: from.state.write(), to: Some(first) }
 }
 
 type Children<'n> = (SleepWriteGuard<'n, NodeState>, Option<SleepWriteGuard<'n, NodeState>>);

@@ -63,19 +63,12 @@ impl RunSet {
 
     /// Whether a block is in the set.
     pub(crate) fn contains(&self, block: u64) -> bool {
-        self.runs
-            .range(..=block)
-            .next_back()
-            .is_some_and(|(_, behind)| *behind > block)
+        self.runs.range(..=block).next_back().is_some_and(|(_, behind)| *behind > block)
     }
 
     /// The first run that ends behind `from`, cut to begin there.
     pub(crate) fn next(&self, from: u64) -> Option<Range<u64>> {
-        let earlier = self
-            .runs
-            .range(..=from)
-            .next_back()
-            .filter(|(_, behind)| **behind > from);
+        let earlier = self.runs.range(..=from).next_back().filter(|(_, behind)| **behind > from);
         let (first, behind) = earlier.or_else(|| self.runs.range(from..).next())?;
         Some((*first).max(from)..*behind)
     }

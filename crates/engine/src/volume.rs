@@ -1,7 +1,8 @@
 //! One open volume: what all layers share.
 //!
-//! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features that decide layouts,
-//! seeds); what changes of it is in `mutable`, in the groups' counters and in atomics.
+//! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
+//! that decide layouts, seeds); what changes of it is in `mutable`, in the groups' counters and in
+//! atomics.
 //! *Locking*: `mutable` is a short lock; nothing else here is locked.
 use crate::allocation::{Allocation, Delay};
 use crate::barrier::Barrier;
@@ -13,7 +14,9 @@ use crate::journal::Handle;
 use crate::latch::Latch;
 use crate::pages::Pages;
 use crate::placement::Placement;
-use crate::preset::{BitmapLoad, DataOrder, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies};
+use crate::preset::{
+    BitmapLoad, DataOrder, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies,
+};
 use crate::throttle::{DirtyBudget, Seat};
 use crate::writeback::Writes;
 use extant_block::lock::SleepGuard;
@@ -42,7 +45,8 @@ pub(crate) struct Volume {
     pub(crate) allocation: Arc<dyn Allocation>,
     /// All of them, by column.
     pub(crate) policies: Policies,
-    /// Held while bitmaps are loaded and searched, where the policy says so: the lock that the posts mean.
+    /// Held while bitmaps are loaded and searched, where the policy says so: the lock that the
+    /// posts mean.
     pub(crate) superblock_lock: SleepLock<()>,
     /// What is dirty here and elsewhere in the same memory.
     pub(crate) seat: Arc<Seat>,
@@ -50,7 +54,8 @@ pub(crate) struct Volume {
     pub(crate) writes: Arc<Writes>,
     /// Between what has to be durable and what may follow.
     pub(crate) barrier: Arc<Barrier>,
-    /// Inodes that were changed in memory and not yet in their table, and since when: where table blocks are read late.
+    /// Inodes that were changed in memory and not yet in their table, and since when: where table
+    /// blocks are read late.
     pub(crate) unstored: ShortLock<BTreeMap<Ino, u64>>,
     /// Table blocks of inodes that were changed: what a call on a synchronous mount has to write.
     pub(crate) touched_tables: ShortLock<BTreeSet<BlockNo>>,
@@ -83,7 +88,8 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Whether files' bytes are kept, or only where they lie: the laboratory ages disks larger than its memory.
+/// Whether files' bytes are kept, or only where they lie: the laboratory ages disks larger than its
+/// memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DataKeeping {
     /// As everybody expects.
@@ -155,7 +161,9 @@ impl Volume {
         let style = style_of(&superblock);
         let traffic: Arc<dyn BlockDevice> = match options.policies.neighbour_read_ahead {
             NeighbourReadAhead::None => Arc::clone(&device),
-            NeighbourReadAhead::Grow(bytes) => Arc::new(Neighbours::new(Arc::clone(&device), bytes)),
+            NeighbourReadAhead::Grow(bytes) => {
+                Arc::new(Neighbours::new(Arc::clone(&device), bytes))
+            }
         };
         let latch = Latch::new(device.clock());
         let block_size = superblock.block_size() as usize;
@@ -163,7 +171,9 @@ impl Volume {
         let throttle = &options.policies.throttle;
         let seat = match shared {
             Some((budget, number)) => budget.join(number, throttle),
-            None => DirtyBudget::new(device.clock(), (pages_max * block_size) as u64).join(0, throttle),
+            None => {
+                DirtyBudget::new(device.clock(), (pages_max * block_size) as u64).join(0, throttle)
+            }
         };
         let barrier = Barrier::new(&device, &latch);
         let data = Arc::new(Writes::new(device.clock(), &latch, &barrier));
@@ -174,13 +184,8 @@ impl Volume {
             data: &data,
             order: options.policies.data_order,
         };
-        let cache = Cache::new(
-            Arc::clone(&traffic),
-            &superblock,
-            style,
-            options.cache_bytes,
-            &surroundings,
-        );
+        let bytes = options.cache_bytes;
+        let cache = Cache::new(Arc::clone(&traffic), &superblock, style, bytes, &surroundings);
         let groups = open_groups(&superblock, &cache, &options.policies)?;
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         Ok(Volume {
@@ -256,8 +261,7 @@ impl Volume {
     pub(crate) fn note_submitted(&self, pages: &Pages, state: &NodeState) {
         let (now, clock_now) = (state.dirty.len(), self.clock.now());
         let before = pages.count_dirty(now, clock_now);
-        self.dirty_blocks
-            .fetch_sub(before.saturating_sub(now), Ordering::Relaxed);
+        self.dirty_blocks.fetch_sub(before.saturating_sub(now), Ordering::Relaxed);
         if now > 0 {
             pages.renew(clock_now);
         }
@@ -291,12 +295,13 @@ impl Volume {
     /// Whether inodes reach their table blocks only when they are written back. Where data comes
     /// first they do not: a name would lead to what is not stored.
     pub(crate) fn stores_inodes_late(&self) -> bool {
-        let late = self.policies.inode_creation != InodeCreation::ZeroFill && self.policies.mount == Mount::Async;
+        let late = self.policies.inode_creation != InodeCreation::ZeroFill
+            && self.policies.mount == Mount::Async;
         late && !self.writes_data_first()
     }
 
-    /// What tells a new inode from earlier ones of its number: one more than the last had. Where its table block is read late,
-    /// the time has to do.
+    /// What tells a new inode from earlier ones of its number: one more than the last had. Where
+    /// its table block is read late, the time has to do.
     pub(crate) fn next_generation(&self, ino: Ino) -> Result<u32> {
         let (block, _) = inode::place(self, ino)?;
         if self.stores_inodes_late() && !self.cache.holds_filled(block) {
@@ -359,10 +364,11 @@ impl Volume {
         Ok(freed)
     }
 
-    /// An operation that changes something ended so. One that met damage or a device's error after its first change leaves
-    /// memory and disk apart: nothing more is written then.
+    /// An operation that changes something ended so. One that met damage or a device's error after
+    /// its first change leaves memory and disk apart: nothing more is written then.
     pub(crate) fn guard<T>(&self, changes_before: u64, outcome: Result<T>) -> Result<T> {
-        let broken = |error: &Error| matches!(error.kind, ErrorKind::Corrupt(_) | ErrorKind::Device(_));
+        let broken =
+            |error: &Error| matches!(error.kind, ErrorKind::Corrupt(_) | ErrorKind::Device(_));
         if let Err(error) = &outcome
             && broken(error)
             && self.cache.changes() != changes_before
@@ -391,7 +397,8 @@ impl Volume {
         superblock
     }
 
-    /// Writes one copy of the superblock: the primary at byte 1,024, the others at the start of their groups.
+    /// Writes one copy of the superblock: the primary at byte 1,024, the others at the start of
+    /// their groups.
     pub(crate) fn write_superblock(&self, superblock: &Superblock, group: GroupNo) -> Result<()> {
         let mut superblock = superblock.clone();
         superblock.group_number = group.0 as u16;
@@ -433,10 +440,7 @@ impl Volume {
     /// The time of day for stamps.
     pub(crate) fn now(&self) -> Time {
         let wall = self.clock.wall();
-        self.kept(Time {
-            seconds: wall.seconds,
-            nanoseconds: wall.nanoseconds,
-        })
+        self.kept(Time { seconds: wall.seconds, nanoseconds: wall.nanoseconds })
     }
 
     /// A time as inodes keep it: what is in memory is what is read again.
@@ -449,9 +453,11 @@ impl Volume {
         extant_format::checksum::inode_seed(self.superblock.checksum_seed, ino, generation)
     }
 
-    /// Whether a block may belong to a file: it lies inside the volume, behind the first data block.
+    /// Whether a block may belong to a file: it lies inside the volume, behind the first data
+    /// block.
     pub(crate) fn holds_block(&self, block: BlockNo) -> bool {
-        block.0 > u64::from(self.superblock.first_data_block) && block.0 < self.superblock.blocks_count
+        block.0 > u64::from(self.superblock.first_data_block)
+            && block.0 < self.superblock.blocks_count
     }
 }
 
@@ -504,7 +510,9 @@ fn believable_superblock(device: &dyn BlockDevice) -> Result<Superblock> {
 pub fn read_superblock(device: &dyn BlockDevice) -> Result<Superblock> {
     let mut bytes = [0; SUPERBLOCK_SIZE];
     match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(ErrorKind::NotExt.into()),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            return Err(ErrorKind::NotExt.into());
+        }
         outcome => outcome?,
     }
     Ok(Superblock::parse(&bytes)?)

@@ -1,9 +1,10 @@
 //! Writing files' dirty blocks: one inode, one run at a time, many requests under way.
 //!
-//! *Invariants*: blocks are allocated in rising order of the file; an inode's blocks are submitted before its table block
-//! is, and, where data comes first, announced before the map leads to them; a block is not written
-//! again before its last write has ended; the first write error latches.
-//! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while they are written.
+//! *Invariants*: blocks are allocated in rising order of the file; an inode's blocks are submitted
+//! before its table block is, and, where data comes first, announced before the map leads to them;
+//! a block is not written again before its last write has ended; the first write error latches.
+//! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while
+//! they are written.
 use crate::allocation::Purpose;
 use crate::barrier::Barrier;
 use crate::error::Result;
@@ -15,7 +16,9 @@ use crate::mapping::{self, Leads, Piece};
 use crate::pages::{Pages, Payload};
 use crate::volume::Volume;
 use extant_block::device::Urgency;
-use extant_block::{BlockDevice, Clock, Completed, Operation, Request, Segment, ShortLock, WaitQueue};
+use extant_block::{
+    BlockDevice, Clock, Completed, Operation, Request, Segment, ShortLock, WaitQueue,
+};
 use extant_format::extent::State;
 use extant_format::{FileBlock, Run};
 use std::collections::BTreeSet;
@@ -26,7 +29,8 @@ use std::sync::atomic::Ordering;
 
 /// Blocks of one write request, in bytes, at most.
 const REQUEST_BYTES_MAX: usize = crate::throttle::REQUEST_BYTES_MAX as usize;
-/// Bytes of a file that are submitted while its inode is held, at most, where files are written piece by piece.
+/// Bytes of a file that are submitted while its inode is held, at most, where files are written
+/// piece by piece.
 pub(crate) const PIECE_BYTES: u64 = 4 << 20;
 /// Bytes under way, at most: the device's queue merges and orders them.
 const UNDER_WAY_BYTES_MAX: usize = 64 << 20;
@@ -43,7 +47,8 @@ struct Progress {
     bytes: usize,
 }
 
-/// A write that will be asked for: whoever waits for those under way waits for it too. Dropped, it was none.
+/// A write that will be asked for: whoever waits for those under way waits for it too. Dropped, it
+/// was none.
 pub(crate) struct Announced {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     number: Option<u64>,
@@ -58,7 +63,8 @@ impl Drop for Announced {
     }
 }
 
-/// The writes of a kind that are under way; the first error that any of them meets closes the volume's latch.
+/// The writes of a kind that are under way; the first error that any of them meets closes the
+/// volume's latch.
 pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     latch: Arc<Latch>,
@@ -67,7 +73,11 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// None under way.
-    pub(crate) fn new(clock: &Arc<dyn Clock>, latch: &Arc<Latch>, barrier: &Arc<Barrier>) -> Writes {
+    pub(crate) fn new(
+        clock: &Arc<dyn Clock>,
+        latch: &Arc<Latch>,
+        barrier: &Arc<Barrier>,
+    ) -> Writes {
         let queue = WaitQueue::new(Arc::clone(clock));
         Writes {
             shared: Arc::new((ShortLock::default(), queue)),
@@ -76,8 +86,8 @@ impl Writes {
         }
     }
 
-    /// Starts a write, and calls `ended` when it has ended, however it did. Waits only when very much is under way. Behind a
-    /// failure nothing is written: the device is not asked.
+    /// Starts a write, and calls `ended` when it has ended, however it did. Waits only when very
+    /// much is under way. Behind a failure nothing is written: the device is not asked.
     pub(crate) fn write(
         &self,
         device: &dyn BlockDevice,
@@ -88,17 +98,15 @@ impl Writes {
         self.write_announced(self.announce(), device, offset, segments, ended);
     }
 
-    /// Counts a write as under way before it begins: for who marks as being written what waits for room in the queue.
+    /// Counts a write as under way before it begins: for who marks as being written what waits for
+    /// room in the queue.
     pub(crate) fn announce(&self) -> Announced {
         let mut progress = self.shared.0.lock();
         let number = progress.number_next;
         progress.number_next += 1;
         progress.under_way.insert(number);
         drop(progress);
-        Announced {
-            shared: Arc::clone(&self.shared),
-            number: Some(number),
-        }
+        Announced { shared: Arc::clone(&self.shared), number: Some(number) }
     }
 
     /// The same as `write`, for what was announced.
@@ -137,7 +145,8 @@ impl Writes {
         }
     }
 
-    /// Waits until those that are announced or under way now have ended; others may begin meanwhile.
+    /// Waits until those that are announced or under way now have ended; others may begin
+    /// meanwhile.
     ///
     /// # Errors
     /// What closed the latch: what the disk holds is not known since.
@@ -151,7 +160,8 @@ impl Writes {
         self.latch.check()
     }
 
-    /// Waits until so many bytes could be begun at once: a full queue is waited for with no inode held.
+    /// Waits until so many bytes could be begun at once: a full queue is waited for with no inode
+    /// held.
     pub(crate) fn wait_for_room(&self, bytes: usize) {
         let (progress, queue) = &*self.shared;
         let bytes = bytes.min(UNDER_WAY_BYTES_MAX);
@@ -187,7 +197,8 @@ impl Progress {
 /// What is called when a write has ended.
 type Ended = Box<dyn FnOnce(&io::Result<()>) + Send>;
 
-/// A write under way. Dropped without an answer, it has failed: nobody waits for ever for a request that a device has lost.
+/// A write under way. Dropped without an answer, it has failed: nobody waits for ever for a request
+/// that a device has lost.
 struct Landing {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     latch: Arc<Latch>,
@@ -254,12 +265,16 @@ pub(crate) fn settle_map(volume: &Volume, state: &mut NodeState) -> Result<()> {
 }
 
 /// The same, for a caller who holds the inode. Returns when the writes are under way.
-pub(crate) fn write_back_locked(volume: &Volume, pages: &Pages, state: &mut NodeState) -> Result<()> {
+pub(crate) fn write_back_locked(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+) -> Result<()> {
     write_blocks(volume, pages, state, 0, u64::MAX).map(drop)
 }
 
-/// Starts to write a piece of a file: so many bytes, or one block. Waits for room for them before the inode is held. Gives
-/// how many bytes it were; the next piece goes on behind them.
+/// Starts to write a piece of a file: so many bytes, or one block. Waits for room for them before
+/// the inode is held. Gives how many bytes it were; the next piece goes on behind them.
 pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Result<u64> {
     volume.writes.wait_for_room(bytes as usize);
     let block_size = u64::from(volume.block_size());
@@ -277,7 +292,13 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
 }
 
 /// Writes at most so many dirty blocks from one on; gives where it ended.
-fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, from: u64, most: u64) -> Result<u64> {
+fn write_blocks(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+    from: u64,
+    most: u64,
+) -> Result<u64> {
     if state.dirty.is_empty() {
         return Ok(from);
     }
@@ -285,15 +306,23 @@ fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, from: u64
     state.before_map_change(&handle, Leads::More)?;
     // Before the map changes: a sweep of metadata that has the change in it waits for these writes.
     let _begun = volume.writes_data_first().then(|| volume.writes.announce());
-    let submitted = submit_some(&handle, pages, state, from, most).inspect_err(|error| volume.latch.close(Some(error)));
+    let submitted = submit_some(&handle, pages, state, from, most)
+        .inspect_err(|error| volume.latch.close(Some(error)));
     // Stored first: whoever finds nothing dirty here finds the map in its place.
     let stored = submitted.and_then(|end| state.store(&handle).map(|()| end));
     volume.note_submitted(pages, state);
     stored
 }
 
-/// What was submitted is neither dirty nor promised any more, also when something goes wrong behind it.
-fn submit_some(handle: &Handle<'_>, pages: &Pages, state: &mut NodeState, from: u64, most: u64) -> Result<u64> {
+/// What was submitted is neither dirty nor promised any more, also when something goes wrong behind
+/// it.
+fn submit_some(
+    handle: &Handle<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    from: u64,
+    most: u64,
+) -> Result<u64> {
     let volume = handle.volume();
     let promised = state.delayed.len() + state.promised_map;
     let mut reservation = volume.groups.adopt(volume, promised);
@@ -337,8 +366,8 @@ fn submit_runs(
     Ok(at)
 }
 
-/// What is promised to blocks that are still dirty stays so. Where that cannot be, nothing is: what is given back later is no
-/// more than was promised.
+/// What is promised to blocks that are still dirty stays so. Where that cannot be, nothing is: what
+/// is given back later is no more than was promised.
 fn keep_promises(reservation: &mut Reservation<'_>, state: &mut NodeState) -> Result<()> {
     if state.dirty.is_empty() {
         return Ok(());

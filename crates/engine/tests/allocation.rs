@@ -1,4 +1,5 @@
-//! The allocators on volumes: the fifth post's (2010) dumpe2fs lines to the block, and the fourth's (2007) directory.
+//! The allocators on volumes: the fifth post's (2010) dumpe2fs lines to the block, and the fourth's
+//! (2007) directory.
 mod volume;
 
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
@@ -15,17 +16,20 @@ use volume::{MIB, Specification, judge};
 const BLOCK_BYTES: u64 = 4096;
 const BLOCKS: u64 = 3_058_374;
 
-/// The tree of the fifth post, whose author untars "about 400 MB of sources": 32,373 objects in 122,207 blocks of 4 KiB,
-/// directories, map, root and lost+found included.
+/// The tree of the fifth post, whose author untars "about 400 MB of sources": 32,373 objects in
+/// 122,207 blocks of 4 KiB, directories, map, root and lost+found included.
 ///
-/// *Directories*: 2,373. Number 0 is `/src`; directory n is a child of directory (n - 1) / 8, called `d<n>`.
+/// *Directories*: 2,373. Number 0 is `/src`; directory n is a child of directory (n - 1) / 8,
+/// called `d<n>`.
 ///
-/// *Files*: 30,000, called `f<i>`; file i lies in directory i % 2373. File i is empty where i % 612 is 611 (49 of them: what
-/// the post's numbers leave for files without a block). Else, with r the i-th number of splitmix64 seeded with 0 (from i = 0), it
-/// has 2^o + (r >> 32) % 2^o bytes, where o is 9, 10, ... 17 for r % 100 below 5, 14, 32, 60, 79, 92, 97, 99, 100. The mean
-/// is 13.8 KiB. The last file gets what is missing of the 122,207 blocks: it has 125 blocks of data.
+/// *Files*: 30,000, called `f<i>`; file i lies in directory i % 2373. File i is empty where i % 612
+/// is 611 (49 of them: what the post's numbers leave for files without a block). Else, with r the
+/// i-th number of splitmix64 seeded with 0 (from i = 0), it has 2^o + (r >> 32) % 2^o bytes, where
+/// o is 9, 10, ... 17 for r % 100 below 5, 14, 32, 60, 79, 92, 97, 99, 100. The mean is 13.8 KiB.
+/// The last file gets what is missing of the 122,207 blocks: it has 125 blocks of data.
 ///
-/// *Order*: a directory, its files by number, then its child directories by number, each with all that is below it.
+/// *Order*: a directory, its files by number, then its child directories by number, each with all
+/// that is below it.
 struct SourceTree {
     sizes: Vec<u64>,
 }
@@ -84,7 +88,8 @@ impl SourceTree {
     }
 }
 
-/// What mke2fs of the time made: revision 1 with filetype and sparse_super, 16,288 inodes of 128 bytes a group.
+/// What mke2fs of the time made: revision 1 with filetype and sparse_super, 16,288 inodes of 128
+/// bytes a group.
 fn wishes_of_the_post() -> Wishes {
     let mut wishes = default_wishes(Profile::Ext2, BLOCKS * BLOCK_BYTES, Some(BLOCK_BYTES as u32));
     wishes.features = Features::default();
@@ -98,7 +103,8 @@ fn wishes_of_the_post() -> Wishes {
 struct Unpacked {
     device: Arc<MemoryDevice>,
     superblock: Superblock,
-    /// Share of the blocks of files, first ones left out, that follow the one before them (Smith and Seltzer 1997).
+    /// Share of the blocks of files, first ones left out, that follow the one before them (Smith
+    /// and Seltzer 1997).
     layout_score: f64,
 }
 
@@ -114,18 +120,11 @@ fn unpack(tree: &SourceTree, policies: &str) -> Unpacked {
     format(shared(), &FormatOptions::new(wishes_of_the_post()), &options.policies).unwrap();
     let volume = Filesystem::open(shared(), &options).unwrap();
     let superblock = volume.superblock().clone();
-    assert_eq!(
-        BLOCKS - volume.statfs().free_blocks,
-        48_054 + 1 + 4,
-        "metadata, root, lost+found"
-    );
+    assert_eq!(BLOCKS - volume.statfs().free_blocks, 48_054 + 1 + 4, "metadata, root, lost+found");
     let zeros = vec![0; 1 << 20];
-    tree.walk(
-        &mut |path| volume.create_dir(path, 0o755).unwrap(),
-        &mut |path, size| {
-            volume.write(path, &zeros[..size as usize]).unwrap();
-        },
-    );
+    tree.walk(&mut |path| volume.create_dir(path, 0o755).unwrap(), &mut |path, size| {
+        volume.write(path, &zeros[..size as usize]).unwrap();
+    });
     volume.sync().unwrap();
     let (mut followed, mut counted) = (0u64, 0u64);
     tree.walk(&mut |_| {}, &mut |path, _| {
@@ -135,20 +134,14 @@ fn unpack(tree: &SourceTree, policies: &str) -> Unpacked {
         followed += blocks - runs.len() as u64;
     });
     volume.close().unwrap();
-    Unpacked {
-        device,
-        superblock,
-        layout_score: followed as f64 / counted as f64,
-    }
+    Unpacked { device, superblock, layout_score: followed as f64 / counted as f64 }
 }
 
 impl Unpacked {
     fn descriptor(&self, group: u32) -> GroupDescriptor {
         let (block, offset) = self.superblock.descriptor_place(GroupNo(group));
         let mut bytes = vec![0; self.superblock.descriptor_size.into()];
-        self.device
-            .read(block.0 * BLOCK_BYTES + offset as u64, &mut bytes)
-            .unwrap();
+        self.device.read(block.0 * BLOCK_BYTES + offset as u64, &mut bytes).unwrap();
         GroupDescriptor::parse(&bytes, GroupNo(group), &self.superblock).unwrap()
     }
 
@@ -159,18 +152,16 @@ impl Unpacked {
         self.device.read(bitmap.0 * BLOCK_BYTES, &mut bits).unwrap();
         let start = self.superblock.group_start(GroupNo(group)).0;
         clear_runs(&bits, self.superblock.group_length(GroupNo(group)))
-            .map(|(first, length)| (start + u64::from(first), start + u64::from(first + length - 1)))
+            .map(|(first, length)| {
+                (start + u64::from(first), start + u64::from(first + length - 1))
+            })
             .collect()
     }
 
     /// Free blocks, free inodes, directories.
     fn line(&self, group: u32) -> (u32, u32, u32) {
         let descriptor = self.descriptor(group);
-        (
-            descriptor.free_blocks,
-            descriptor.free_inodes,
-            descriptor.used_directories,
-        )
+        (descriptor.free_blocks, descriptor.free_inodes, descriptor.used_directories)
     }
 
     fn totals(&self) -> (u64, u32) {
@@ -185,10 +176,7 @@ fn the_dumpe2fs_lines_of_the_fifth_post() {
     let unpacked = unpack(&tree, "freebsd-2010,mount=async");
     let superblock = &unpacked.superblock;
     assert_eq!(superblock.inodes_count, 1_531_072);
-    assert_eq!(
-        (superblock.inodes_per_group, superblock.reserved_blocks),
-        (16_288, 152_918)
-    );
+    assert_eq!((superblock.inodes_per_group, superblock.reserved_blocks), (16_288, 152_918));
     assert_eq!(unpacked.totals(), (2_888_113, 1_498_688));
     assert_eq!(unpacked.line(0), (0, 16_277, 2));
     assert_eq!(unpacked.line(1), (0, 16_288, 0));
@@ -206,9 +194,7 @@ fn the_dumpe2fs_lines_of_the_fifth_post() {
     ];
     assert_eq!(runs[..6], first);
     assert!(
-        runs[1..]
-            .iter()
-            .all(|(first, last)| first % 8 == 1 && last - first == 6),
+        runs[1..].iter().all(|(first, last)| first % 8 == 1 && last - first == 6),
         "one used, seven free"
     );
     // Where no byte is free any more, runs of seven fill up: but each first block lies elsewhere.
@@ -218,10 +204,8 @@ fn the_dumpe2fs_lines_of_the_fifth_post() {
 #[test]
 fn the_same_tree_lies_well_before_the_bug_and_after_it() {
     let tree = SourceTree::new();
-    for policies in [
-        "freebsd-5.2,mount=async",
-        "freebsd-2010,mount=async,allocation=freebsd-fixed",
-    ] {
+    for policies in ["freebsd-5.2,mount=async", "freebsd-2010,mount=async,allocation=freebsd-fixed"]
+    {
         let unpacked = unpack(&tree, policies);
         assert_eq!(unpacked.totals(), (2_888_113, 1_498_688));
         assert!(unpacked.layout_score > 0.95, "{policies}: {}", unpacked.layout_score);
@@ -241,14 +225,13 @@ fn the_tree_is_as_it_is_described() {
     assert_eq!(directories + files, 32_373);
 }
 
-/// Of the seeds 1 to 39 the directory of the post gets 9 blocks with 19, 10 with 14, 11 with 5 and 12 with 1.
+/// Of the seeds 1 to 39 the directory of the post gets 9 blocks with 19, 10 with 14, 11 with 5 and
+/// 12 with 1.
 const HASH_SEED: u32 = 4;
 
 /// A volume with this seed of names' hashes, on which it depends how many leaves a directory has.
 fn made_with(specification: &Specification, hash_seed: u32) -> Arc<MemoryDevice> {
-    let Specification {
-        profile, block_size, ..
-    } = *specification;
+    let Specification { profile, block_size, .. } = *specification;
     let mut wishes = default_wishes(profile, specification.bytes, Some(block_size));
     wishes.features = volume::features(specification.features, wishes.features);
     wishes.inodes = Inodes::AtLeast(specification.inodes.into());
@@ -259,7 +242,8 @@ fn made_with(specification: &Specification, hash_seed: u32) -> Arc<MemoryDevice>
     device
 }
 
-/// The program of the fourth post: 1,000 files of 8 KiB in one directory. Gives the directory's blocks, in its order.
+/// The program of the fourth post: 1,000 files of 8 KiB in one directory. Gives the directory's
+/// blocks, in its order.
 fn directory_of_the_post(specification: &Specification, hash_seed: u32) -> Vec<u64> {
     let device = made_with(specification, hash_seed);
     let volume = specification.open(&device).unwrap();
@@ -318,15 +302,17 @@ fn the_directory_of_the_fourth_post_grows_as_the_policy_says() {
             if together {
                 assert!(gaps <= 2, "{specification}: {blocks:?}");
             } else {
-                // Two blocks of data a name: about 290 between two blocks of the directory, or 1.2 MB (the post has 800 KB).
-                // A directory that becomes indexed splits its first leaf at once: those two may touch.
+                // Two blocks of data a name: about 290 between two blocks of the directory, or 1.2
+                // MB (the post has 800 KB). A directory that becomes indexed splits its first leaf
+                // at once: those two may touch.
                 assert!(gaps >= count - 2, "{specification}: {blocks:?}");
             }
         }
     }
 }
 
-/// More directories than may have blocks in hand, and more than are kept in memory: nothing is lost.
+/// More directories than may have blocks in hand, and more than are kept in memory: nothing is
+/// lost.
 #[test]
 fn what_directories_have_in_hand_is_bounded_and_comes_back() {
     for policies in ["linux-2.4,growth=contiguous-8", "linux-2.6,growth=reservation"] {

@@ -12,15 +12,11 @@ fn closing_frees_files_that_have_no_name_and_are_still_open() {
     if !xtask::oracle::require("e2fsck") {
         return;
     }
-    for (profile, policies) in [
-        (Profile::Ext4, "modern"),
-        (Profile::Ext2, "linux-2.4"),
-        (Profile::Ext3, "freebsd-5.2"),
-    ] {
-        let specification = Specification {
-            policies,
-            ..Specification::new(profile, 1024, 8 * MIB)
-        };
+    for (profile, policies) in
+        [(Profile::Ext4, "modern"), (Profile::Ext2, "linux-2.4"), (Profile::Ext3, "freebsd-5.2")]
+    {
+        let specification =
+            Specification { policies, ..Specification::new(profile, 1024, 8 * MIB) };
         let device = specification.make(RealClock::new());
         let volume = specification.open(&device).expect("opens");
         let before = volume.statfs();
@@ -60,10 +56,8 @@ fn closing_frees_files_that_have_no_name_and_are_still_open() {
 
 /// An open volume on a device that counts.
 fn traced(policies: &'static str) -> (Filesystem, Arc<Traced<Arc<MemoryDevice>>>) {
-    let specification = Specification {
-        policies,
-        ..Specification::new(Profile::Ext4, 1024, 8 * MIB)
-    };
+    let specification =
+        Specification { policies, ..Specification::new(Profile::Ext4, 1024, 8 * MIB) };
     let device = Arc::new(Traced::new(specification.make(RealClock::new())));
     let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
     let volume = Filesystem::open(shared, &specification.options()).expect("opens");
@@ -85,10 +79,7 @@ fn a_sync_with_nothing_to_write_asks_nothing_of_the_device() {
         let before = asked();
         volume.sync().expect("syncs");
         let first = asked();
-        assert!(
-            first.0 > before.0 && first.1 > before.1,
-            "{policies}: {before:?}, then {first:?}"
-        );
+        assert!(first.0 > before.0 && first.1 > before.1, "{policies}: {before:?}, then {first:?}");
         volume.sync().expect("syncs");
         file.sync().expect("syncs");
         volume.metadata("/directory/file").expect("is there");
@@ -98,10 +89,7 @@ fn a_sync_with_nothing_to_write_asks_nothing_of_the_device() {
         file.write_all_at(5, &[3; 10]).expect("writes");
         file.sync().expect("syncs");
         let second = asked();
-        assert!(
-            second.0 > first.0 && second.1 > first.1,
-            "{policies}: {first:?}, then {second:?}"
-        );
+        assert!(second.0 > first.0 && second.1 > first.1, "{policies}: {first:?}, then {second:?}");
         volume.sync().expect("syncs");
         assert_eq!(asked(), second, "{policies}: writes and flushes");
     }
@@ -113,10 +101,7 @@ fn what_was_written_and_not_flushed_is_flushed_by_the_next_sync() {
     volume.create_dir("/directory", 0o755).expect("a directory");
     volume.sync().expect("syncs");
     let before = device.counters();
-    let change = Change {
-        permissions: Some(0o700),
-        ..Change::default()
-    };
+    let change = Change { permissions: Some(0o700), ..Change::default() };
     // On a synchronous mount the call itself writes all that it changed, and does not flush.
     volume.change("/directory", &change).expect("changes");
     let written = device.counters();

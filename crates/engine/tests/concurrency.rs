@@ -45,23 +45,14 @@ fn work(volume: &Filesystem, seed: u64, operations: u64) {
                 file.write_all_at(random.below(1 << 20), &[9; 5000])?;
                 file.set_len(random.below(1 << 20))
             }),
-            11 => volume
-                .read(&one)
-                .map(drop)
-                .and_then(|()| volume.read_dir("/").map(drop)),
+            11 => volume.read(&one).map(drop).and_then(|()| volume.read_dir("/").map(drop)),
             12 => volume.set_attribute(
                 &one,
                 b"user.shared",
                 &vec![1; random.below(800) as usize],
                 SetAttribute::Any,
             ),
-            13 => volume.change(
-                &one,
-                &Change {
-                    permissions: Some(0o600),
-                    ..Change::default()
-                },
-            ),
+            13 => volume.change(&one, &Change { permissions: Some(0o600), ..Change::default() }),
             14 if random.one_in(20) => volume.sync(),
             _ => volume.make_node(&one, FileType::Fifo, 0o600, Device::default()),
         };
@@ -86,9 +77,7 @@ fn run(specification: &Specification, seed: u64, operations: u64) -> Result<(), 
         tasks.into_iter().for_each(|task| task.join());
     })?;
     let before = Arc::new(volume.statfs());
-    volume
-        .close()
-        .map_err(|error| format!("{specification}, seed {seed}: close: {error}"))?;
+    volume.close().map_err(|error| format!("{specification}, seed {seed}: close: {error}"))?;
     judge(&device).map_err(|said| format!("{specification}, seed {seed}: {said}"))?;
     let volume = specification.open(&device).map_err(|error| error.to_string())?;
     if volume.statfs().free_inodes != before.free_inodes {
@@ -102,7 +91,8 @@ fn four_threads_leave_a_sound_volume() {
     if !xtask::oracle::require("e2fsck") {
         return;
     }
-    let rounds: u64 = std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
+    let rounds: u64 =
+        std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
     let rows = [
         (Profile::Ext4, 1024, "modern", 8, 64 << 10),
         (Profile::Ext2, 1024, "linux-2.4", 8, 4 << 20),
@@ -116,12 +106,7 @@ fn four_threads_leave_a_sound_volume() {
     for seed in 0..rounds {
         for (profile, block_size, policies, mib, cache_bytes) in rows {
             let plain = Specification::new(profile, block_size, mib * MIB);
-            let specification = Specification {
-                policies,
-                cache_bytes,
-                inodes: 512,
-                ..plain
-            };
+            let specification = Specification { policies, cache_bytes, inodes: 512, ..plain };
             run(&specification, seed, 1500).unwrap_or_else(|said| panic!("{said}"));
         }
     }
@@ -135,18 +120,18 @@ const ENOTEMPTY: i32 = 39;
 /// A path of one to three parts out of three names: threads meet all the time, and numbers of
 /// inodes are reused at once.
 fn crowded_path(random: &mut Random) -> String {
-    (0..=random.below(3))
-        .map(|_| format!("/{}", random.pick(&["a", "b"])))
-        .collect()
+    (0..=random.below(3)).map(|_| format!("/{}", random.pick(&["a", "b"]))).collect()
 }
 
 /// How often each call failed with which errno.
 type Errors = BTreeMap<(&'static str, i32), u64>;
 
-fn count<T>(errors: &mut Errors, call: &'static str, outcome: extant_engine::Result<T>) -> Option<T> {
-    outcome
-        .inspect_err(|error| *errors.entry((call, error.errno())).or_default() += 1)
-        .ok()
+fn count<T>(
+    errors: &mut Errors,
+    call: &'static str,
+    outcome: extant_engine::Result<T>,
+) -> Option<T> {
+    outcome.inspect_err(|error| *errors.entry((call, error.errno())).or_default() += 1).ok()
 }
 
 /// Removes a directory with all that is in it.
@@ -178,10 +163,9 @@ fn work_on_directories(volume: &Filesystem, seed: u64, operations: u64) -> Error
         }
         let file = format!("{other}/{FILE}");
         let (call, outcome) = match random.below(16) {
-            12..=14 => (
-                "create",
-                volume.make_node(&file, FileType::Regular, 0o600, Device::default()),
-            ),
+            12..=14 => {
+                ("create", volume.make_node(&file, FileType::Regular, 0o600, Device::default()))
+            }
             15 => ("unlink", volume.remove_file(&file)),
             0..=3 => ("mkdir", volume.create_dir(&one, 0o755)),
             4..=6 => ("rmdir", volume.remove_dir(&one)),
@@ -189,9 +173,7 @@ fn work_on_directories(volume: &Filesystem, seed: u64, operations: u64) -> Error
             8 => ("rename to a new name", volume.rename(&one, &other, Rename::KeepTarget)),
             9 => (
                 "list",
-                volume
-                    .read_dir(format!("{one}/../{}", random.pick(&["a", "."])))
-                    .map(drop),
+                volume.read_dir(format!("{one}/../{}", random.pick(&["a", "."]))).map(drop),
             ),
             _ => ("rename", volume.rename(&one, &other, Rename::Replace)),
         };
@@ -219,15 +201,14 @@ fn directories_that_move_under_each_other_give_only_the_errors_of_directories() 
     if !xtask::oracle::require("e2fsck") {
         return;
     }
-    let rounds: u64 = std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
+    let rounds: u64 =
+        std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
     // Where data comes first, numbers are reused late, and what is freed is held: more room is
     // needed.
-    let rows = [
-        ("modern,data-order=unordered", 8, 1024),
-        ("linux-2.4", 8, 1024),
-        ("modern", 64, 30_000),
-    ];
-    for (seed, (policies, mib, inodes)) in (0..rounds).flat_map(|seed| rows.map(|row| (seed, row))) {
+    let rows =
+        [("modern,data-order=unordered", 8, 1024), ("linux-2.4", 8, 1024), ("modern", 64, 30_000)];
+    for (seed, (policies, mib, inodes)) in (0..rounds).flat_map(|seed| rows.map(|row| (seed, row)))
+    {
         let specification = Specification {
             policies,
             inodes,
@@ -243,27 +224,23 @@ fn directories_that_move_under_each_other_give_only_the_errors_of_directories() 
             let work = |thread| {
                 let (volume, all) = (shared.clone(), Arc::clone(&all));
                 move || {
-                    for (key, count) in work_on_directories(&volume, seed * THREADS + thread, 10_000) {
+                    for (key, count) in
+                        work_on_directories(&volume, seed * THREADS + thread, 10_000)
+                    {
                         *all.lock().expect("no thread panicked").entry(key).or_insert(0) += count;
                     }
                 }
             };
-            let tasks: Vec<_> = (0..THREADS)
-                .map(|thread| clock.spawn("worker", Box::new(work(thread))))
-                .collect();
+            let tasks: Vec<_> =
+                (0..THREADS).map(|thread| clock.spawn("worker", Box::new(work(thread)))).collect();
             tasks.into_iter().for_each(|task| task.join());
         })
         .unwrap_or_else(|said| panic!("{said}"));
         let errors = errors.lock().expect("no thread panicked");
         println!("{policies}, seed {seed}: {errors:?}");
-        let wrong: Vec<_> = errors
-            .iter()
-            .filter(|((call, errno), _)| !is_allowed(call, *errno))
-            .collect();
-        assert!(
-            wrong.is_empty(),
-            "{policies}, seed {seed}: call, errno and how often: {wrong:?}"
-        );
+        let wrong: Vec<_> =
+            errors.iter().filter(|((call, errno), _)| !is_allowed(call, *errno)).collect();
+        assert!(wrong.is_empty(), "{policies}, seed {seed}: call, errno and how often: {wrong:?}");
         volume.close().expect("closes");
         judge(&device).unwrap_or_else(|said| panic!("{policies}, seed {seed}: {said}"));
     }

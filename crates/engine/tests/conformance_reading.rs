@@ -1,5 +1,5 @@
-//! Images that mke2fs made and the kernel filled are read as the kernel reads them: every attribute, xattr, access list and
-//! byte, holes, and the order of readdir.
+//! Images that mke2fs made and the kernel filled are read as the kernel reads them: every
+//! attribute, xattr, access list and byte, holes, and the order of readdir.
 mod volume;
 
 use extant_block::{Clock, FileDevice, RealClock};
@@ -19,14 +19,16 @@ static MOUNTING: Mutex<()> = Mutex::new(());
 
 fn open(image: &Path) -> Filesystem {
     let clock: Arc<dyn Clock> = RealClock::new();
-    let device = FileDevice::open(clock, image, extant_block::file::Access::ReadOnly, 0).expect("the image opens");
+    let device = FileDevice::open(clock, image, extant_block::file::Access::ReadOnly, 0)
+        .expect("the image opens");
     let options = Options {
         access: Access::ReadOnly,
         policies: "modern".parse().expect("policies"),
         cache_bytes: 1 << 20,
         data: DataKeeping::Bytes,
     };
-    Filesystem::open(Arc::new(device), &options).unwrap_or_else(|error| panic!("{}: {error}", image.display()))
+    Filesystem::open(Arc::new(device), &options)
+        .unwrap_or_else(|error| panic!("{}: {error}", image.display()))
 }
 
 /// Directories whose names come in another order than the kernel's.
@@ -34,10 +36,10 @@ fn orders(volume: &Filesystem, image: &Path, directories: &[&Path]) -> Result<Ve
     let mounted = mount_loop(image, oracle::Access::ReadOnly, "")?;
     let mut wrong = Vec::new();
     for path in directories {
-        let listed = std::fs::read_dir(mounted.path().join(path)).map_err(|error| error.to_string())?;
-        let kernel: Result<Vec<_>, _> = listed
-            .map(|entry| entry.map(|entry| entry.file_name().into_vec()))
-            .collect();
+        let listed =
+            std::fs::read_dir(mounted.path().join(path)).map_err(|error| error.to_string())?;
+        let kernel: Result<Vec<_>, _> =
+            listed.map(|entry| entry.map(|entry| entry.file_name().into_vec())).collect();
         let kernel = kernel.map_err(|error| error.to_string())?;
         let engine = reading::names(volume, path).map_err(|error| error.to_string())?;
         if kernel != engine {
@@ -89,10 +91,7 @@ fn judge_all(mut wanted: impl FnMut(&fixtures::Fixture) -> bool) {
         }
         let found = judge(&fixture, &folder).unwrap_or_else(|error| vec![error]);
         wrong.extend(
-            found
-                .into_iter()
-                .take(10)
-                .map(|sentence| format!("{}: {sentence}", fixture.name)),
+            found.into_iter().take(10).map(|sentence| format!("{}: {sentence}", fixture.name)),
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,5 +1,5 @@
-//! Images that the engine filled are read by the kernel as the engine has them, dumpe2fs counts what the engine counts, and
-//! the kernel can go on working on them.
+//! Images that the engine filled are read by the kernel as the engine has them, dumpe2fs counts
+//! what the engine counts, and the kernel can go on working on them.
 mod volume;
 
 use extant_block::{BlockDevice, FileDevice};
@@ -116,13 +116,7 @@ fn attributes(volume: &Filesystem, block: u64) -> Result<()> {
         if number % 3 == 0 {
             volume.set_attribute(&path, b"system.posix_acl_access", &access, SetAttribute::Any)?;
             let permissions = Some(0o670);
-            volume.change(
-                &path,
-                &Change {
-                    permissions,
-                    ..Change::default()
-                },
-            )?;
+            volume.change(&path, &Change { permissions, ..Change::default() })?;
         }
         if number % 4 == 0 {
             volume.remove_attribute(&path, b"user.first")?;
@@ -142,7 +136,8 @@ fn directories(volume: &Filesystem) -> Result<()> {
         volume.make_node(&path, FileType::Regular, 0o644, Device::default())?;
     }
     for number in (0..1500).step_by(3) {
-        volume.remove_file(format!("/directories/large/a name that takes some room {number:0>30}"))?;
+        volume
+            .remove_file(format!("/directories/large/a name that takes some room {number:0>30}"))?;
     }
     let mut path = String::from("/directories");
     for depth in 0..40 {
@@ -162,24 +157,14 @@ fn directories(volume: &Filesystem) -> Result<()> {
 
 fn times_and_owners(volume: &Filesystem, inode_size: u16) -> Result<()> {
     volume.create_dir("/times", 0o755)?;
-    let far: &[i64] = if inode_size > 128 {
-        &[2_147_483_648, 4_294_967_296, 10_000_000_000]
-    } else {
-        &[]
-    };
-    for (number, seconds) in [-2_147_483_648i64, -1, 0, 1, 2_147_483_647]
-        .iter()
-        .chain(far)
-        .enumerate()
+    let far: &[i64] =
+        if inode_size > 128 { &[2_147_483_648, 4_294_967_296, 10_000_000_000] } else { &[] };
+    for (number, seconds) in
+        [-2_147_483_648i64, -1, 0, 1, 2_147_483_647].iter().chain(far).enumerate()
     {
         let path = format!("/times/{number}");
         volume.write(&path, b"then")?;
-        let time = |nanoseconds| {
-            Some(Time {
-                seconds: *seconds,
-                nanoseconds,
-            })
-        };
+        let time = |nanoseconds| Some(Time { seconds: *seconds, nanoseconds });
         let change = Change {
             permissions: Some(0o7777 >> number),
             uid: Some(65_535 + number as u32),
@@ -206,22 +191,14 @@ fn fill(volume: &Filesystem, specification: &Specification) -> Result<()> {
 fn same_tree(volume: &Filesystem, image: &Path) -> std::result::Result<(), String> {
     let found = reading::entries(volume).map_err(|error| error.to_string())?;
     let mounted = mount_loop(image, Access::ReadOnly, "")?;
-    let depth = Depth {
-        holes: true,
-        digest: false,
-        sha256: true,
-    };
+    let depth = Depth { holes: true, digest: false, sha256: true };
     let kernel = walk(mounted.path(), depth, &Default::default())?;
     mounted.unmount()?;
     let mut options = Options::same_image();
     options.fields.insert(Field::Bytes);
     let differences = compare::entries(&found, &kernel, &options);
     let sentences: Vec<String> = differences.iter().take(10).map(ToString::to_string).collect();
-    if sentences.is_empty() {
-        Ok(())
-    } else {
-        Err(sentences.join("\n"))
-    }
+    if sentences.is_empty() { Ok(()) } else { Err(sentences.join("\n")) }
 }
 
 fn same_counts(statfs: &Statfs, image: &Path) -> std::result::Result<(), String> {
@@ -230,38 +207,22 @@ fn same_counts(statfs: &Statfs, image: &Path) -> std::result::Result<(), String>
     let rows = [
         ("blocks", Some(statfs.blocks), dump.number("Block count")),
         ("free blocks", Some(statfs.free_blocks), dump.number("Free blocks")),
-        (
-            "free blocks of groups",
-            Some(statfs.free_blocks),
-            Some(sum(|group| group.free_blocks)),
-        ),
+        ("free blocks of groups", Some(statfs.free_blocks), Some(sum(|group| group.free_blocks))),
         ("inodes", Some(statfs.inodes.into()), dump.number("Inode count")),
-        (
-            "free inodes",
-            Some(statfs.free_inodes.into()),
-            dump.number("Free inodes"),
-        ),
+        ("free inodes", Some(statfs.free_inodes.into()), dump.number("Free inodes")),
         (
             "free inodes of groups",
             Some(statfs.free_inodes.into()),
             Some(sum(|group| group.free_inodes)),
         ),
-        (
-            "reserved blocks",
-            Some(statfs.reserved_blocks),
-            dump.number("Reserved block count"),
-        ),
+        ("reserved blocks", Some(statfs.reserved_blocks), dump.number("Reserved block count")),
     ];
     let wrong: Vec<String> = rows
         .iter()
         .filter(|(_, engine, oracle)| engine != oracle)
         .map(|(name, engine, oracle)| format!("{name}: {engine:?}, dumpe2fs says {oracle:?}"))
         .collect();
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(wrong.join("\n"))
-    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 /// The kernel removes, adds, lengthens and moves.
@@ -312,22 +273,23 @@ fn judge(specification: &Specification) -> std::result::Result<(), String> {
     same_tree(&before, &image).map_err(|sentences| format!("as written: {sentences}"))?;
     let_the_kernel_work(&image)?;
     oracle::e2fsck(&image).map_err(|said| format!("behind the kernel: {said}"))?;
-    let device =
-        FileDevice::open(clock, &image, extant_block::file::Access::ReadWrite, 0).map_err(|error| error.to_string())?;
-    let volume = Filesystem::open(Arc::new(device) as Arc<dyn BlockDevice>, &specification.options()).map_err(said)?;
+    let device = FileDevice::open(clock, &image, extant_block::file::Access::ReadWrite, 0)
+        .map_err(|error| error.to_string())?;
+    let volume =
+        Filesystem::open(Arc::new(device) as Arc<dyn BlockDevice>, &specification.options())
+            .map_err(said)?;
     let reread = same_tree_before_writing(&volume, &image);
     reread.map_err(|sentences| format!("as the kernel left it: {sentences}"))?;
     for number in 0..700 {
-        volume
-            .remove_file(format!("/directories/many4/by the kernel {number}"))
-            .map_err(said)?;
+        volume.remove_file(format!("/directories/many4/by the kernel {number}")).map_err(said)?;
     }
     volume.write("/combed", &content(9, 200_000)).map_err(said)?;
     volume.close().map_err(said)?;
     oracle::e2fsck(&image).map_err(|said| format!("at the end: {said}"))
 }
 
-/// The kernel refuses nothing of an image that somebody has open for writing, but may read it: it is compared as it lies.
+/// The kernel refuses nothing of an image that somebody has open for writing, but may read it: it
+/// is compared as it lies.
 fn same_tree_before_writing(volume: &Filesystem, image: &Path) -> std::result::Result<(), String> {
     volume.sync().map_err(|error| error.to_string())?;
     same_tree(volume, image)
@@ -350,13 +312,7 @@ const ROWS: &[(Profile, u32, u16, &str, &str)] = &[
     (Profile::Ext4, 1024, 256, "^64bit,^huge_file", "modern"),
     (Profile::Ext4, 1024, 256, "^dir_index", "modern"),
     (Profile::Ext4, 1024, 256, "^extent,^64bit", "modern"),
-    (
-        Profile::Ext4,
-        4096,
-        256,
-        "^has_journal,^dir_nlink",
-        "modern,allocation=packed",
-    ),
+    (Profile::Ext4, 4096, 256, "^has_journal,^dir_nlink", "modern,allocation=packed"),
     (Profile::Ext4, 4096, 256, "orphan_file", "modern"),
 ];
 

@@ -1,5 +1,6 @@
-//! The engine on a device that fails: whoever changed something is told, at the latest when he asks whether it was kept; nothing
-//! is written behind a failure; what can still be read is read; nobody panics, nobody waits for ever.
+//! The engine on a device that fails: whoever changed something is told, at the latest when he asks
+//! whether it was kept; nothing is written behind a failure; what can still be read is read; nobody
+//! panics, nobody waits for ever.
 mod volume;
 
 use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, RealClock, Traced};
@@ -52,7 +53,8 @@ fn old_content() -> Vec<u8> {
     (0..40 * KIB).map(|at| (at % 251) as u8).collect()
 }
 
-/// Work of many kinds on few names; how many calls were answered with an error of the device, or refused after one.
+/// Work of many kinds on few names; how many calls were answered with an error of the device, or
+/// refused after one.
 fn work(volume: &Filesystem, seed: u64, operations: u64) -> u64 {
     let mut random = Random::new(seed);
     let path = |random: &mut Random| match random.below(3) {
@@ -106,14 +108,8 @@ fn after(device: &Arc<Failing>, volume: Filesystem, told: u64, name: &str) -> bo
     let refused = volume.write("/late", b"too late").and_then(|()| volume.sync());
     let refused = refused.expect_err("nothing is written after a failure");
     assert!(matches!(refused.kind, ErrorKind::Device(_)), "{name}: {refused}");
-    assert!(
-        volume.create_dir("/late directory", 0o755).is_err(),
-        "{name}: made after a failure"
-    );
-    assert!(
-        volume.read(OLD).expect("reads") == old_content(),
-        "{name}: reading what was there"
-    );
+    assert!(volume.create_dir("/late directory", 0o755).is_err(), "{name}: made after a failure");
+    assert!(volume.read(OLD).expect("reads") == old_content(), "{name}: reading what was there");
     assert!(volume.clone().close().is_err(), "{name}: close said nothing");
     drop(volume);
     assert_eq!(kept(device), written, "{name}: writes after the failure was known");
@@ -153,7 +149,9 @@ fn one(row: &(Profile, u32, &'static str, u64), fault: &Fault, threads: u64) -> 
             // Counted from here on.
             Fault::NthWrite(number) => Fault::NthWrite(kept(&device) + number),
             Fault::WritesAfter(number) => Fault::WritesAfter(kept(&device) + number),
-            Fault::FullAfter(bytes) => Fault::FullAfter(faulty(&device).device().counters().bytes_written + bytes),
+            Fault::FullAfter(bytes) => {
+                Fault::FullAfter(faulty(&device).device().counters().bytes_written + bytes)
+            }
             other => other,
         });
         let tasks: Vec<_> = (0..threads)
@@ -170,7 +168,8 @@ fn one(row: &(Profile, u32, &'static str, u64), fault: &Fault, threads: u64) -> 
         tasks.into_iter().for_each(|task| task.join());
         let told_before = work(&volume, 99, 40);
         let struck = after(&device, volume, told_before, &name);
-        // What lies there now may be half of everything: it is looked at, and never believed blindly.
+        // What lies there now may be half of everything: it is looked at, and never believed
+        // blindly.
         faulty(&device).repair();
         if let Ok(volume) = specification.open(faulty(&device).device().device()) {
             work(&volume, 7, 60);
@@ -229,7 +228,8 @@ fn behind_a_failure_the_rest_of_a_sweep_stays_in_memory() {
         faulty(&device).add(Fault::NthWrite(before + 2));
         assert!(volume.sync().is_err(), "{policies}");
         drop(volume);
-        // Of files' blocks and of metadata one more each at most: neither knows at once of the other.
+        // Of files' blocks and of metadata one more each at most: neither knows at once of the
+        // other.
         let behind = kept(&device) - before - 1;
         assert!(behind <= 1, "{policies}: {behind} writes behind the failure");
     }
@@ -262,10 +262,8 @@ fn what_cannot_be_read_fails_alone() {
     for row in ROWS {
         let specification = specification(row);
         let policies = format!("{},neighbour-read-ahead=none", specification.policies);
-        let options = Options {
-            policies: policies.parse().expect("policies"),
-            ..specification.options()
-        };
+        let options =
+            Options { policies: policies.parse().expect("policies"), ..specification.options() };
         let memory = prepared(&specification, RealClock::new());
         let device = failing(&memory);
         let bad = place_of_old(&memory);
@@ -280,9 +278,7 @@ fn what_cannot_be_read_fails_alone() {
         volume.write("/new", &[1; 9000]).expect("a file");
         volume.sync().unwrap_or_else(|error| panic!("{specification}: {error}"));
         volume.remove_file(OLD).expect("goes without being read");
-        volume
-            .close()
-            .unwrap_or_else(|error| panic!("{specification}: {error}"));
+        volume.close().unwrap_or_else(|error| panic!("{specification}: {error}"));
         if xtask::oracle::require("e2fsck") {
             judge(&memory).unwrap_or_else(|said| panic!("{specification}: {said}"));
         }
@@ -291,7 +287,8 @@ fn what_cannot_be_read_fails_alone() {
 
 #[test]
 fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
-    // Where inodes reach their table late the flusher meets the damage first, and nobody hears of it there.
+    // Where inodes reach their table late the flusher meets the damage first, and nobody hears of
+    // it there.
     for policies in [
         "linux-2.4",
         "linux-2.4-akpm",
@@ -320,7 +317,8 @@ fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
         assert!(volume.read(OLD).expect("reads") == old_content(), "{policies}");
         assert_eq!(failed(&device), 0, "{policies}");
         faulty(&device).repair();
-        // Nothing was lost, or everything is refused from now on: never is a part kept as if it were all.
+        // Nothing was lost, or everything is refused from now on: never is a part kept as if it
+        // were all.
         let after_repair = volume.sync();
         let closed = volume.close();
         assert_eq!(
@@ -331,9 +329,8 @@ fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
         if closed.is_ok() && xtask::oracle::require("e2fsck") {
             judge(&memory).unwrap_or_else(|said| panic!("{policies}: {said}"));
             let volume = specification.open(&memory).expect("opens");
-            let kept = (0..200)
-                .filter(|number| volume.read(format!("/new {number}")).is_ok())
-                .count();
+            let kept =
+                (0..200).filter(|number| volume.read(format!("/new {number}")).is_ok()).count();
             assert!(kept + refused >= 200, "{policies}: {kept} kept, {refused} refused");
         }
     }

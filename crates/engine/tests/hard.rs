@@ -1,5 +1,5 @@
-//! Sizes at which things go wrong: directories of 100,000 names, maps of many levels, files at their limits, volumes that are
-//! full, inodes with as many links as they may have.
+//! Sizes at which things go wrong: directories of 100,000 names, maps of many levels, files at
+//! their limits, volumes that are full, inodes with as many links as they may have.
 mod volume;
 
 use extant_block::RealClock;
@@ -65,9 +65,7 @@ fn a_hundred_thousand_names_come_and_go_one_by_one() {
         }
         let volume = specification.open(&device).expect("opens");
         for number in shuffled(COUNT, &mut random).into_iter().skip(100) {
-            volume
-                .remove_file(path(number))
-                .unwrap_or_else(|error| panic!("{error}"));
+            volume.remove_file(path(number)).unwrap_or_else(|error| panic!("{error}"));
         }
         assert_eq!(volume.read_dir("/d").expect("lists").len(), 100);
         volume.close().expect("closes");
@@ -80,10 +78,8 @@ fn a_directory_whose_index_is_full_refuses_and_stays_sound() {
     if !oracle::require("e2fsck") {
         return;
     }
-    let specification = Specification {
-        inodes: 1000,
-        ..Specification::new(Profile::Ext4, 1024, 128 * MIB)
-    };
+    let specification =
+        Specification { inodes: 1000, ..Specification::new(Profile::Ext4, 1024, 128 * MIB) };
     let device = specification.make(RealClock::new());
     let volume = specification.open(&device).expect("opens");
     volume.create_dir("/d", 0o755).expect("a directory");
@@ -119,10 +115,8 @@ fn extents_three_levels_deep_are_written_punched_and_cut() {
     }
     // More than four nodes of 84 nodes of 84 extents.
     const TEETH: u64 = 30_000;
-    let specification = Specification {
-        inodes: 100,
-        ..Specification::new(Profile::Ext4, 1024, 64 * MIB)
-    };
+    let specification =
+        Specification { inodes: 100, ..Specification::new(Profile::Ext4, 1024, 64 * MIB) };
     let device = specification.make(RealClock::new());
     let volume = specification.open(&device).expect("opens");
     let file = volume.create_file("/comb", 0o644).expect("a file");
@@ -167,8 +161,7 @@ fn extents_three_levels_deep_are_written_punched_and_cut() {
     assert_eq!(file.metadata().expect("is there").sectors, 0);
     file.allocate(0, 40_000 * KIB, Size::Grow).expect("room");
     for tooth in shuffled(15_000, &mut random) {
-        file.write_all_at(2 * tooth * KIB, b"written")
-            .unwrap_or_else(|error| panic!("{error}"));
+        file.write_all_at(2 * tooth * KIB, b"written").unwrap_or_else(|error| panic!("{error}"));
     }
     drop(file);
     volume.close().expect("closes");
@@ -200,11 +193,8 @@ fn specifications() -> impl Iterator<Item = Specification> {
 
 fn size_max(volume: &Filesystem) -> u64 {
     let superblock = volume.superblock();
-    let kind = if superblock.has(Feature::EXTENTS) {
-        MappingKind::Extents
-    } else {
-        MappingKind::Indirect
-    };
+    let kind =
+        if superblock.has(Feature::EXTENTS) { MappingKind::Extents } else { MappingKind::Indirect };
     superblock.max_file_size(kind)
 }
 
@@ -220,15 +210,12 @@ fn files_reach_their_limit_and_not_a_byte_more() {
         let file = volume.create_file("/large", 0o644).expect("a file");
         file.write_all_at(size - 1, b"z")
             .unwrap_or_else(|error| panic!("{specification}: {error}"));
-        let errno = |outcome: extant_engine::Result<()>| outcome.err().map(|error: Error| error.errno());
+        let errno =
+            |outcome: extant_engine::Result<()>| outcome.err().map(|error: Error| error.errno());
         assert_eq!(errno(file.write_all_at(size, b"z")), Some(EFBIG), "{specification}");
         assert_eq!(errno(file.write_all_at(u64::MAX, b"z")), Some(EFBIG), "{specification}");
         assert_eq!(errno(file.set_len(size + 1)), Some(EFBIG), "{specification}");
-        assert_eq!(
-            file.write_at(size - 5, b"0123456789").expect("in part"),
-            5,
-            "{specification}"
-        );
+        assert_eq!(file.write_at(size - 5, b"0123456789").expect("in part"), 5, "{specification}");
         let mut bytes = [0; 10];
         assert_eq!(file.read_at(size - 5, &mut bytes).expect("reads"), 5);
         assert_eq!(&bytes[..5], b"01234");
@@ -242,11 +229,7 @@ fn files_reach_their_limit_and_not_a_byte_more() {
         volume.close().expect("closes");
         judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
         let volume = specification.open(&device).expect("opens");
-        volume
-            .open_file("/large")
-            .expect("is there")
-            .set_len(12)
-            .expect("is cut");
+        volume.open_file("/large").expect("is there").set_len(12).expect("is cut");
         volume.close().expect("closes");
         judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
     }
@@ -270,7 +253,9 @@ fn the_kernel_has_the_same_limits() {
         let (fits, above) = (file.set_len(size), file.set_len(size + 1));
         drop(file);
         mounted.unmount().expect("unmounts");
-        if fits.is_err() || above.as_ref().err().and_then(std::io::Error::raw_os_error) != Some(EFBIG) {
+        if fits.is_err()
+            || above.as_ref().err().and_then(std::io::Error::raw_os_error) != Some(EFBIG)
+        {
             wrong.push(format!("{specification}: {size}: {fits:?}, one more: {above:?}"));
         }
     }
@@ -293,11 +278,7 @@ fn a_volume_is_filled_to_the_last_block_and_emptied_again() {
         (Profile::Ext2, 1024, "linux-2.4-akpm"),
         (Profile::Ext2, 4096, "linux-2.4-akpm,mount=sync"),
         (Profile::Ext4, 1024, "modern,mount=sync"),
-        (
-            Profile::Ext4,
-            1024,
-            "linux-2.6,allocation=freebsd-fixed,growth=reservation",
-        ),
+        (Profile::Ext4, 1024, "linux-2.6,allocation=freebsd-fixed,growth=reservation"),
         (Profile::Ext4, 1024, "linux-2.6,growth=reservation"),
     ];
     for (profile, block_size, policies) in rows {
@@ -328,10 +309,7 @@ fn a_volume_is_filled_to_the_last_block_and_emptied_again() {
         }
         let full = volume.statfs();
         assert_eq!(full.free_blocks, 0, "{specification}: {count} small files");
-        assert!(
-            make_file(&volume, "/empty").is_ok(),
-            "a name that has room needs no block"
-        );
+        assert!(make_file(&volume, "/empty").is_ok(), "a name that has room needs no block");
         drop(file);
         volume.sync().unwrap_or_else(|error| panic!("{specification}: {error}"));
         assert_eq!(
@@ -345,9 +323,7 @@ fn a_volume_is_filled_to_the_last_block_and_emptied_again() {
         for entry in volume.read_dir("/").expect("lists") {
             if entry.name != b"lost+found" {
                 let name = String::from_utf8(entry.name).expect("a name of ours");
-                volume
-                    .remove_file(name)
-                    .unwrap_or_else(|error| panic!("{specification}: {error}"));
+                volume.remove_file(name).unwrap_or_else(|error| panic!("{specification}: {error}"));
             }
         }
         let mut inodes = 0;
@@ -372,10 +348,7 @@ fn a_volume_is_filled_to_the_last_block_and_emptied_again() {
 #[test]
 fn a_file_of_two_gibibytes_needs_its_feature() {
     let plain = Specification::new(Profile::Ext2, 1024, 8 * MIB);
-    let specification = Specification {
-        features: "^large_file,^resize_inode",
-        ..plain
-    };
+    let specification = Specification { features: "^large_file,^resize_inode", ..plain };
     let device = specification.make(RealClock::new());
     let volume = specification.open(&device).expect("opens");
     let file = volume.create_file("/file", 0o644).expect("a file");
@@ -383,11 +356,7 @@ fn a_file_of_two_gibibytes_needs_its_feature() {
     volume.sync().expect("syncs");
     let has = |device: &Arc<extant_block::MemoryDevice>| {
         let copy = Arc::new(device.snapshot());
-        specification
-            .open(&copy)
-            .expect("opens")
-            .superblock()
-            .has(Feature::LARGE_FILE)
+        specification.open(&copy).expect("opens").superblock().has(Feature::LARGE_FILE)
     };
     assert!(!has(&device));
     file.write_all_at(1 << 31, b"x").expect("fits");
@@ -404,10 +373,8 @@ fn an_inode_has_as_many_links_as_it_may_have() {
     if !oracle::require("e2fsck") {
         return;
     }
-    let specification = Specification {
-        inodes: 70_000,
-        ..Specification::new(Profile::Ext4, 1024, 160 * MIB)
-    };
+    let specification =
+        Specification { inodes: 70_000, ..Specification::new(Profile::Ext4, 1024, 160 * MIB) };
     let device = specification.make(RealClock::new());
     let volume = specification.open(&device).expect("opens");
     make_file(&volume, "/one").expect("a file");
@@ -429,9 +396,7 @@ fn an_inode_has_as_many_links_as_it_may_have() {
     }
     assert_eq!(volume.metadata("/many").expect("is there").links, 1);
     volume.remove_dir("/many/7").expect("goes");
-    volume
-        .rename("/many/8", "/eight", extant_engine::Rename::Replace)
-        .expect("goes");
+    volume.rename("/many/8", "/eight", extant_engine::Rename::Replace).expect("goes");
     assert_eq!(volume.metadata("/many").expect("is there").links, 1);
     volume.close().expect("closes");
     judge(&device).unwrap_or_else(|said| panic!("{said}"));
@@ -442,10 +407,8 @@ fn without_its_feature_a_directory_has_a_limit_too() {
     if !oracle::require("e2fsck") {
         return;
     }
-    let specification = Specification {
-        inodes: 66_000,
-        ..Specification::new(Profile::Ext3, 1024, 160 * MIB)
-    };
+    let specification =
+        Specification { inodes: 66_000, ..Specification::new(Profile::Ext3, 1024, 160 * MIB) };
     let device = specification.make(RealClock::new());
     let volume = specification.open(&device).expect("opens");
     volume.create_dir("/many", 0o755).expect("a directory");
@@ -454,18 +417,13 @@ fn without_its_feature_a_directory_has_a_limit_too() {
             .create_dir(format!("/many/{number}"), 0o755)
             .unwrap_or_else(|error| panic!("{error}"));
     }
-    assert_eq!(
-        volume.create_dir("/many/more", 0o755).expect_err("that is all").errno(),
-        EMLINK
-    );
+    assert_eq!(volume.create_dir("/many/more", 0o755).expect_err("that is all").errno(), EMLINK);
     volume.create_dir("/more", 0o755).expect("elsewhere there is room");
     let refusal = volume
         .rename("/more", "/many/more", extant_engine::Rename::Replace)
         .expect_err("that is all");
     assert_eq!(refusal.errno(), EMLINK);
-    volume
-        .rename("/many/5", "/many/more", extant_engine::Rename::Replace)
-        .expect("nothing more");
+    volume.rename("/many/5", "/many/more", extant_engine::Rename::Replace).expect("nothing more");
     volume.close().expect("closes");
     judge(&device).unwrap_or_else(|said| panic!("{said}"));
 }
@@ -475,15 +433,11 @@ fn a_file_without_a_name_outlives_its_volume_once() {
     if !oracle::require("e2fsck") {
         return;
     }
-    for (profile, features) in [
-        (Profile::Ext4, ""),
-        (Profile::Ext2, ""),
-        (Profile::Ext4, "^metadata_csum"),
-    ] {
-        let specification = Specification {
-            features,
-            ..Specification::new(profile, 1024, 8 * MIB)
-        };
+    for (profile, features) in
+        [(Profile::Ext4, ""), (Profile::Ext2, ""), (Profile::Ext4, "^metadata_csum")]
+    {
+        let specification =
+            Specification { features, ..Specification::new(profile, 1024, 8 * MIB) };
         let device = specification.make(RealClock::new());
         let volume = specification.open(&device).expect("opens");
         let before = volume.statfs();

@@ -1,5 +1,5 @@
-//! Broken images: whatever they say, reading and writing end, without a panic. Those of the shared collection, and our own
-//! with bytes changed at random.
+//! Broken images: whatever they say, reading and writing end, without a panic. Those of the shared
+//! collection, and our own with bytes changed at random.
 mod volume;
 
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
@@ -27,7 +27,8 @@ fn open(device: &Arc<MemoryDevice>, access: Access) -> Result<Filesystem> {
     Filesystem::open(Arc::clone(device) as Arc<dyn BlockDevice>, &options(access))
 }
 
-/// Everything under some names, as far as there are not too many (a directory may be its own child).
+/// Everything under some names, as far as there are not too many (a directory may be its own
+/// child).
 fn paths(volume: &Filesystem) -> Vec<(PathBuf, FileType)> {
     let (mut found, mut at) = (vec![(PathBuf::from("/"), FileType::Directory)], 0);
     while at < found.len() && found.len() < NAMES_MAX {
@@ -102,11 +103,8 @@ fn change_all(volume: &Filesystem, seed: u64) {
     let hows = [Rename::Replace, Rename::Exchange, Rename::Whiteout];
     for number in 0..60 {
         let (from, to) = (random.pick(&found), random.pick(&found));
-        let to = if number % 2 == 0 {
-            to.0.clone()
-        } else {
-            PathBuf::from(format!("/moved {number}"))
-        };
+        let to =
+            if number % 2 == 0 { to.0.clone() } else { PathBuf::from(format!("/moved {number}")) };
         let _ = volume.rename(&from.0, to, *random.pick(&hows));
     }
     for (path, kind) in found.iter().rev().take(300) {
@@ -187,13 +185,15 @@ fn specimen(specification: &Specification) -> Arc<MemoryDevice> {
     device
 }
 
-/// Changes some bytes of blocks that hold anything: words of the superblock's kind, small numbers, or one bit.
+/// Changes some bytes of blocks that hold anything: words of the superblock's kind, small numbers,
+/// or one bit.
 fn spoil(device: &MemoryDevice, random: &mut Random) {
     let bytes = device.info().bytes;
     let mut block = vec![0; KIB as usize];
     for _ in 0..1 + random.below(12) {
         let offset = loop {
-            // Metadata stands in front, mostly; the superblock is spared now and then, or nothing would open.
+            // Metadata stands in front, mostly; the superblock is spared now and then, or nothing
+            // would open.
             let offset = match random.below(8) {
                 0 => random.below(bytes / KIB) * KIB,
                 1 => KIB,
@@ -207,7 +207,9 @@ fn spoil(device: &MemoryDevice, random: &mut Random) {
         let at = random.below(KIB / 4) as usize * 4;
         match random.below(5) {
             0 => block[at + random.below(4) as usize] ^= 1 << random.below(8),
-            1 => block[at..at + 4].copy_from_slice(&(random.below(bytes / KIB) as u32).to_le_bytes()),
+            1 => {
+                block[at..at + 4].copy_from_slice(&(random.below(bytes / KIB) as u32).to_le_bytes())
+            }
             2 => block[at..at + 2].copy_from_slice(&(random.next() as u16).to_le_bytes()),
             3 => block[at..at + 4].fill(0xff),
             _ => block[at..at + 4].fill(0),
@@ -218,8 +220,10 @@ fn spoil(device: &MemoryDevice, random: &mut Random) {
 
 #[test]
 fn changed_bytes_are_survived() {
-    let rounds: u64 = std::env::var("EXTANT_HOSTILE_ROUNDS").map_or(40, |text| text.parse().expect("a number"));
-    let first: u64 = std::env::var("EXTANT_HOSTILE_SEED").map_or(0, |text| text.parse().expect("a number"));
+    let rounds: u64 =
+        std::env::var("EXTANT_HOSTILE_ROUNDS").map_or(40, |text| text.parse().expect("a number"));
+    let first: u64 =
+        std::env::var("EXTANT_HOSTILE_SEED").map_or(0, |text| text.parse().expect("a number"));
     let rows = [
         (Profile::Ext4, "^metadata_csum"),
         (Profile::Ext2, ""),

@@ -1,4 +1,5 @@
-//! Metaclusters (the second post, 2007): where map blocks lie, that nothing is wasted, and what is read ahead of a stream.
+//! Metaclusters (the second post, 2007): where map blocks lie, that nothing is wasted, and what is
+//! read ahead of a stream.
 mod volume;
 
 use extant_block::{BlockDevice, MemoryDevice, Operation, RealClock, Traced};
@@ -18,7 +19,12 @@ use xtask::scratch::Scratch;
 
 const POSITIONS: [&str; 3] = ["begin", "middle", "end"];
 
-fn specification(profile: Profile, block_size: u32, bytes: u64, policies: &'static str) -> Specification {
+fn specification(
+    profile: Profile,
+    block_size: u32,
+    bytes: u64,
+    policies: &'static str,
+) -> Specification {
     Specification {
         inodes: 256,
         policies,
@@ -136,10 +142,7 @@ fn map_blocks_lie_in_the_cluster_of_their_group() {
                     *groups.entry(group).or_insert(0) += 1;
                 }
             }
-            assert!(
-                groups.len() >= 2,
-                "{made}: the data lies in more than one group: {groups:?}"
-            );
+            assert!(groups.len() >= 2, "{made}: the data lies in more than one group: {groups:?}");
         }
         // Without a cluster they lie between the data.
         let made = specification(Profile::Ext3, 1024, 40 * MIB, words(base.to_owned()));
@@ -171,10 +174,7 @@ fn a_full_cluster_spills_to_where_the_data_goes() {
     let facts: Vec<(Ino, u64)> = files
         .iter()
         .map(|path| {
-            (
-                ino(&volume, path),
-                volume.object(path).unwrap().runs().unwrap()[0].run.start.0,
-            )
+            (ino(&volume, path), volume.object(path).unwrap().runs().unwrap()[0].run.start.0)
         })
         .collect();
     volume.close().unwrap();
@@ -255,7 +255,8 @@ fn data_enters_the_cluster_when_the_rest_is_full() {
     }
 }
 
-/// What fits into a volume: bytes of data, and what is left free. Every file's content follows from its number.
+/// What fits into a volume: bytes of data, and what is left free. Every file's content follows from
+/// its number.
 struct Filled {
     data_bytes: u64,
     free_blocks: u64,
@@ -283,7 +284,9 @@ fn fill(volume: &Filesystem, block_size: u64, mixed: u64) -> Filled {
         let wanted = content(number, blocks * block_size);
         let file = match volume.create_file(&path, 0o644) {
             Ok(file) => file,
-            Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes) => break,
+            Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. } | ErrorKind::NoInodes) => {
+                break;
+            }
             Err(error) => panic!("{error}"),
         };
         let mut done = 0;
@@ -309,11 +312,7 @@ fn fill(volume: &Filesystem, block_size: u64, mixed: u64) -> Filled {
         }
     }
     volume.sync().unwrap();
-    Filled {
-        data_bytes: bytes,
-        free_blocks: volume.statfs().free_blocks,
-        files,
-    }
+    Filled { data_bytes: bytes, free_blocks: volume.statfs().free_blocks, files }
 }
 
 fn read_back(read: impl Fn(&str) -> Vec<u8>, filled: &Filled) {
@@ -321,7 +320,8 @@ fn read_back(read: impl Fn(&str) -> Vec<u8>, filled: &Filled) {
         let number: u64 = path[1..].parse().unwrap();
         let blocks = read(path);
         assert_eq!(blocks.len() as u64, *bytes, "{path}");
-        // What was written is the beginning of what was wanted: contents do not depend on the length.
+        // What was written is the beginning of what was wanted: contents do not depend on the
+        // length.
         assert!(blocks == content(number, *bytes), "{path}");
     }
 }
@@ -334,7 +334,8 @@ fn a_volume_is_filled_to_the_last_block_with_clusters_and_without() {
             let mut expected = None;
             for base in ["linux-2.6", "modern"] {
                 let clusters = POSITIONS.map(|position| format!("metacluster({position},5%)"));
-                // What is given at write-back meets the same order of search: one position is enough.
+                // What is given at write-back meets the same order of search: one position is
+                // enough.
                 let few = if base == "modern" { 1..2 } else { 0..3 };
                 for map_blocks in ["beside".to_owned()].into_iter().chain(clusters[few].to_vec()) {
                     let policies = words(format!("{base},map-blocks={map_blocks}"));
@@ -346,7 +347,11 @@ fn a_volume_is_filled_to_the_last_block_with_clusters_and_without() {
                     let volume = made.open(&device).unwrap();
                     let filled = fill(&volume, block_size.into(), mixed);
                     assert_eq!(filled.free_blocks, 0, "{made}");
-                    assert_eq!(*expected.get_or_insert(filled.data_bytes), filled.data_bytes, "{made}");
+                    assert_eq!(
+                        *expected.get_or_insert(filled.data_bytes),
+                        filled.data_bytes,
+                        "{made}"
+                    );
                     read_back(|path| volume.read(path).unwrap(), &filled);
                     volume.close().unwrap();
                     let image = folder.join("full.img");
@@ -356,7 +361,10 @@ fn a_volume_is_filled_to_the_last_block_with_clusters_and_without() {
                     }
                     if base == "linux-2.6" && oracle::can_mount() {
                         let mounted = mount_loop(&image, oracle::Access::ReadOnly, "").unwrap();
-                        read_back(|path| std::fs::read(mounted.path().join(&path[1..])).unwrap(), &filled);
+                        read_back(
+                            |path| std::fs::read(mounted.path().join(&path[1..])).unwrap(),
+                            &filled,
+                        );
                         mounted.unmount().unwrap();
                     }
                 }
@@ -381,7 +389,8 @@ fn extent_nodes_lie_in_the_cluster_too() {
     assert_eq!(judge(&device), Ok(()));
     let disk = Disk::of(&device);
     let inode = disk.inode(file);
-    let root = extant_format::extent::Node::parse(&inode.block, None, disk.superblock.blocks_count).unwrap();
+    let root = extant_format::extent::Node::parse(&inode.block, None, disk.superblock.blocks_count)
+        .unwrap();
     assert!(root.depth() > 0 && !root.is_empty());
     for at in 0..root.len() {
         let (_, into) = disk.place(root.index(at).child.0);
@@ -391,7 +400,8 @@ fn extent_nodes_lie_in_the_cluster_too() {
 
 // ---- The read side ----
 
-/// A file of `bytes` on a volume that was just opened, and the device that tells what is asked of it.
+/// A file of `bytes` on a volume that was just opened, and the device that tells what is asked of
+/// it.
 struct Cold {
     traced: Arc<Traced<Arc<dyn BlockDevice>>>,
     volume: Filesystem,
@@ -408,33 +418,26 @@ impl Cold {
         let file = ino(&volume, "/file");
         volume.close().unwrap();
         let maps = Disk::of(&device).maps(file);
-        let traced: Arc<Traced<Arc<dyn BlockDevice>>> = Arc::new(Traced::new(device as Arc<dyn BlockDevice>));
+        let traced: Arc<Traced<Arc<dyn BlockDevice>>> =
+            Arc::new(Traced::new(device as Arc<dyn BlockDevice>));
         let mut options = made.options();
         options.policies = read.parse().unwrap();
-        let volume = Filesystem::open(Arc::clone(&traced) as Arc<dyn BlockDevice>, &options).unwrap();
+        let volume =
+            Filesystem::open(Arc::clone(&traced) as Arc<dyn BlockDevice>, &options).unwrap();
         volume.metadata("/file").unwrap();
         traced.take_records();
-        Cold {
-            traced,
-            volume,
-            maps,
-            block_size: 1024,
-        }
+        Cold { traced, volume, maps, block_size: 1024 }
     }
 
     /// Reads of map blocks since the last call, as ranges of blocks.
     fn map_reads(&self) -> Vec<Range<u64>> {
         let records = self.traced.take_records();
-        let ranges = records
-            .iter()
-            .filter(|record| record.operation == Operation::Read)
-            .map(|record| {
+        let ranges =
+            records.iter().filter(|record| record.operation == Operation::Read).map(|record| {
                 let first = record.offset / self.block_size;
                 first..(record.offset + record.bytes).div_ceil(self.block_size)
             });
-        ranges
-            .filter(|range| self.maps.iter().any(|map| range.contains(map)))
-            .collect()
+        ranges.filter(|range| self.maps.iter().any(|map| range.contains(map))).collect()
     }
 
     fn read_all(&self, chunk: usize) {
@@ -471,10 +474,7 @@ fn a_sequential_read_reads_several_map_blocks_at_once() {
             );
             cold.read_all(chunk);
             let reads = cold.map_reads();
-            assert!(
-                reads.iter().all(|range| range.end - range.start == 1),
-                "{read}: {reads:?}"
-            );
+            assert!(reads.iter().all(|range| range.end - range.start == 1), "{read}: {reads:?}");
             assert_eq!(reads.len(), cold.maps.len(), "{read}: each once");
             reads.len()
         };
@@ -484,17 +484,10 @@ fn a_sequential_read_reads_several_map_blocks_at_once() {
         let blocks: u64 = reads.iter().map(|range| range.end - range.start).sum();
         assert_eq!(blocks, cold.maps.len() as u64, "{read}: each once");
         // 161 map blocks in five groups: the first few alone, then four and more at once.
-        assert!(
-            reads.len() * 5 < alone,
-            "{read}, {chunk}: {} of {alone}: {reads:?}",
-            reads.len()
-        );
+        assert!(reads.len() * 5 < alone, "{read}, {chunk}: {} of {alone}: {reads:?}", reads.len());
         let first_together = reads.iter().position(|range| range.end - range.start > 1).unwrap();
         assert!(first_together >= 3, "{read}: {reads:?}");
-        assert!(
-            reads.iter().all(|range| range.end - range.start <= 32),
-            "{read}: {reads:?}"
-        );
+        assert!(reads.iter().all(|range| range.end - range.start <= 32), "{read}: {reads:?}");
     }
 }
 
@@ -509,10 +502,7 @@ fn what_lies_beside_its_data_is_not_read_ahead() {
 #[test]
 fn reads_here_and_there_read_no_map_block_ahead() {
     for chunk in [512, 512 << 10] {
-        for read in [
-            "linux-2.6,map-read-ahead=metacluster",
-            "modern,neighbour-read-ahead=none",
-        ] {
+        for read in ["linux-2.6,map-read-ahead=metacluster", "modern,neighbour-read-ahead=none"] {
             let cold = Cold::new(CLUSTERED, read, 40 << 20);
             let file = cold.volume.open_file("/file").unwrap();
             let mut random = Random::new(9);

@@ -1,9 +1,12 @@
-//! Volumes made by the engine, judged by e2fsck, compared with what mke2fs makes of the same words, mounted by the kernel.
+//! Volumes made by the engine, judged by e2fsck, compared with what mke2fs makes of the same words,
+//! mounted by the kernel.
 
 use extant_block::clock::WallTime;
 use extant_block::{BlockDevice, Clock, FileDevice, MemoryDevice, RealClock};
 use extant_engine::ErrorKind;
-use extant_engine::mkfs::{Contents, FormatOptions, JournalWish, LostAndFound, Profile, default_wishes, format, plan};
+use extant_engine::mkfs::{
+    Contents, FormatOptions, JournalWish, LostAndFound, Profile, default_wishes, format, plan,
+};
 use extant_engine::preset::Policies;
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features};
@@ -11,7 +14,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use xtask::command::{output, program};
-use xtask::oracle::{Access, can_mount, dumpe2fs, e2fsck, kernel_mounts_block_size, mount_loop, require};
+use xtask::oracle::{
+    Access, can_mount, dumpe2fs, e2fsck, kernel_mounts_block_size, mount_loop, require,
+};
 use xtask::scratch::Scratch;
 
 const MIB: u64 = 1 << 20;
@@ -51,10 +56,7 @@ inode_ratio = 65536
 ";
 
 fn clock() -> Arc<dyn Clock> {
-    RealClock::pinned(WallTime {
-        seconds: 1_700_000_000,
-        nanoseconds: 5,
-    })
+    RealClock::pinned(WallTime { seconds: 1_700_000_000, nanoseconds: 5 })
 }
 
 fn policies() -> Policies {
@@ -213,13 +215,9 @@ fn e2fsck_is_silent_over_sizes_and_other_wishes() {
 /// All that dumpe2fs prints of a superblock but what depends on the moment.
 fn told(image: &Path) -> BTreeMap<String, String> {
     let mut fields = dumpe2fs(image).expect("dumpe2fs reads it").fields;
-    for moment in [
-        "Filesystem created",
-        "Last write time",
-        "Last checked",
-        "Lifetime writes",
-        "Checksum",
-    ] {
+    for moment in
+        ["Filesystem created", "Last write time", "Last checked", "Lifetime writes", "Checksum"]
+    {
         fields.remove(moment);
     }
     fields
@@ -235,16 +233,7 @@ fn the_numbers_are_those_of_mke2fs() {
     std::fs::write(&configuration, CONFIGURATION).unwrap();
     let theirs = folder.join("theirs.img");
     let mut complaints = Vec::new();
-    let sizes = [
-        MIB,
-        2 * MIB,
-        20 * MIB,
-        100 * MIB,
-        511 * MIB,
-        700 * MIB,
-        5000 * MIB,
-        40_000 * MIB,
-    ];
+    let sizes = [MIB, 2 * MIB, 20 * MIB, 100 * MIB, 511 * MIB, 700 * MIB, 5000 * MIB, 40_000 * MIB];
     let cases = sizes.iter().map(|bytes| (*bytes, None, ""));
     let others = [
         (200 * MIB, Some(4096), ""),
@@ -269,10 +258,16 @@ fn the_numbers_are_those_of_mke2fs() {
             };
             let _ = std::fs::remove_file(&theirs);
             let mut command = program("mke2fs");
-            command
-                .env("MKE2FS_CONFIG", &configuration)
-                .args(["-q", "-F", "-t", profile.name(), "-U", UUID_TEXT]);
-            let hash_seed = format!("hash_seed={UUID_TEXT},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
+            command.env("MKE2FS_CONFIG", &configuration).args([
+                "-q",
+                "-F",
+                "-t",
+                profile.name(),
+                "-U",
+                UUID_TEXT,
+            ]);
+            let hash_seed =
+                format!("hash_seed={UUID_TEXT},lazy_itable_init=0,lazy_journal_init=0,nodiscard");
             command.args(["-E", &hash_seed]);
             if let Some(block_size) = block_size {
                 command.args(["-b", &block_size.to_string()]);
@@ -280,7 +275,8 @@ fn the_numbers_are_those_of_mke2fs() {
             if !words.is_empty() {
                 command.args(["-O", words]);
             }
-            output(command.arg(&theirs).arg(format!("{}k", bytes / 1024))).expect("mke2fs makes it");
+            output(command.arg(&theirs).arg(format!("{}k", bytes / 1024)))
+                .expect("mke2fs makes it");
             let theirs = told(&theirs);
             assert!(theirs.len() > 30, "dumpe2fs tells more than {theirs:?}");
             for name in theirs.keys().chain(ours.keys()) {
@@ -314,19 +310,14 @@ fn usage_types_of_large_volumes_are_those_of_mke2fs() {
                 continue;
             }
             let mut command = program("mke2fs");
-            command
-                .env("MKE2FS_CONFIG", &configuration)
-                .args(["-n", "-F", "-t", profile.name()]);
+            command.env("MKE2FS_CONFIG", &configuration).args(["-n", "-F", "-t", profile.name()]);
             let said = String::from_utf8(output(command.arg(&image)).unwrap().stdout).unwrap();
             let wishes = named(default_wishes(profile, bytes, None));
             let superblock = plan(&FormatOptions::new(wishes)).unwrap().0.superblock;
             let (blocks, inodes) = (superblock.blocks_count, superblock.inodes_count);
-            let expected = format!("Creating filesystem with {blocks} 4k blocks and {inodes} inodes");
-            assert!(
-                said.contains(&expected),
-                "{}: {expected}, mke2fs: {said}",
-                profile.name()
-            );
+            let expected =
+                format!("Creating filesystem with {blocks} 4k blocks and {inodes} inodes");
+            assert!(said.contains(&expected), "{}: {expected}, mke2fs: {said}", profile.name());
         }
     }
 }
@@ -341,7 +332,8 @@ fn old_bytes_do_not_shine_through() {
     for profile in PROFILES {
         let image = folder.join("old.img");
         std::fs::write(&image, vec![0xa5; 40 << 20]).unwrap();
-        let device = FileDevice::open(clock(), &image, extant_block::file::Access::ReadWrite, 0).unwrap();
+        let device =
+            FileDevice::open(clock(), &image, extant_block::file::Access::ReadWrite, 0).unwrap();
         let mut options = options(profile, 40 * MIB, 1024);
         options.contents = Contents::Unknown;
         let device: Arc<dyn BlockDevice> = Arc::new(device);
@@ -349,17 +341,16 @@ fn old_bytes_do_not_shine_through() {
         drop(device);
         complaints.extend(e2fsck(&image).err());
         let mut boot = [0; 1024];
-        std::os::unix::fs::FileExt::read_exact_at(&std::fs::File::open(&image).unwrap(), &mut boot, 0).unwrap();
-        assert_eq!(boot, [0; 1024]);
-        // And the file system in a volume's place, made where the device reads as zeros, is the same but for old free blocks.
-        let fresh = make(
-            &folder,
-            &FormatOptions {
-                contents: Contents::Zeros,
-                ..options
-            },
+        std::os::unix::fs::FileExt::read_exact_at(
+            &std::fs::File::open(&image).unwrap(),
+            &mut boot,
+            0,
         )
         .unwrap();
+        assert_eq!(boot, [0; 1024]);
+        // And the file system in a volume's place, made where the device reads as zeros, is the
+        // same but for old free blocks.
+        let fresh = make(&folder, &FormatOptions { contents: Contents::Zeros, ..options }).unwrap();
         assert_eq!(dumpe2fs(&image).unwrap(), dumpe2fs(&fresh).unwrap());
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -386,17 +377,9 @@ fn a_volume_survives_by_its_copies() {
         let file = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &[0; 8192], 0).unwrap();
         let mut repair = program("e2fsck");
-        let status = repair
-            .args(["-fy", "-b", "8193", "-B", "1024"])
-            .arg(&image)
-            .output()
-            .unwrap()
-            .status;
-        assert!(
-            status.code().is_some_and(|code| code <= 1),
-            "{}: {status}",
-            profile.name()
-        );
+        let status =
+            repair.args(["-fy", "-b", "8193", "-B", "1024"]).arg(&image).output().unwrap().status;
+        assert!(status.code().is_some_and(|code| code <= 1), "{}: {status}", profile.name());
         assert_eq!(e2fsck(&image), Ok(()));
     }
 }
@@ -408,7 +391,9 @@ fn the_kernel_mounts_and_fills_it() {
     }
     let folder = Scratch::new("mkfs");
     for profile in PROFILES {
-        for (block_size, words) in [(1024, ""), (4096, ""), (4096, "has_journal,orphan_file"), (65536, "")] {
+        for (block_size, words) in
+            [(1024, ""), (4096, ""), (4096, "has_journal,orphan_file"), (65536, "")]
+        {
             if !kernel_mounts_block_size(block_size) {
                 continue;
             }
@@ -443,7 +428,8 @@ fn the_journal_of_a_large_volume_is_made_in_moments() {
 fn what_cannot_be_is_refused_before_anything_is_written() {
     let told = |options: &FormatOptions, bytes: u64| {
         let device = Arc::new(MemoryDevice::new(clock(), bytes));
-        let error = format(Arc::clone(&device) as Arc<dyn BlockDevice>, options, &policies()).unwrap_err();
+        let error =
+            format(Arc::clone(&device) as Arc<dyn BlockDevice>, options, &policies()).unwrap_err();
         let mut start = vec![0; 8192.min(bytes as usize)];
         device.read(0, &mut start).unwrap();
         assert!(start.iter().all(|byte| *byte == 0), "{error}");

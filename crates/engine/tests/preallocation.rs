@@ -1,4 +1,5 @@
-//! Preallocation of `ext2-goal`, and the windows of `reservation`: two files that grow in turns get runs of eight, and nothing stays in hand after a sync.
+//! Preallocation of `ext2-goal`, and the windows of `reservation`: two files that grow in turns get
+//! runs of eight, and nothing stays in hand after a sync.
 use extant_block::{MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
@@ -40,11 +41,7 @@ fn runs_of_interleaved_growth(policies: &str) -> usize {
 #[test]
 fn files_that_grow_in_turns_keep_runs_of_eight() {
     assert_eq!(runs_of_interleaved_growth("linux-2.4"), 2, "8 blocks and 2");
-    assert_eq!(
-        runs_of_interleaved_growth("linux-2.6"),
-        2,
-        "a window of 8, and one of 16"
-    );
+    assert_eq!(runs_of_interleaved_growth("linux-2.6"), 2, "a window of 8, and one of 16");
     assert_eq!(
         runs_of_interleaved_growth("linux-2.4,allocation=freebsd-5.2"),
         10,

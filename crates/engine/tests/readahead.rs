@@ -1,4 +1,5 @@
-//! What is read when: the requests of every policy, nothing twice, and nothing old over something new.
+//! What is read when: the requests of every policy, nothing twice, and nothing old over something
+//! new.
 mod volume;
 
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, ShortLock};
@@ -70,12 +71,7 @@ impl Watched {
     }
     fn see(&self, operation: Operation, offset: u64, bytes: u64, urgency: Urgency, way: Way) {
         if operation == Operation::Read {
-            self.seen.lock().push(Seen {
-                offset,
-                bytes,
-                urgency,
-                way,
-            });
+            self.seen.lock().push(Seen { offset, bytes, urgency, way });
         }
     }
 }
@@ -95,7 +91,8 @@ impl BlockDevice for Watched {
             request.urgency,
             Way::Submitted,
         );
-        let in_background = request.operation == Operation::Read && request.urgency == Urgency::Background;
+        let in_background =
+            request.operation == Operation::Read && request.urgency == Urgency::Background;
         let fails = request.operation == Operation::Read && self.fails_all.load(Ordering::Acquire);
         if fails || in_background && self.fails_background.load(Ordering::Acquire) {
             request.complete(Err(io::Error::other("a bad sector")));
@@ -111,13 +108,7 @@ impl BlockDevice for Watched {
         self.device.transfer(operation, offset, segments)
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.see(
-            Operation::Read,
-            offset,
-            bytes.len() as u64,
-            Urgency::Awaited,
-            Way::Blocking,
-        );
+        self.see(Operation::Read, offset, bytes.len() as u64, Urgency::Awaited, Way::Blocking);
         self.device.read(offset, bytes)
     }
     fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
@@ -131,10 +122,7 @@ impl BlockDevice for Watched {
 const BLOCK: usize = 4096;
 
 fn specification(profile: Profile, mib: u64) -> Specification {
-    Specification {
-        cache_bytes: 16 << 20,
-        ..Specification::new(profile, BLOCK as u32, mib * MIB)
-    }
+    Specification { cache_bytes: 16 << 20, ..Specification::new(profile, BLOCK as u32, mib * MIB) }
 }
 
 fn open(device: &Arc<Watched>, policies: &str, data: DataKeeping) -> Filesystem {
@@ -145,10 +133,7 @@ fn open(device: &Arc<Watched>, policies: &str, data: DataKeeping) -> Filesystem 
 }
 
 fn file_policies() -> Vec<&'static str> {
-    let column = COLUMNS
-        .iter()
-        .find(|column| column.name == "read-ahead")
-        .expect("a column");
+    let column = COLUMNS.iter().find(|column| column.name == "read-ahead").expect("a column");
     column.choices.iter().map(|choice| choice.name).collect()
 }
 
@@ -190,10 +175,7 @@ fn blocks_read_one_by_one_make_these_requests() {
     let rows: [(&str, &[u64]); 5] = [
         ("2.4", &[0, 1, 4, 10, 22, 46, 77, 108, 139, 170, 200]),
         ("2.6", &[0, 1, 4, 12, 28, 60, 92, 124, 156, 188, 200]),
-        (
-            "clustered",
-            &[0, 1, 2, 4, 6, 10, 14, 22, 30, 46, 62, 94, 126, 158, 190, 200],
-        ),
+        ("clustered", &[0, 1, 2, 4, 6, 10, 14, 22, 30, 46, 62, 94, 126, 158, 190, 200]),
         ("on-demand-128k", &[0, 1, 4, 12, 28, 60, 92, 124, 156, 188, 200]),
         ("on-demand", &[0, 1, 16, 80, 200]),
     ];
@@ -210,7 +192,9 @@ fn blocks_read_one_by_one_make_these_requests() {
             for at in 0..200 {
                 assert_eq!(file.read_at((at * BLOCK) as u64, &mut buffer).expect("reads"), BLOCK);
                 match data {
-                    DataKeeping::Bytes => assert_eq!(buffer, content[at * BLOCK..(at + 1) * BLOCK], "{policy}: {at}"),
+                    DataKeeping::Bytes => {
+                        assert_eq!(buffer, content[at * BLOCK..(at + 1) * BLOCK], "{policy}: {at}")
+                    }
                     DataKeeping::Phantom => assert!(buffer.iter().all(|byte| *byte == 0)),
                 }
             }
@@ -219,11 +203,7 @@ fn blocks_read_one_by_one_make_these_requests() {
                 .map(|pair| {
                     (
                         pair[0]..pair[1],
-                        if pair[0] == 0 {
-                            Urgency::Awaited
-                        } else {
-                            Urgency::Background
-                        },
+                        if pair[0] == 0 { Urgency::Awaited } else { Urgency::Background },
                     )
                 })
                 .collect();
@@ -246,8 +226,7 @@ fn all_policies_read_the_same_bytes_and_no_block_twice() {
         let length = (random.below(14 * BLOCK as u64) as usize + 1).min(bytes - at);
         if !random.one_in(5) || at + length == bytes {
             random.fill(&mut expected[at..at + length]);
-            file.write_all_at(at as u64, &expected[at..at + length])
-                .expect("written");
+            file.write_all_at(at as u64, &expected[at..at + length]).expect("written");
             other.write_all_at(at as u64, &[7; 3 * BLOCK]).expect("written");
         }
         at += length;
@@ -286,10 +265,7 @@ fn all_policies_read_the_same_bytes_and_no_block_twice() {
                 of_file(&device.take(), start, run.run.length as usize * BLOCK)
             });
             let read: u64 = read.map(|(blocks, _)| blocks.end - blocks.start).sum();
-            assert!(
-                largest > 256 << 10 || read <= mapped,
-                "{policy}: {read} of {mapped} blocks"
-            );
+            assert!(largest > 256 << 10 || read <= mapped, "{policy}: {read} of {mapped} blocks");
         }
     }
 }
@@ -298,11 +274,8 @@ fn all_policies_read_the_same_bytes_and_no_block_twice() {
 fn what_is_on_its_way_is_waited_for_and_not_read_twice() {
     let content = content(6, 64 * BLOCK);
     let (device, start) = with_file(&content);
-    let volume = open(
-        &device,
-        "modern,neighbour-read-ahead=none,read-ahead=2.6",
-        DataKeeping::Bytes,
-    );
+    let volume =
+        open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
     let file = Arc::new(volume.open_file("/file").expect("opens"));
     device.hold();
     device.take();
@@ -313,7 +286,8 @@ fn what_is_on_its_way_is_waited_for_and_not_read_twice() {
     let clock = Arc::clone(device.clock());
     let readers: Vec<_> = (1..4)
         .map(|block| {
-            let (file, expected) = (Arc::clone(&file), content[block * BLOCK..(block + 1) * BLOCK].to_vec());
+            let (file, expected) =
+                (Arc::clone(&file), content[block * BLOCK..(block + 1) * BLOCK].to_vec());
             let read = move || {
                 let mut buffer = vec![0; BLOCK];
                 file.read_at((block * BLOCK) as u64, &mut buffer).expect("reads");
@@ -328,10 +302,7 @@ fn what_is_on_its_way_is_waited_for_and_not_read_twice() {
     readers.into_iter().for_each(|reader| reader.join());
     let mut reads = of_file(&device.take(), start, content.len());
     reads.sort_by_key(|(blocks, _)| blocks.start);
-    assert!(
-        reads.windows(2).all(|pair| pair[0].0.end <= pair[1].0.start),
-        "{reads:?}"
-    );
+    assert!(reads.windows(2).all(|pair| pair[0].0.end <= pair[1].0.start), "{reads:?}");
 }
 
 #[test]
@@ -339,11 +310,8 @@ fn what_comes_late_is_not_put_over_what_was_written_or_cut() {
     let content = content(7, 16 * BLOCK);
     for sync in [false, true] {
         let (device, _) = with_file(&content);
-        let volume = open(
-            &device,
-            "modern,neighbour-read-ahead=none,read-ahead=2.6",
-            DataKeeping::Bytes,
-        );
+        let volume =
+            open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
         let file = volume.open_file("/file").expect("opens");
         device.hold();
         let mut buffer = vec![0; BLOCK];
@@ -371,11 +339,8 @@ fn what_comes_late_is_not_put_over_what_was_written_or_cut() {
 fn a_block_on_its_way_that_is_changed_in_part_is_waited_for() {
     let content = content(8, 16 * BLOCK);
     let (device, start) = with_file(&content);
-    let volume = open(
-        &device,
-        "modern,neighbour-read-ahead=none,read-ahead=2.6",
-        DataKeeping::Bytes,
-    );
+    let volume =
+        open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
     let file = Arc::new(volume.open_file("/file").expect("opens"));
     device.hold();
     device.take();
@@ -398,11 +363,8 @@ fn a_block_on_its_way_that_is_changed_in_part_is_waited_for() {
 fn a_file_that_goes_while_it_is_read_ahead_leaves_nothing_behind() {
     let content = content(9, 16 * BLOCK);
     let (device, _) = with_file(&content);
-    let volume = open(
-        &device,
-        "modern,neighbour-read-ahead=none,read-ahead=2.6",
-        DataKeeping::Bytes,
-    );
+    let volume =
+        open(&device, "modern,neighbour-read-ahead=none,read-ahead=2.6", DataKeeping::Bytes);
     let file = volume.open_file("/file").expect("opens");
     device.hold();
     file.read_at(0, &mut vec![0; BLOCK]).expect("reads");
@@ -443,11 +405,8 @@ fn read_ahead_that_fails_is_silent_and_a_read_that_fails_is_not() {
 
 /// The posted program: 1,000 files of 8 KiB.
 fn posts_directory(features: &'static str, policies: &str) -> Arc<Watched> {
-    let specification = Specification {
-        features,
-        inodes: 2048,
-        ..specification(Profile::Ext3, 64)
-    };
+    let specification =
+        Specification { features, inodes: 2048, ..specification(Profile::Ext3, 64) };
     let device = Watched::new(&specification.make(RealClock::new()));
     let volume = open(&device, policies, DataKeeping::Bytes);
     volume.create_dir("/throwaway", 0o777).expect("made");
@@ -483,10 +442,7 @@ fn the_posts_directory_comes_in_eleven_calls() {
         for ahead in ["none", "physical", "logical"] {
             let policies = format!("linux-2.6,directory-read-ahead={ahead}");
             let volume = open(&device, &policies, DataKeeping::Bytes);
-            let runs = volume
-                .object("/throwaway")
-                .and_then(|object| object.runs())
-                .expect("runs");
+            let runs = volume.object("/throwaway").and_then(|object| object.runs()).expect("runs");
             let blocks: u32 = runs.iter().map(|run| run.run.length).sum();
             assert!(block_count.contains(&blocks), "{blocks} blocks");
             assert!(runs.len() > 1, "in pieces: {runs:?}");
@@ -497,10 +453,7 @@ fn the_posts_directory_comes_in_eleven_calls() {
                 let entries = stream.next_entries(4096).expect("listed");
                 counts.push(entries.len());
                 assert!(
-                    entries
-                        .iter()
-                        .map(|entry| record_bytes(entry.name.len()))
-                        .sum::<usize>()
+                    entries.iter().map(|entry| record_bytes(entry.name.len())).sum::<usize>()
                         <= 4096
                 );
                 names.extend(entries.into_iter().map(|entry| entry.name));
@@ -514,23 +467,18 @@ fn the_posts_directory_comes_in_eleven_calls() {
                 })
                 .collect();
             let read: u64 = reads.iter().map(|(range, _)| range.end - range.start).sum();
-            assert_eq!(
-                read,
-                u64::from(blocks),
-                "{features} {ahead}: every block once: {reads:?}"
-            );
+            assert_eq!(read, u64::from(blocks), "{features} {ahead}: every block once: {reads:?}");
             let places = runs.iter().map(|run| run.run.start.0 * BLOCK as u64);
             let places: Vec<u64> = places.collect();
-            let seen: Vec<Seen> = device
-                .take()
-                .into_iter()
-                .filter(|seen| places.contains(&seen.offset))
-                .collect();
+            let seen: Vec<Seen> =
+                device.take().into_iter().filter(|seen| places.contains(&seen.offset)).collect();
             let rises = seen.windows(2).all(|pair| pair[0].offset < pair[1].offset);
             let submitted = seen.iter().all(|seen| seen.way == Way::Submitted);
             let alone = seen.iter().all(|seen| seen.way == Way::Blocking);
             match (features, ahead) {
-                ("", "none" | "physical") => assert!(alone && !rises, "each alone, in the order of the hash: {seen:?}"),
+                ("", "none" | "physical") => {
+                    assert!(alone && !rises, "each alone, in the order of the hash: {seen:?}")
+                }
                 (_, "none") => assert!(alone && rises, "each alone: {seen:?}"),
                 (_, "physical") => assert!(submitted && rises, "{seen:?}"),
                 _ => assert!(
@@ -595,26 +543,14 @@ fn a_listing_refuses_what_it_cannot_do() {
     let error = stream.next_entries(23).expect_err("too small");
     assert_eq!(error.errno(), 22, "{error}");
     assert_eq!(stream.next_entries(24).expect("one").len(), 1);
-    assert_eq!(
-        stream.next_entries(24).expect("one")[0].file_type,
-        Some(FileType::Directory)
-    );
+    assert_eq!(stream.next_entries(24).expect("one")[0].file_type, Some(FileType::Directory));
     volume.remove_dir("/d").expect("removed");
     assert!(stream.next_entries(24).is_err());
 }
 
 #[test]
 fn records_are_those_of_getdents() {
-    let rows = [
-        (1, 24),
-        (2, 24),
-        (4, 24),
-        (5, 32),
-        (12, 32),
-        (13, 40),
-        (17, 40),
-        (255, 280),
-    ];
+    let rows = [(1, 24), (2, 24), (4, 24), (5, 32), (12, 32), (13, 40), (17, 40), (255, 280)];
     for (name, bytes) in rows {
         assert_eq!(record_bytes(name), bytes, "{name}");
     }
@@ -625,31 +561,26 @@ fn inode_tables_are_read_by_eights_as_far_as_they_are_used() {
     let device = posts_directory("", "modern");
     let mut counts = Vec::new();
     for around in ["none", "around-8", "around-32"] {
-        let volume = open(
-            &device,
-            &format!("linux-2.6,table-read-ahead={around}"),
-            DataKeeping::Bytes,
-        );
+        let volume =
+            open(&device, &format!("linux-2.6,table-read-ahead={around}"), DataKeeping::Bytes);
         let names = names_of(&volume);
         device.take();
         for name in names {
             let name = String::from_utf8(name).expect("a name");
-            let metadata = volume
-                .symlink_metadata(Path::new("/throwaway").join(name))
-                .expect("there");
+            let metadata =
+                volume.symlink_metadata(Path::new("/throwaway").join(name)).expect("there");
             assert_eq!(metadata.size, 8192);
         }
         let seen = device.take();
         let most = seen.iter().map(|seen| seen.bytes / BLOCK as u64).max().expect("reads");
         counts.push((seen.len(), most));
     }
-    let [(alone, 1), (eights, 8), (all, 32)] = counts[..] else {
-        panic!("{counts:?}")
-    };
+    let [(alone, 1), (eights, 8), (all, 32)] = counts[..] else { panic!("{counts:?}") };
     assert!(eights * 7 <= alone && all * 3 <= eights, "{counts:?}");
 }
 
-/// CPU time of a call on a directory that is in memory. The post of 2007 complains of 200 microseconds.
+/// CPU time of a call on a directory that is in memory. The post of 2007 complains of 200
+/// microseconds.
 #[test]
 // tidy: unfinished because it is a measurement, run by hand
 #[ignore = "a measurement: run with --release --ignored --nocapture"]
@@ -678,7 +609,8 @@ fn what_a_getdents_call_costs() {
     }
 }
 
-/// How fast bytes come from memory through the page path, beside a device in memory that does nothing else.
+/// How fast bytes come from memory through the page path, beside a device in memory that does
+/// nothing else.
 #[test]
 // tidy: unfinished because it is a measurement, run by hand
 #[ignore = "a measurement: run with --release --ignored --nocapture"]
@@ -689,7 +621,8 @@ fn how_fast_a_large_file_is_read() {
     for policy in file_policies() {
         for read in [4096, 64 << 10, 1 << 20, content.len()] {
             let best = (0..10).map(|_| {
-                let volume = open(&device, &format!("modern,read-ahead={policy}"), DataKeeping::Bytes);
+                let volume =
+                    open(&device, &format!("modern,read-ahead={policy}"), DataKeeping::Bytes);
                 let file = volume.open_file("/file").expect("opens");
                 let mut buffer = vec![0; read];
                 let begun = clock.now();

@@ -1,4 +1,5 @@
-//! The first thing to work: a volume of each kind takes files, directories and links, gives them back, and e2fsck is silent.
+//! The first thing to work: a volume of each kind takes files, directories and links, gives them
+//! back, and e2fsck is silent.
 mod volume;
 
 use extant_block::RealClock;
@@ -50,10 +51,7 @@ fn check(volume: &Filesystem) -> extant_engine::Result<()> {
     assert_eq!(volume.read_link("/a/long")?, "f".repeat(200).as_bytes());
     assert_eq!(volume.read_dir("/b")?.len(), 152);
     assert_eq!(volume.metadata("/b/f1")?.links, 2);
-    assert_eq!(
-        volume.metadata("/a/disk")?.device,
-        Some(Device { major: 8, minor: 300 })
-    );
+    assert_eq!(volume.metadata("/a/disk")?.device, Some(Device { major: 8, minor: 300 }));
     assert_eq!(volume.metadata("/gone").unwrap_err().errno(), 2);
     Ok(())
 }
@@ -71,9 +69,7 @@ fn every_kind_of_volume_takes_a_tree_and_gives_it_back() {
                 let volume = specification.open(&device).expect("opens");
                 fill(&volume).unwrap_or_else(|error| panic!("{specification}: {error}"));
                 check(&volume).unwrap_or_else(|error| panic!("{specification}: {error}"));
-                volume
-                    .close()
-                    .unwrap_or_else(|error| panic!("{specification}: {error}"));
+                volume.close().unwrap_or_else(|error| panic!("{specification}: {error}"));
                 if xtask::oracle::require("e2fsck") {
                     judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
                 }

@@ -27,12 +27,9 @@ fn check(volume: &Filesystem, lengths: &[usize], when: &str) {
 
 #[test]
 fn a_target_is_read_back_whatever_its_length_and_whatever_was_there_before() {
-    for (profile, block_size) in [
-        (Profile::Ext4, 4096),
-        (Profile::Ext4, 1024),
-        (Profile::Ext2, 1024),
-        (Profile::Ext3, 2048),
-    ] {
+    for (profile, block_size) in
+        [(Profile::Ext4, 4096), (Profile::Ext4, 1024), (Profile::Ext2, 1024), (Profile::Ext3, 2048)]
+    {
         let specification = Specification::new(profile, block_size, 16 * MIB);
         let device = specification.make(RealClock::new());
         let volume = specification.open(&device).expect("opens");
@@ -40,9 +37,7 @@ fn a_target_is_read_back_whatever_its_length_and_whatever_was_there_before() {
         // them.
         volume.create_dir("/links", 0o755).expect("makes it");
         for number in 0..200 {
-            volume
-                .write(format!("/links/old {number}"), &vec![b'x'; 900])
-                .expect("writes");
+            volume.write(format!("/links/old {number}"), &vec![b'x'; 900]).expect("writes");
         }
         volume.sync().expect("syncs");
         for number in (0..200).filter(|number| number % 3 != 0) {
@@ -74,9 +69,7 @@ fn a_target_is_read_back_whatever_its_length_and_whatever_was_there_before() {
         }
         volume.sync().expect("syncs");
         for number in 0..100 {
-            volume
-                .write(format!("/new {number}"), &vec![b'n'; 3000])
-                .expect("writes");
+            volume.write(format!("/new {number}"), &vec![b'n'; 3000]).expect("writes");
         }
         volume.close().expect("closes");
         judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));

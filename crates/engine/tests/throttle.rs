@@ -1,9 +1,11 @@
-//! Throttles in real time: several volumes in one memory, tiny or shared, on devices that fail, hang or go away. Every call
-//! ends, nothing is lost, and what was counted as dirty is taken back.
+//! Throttles in real time: several volumes in one memory, tiny or shared, on devices that fail,
+//! hang or go away. Every call ends, nothing is lost, and what was counted as dirty is taken back.
 mod volume;
 
 use extant_block::device::DeviceInfo;
-use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, RealClock, Request, ShortLock};
+use extant_block::{
+    BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, RealClock, Request, ShortLock,
+};
 use extant_block::{Task, Unparked, Waker, WallTime};
 use extant_engine::mkfs::Profile;
 use extant_engine::throttle::{DirtyBudget, Load};
@@ -16,10 +18,7 @@ const THROTTLES: [&str; 3] = ["global", "per-device", "proportional"];
 const PRESETS: [(&str, Profile); 2] = [("linux-2.6", Profile::Ext3), ("modern", Profile::Ext4)];
 
 fn specification(profile: Profile) -> Specification {
-    Specification {
-        inodes: 1024,
-        ..Specification::new(profile, 1024, 24 * MIB)
-    }
+    Specification { inodes: 1024, ..Specification::new(profile, 1024, 24 * MIB) }
 }
 
 fn options(specification: &Specification, preset: &str, throttle: &str) -> Options {
@@ -64,20 +63,25 @@ fn volumes_that_share_a_small_memory_are_written_whole() {
                     let inner: Arc<dyn Clock> = clock.clone();
                     let budget = DirtyBudget::new(&inner, memory);
                     let specification = specification(profile);
-                    let devices: Vec<_> = (0..2).map(|_| specification.make(clock.clone())).collect();
+                    let devices: Vec<_> =
+                        (0..2).map(|_| specification.make(clock.clone())).collect();
                     let volumes: Vec<_> = devices
                         .iter()
                         .zip(0..)
                         .map(|(device, number)| {
                             let device = Arc::clone(device) as Arc<dyn BlockDevice>;
                             let options = options(&specification, preset, throttle);
-                            Filesystem::open_within(device, &options, &budget, number).expect("opens")
+                            Filesystem::open_within(device, &options, &budget, number)
+                                .expect("opens")
                         })
                         .collect();
                     let workers: Vec<_> = (0..4u64)
                         .map(|seed| {
                             let volume = volumes[seed as usize % 2].clone();
-                            clock.spawn("worker", Box::new(move || work(&volume, seed, 25).expect("works")))
+                            clock.spawn(
+                                "worker",
+                                Box::new(move || work(&volume, seed, 25).expect("works")),
+                            )
                         })
                         .collect();
                     workers.into_iter().for_each(|worker| worker.join());
@@ -161,7 +165,8 @@ impl BlockDevice for Hanging {
 
 #[test]
 fn a_device_that_hangs_does_not_stop_the_others() {
-    // One limit for all lets the others through after half a minute only: that is tried in virtual time.
+    // One limit for all lets the others through after half a minute only: that is tried in virtual
+    // time.
     for throttle in ["per-device", "proportional"] {
         let run = move || {
             let clock = RealClock::new();
@@ -249,8 +254,7 @@ fn a_writer_on_a_device_that_hangs_goes_on_at_last() {
             let mut number = 0;
             let stopped = (0..200u8).any(|byte| {
                 let before = clock.now();
-                file.write_all_at(u64::from(byte) * PIECE as u64, &[byte; PIECE])
-                    .expect("goes on");
+                file.write_all_at(u64::from(byte) * PIECE as u64, &[byte; PIECE]).expect("goes on");
                 number = byte + 1;
                 clock.now() - before >= 30_000_000_000
             });
@@ -260,12 +264,7 @@ fn a_writer_on_a_device_that_hangs_goes_on_at_last() {
             kept.into_iter().for_each(|request| hanging.memory.submit(request));
             let content = volume.read("/file").expect("reads");
             assert_eq!(content.len(), usize::from(number) * PIECE);
-            assert!(
-                content
-                    .chunks(PIECE)
-                    .zip(0..)
-                    .all(|(piece, byte)| piece == [byte; PIECE])
-            );
+            assert!(content.chunks(PIECE).zip(0..).all(|(piece, byte)| piece == [byte; PIECE]));
             drop(file);
             volume.close().expect("closes");
             assert_eq!(budget.load(), Load::default());

@@ -1,8 +1,10 @@
-//! POSIX access lists: the form that getxattr gives (version 2, 8 bytes an entry) and the form on disk (version 1, 4 or 8).
+//! POSIX access lists: the form that getxattr gives (version 2, 8 bytes an entry) and the form on
+//! disk (version 1, 4 or 8).
 //!
-//! Both are a version number and entries of tag, permissions and an id; on disk only entries of named users and groups
-//! have one. What makes a list well formed is the kernel's rule: owner, named users, group, named groups, mask, others,
-//! in this order; a mask wherever somebody is named.
+//! Both are a version number and entries of tag, permissions and an id; on disk only entries of
+//! named users and groups have one. What makes a list well formed is the kernel's rule: owner,
+//! named users, group, named groups, mask, others, in this order; a mask wherever somebody is
+//! named.
 
 const ATTRIBUTE_VERSION: u32 = 2;
 const DISK_VERSION: u32 = 1;
@@ -74,11 +76,7 @@ pub fn to_disk(value: &[u8]) -> Option<Vec<u8>> {
         let (tag, permissions) = take_entry(&mut rest)?;
         let id = take_id(&mut rest)?;
         // The id of the others is ignored, as the kernel ignores it.
-        entries.push(Entry {
-            tag,
-            permissions,
-            id: if tag.is_named() { id } else { NO_ID },
-        });
+        entries.push(Entry { tag, permissions, id: if tag.is_named() { id } else { NO_ID } });
     }
     is_valid(&entries).then(|| encode(DISK_VERSION, &entries, Tag::is_named))
 }
@@ -119,7 +117,10 @@ fn is_valid(entries: &[Entry]) -> bool {
     let mut before = None;
     let (mut has_named, mut has_mask) = (false, false);
     for entry in entries {
-        if !entry.tag.follows(before) || entry.permissions > 7 || (entry.tag.is_named() && entry.id == NO_ID) {
+        if !entry.tag.follows(before)
+            || entry.permissions > 7
+            || (entry.tag.is_named() && entry.id == NO_ID)
+        {
             return false;
         }
         has_named |= entry.tag.is_named();

@@ -1,8 +1,9 @@
-//! Extended attributes: a list in the inode's tail (after a magic number) and a list in a block of their own, which
-//! several inodes may share.
+//! Extended attributes: a list in the inode's tail (after a magic number) and a list in a block of
+//! their own, which several inodes may share.
 //!
-//! Names are full names as in `getxattr` ("user.x", "security.capability", "system.posix_acl_access"); values are as
-//! `getxattr` gives them: access lists are converted (see `acl`).
+//! Names are full names as in `getxattr` ("user.x", "security.capability",
+//! "system.posix_acl_access"); values are as `getxattr` gives them: access lists are converted (see
+//! `acl`).
 //!
 //! ```text
 //! tail   | magic | entry | entry | ... | 0 |      ... | value | value |   value offsets from the first entry
@@ -10,7 +11,8 @@
 //! entry  | name length | prefix | value offset | value's inode | value size | hash | name ... | to a multiple of 4
 //! ```
 //!
-//! Values grow down from the end, each padded with zeros to a multiple of 4; four zero bytes end the entries.
+//! Values grow down from the end, each padded with zeros to a multiple of 4; four zero bytes end
+//! the entries.
 use crate::acl;
 use crate::checksum::crc32c;
 use crate::superblock::{Feature, Superblock};
@@ -63,41 +65,13 @@ const SYSTEM: u8 = 7;
 
 /// Whole names before the prefix that they begin with.
 const PREFIXES: [Prefix; 7] = [
-    Prefix {
-        code: 1,
-        text: b"user.",
-        is_whole: false,
-    },
-    Prefix {
-        code: ACCESS,
-        text: b"system.posix_acl_access",
-        is_whole: true,
-    },
-    Prefix {
-        code: DEFAULT,
-        text: b"system.posix_acl_default",
-        is_whole: true,
-    },
-    Prefix {
-        code: 4,
-        text: b"trusted.",
-        is_whole: false,
-    },
-    Prefix {
-        code: 6,
-        text: b"security.",
-        is_whole: false,
-    },
-    Prefix {
-        code: 8,
-        text: b"system.richacl",
-        is_whole: true,
-    },
-    Prefix {
-        code: SYSTEM,
-        text: b"system.",
-        is_whole: false,
-    },
+    Prefix { code: 1, text: b"user.", is_whole: false },
+    Prefix { code: ACCESS, text: b"system.posix_acl_access", is_whole: true },
+    Prefix { code: DEFAULT, text: b"system.posix_acl_default", is_whole: true },
+    Prefix { code: 4, text: b"trusted.", is_whole: false },
+    Prefix { code: 6, text: b"security.", is_whole: false },
+    Prefix { code: 8, text: b"system.richacl", is_whole: true },
+    Prefix { code: SYSTEM, text: b"system.", is_whole: false },
 ];
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -123,12 +97,7 @@ struct RawEntry {
 }
 
 fn fault(field: &'static str, value: u64, reason: &'static str) -> Fault {
-    Fault::Field {
-        structure: "extended attribute",
-        field,
-        value,
-        reason,
-    }
+    Fault::Field { structure: "extended attribute", field, value, reason }
 }
 
 /// The attributes in an inode's tail; empty when it has no magic. Order as stored.
@@ -139,36 +108,29 @@ pub fn parse_tail(tail: &[u8]) -> Result<Vec<Attribute>, Fault> {
     }
 }
 
-/// The attributes in a block. The checksum is verified (metadata_csum), and the header (magic, one block).
-pub fn parse_block(bytes: &[u8], block: BlockNo, superblock: &Superblock) -> Result<Vec<Attribute>, Fault> {
+/// The attributes in a block. The checksum is verified (metadata_csum), and the header (magic, one
+/// block).
+pub fn parse_block(
+    bytes: &[u8],
+    block: BlockNo,
+    superblock: &Superblock,
+) -> Result<Vec<Attribute>, Fault> {
     let structure = "attribute block";
     let Ok((header, _)) = RawHeader::ref_from_prefix(bytes) else {
         return Err(fault("block size", bytes.len() as u64, "too small"));
     };
     if header.magic.get() != MAGIC {
-        return Err(Fault::Magic {
-            structure,
-            found: header.magic.get(),
-        });
+        return Err(Fault::Magic { structure, found: header.magic.get() });
     }
     if superblock.has(Feature::METADATA_CSUM) {
         let (stored, computed) = (header.checksum.get(), checksum(bytes, block, superblock));
         if stored != computed {
-            return Err(Fault::Checksum {
-                structure,
-                stored,
-                computed,
-            });
+            return Err(Fault::Checksum { structure, stored, computed });
         }
     }
     if header.blocks.get() != 1 {
         let value = u64::from(header.blocks.get());
-        return Err(Fault::Field {
-            structure,
-            field: "number of blocks",
-            value,
-            reason: "not 1",
-        });
+        return Err(Fault::Field { structure, field: "number of blocks", value, reason: "not 1" });
     }
     parse_entries(bytes, HEADER)
 }
@@ -193,9 +155,8 @@ fn parse_entries(region: &[u8], start: usize) -> Result<Vec<Attribute>, Fault> {
             ));
         };
         let name_length = usize::from(entry.name_length);
-        let Some((suffix, next)) = after
-            .get(..name_length)
-            .zip(after.get(name_length.next_multiple_of(4)..))
+        let Some((suffix, next)) =
+            after.get(..name_length).zip(after.get(name_length.next_multiple_of(4)..))
         else {
             return Err(fault("name length", u64::from(entry.name_length), "beyond the end"));
         };
@@ -228,9 +189,8 @@ fn value_of<'a>(region: &'a [u8], entry: &RawEntry) -> Result<&'a [u8], Fault> {
     if size == 0 {
         return Ok(&[]);
     }
-    let value = region
-        .get(usize::from(entry.value_offset.get())..)
-        .and_then(|rest| rest.get(..size));
+    let value =
+        region.get(usize::from(entry.value_offset.get())..).and_then(|rest| rest.get(..size));
     value.ok_or_else(|| fault("value size", size as u64, "beyond the end"))
 }
 
@@ -243,20 +203,12 @@ fn decode(code: u8, suffix: &[u8], value: &[u8]) -> Result<Attribute, Fault> {
         return Err(fault("name length", suffix.len() as u64, "wrong for its prefix"));
     }
     if suffix.contains(&0) {
-        return Err(fault(
-            "name length",
-            suffix.len() as u64,
-            "that of a name with a zero byte",
-        ));
+        return Err(fault("name length", suffix.len() as u64, "that of a name with a zero byte"));
     }
     let name = [prefix.text, suffix].concat();
     let value = match code {
         ACCESS | DEFAULT => acl::from_disk(value).ok_or_else(|| {
-            fault(
-                "access list size",
-                value.len() as u64,
-                "that of one that is not well formed",
-            )
+            fault("access list size", value.len() as u64, "that of one that is not well formed")
         })?,
         _ => value.to_vec(),
     };
@@ -284,11 +236,13 @@ pub const REFERENCE_MAX: u32 = 1024;
 pub struct Placed {
     /// The tail's new bytes (as long as the old), all zero when nothing goes there.
     pub tail: Vec<u8>,
-    /// The block's new bytes (reference count 1, hashes set, checksum not), or `None` when no block is needed.
+    /// The block's new bytes (reference count 1, hashes set, checksum not), or `None` when no block
+    /// is needed.
     pub block: Option<Vec<u8>>,
 }
 
-/// One attribute as it will be stored. Ordered as the kernel sorts the entries of a block; no two have the same key.
+/// One attribute as it will be stored. Ordered as the kernel sorts the entries of a block; no two
+/// have the same key.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Stored {
     prefix: u8,
@@ -301,7 +255,9 @@ impl Stored {
     fn new(attribute: &Attribute) -> Result<Stored, AttributeError> {
         let (prefix, suffix) = split_name(&attribute.name)?;
         let value = match prefix.code {
-            ACCESS | DEFAULT => acl::to_disk(&attribute.value).ok_or(AttributeError::BadAccessList)?,
+            ACCESS | DEFAULT => {
+                acl::to_disk(&attribute.value).ok_or(AttributeError::BadAccessList)?
+            }
             _ => attribute.value.clone(),
         };
         Ok(Stored {
@@ -319,10 +275,8 @@ impl Stored {
 
     /// The hash of an entry in a block: over the name, and the value with its padding.
     fn hash(&self) -> u32 {
-        let name = self
-            .suffix
-            .iter()
-            .fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
+        let name =
+            self.suffix.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
         self.value.chunks(4).fold(name, |hash, chunk| {
             let mut word = [0; 4];
             word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
@@ -339,14 +293,20 @@ fn entry_size(name_length: usize) -> usize {
     padded(name_length).saturating_add(ENTRY)
 }
 
-/// Lays out a whole list: as many as fit in the tail, the rest in the block. Deterministic: sorted as the kernel sorts
-/// block entries (prefix index, name length, name). Attributes already in the tail need not stay there.
+/// Lays out a whole list: as many as fit in the tail, the rest in the block. Deterministic: sorted
+/// as the kernel sorts block entries (prefix index, name length, name). Attributes already in the
+/// tail need not stay there.
 ///
 /// `NoRoom` means that no distribution over tail and block fits.
-pub fn place(attributes: &[Attribute], tail_length: usize, superblock: &Superblock) -> Result<Placed, AttributeError> {
+pub fn place(
+    attributes: &[Attribute],
+    tail_length: usize,
+    superblock: &Superblock,
+) -> Result<Placed, AttributeError> {
     let mut stored = attributes.iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
     stored.sort();
-    let is_same = |pair: &[Stored]| matches!(pair, [a, b] if (a.prefix, &a.suffix) == (b.prefix, &b.suffix));
+    let is_same =
+        |pair: &[Stored]| matches!(pair, [a, b] if (a.prefix, &a.suffix) == (b.prefix, &b.suffix));
     if stored.windows(2).any(is_same) {
         return Err(AttributeError::BadName);
     }
@@ -354,13 +314,13 @@ pub fn place(attributes: &[Attribute], tail_length: usize, superblock: &Superblo
     let tail_room = (tail_length & !3).saturating_sub(END).saturating_sub(END);
     let block_room = block_length.saturating_sub(HEADER).saturating_sub(END);
     let in_tail = distribute(&stored, tail_room, block_room).ok_or(AttributeError::NoRoom)?;
-    let (tail_part, block_part): (Vec<_>, Vec<_>) = stored.iter().zip(in_tail).partition(|(_, in_tail)| *in_tail);
+    let (tail_part, block_part): (Vec<_>, Vec<_>) =
+        stored.iter().zip(in_tail).partition(|(_, in_tail)| *in_tail);
 
-    let mut placed = Placed {
-        tail: vec![0; tail_length],
-        block: None,
-    };
-    if let (false, Some((magic, region))) = (tail_part.is_empty(), placed.tail.split_first_chunk_mut()) {
+    let mut placed = Placed { tail: vec![0; tail_length], block: None };
+    if let (false, Some((magic, region))) =
+        (tail_part.is_empty(), placed.tail.split_first_chunk_mut())
+    {
         *magic = MAGIC.to_le_bytes();
         write_entries(region, 0, tail_part.into_iter().map(|(stored, _)| (stored, 0)));
     }
@@ -375,8 +335,8 @@ pub fn place(attributes: &[Attribute], tail_length: usize, superblock: &Superblo
     Ok(placed)
 }
 
-/// Which attributes go in the tail: in order, whatever still fits there; or, when that leaves too much for the block,
-/// those that fill the tail best. `None` when even these leave too much.
+/// Which attributes go in the tail: in order, whatever still fits there; or, when that leaves too
+/// much for the block, those that fill the tail best. `None` when even these leave too much.
 fn distribute(stored: &[Stored], tail_room: usize, block_room: usize) -> Option<Vec<bool>> {
     let sizes: Vec<usize> = stored.iter().map(Stored::size).collect();
     let total = sizes.iter().fold(0_usize, |sum, size| sum.saturating_add(*size));
@@ -398,7 +358,8 @@ fn distribute(stored: &[Stored], tail_room: usize, block_room: usize) -> Option<
 
 /// The sizes (multiples of 4) whose sum comes nearest to `room` without passing it, and the sum.
 fn fullest(sizes: &[usize], room: usize) -> (Vec<bool>, usize) {
-    // Per sum, in units of 4 bytes: the first item that reached it. The rest of a sum was reached by earlier items.
+    // Per sum, in units of 4 bytes: the first item that reached it. The rest of a sum was reached
+    // by earlier items.
     let mut reached: Vec<Option<usize>> = vec![None; (room / 4).saturating_add(1)];
     for (item, size) in sizes.iter().enumerate() {
         let units = size / 4;
@@ -423,9 +384,13 @@ fn fullest(sizes: &[usize], room: usize) -> (Vec<bool>, usize) {
     (chosen, best.saturating_mul(4))
 }
 
-/// Writes entries from `start` on, each with its hash, and their values from the end of `region` down. The caller has
-/// made sure that they fit.
-fn write_entries<'a>(region: &mut [u8], start: usize, entries: impl Iterator<Item = (&'a Stored, u32)>) {
+/// Writes entries from `start` on, each with its hash, and their values from the end of `region`
+/// down. The caller has made sure that they fit.
+fn write_entries<'a>(
+    region: &mut [u8],
+    start: usize,
+    entries: impl Iterator<Item = (&'a Stored, u32)>,
+) {
     let mut at = start;
     // Values are aligned to the start of the region: a tail may end off the grid.
     let mut value_end = region.len() & !3;
@@ -471,11 +436,8 @@ fn write_block(bytes: &mut [u8], entries: &[&Stored]) {
 
 /// Writes the block's checksum for its place.
 pub fn seal_block(bytes: &mut [u8], block: BlockNo, superblock: &Superblock) {
-    let sum = if superblock.has(Feature::METADATA_CSUM) {
-        checksum(bytes, block, superblock)
-    } else {
-        0
-    };
+    let sum =
+        if superblock.has(Feature::METADATA_CSUM) { checksum(bytes, block, superblock) } else { 0 };
     if let Ok((header, _)) = RawHeader::mut_from_prefix(bytes) {
         header.checksum = U32::new(sum);
     }
@@ -490,8 +452,9 @@ fn checksum(bytes: &[u8], block: BlockNo, superblock: &Superblock) -> u32 {
     crc32c(crc32c(crc32c(seed, before), &[0; 4]), after)
 }
 
-/// Whether a system call may set the name: it has a prefix that can be kept, and is not too long. Names under "system."
-/// other than the access lists are refused, as the kernel refuses them; `place` keeps those that an image has already.
+/// Whether a system call may set the name: it has a prefix that can be kept, and is not too long.
+/// Names under "system." other than the access lists are refused, as the kernel refuses them;
+/// `place` keeps those that an image has already.
 pub fn check_name(name: &[u8]) -> Result<(), AttributeError> {
     if name.len() > NAME_MAX {
         return Err(AttributeError::BadName);
@@ -506,9 +469,7 @@ pub fn check_name(name: &[u8]) -> Result<(), AttributeError> {
 fn split_name(name: &[u8]) -> Result<(&'static Prefix, &[u8]), AttributeError> {
     let whole = PREFIXES.iter().find(|prefix| prefix.is_whole && prefix.text == name);
     let prefix = whole.or_else(|| {
-        PREFIXES
-            .iter()
-            .find(|prefix| !prefix.is_whole && name.starts_with(prefix.text))
+        PREFIXES.iter().find(|prefix| !prefix.is_whole && name.starts_with(prefix.text))
     });
     let prefix = prefix.ok_or(AttributeError::UnknownPrefix)?;
     let suffix = name.get(prefix.text.len()..).unwrap_or_default();

@@ -1,9 +1,10 @@
 //! Bitmaps of blocks and inodes: bit n of byte n/8 counts from the low end.
 //!
-//! A bitmap is a byte slice; bits past its end count as set, so that nothing is ever found or taken there. Searches go
-//! a word of 64 bits at a time.
+//! A bitmap is a byte slice; bits past its end count as set, so that nothing is ever found or taken
+//! there. Searches go a word of 64 bits at a time.
 
-/// Where a word starts that holds bit `index`, and the word: bits past the end of the slice are set.
+/// Where a word starts that holds bit `index`, and the word: bits past the end of the slice are
+/// set.
 fn word(bitmap: &[u8], index: u32) -> u64 {
     let start = (index / 64).saturating_mul(8) as usize;
     let rest = bitmap.get(start..).unwrap_or_default();
@@ -24,9 +25,7 @@ fn bits(bitmap: &[u8]) -> u32 {
 
 /// Whether bit `index` is set. Out of range counts as set.
 pub fn test(bitmap: &[u8], index: u32) -> bool {
-    bitmap
-        .get((index / 8) as usize)
-        .is_none_or(|byte| byte >> (index % 8) & 1 == 1)
+    bitmap.get((index / 8) as usize).is_none_or(|byte| byte >> (index % 8) & 1 == 1)
 }
 
 /// The bytes that hold bits of `start..start + length`, each with the mask of those bits.
@@ -40,11 +39,7 @@ fn masked(bitmap: &mut [u8], start: u32, length: u32) -> impl Iterator<Item = (&
     let final_index = bytes.len().saturating_sub(1);
     bytes.iter_mut().enumerate().map(move |(index, byte)| {
         let from = if index == 0 { 0xffu8 << lead } else { 0xff };
-        let to = if index == final_index && tail != 0 {
-            !(0xffu8 << tail)
-        } else {
-            0xff
-        };
+        let to = if index == final_index && tail != 0 { !(0xffu8 << tail) } else { 0xff };
         (byte, from & to)
     })
 }
@@ -101,7 +96,8 @@ pub fn next_set(bitmap: &[u8], from: u32, limit: u32) -> Option<u32> {
     next(bitmap, from, limit, 0)
 }
 
-/// The first byte that is all zero, whose bits all lie in `from..limit` (from rounded up); gives its first bit.
+/// The first byte that is all zero, whose bits all lie in `from..limit` (from rounded up); gives
+/// its first bit.
 pub fn next_clear_byte(bitmap: &[u8], from: u32, limit: u32) -> Option<u32> {
     let first = from.div_ceil(8);
     let end = limit.min(bits(bitmap)) / 8;

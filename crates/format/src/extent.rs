@@ -1,4 +1,5 @@
-//! Extent trees: nodes on plain bytes. A node is `i_block` (60 bytes) or a block (with a checksum tail).
+//! Extent trees: nodes on plain bytes. A node is `i_block` (60 bytes) or a block (with a checksum
+//! tail).
 //!
 //! ```text
 //! | magic | entries | max | depth | generation |   12 bytes, then `max` entries of 12 bytes:
@@ -7,8 +8,8 @@
 //! | checksum |                                   in a block: right behind `max` entries
 //! ```
 //!
-//! [`Node`] is the only reader, and its `parse` the only check; the functions below it write nodes that were parsed or
-//! initialised.
+//! [`Node`] is the only reader, and its `parse` the only check; the functions below it write nodes
+//! that were parsed or initialised.
 use crate::checksum::crc32c;
 use crate::{BlockNo, Fault, FileBlock};
 use zerocopy::little_endian::{U16, U32};
@@ -105,10 +106,7 @@ impl RawEntry {
 
     fn index(&self) -> Index {
         let [low, middle, high, _] = self.words;
-        Index {
-            file_block: FileBlock(self.file_block.get()),
-            child: join(high, middle, low),
-        }
+        Index { file_block: FileBlock(self.file_block.get()), child: join(high, middle, low) }
     }
 }
 
@@ -118,27 +116,17 @@ impl From<Extent> for RawEntry {
             State::Written => (MAX_LENGTH, 0),
             State::Unwritten => (MAX_LENGTH.saturating_sub(1), MAX_LENGTH),
         };
-        assert!(
-            (1..=longest).contains(&extent.length),
-            "an extent of {} blocks",
-            extent.length
-        );
+        assert!((1..=longest).contains(&extent.length), "an extent of {} blocks", extent.length);
         let [high, middle, low] = split(extent.start);
         let length = U16::new(extent.length.saturating_add(mark) as u16);
-        RawEntry {
-            file_block: U32::new(extent.file_block.0),
-            words: [length, high, low, middle],
-        }
+        RawEntry { file_block: U32::new(extent.file_block.0), words: [length, high, low, middle] }
     }
 }
 
 impl From<Index> for RawEntry {
     fn from(index: Index) -> RawEntry {
         let [high, middle, low] = split(index.child);
-        RawEntry {
-            file_block: U32::new(index.file_block.0),
-            words: [low, middle, high, U16::ZERO],
-        }
+        RawEntry { file_block: U32::new(index.file_block.0), words: [low, middle, high, U16::ZERO] }
     }
 }
 
@@ -152,18 +140,18 @@ pub struct Node<'a> {
 
 fn fault(depth: u16, field: &'static str, value: u64, reason: &'static str) -> Fault {
     let structure = if depth == 0 { "extent leaf" } else { "extent index" };
-    Fault::Field {
-        structure,
-        field,
-        value,
-        reason,
-    }
+    Fault::Field { structure, field, value, reason }
 }
 
 impl<'a> Node<'a> {
-    /// Checks header (magic, entries <= max <= what fits, depth == `depth` when given), and that entries rise, do not
-    /// overlap, have lengths and lie inside `blocks_count`. Not the checksum. An index node has entries.
-    pub fn parse(bytes: &'a [u8], depth: Option<u16>, blocks_count: u64) -> Result<Node<'a>, Fault> {
+    /// Checks header (magic, entries <= max <= what fits, depth == `depth` when given), and that
+    /// entries rise, do not overlap, have lengths and lie inside `blocks_count`. Not the checksum.
+    /// An index node has entries.
+    pub fn parse(
+        bytes: &'a [u8],
+        depth: Option<u16>,
+        blocks_count: u64,
+    ) -> Result<Node<'a>, Fault> {
         let node = Node::parse_header(bytes)?;
         if depth.is_some_and(|depth| depth != node.depth) {
             return Err(fault(
@@ -181,8 +169,8 @@ impl<'a> Node<'a> {
         Ok(node)
     }
 
-    /// A view of bytes that `parse` has checked before and that only this module has changed since: checks the header
-    /// alone, so it costs the same for any number of entries.
+    /// A view of bytes that `parse` has checked before and that only this module has changed since:
+    /// checks the header alone, so it costs the same for any number of entries.
     pub fn parse_header(bytes: &'a [u8]) -> Result<Node<'a>, Fault> {
         let Ok((header, rest)) = RawHeader::ref_from_prefix(bytes) else {
             return Err(fault(0, "size", bytes.len() as u64, "too small"));
@@ -209,11 +197,7 @@ impl<'a> Node<'a> {
             ));
         }
         match <[RawEntry]>::ref_from_prefix_with_elems(rest, usize::from(count)) {
-            Ok((entries, _)) => Ok(Node {
-                depth,
-                capacity: usize::from(max),
-                entries,
-            }),
+            Ok((entries, _)) => Ok(Node { depth, capacity: usize::from(max), entries }),
             Err(_) => Err(fault(depth, "number of entries", u64::from(count), "more than fits")),
         }
     }
@@ -234,7 +218,8 @@ impl<'a> Node<'a> {
                 ));
             }
             free_from = file_block.saturating_add(u64::from(extent.length));
-            // The last file block that any map can have is 2^32 - 2: 2^32 - 1 stands for "the end" in calls.
+            // The last file block that any map can have is 2^32 - 2: 2^32 - 1 stands for "the end"
+            // in calls.
             if free_from > u64::from(u32::MAX) {
                 return Err(fault(
                     0,
@@ -310,15 +295,15 @@ impl<'a> Node<'a> {
         &self.entries[at]
     }
 
-    /// The last entry whose first file block is <= `block` (binary search); `None` before the first.
+    /// The last entry whose first file block is <= `block` (binary search); `None` before the
+    /// first.
     pub fn find(&self, block: FileBlock) -> Option<usize> {
-        self.entries
-            .partition_point(|entry| entry.file_block.get() <= block.0)
-            .checked_sub(1)
+        self.entries.partition_point(|entry| entry.file_block.get() <= block.0).checked_sub(1)
     }
 }
 
-/// Entries that fit in a node of that many bytes (60, or a block; a block leaves 4 bytes for the checksum tail always).
+/// Entries that fit in a node of that many bytes (60, or a block; a block leaves 4 bytes for the
+/// checksum tail always).
 pub fn capacity(bytes: usize) -> usize {
     let tail = if bytes > ROOT { TAIL } else { 0 };
     bytes.saturating_sub(HEADER).saturating_sub(tail) / ENTRY
@@ -338,7 +323,8 @@ pub fn initialize(bytes: &mut [u8], depth: u16) {
     };
 }
 
-/// Inserts an entry at `at` of a leaf that has room. Panics when full or when `at` is beyond the entries.
+/// Inserts an entry at `at` of a leaf that has room. Panics when full or when `at` is beyond the
+/// entries.
 pub fn insert_extent(bytes: &mut [u8], at: usize, extent: Extent) {
     insert(bytes, at, extent.into());
 }
@@ -369,19 +355,15 @@ pub fn remove(bytes: &mut [u8], at: usize) {
     truncate(header, entries, count.saturating_sub(1));
 }
 
-/// Moves the entries from `at` on to the start of the empty node `to` (initialised with the same depth). Panics when
-/// they do not fit there, when `to` holds some, or when `at` is beyond the entries.
+/// Moves the entries from `at` on to the start of the empty node `to` (initialised with the same
+/// depth). Panics when they do not fit there, when `to` holds some, or when `at` is beyond the
+/// entries.
 pub fn split_off(bytes: &mut [u8], at: usize, to: &mut [u8]) {
     let (header, entries) = parts(bytes);
-    let moved = entries
-        .get(at..used(header, entries))
-        .expect("a node is split inside its entries");
+    let moved = entries.get(at..used(header, entries)).expect("a node is split inside its entries");
     let (to_header, to_entries) = parts(to);
     assert!(to_header.entries == U16::ZERO, "a node is split into one with entries");
-    assert!(
-        to_header.depth == header.depth,
-        "a node is split into one of another depth"
-    );
+    assert!(to_header.depth == header.depth, "a node is split into one of another depth");
     to_entries
         .get_mut(..moved.len())
         .expect("the half of a node fits in an empty one")
@@ -390,9 +372,9 @@ pub fn split_off(bytes: &mut [u8], at: usize, to: &mut [u8]) {
     truncate(header, entries, at);
 }
 
-/// Copies a whole node (all entries, same depth) from `from` into `to`, whose capacity may be larger (root grows deeper,
-/// or a child collapses into the root); the destination's max is its own. Panics when they do not fit, or when `from`
-/// is no node.
+/// Copies a whole node (all entries, same depth) from `from` into `to`, whose capacity may be
+/// larger (root grows deeper, or a child collapses into the root); the destination's max is its
+/// own. Panics when they do not fit, or when `from` is no node.
 pub fn copy(from: &[u8], to: &mut [u8]) {
     let node = Node::parse_header(from).expect("a node is checked before it is copied");
     initialize(to, node.depth);
@@ -404,7 +386,8 @@ pub fn copy(from: &[u8], to: &mut [u8]) {
     header.entries = U16::new(node.len() as u16);
 }
 
-/// Stores the checksum tail of an extent block. Panics when the bytes are too short for the maximum in its header.
+/// Stores the checksum tail of an extent block. Panics when the bytes are too short for the maximum
+/// in its header.
 pub fn seal(bytes: &mut [u8], inode_seed: u32) {
     let tail = tail_offset(bytes);
     // A node is checked before it is changed; bytes that are none have no place for a checksum.
@@ -418,7 +401,9 @@ pub fn seal(bytes: &mut [u8], inode_seed: u32) {
 /// Verifies the checksum tail of an extent block.
 pub fn verify(bytes: &[u8], inode_seed: u32) -> Result<(), Fault> {
     let parts = bytes.split_at_checked(tail_offset(bytes));
-    let Some((entries, stored)) = parts.and_then(|(entries, tail)| Some((entries, tail.first_chunk::<4>()?))) else {
+    let Some((entries, stored)) =
+        parts.and_then(|(entries, tail)| Some((entries, tail.first_chunk::<4>()?)))
+    else {
         return Err(fault(
             0,
             "maximum of entries",
@@ -430,29 +415,25 @@ pub fn verify(bytes: &[u8], inode_seed: u32) -> Result<(), Fault> {
     if stored == computed {
         Ok(())
     } else {
-        Err(Fault::Checksum {
-            structure: "extent block",
-            stored,
-            computed,
-        })
+        Err(Fault::Checksum { structure: "extent block", stored, computed })
     }
 }
 
-/// Where the checksum stands: behind the largest number of entries that the header allows. `usize::MAX` without one.
+/// Where the checksum stands: behind the largest number of entries that the header allows.
+/// `usize::MAX` without one.
 fn tail_offset(bytes: &[u8]) -> usize {
     let Ok((header, _)) = RawHeader::ref_from_prefix(bytes) else {
         return usize::MAX;
     };
-    usize::from(header.max.get())
-        .saturating_mul(ENTRY)
-        .saturating_add(HEADER)
+    usize::from(header.max.get()).saturating_mul(ENTRY).saturating_add(HEADER)
 }
 
 /// Header and all places for entries of a node that is being written.
 fn parts(bytes: &mut [u8]) -> (&mut RawHeader, &mut [RawEntry]) {
     let places = capacity(bytes.len());
     let (header, rest) = RawHeader::mut_from_prefix(bytes).expect("a node has at least 60 bytes");
-    let (entries, _) = <[RawEntry]>::mut_from_prefix_with_elems(rest, places).expect("the capacity fits");
+    let (entries, _) =
+        <[RawEntry]>::mut_from_prefix_with_elems(rest, places).expect("the capacity fits");
     // A block whose header allows fewer (another system may have written it so) keeps that.
     let places = if header.magic.get() == MAGIC {
         usize::from(header.max.get()).min(places)

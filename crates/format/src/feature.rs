@@ -52,11 +52,7 @@ impl Feature {
 use Feature::{Compat, Incompat, RoCompat};
 
 /// What is read and written: the public constants.
-const SUPPORTED: Features = Features {
-    compat: 0x103d,
-    incompat: 0x22c6,
-    ro_compat: 0x1047b,
-};
+const SUPPORTED: Features = Features { compat: 0x103d, incompat: 0x22c6, ro_compat: 0x1047b };
 
 /// Every feature that has a name, with the name that is printed first where there are two.
 const NAMES: &[(Feature, &str)] = &[
@@ -110,7 +106,8 @@ const NAMES: &[(Feature, &str)] = &[
 ];
 
 impl Feature {
-    /// The mke2fs spelling ("metadata_csum"), or "FEATURE_C12"-like as e2fsprogs prints unknown bits.
+    /// The mke2fs spelling ("metadata_csum"), or "FEATURE_C12"-like as e2fsprogs prints unknown
+    /// bits.
     pub fn name(self) -> String {
         if let Some((_, name)) = NAMES.iter().find(|(feature, _)| *feature == self) {
             return (*name).to_owned();
@@ -123,8 +120,9 @@ impl Feature {
         format!("FEATURE_{class}{}", bit.trailing_zeros())
     }
 
-    /// The feature of that mke2fs name (also `uninit_bg` and `gdt_csum`, `extent` and `extents`, `metadata_csum_seed`),
-    /// or of a bit as `name` prints it. Names of features that are not supported are known too.
+    /// The feature of that mke2fs name (also `uninit_bg` and `gdt_csum`, `extent` and `extents`,
+    /// `metadata_csum_seed`), or of a bit as `name` prints it. Names of features that are not
+    /// supported are known too.
     pub fn from_name(name: &str) -> Option<Feature> {
         if let Some((feature, _)) = NAMES.iter().find(|(_, known)| *known == name) {
             return Some(*feature);
@@ -175,21 +173,18 @@ impl Features {
         }
     }
 
-    /// The features in the order in which dumpe2fs prints them (compat, incompat, ro_compat; bits rising).
+    /// The features in the order in which dumpe2fs prints them (compat, incompat, ro_compat; bits
+    /// rising).
     pub fn iter(&self) -> impl Iterator<Item = Feature> {
-        let bits = |word: u32| (0..32).map(|shift| 1u32 << shift).filter(move |bit| word & bit != 0);
+        let bits =
+            |word: u32| (0..32).map(|shift| 1u32 << shift).filter(move |bit| word & bit != 0);
         let incompat = bits(self.incompat).map(Incompat);
-        bits(self.compat)
-            .map(Compat)
-            .chain(incompat)
-            .chain(bits(self.ro_compat).map(RoCompat))
+        bits(self.compat).map(Compat).chain(incompat).chain(bits(self.ro_compat).map(RoCompat))
     }
 
-    /// Those that this project does not read and write: everything but the constants of [`Feature`].
+    /// Those that this project does not read and write: everything but the constants of
+    /// [`Feature`].
     pub fn unsupported(&self) -> Vec<String> {
-        self.iter()
-            .filter(|feature| !feature.is_supported())
-            .map(Feature::name)
-            .collect()
+        self.iter().filter(|feature| !feature.is_supported()).map(Feature::name).collect()
     }
 }

@@ -34,7 +34,8 @@ struct RawLow {
     checksum: U16,
 }
 
-/// The second half, with 64bit: the high parts of the first. What follows in larger descriptors is unknown.
+/// The second half, with 64bit: the high parts of the first. What follows in larger descriptors is
+/// unknown.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RawHigh {
@@ -106,22 +107,22 @@ fn checksum(bytes: &[u8], group: GroupNo, superblock: &Superblock) -> u16 {
 }
 
 fn fault(field: &'static str, value: u64, reason: &'static str) -> Fault {
-    Fault::Field {
-        structure: "group descriptor",
-        field,
-        value,
-        reason,
-    }
+    Fault::Field { structure: "group descriptor", field, value, reason }
 }
 
 impl GroupDescriptor {
-    /// Reads descriptor `group` from its bytes (descriptor_size of them). The checksum (metadata_csum or uninit_bg) is
-    /// verified; block numbers are checked to lie inside the volume, behind the descriptors. Without those features
-    /// unused inodes and the UNINIT flags mean nothing and are given as 0.
+    /// Reads descriptor `group` from its bytes (descriptor_size of them). The checksum
+    /// (metadata_csum or uninit_bg) is verified; block numbers are checked to lie inside the
+    /// volume, behind the descriptors. Without those features unused inodes and the UNINIT flags
+    /// mean nothing and are given as 0.
     ///
     /// # Errors
     /// The first fault found.
-    pub fn parse(bytes: &[u8], group: GroupNo, superblock: &Superblock) -> Result<GroupDescriptor, Fault> {
+    pub fn parse(
+        bytes: &[u8],
+        group: GroupNo,
+        superblock: &Superblock,
+    ) -> Result<GroupDescriptor, Fault> {
         Self::verify_checksum(bytes, group, superblock)?;
         let mut descriptor = Self::decode(bytes, superblock);
         if !superblock.has_descriptor_checksums() {
@@ -136,11 +137,7 @@ impl GroupDescriptor {
     pub fn decode(bytes: &[u8], superblock: &Superblock) -> GroupDescriptor {
         let low = RawLow::read_from_prefix(bytes).map(|(raw, _)| raw).unwrap_or_default();
         let wide = superblock.descriptor_size >= 64;
-        let rest = if wide {
-            bytes.get(size_of::<RawLow>()..).unwrap_or_default()
-        } else {
-            &[]
-        };
+        let rest = if wide { bytes.get(size_of::<RawLow>()..).unwrap_or_default() } else { &[] };
         let high = RawHigh::read_from_prefix(rest).map(|(raw, _)| raw).unwrap_or_default();
         GroupDescriptor {
             block_bitmap: join32(low.block_bitmap, high.block_bitmap),
@@ -157,11 +154,16 @@ impl GroupDescriptor {
         }
     }
 
-    /// Compares the stored checksum with that of the bytes; nothing to compare without metadata_csum and uninit_bg.
+    /// Compares the stored checksum with that of the bytes; nothing to compare without
+    /// metadata_csum and uninit_bg.
     ///
     /// # Errors
     /// [`Fault::Checksum`].
-    pub fn verify_checksum(bytes: &[u8], group: GroupNo, superblock: &Superblock) -> Result<(), Fault> {
+    pub fn verify_checksum(
+        bytes: &[u8],
+        group: GroupNo,
+        superblock: &Superblock,
+    ) -> Result<(), Fault> {
         if !superblock.has_descriptor_checksums() {
             return Ok(());
         }
@@ -204,7 +206,8 @@ impl GroupDescriptor {
         Ok(())
     }
 
-    /// Writes it over `bytes` (descriptor_size long), with its checksum. Bytes past the first 64 are left as they are.
+    /// Writes it over `bytes` (descriptor_size long), with its checksum. Bytes past the first 64
+    /// are left as they are.
     pub fn encode(&self, bytes: &mut [u8], group: GroupNo, superblock: &Superblock) {
         let (mut low, mut high) = (RawLow::default(), RawHigh::default());
         (low.block_bitmap, high.block_bitmap) = split32(self.block_bitmap);
@@ -215,14 +218,16 @@ impl GroupDescriptor {
         (low.free_inodes, high.free_inodes) = split16(self.free_inodes);
         (low.used_directories, high.used_directories) = split16(self.used_directories);
         (low.unused_inodes, high.unused_inodes) = split16(self.unused_inodes);
-        (low.block_bitmap_checksum, high.block_bitmap_checksum) = split16(self.block_bitmap_checksum);
-        (low.inode_bitmap_checksum, high.inode_bitmap_checksum) = split16(self.inode_bitmap_checksum);
+        (low.block_bitmap_checksum, high.block_bitmap_checksum) =
+            split16(self.block_bitmap_checksum);
+        (low.inode_bitmap_checksum, high.inode_bitmap_checksum) =
+            split16(self.inode_bitmap_checksum);
         low.flags = self.flags.into();
-        // Too short a slice is written as far as it goes: encode has no error, and the sizes are the superblock's.
+        // Too short a slice is written as far as it goes: encode has no error, and the sizes are
+        // the superblock's.
         let _ = low.write_to_prefix(bytes);
-        if let Some(rest) = bytes
-            .get_mut(size_of::<RawLow>()..)
-            .filter(|_| superblock.descriptor_size >= 64)
+        if let Some(rest) =
+            bytes.get_mut(size_of::<RawLow>()..).filter(|_| superblock.descriptor_size >= 64)
         {
             let _ = high.write_to_prefix(rest);
         }
@@ -230,34 +235,28 @@ impl GroupDescriptor {
         let _ = low.write_to_prefix(bytes);
     }
 
-    /// Whether the stored checksum of the block bitmap is that of `bitmap` (a block). True without metadata_csum.
+    /// Whether the stored checksum of the block bitmap is that of `bitmap` (a block). True without
+    /// metadata_csum.
     pub fn block_bitmap_matches(&self, bitmap: &[u8], superblock: &Superblock) -> bool {
-        matches(
-            self.block_bitmap_checksum,
-            bitmap,
-            superblock.blocks_per_group,
-            superblock,
-        )
+        matches(self.block_bitmap_checksum, bitmap, superblock.blocks_per_group, superblock)
     }
 
-    /// Whether the stored checksum of the inode bitmap is that of `bitmap` (a block). True without metadata_csum.
+    /// Whether the stored checksum of the inode bitmap is that of `bitmap` (a block). True without
+    /// metadata_csum.
     pub fn inode_bitmap_matches(&self, bitmap: &[u8], superblock: &Superblock) -> bool {
-        matches(
-            self.inode_bitmap_checksum,
-            bitmap,
-            superblock.inodes_per_group,
-            superblock,
-        )
+        matches(self.inode_bitmap_checksum, bitmap, superblock.inodes_per_group, superblock)
     }
 
     /// Stores the checksum of the block bitmap; 0 without metadata_csum.
     pub fn seal_block_bitmap(&mut self, bitmap: &[u8], superblock: &Superblock) {
-        self.block_bitmap_checksum = bitmap_checksum(bitmap, superblock.blocks_per_group, superblock);
+        self.block_bitmap_checksum =
+            bitmap_checksum(bitmap, superblock.blocks_per_group, superblock);
     }
 
     /// Stores the checksum of the inode bitmap; 0 without metadata_csum.
     pub fn seal_inode_bitmap(&mut self, bitmap: &[u8], superblock: &Superblock) {
-        self.inode_bitmap_checksum = bitmap_checksum(bitmap, superblock.inodes_per_group, superblock);
+        self.inode_bitmap_checksum =
+            bitmap_checksum(bitmap, superblock.inodes_per_group, superblock);
     }
 }
 
@@ -268,18 +267,15 @@ fn bitmap_checksum(bitmap: &[u8], bits: u32, superblock: &Superblock) -> u32 {
     }
     let bytes = bitmap.get(..(bits / 8) as usize).unwrap_or(bitmap);
     let sum = crate::checksum::bitmap(superblock.checksum_seed, bytes);
-    if superblock.descriptor_size >= 64 {
-        sum
-    } else {
-        sum & 0xffff
-    }
+    if superblock.descriptor_size >= 64 { sum } else { sum & 0xffff }
 }
 
 fn matches(stored: u32, bitmap: &[u8], bits: u32, superblock: &Superblock) -> bool {
     !superblock.has(Feature::METADATA_CSUM) || stored == bitmap_checksum(bitmap, bits, superblock)
 }
 
-/// Whether a group starts with a copy of the superblock: all do, or with sparse_super 0, 1 and the powers of 3, 5 and 7.
+/// Whether a group starts with a copy of the superblock: all do, or with sparse_super 0, 1 and the
+/// powers of 3, 5 and 7.
 pub(crate) fn has_copy(group: GroupNo, features: Features) -> bool {
     let power_of = |base: u32| {
         let mut power = base;
@@ -288,7 +284,11 @@ pub(crate) fn has_copy(group: GroupNo, features: Features) -> bool {
         }
         power == group.0
     };
-    group.0 <= 1 || !features.has(Feature::SPARSE_SUPER) || power_of(3) || power_of(5) || power_of(7)
+    group.0 <= 1
+        || !features.has(Feature::SPARSE_SUPER)
+        || power_of(3)
+        || power_of(5)
+        || power_of(7)
 }
 
 impl Superblock {
@@ -310,9 +310,7 @@ impl Superblock {
             .0
             .checked_sub(self.first_data_block.into())
             .filter(|_| block.0 < self.blocks_count)?;
-        u32::try_from(inside.checked_div(self.blocks_per_group.into())?)
-            .ok()
-            .map(GroupNo)
+        u32::try_from(inside.checked_div(self.blocks_per_group.into())?).ok().map(GroupNo)
     }
 
     /// The group of an inode and its index there; `None` for 0 or past the end.
@@ -322,7 +320,8 @@ impl Superblock {
         Some((GroupNo(group), index.checked_rem(self.inodes_per_group)?))
     }
 
-    /// Block and byte offset in it where an inode is kept, by its group's descriptor; `None` for 0 or past the end.
+    /// Block and byte offset in it where an inode is kept, by its group's descriptor; `None` for 0
+    /// or past the end.
     pub fn inode_place(&self, ino: Ino, descriptor: &GroupDescriptor) -> Option<(BlockNo, usize)> {
         let (_, index) = self.group_of_inode(ino)?;
         let bytes = u64::from(index).checked_mul(self.inode_size.into())?;
@@ -352,13 +351,12 @@ impl Superblock {
         (BlockNo(block), usize::try_from(offset).unwrap_or(0))
     }
 
-    /// Blocks at the start of a group taken by superblock, descriptors and reserved descriptors; 0 without a copy.
+    /// Blocks at the start of a group taken by superblock, descriptors and reserved descriptors; 0
+    /// without a copy.
     pub fn super_overhead(&self, group: GroupNo) -> u32 {
         if !self.has_super(group) {
             return 0;
         }
-        self.descriptor_blocks()
-            .saturating_add(self.reserved_gdt_blocks.into())
-            .saturating_add(1)
+        self.descriptor_blocks().saturating_add(self.reserved_gdt_blocks.into()).saturating_add(1)
     }
 }

@@ -1,8 +1,9 @@
-//! The hashes of names in hashed directories: legacy, half MD4 and TEA, with signed and unsigned characters.
+//! The hashes of names in hashed directories: legacy, half MD4 and TEA, with signed and unsigned
+//! characters.
 //!
-//! All three come from the first years of hashed directories (ext3, 2002). The quirk that outlived them: names are
-//! taken as C characters, so bytes above 127 count as negative on x86 and as positive on ARM and POWER; the superblock
-//! says which the volume was made with.
+//! All three come from the first years of hashed directories (ext3, 2002). The quirk that outlived
+//! them: names are taken as C characters, so bytes above 127 count as negative on x86 and as
+//! positive on ARM and POWER; the superblock says which the volume was made with.
 use crate::superblock::{HashVersion, Superblock};
 
 /// How names of one directory are hashed.
@@ -16,8 +17,8 @@ pub struct Hasher {
     pub seed: [u32; 4],
 }
 
-/// Major and minor hash of a name. The lowest bit of `major` is 0 (it marks collisions in the index); the value that
-/// marks the end of a directory is never given.
+/// Major and minor hash of a name. The lowest bit of `major` is 0 (it marks collisions in the
+/// index); the value that marks the end of a directory is never given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Default, Hash)]
 pub struct NameHash {
     /// What the index is sorted by.
@@ -51,11 +52,7 @@ impl Hasher {
         };
         let major = major & !1;
         NameHash {
-            major: if major == END_OF_DIRECTORY {
-                END_OF_DIRECTORY.wrapping_sub(2)
-            } else {
-                major
-            },
+            major: if major == END_OF_DIRECTORY { END_OF_DIRECTORY.wrapping_sub(2) } else { major },
             minor,
         }
     }
@@ -66,11 +63,7 @@ impl Hasher {
 
     /// A byte of a name as a number, sign-extended where the volume has signed characters.
     fn character(&self, byte: u8) -> u32 {
-        if self.unsigned {
-            u32::from(byte)
-        } else {
-            i32::from(byte.cast_signed()).cast_unsigned()
-        }
+        if self.unsigned { u32::from(byte) } else { i32::from(byte.cast_signed()).cast_unsigned() }
     }
 
     fn legacy(&self, name: &[u8]) -> u32 {
@@ -105,10 +98,12 @@ impl Hasher {
         (state[0], state[1])
     }
 
-    /// Packs what is left of a name into `N` words, first byte highest. Words that the name does not reach, and the
-    /// high bytes of a word that it fills in part, hold the length left, repeated.
+    /// Packs what is left of a name into `N` words, first byte highest. Words that the name does
+    /// not reach, and the high bytes of a word that it fills in part, hold the length left,
+    /// repeated.
     fn words<const N: usize>(&self, rest: &[u8]) -> [u32; N] {
-        // At most 255 bytes in a name of a directory; a longer slice is hashed as C would, by truncation.
+        // At most 255 bytes in a name of a directory; a longer slice is hashed as C would, by
+        // truncation.
         let length = rest.len() as u32;
         let pad = length | length.wrapping_shl(8);
         let pad = pad | pad.wrapping_shl(16);
@@ -147,7 +142,8 @@ fn half_md4_transform(state: &mut [u32; 4], words: &[u32; 8]) {
     }
 }
 
-/// The Tiny Encryption Algorithm as a compression function: the words are the key, the state's first half the text.
+/// The Tiny Encryption Algorithm as a compression function: the words are the key, the state's
+/// first half the text.
 fn tea_transform(state: &mut [u32; 4], [key0, key1, key2, key3]: [u32; 4]) {
     const DELTA: u32 = 0x9e37_79b9;
     let half = |text: u32, sum: u32, left: u32, right: u32| {

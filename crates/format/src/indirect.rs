@@ -10,8 +10,8 @@ use std::ops::Range;
 /// Pointers in the inode before the trees.
 pub const DIRECT: u32 = 12;
 
-/// The way to a file block: how many steps (1 for direct, up to 4), and the index at each: first into `i_block`, then
-/// into each indirect block.
+/// The way to a file block: how many steps (1 for direct, up to 4), and the index at each: first
+/// into `i_block`, then into each indirect block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path {
     /// 1..=4.
@@ -22,10 +22,7 @@ pub struct Path {
 
 /// log2 of the pointers in a block: 8 for 1 KiB, 14 for 64 KiB.
 fn pointers_log2(block_size_log2: u8) -> u32 {
-    debug_assert!(
-        (10..=16).contains(&block_size_log2),
-        "blocks of 2^{block_size_log2} bytes"
-    );
+    debug_assert!((10..=16).contains(&block_size_log2), "blocks of 2^{block_size_log2} bytes");
     u32::from(block_size_log2).saturating_sub(2)
 }
 
@@ -34,34 +31,28 @@ fn tree(height: u32, block_size_log2: u8) -> Range<u64> {
     let log2 = pointers_log2(block_size_log2);
     // At most 2^42 blocks under the triple tree of 64 KiB blocks.
     let size = |height: u32| 1_u64 << height.saturating_mul(log2);
-    let start = (1..height).fold(u64::from(DIRECT), |start, height| start.saturating_add(size(height)));
+    let start =
+        (1..height).fold(u64::from(DIRECT), |start, height| start.saturating_add(size(height)));
     start..start.saturating_add(size(height))
 }
 
 /// The path of a file block; `None` beyond the triple tree.
 pub fn path(block: FileBlock, block_size_log2: u8) -> Option<Path> {
     if block.0 < DIRECT {
-        return Some(Path {
-            depth: 1,
-            index: [block.0, 0, 0, 0],
-        });
+        return Some(Path { depth: 1, index: [block.0, 0, 0, 0] });
     }
     let log2 = pointers_log2(block_size_log2);
     let mask = 1_u64.checked_shl(log2)?.checked_sub(1)?;
     let block = u64::from(block.0);
     let (height, offset) = (1..=3).find_map(|height| {
         let tree = tree(height, block_size_log2);
-        tree.contains(&block)
-            .then(|| (height, block.saturating_sub(tree.start)))
+        tree.contains(&block).then(|| (height, block.saturating_sub(tree.start)))
     })?;
     let mut index = [DIRECT.saturating_add(height).saturating_sub(1), 0, 0, 0];
     for (slot, level) in index.iter_mut().skip(1).zip((0..height).rev()) {
         *slot = ((offset >> level.saturating_mul(log2)) & mask) as u32;
     }
-    Some(Path {
-        depth: height.saturating_add(1) as usize,
-        index,
-    })
+    Some(Path { depth: height.saturating_add(1) as usize, index })
 }
 
 /// The pointer at `index` of an indirect block or of `i_block`. Panics beyond their end.
@@ -76,12 +67,14 @@ pub fn set_pointer(bytes: &mut [u8], index: u32, block: u32) {
     bytes.as_chunks_mut().0[index as usize] = block.to_le_bytes();
 }
 
-/// How many indirect blocks a file needs whose mapped blocks are the ranges given (rising, disjoint), in all. Blocks
-/// that no path leads to count nothing. Takes a time proportional to the number of ranges.
+/// How many indirect blocks a file needs whose mapped blocks are the ranges given (rising,
+/// disjoint), in all. Blocks that no path leads to count nothing. Takes a time proportional to the
+/// number of ranges.
 pub fn blocks_needed(ranges: impl IntoIterator<Item = Range<u32>>, block_size_log2: u8) -> u64 {
     let log2 = pointers_log2(block_size_log2);
     let trees = [1, 2, 3].map(|height| (height, tree(height, block_size_log2)));
-    // Per tree and level: the last indirect block that was counted. Ranges rise, so only it can be met again.
+    // Per tree and level: the last indirect block that was counted. Ranges rise, so only it can be
+    // met again.
     let mut last = [[None::<u64>; 3]; 3];
     let mut blocks = 0_u64;
     for range in ranges {
@@ -98,7 +91,9 @@ pub fn blocks_needed(ranges: impl IntoIterator<Item = Range<u32>>, block_size_lo
                 let shift = level.saturating_mul(log2);
                 let (from, to) = (first_offset >> shift, last_offset >> shift);
                 let known = u64::from(*last == Some(from));
-                blocks = blocks.saturating_add(to.saturating_sub(from).saturating_add(1).saturating_sub(known));
+                blocks = blocks.saturating_add(
+                    to.saturating_sub(from).saturating_add(1).saturating_sub(known),
+                );
                 *last = Some(to);
             }
         }

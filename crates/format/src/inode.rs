@@ -1,7 +1,7 @@
 //! Inodes: 128 bytes and what follows them, as bytes and as values.
 //!
-//! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields behind them; each of the latter means something only
-//! where `extra_isize` reaches past it.
+//! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields behind them; each of the latter
+//! means something only where `extra_isize` reaches past it.
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -109,7 +109,8 @@ impl FileType {
         }
     }
 
-    /// The byte in a directory entry (1 regular, 2 directory, 3 character, 4 block, 5 fifo, 6 socket, 7 symlink).
+    /// The byte in a directory entry (1 regular, 2 directory, 3 character, 4 block, 5 fifo, 6
+    /// socket, 7 symlink).
     pub fn entry_code(self) -> u8 {
         match self {
             FileType::Regular => 1,
@@ -137,7 +138,8 @@ impl FileType {
     }
 }
 
-/// A point in time as ext4 keeps it: 34 bits of seconds (1901 to 2446) and nanoseconds; 32 bits and none in 128-byte inodes.
+/// A point in time as ext4 keeps it: 34 bits of seconds (1901 to 2446) and nanoseconds; 32 bits and
+/// none in 128-byte inodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord, Hash)]
 pub struct Time {
     /// Seconds since 1970.
@@ -158,45 +160,32 @@ impl Time {
     pub fn kept(self, inode_size: u16) -> Time {
         if inode_size <= 128 {
             let seconds = self.seconds.clamp(SECONDS_MIN, SECONDS_MAX);
-            return Time {
-                seconds,
-                nanoseconds: 0,
-            };
+            return Time { seconds, nanoseconds: 0 };
         }
         let seconds = self.seconds.clamp(SECONDS_MIN, SECONDS_MAX_EXTRA);
         Time { seconds, ..self }
     }
 
-    /// From the signed 32 bits and, where there are some, the extra ones: 2 of seconds, 30 of nanoseconds.
+    /// From the signed 32 bits and, where there are some, the extra ones: 2 of seconds, 30 of
+    /// nanoseconds.
     fn decode(base: U32, extra: Option<U32>) -> Time {
         let extra = extra.map_or(0, U32::get);
-        let seconds = i64::from(base.get().cast_signed()).saturating_add(i64::from(extra & 3) << 32);
-        Time {
-            seconds,
-            nanoseconds: (extra >> 2).min(NANOSECONDS_MAX),
-        }
+        let seconds =
+            i64::from(base.get().cast_signed()).saturating_add(i64::from(extra & 3) << 32);
+        Time { seconds, nanoseconds: (extra >> 2).min(NANOSECONDS_MAX) }
     }
 
     /// The nearest time that can be kept with (or without) extra bits.
     fn clamped(self, has_extra: bool) -> Time {
         let most = if has_extra { SECONDS_MAX_EXTRA } else { SECONDS_MAX };
         if self.seconds < SECONDS_MIN {
-            return Time {
-                seconds: SECONDS_MIN,
-                nanoseconds: 0,
-            };
+            return Time { seconds: SECONDS_MIN, nanoseconds: 0 };
         }
         let last = if has_extra { NANOSECONDS_MAX } else { 0 };
         if self.seconds > most {
-            return Time {
-                seconds: most,
-                nanoseconds: last,
-            };
+            return Time { seconds: most, nanoseconds: last };
         }
-        Time {
-            seconds: self.seconds,
-            nanoseconds: self.nanoseconds.min(last),
-        }
+        Time { seconds: self.seconds, nanoseconds: self.nanoseconds.min(last) }
     }
 
     /// The two words. The second one is to be dropped where there is no room for it.
@@ -257,8 +246,8 @@ pub struct Inode {
     pub block: [u8; 60],
     /// Bytes used beyond 128 by fixed fields; 0 in 128-byte inodes.
     pub extra_isize: u16,
-    /// The bytes after 128 + extra_isize: in-inode attributes (with their magic), to the end of the inode. Empty where
-    /// the inode has 128 bytes.
+    /// The bytes after 128 + extra_isize: in-inode attributes (with their magic), to the end of the
+    /// inode. Empty where the inode has 128 bytes.
     pub tail: Vec<u8>,
 }
 
@@ -277,8 +266,15 @@ fn join16(high: U16, low: U16) -> u32 {
     u32::from(high.get()) << 16 | u32::from(low.get())
 }
 
-/// The checksum of a whole inode, its own fields taken as zero; 16 bits where the high half has no room.
-fn checksum(bytes: &[u8], has_high: bool, ino: Ino, generation: u32, superblock: &Superblock) -> u32 {
+/// The checksum of a whole inode, its own fields taken as zero; 16 bits where the high half has no
+/// room.
+fn checksum(
+    bytes: &[u8],
+    has_high: bool,
+    ino: Ino,
+    generation: u32,
+    superblock: &Superblock,
+) -> u32 {
     let seed = inode_seed(superblock.checksum_seed, ino, generation);
     let part = |from: usize, to: usize| bytes.get(from..to.min(bytes.len())).unwrap_or_default();
     let mut sum = crc32c(seed, part(0, CHECKSUM_LOW));
@@ -291,7 +287,8 @@ fn checksum(bytes: &[u8], has_high: bool, ino: Ino, generation: u32, superblock:
     crc32c(sum, part(CHECKSUM_HIGH.saturating_add(2), bytes.len()))
 }
 
-/// The two parts of an inode's bytes. What is missing counts as zero; fields that `extra_isize` does not reach too.
+/// The two parts of an inode's bytes. What is missing counts as zero; fields that `extra_isize`
+/// does not reach too.
 fn raw_parts(bytes: &[u8]) -> (RawInode, RawExtra) {
     let mut base = [0u8; BASE_SIZE];
     let mut extra = [0u8; size_of::<RawExtra>()];
@@ -307,9 +304,9 @@ fn raw_parts(bytes: &[u8]) -> (RawInode, RawExtra) {
 }
 
 impl Inode {
-    /// Reads an inode from its `inode_size` bytes. The checksum is verified (metadata_csum). Field checks are those that
-    /// keep later code in range (extra_isize); what the mode or map mean is judged by their users. An inode of zeros only,
-    /// never used, needs no checksum.
+    /// Reads an inode from its `inode_size` bytes. The checksum is verified (metadata_csum). Field
+    /// checks are those that keep later code in range (extra_isize); what the mode or map mean is
+    /// judged by their users. An inode of zeros only, never used, needs no checksum.
     ///
     /// # Errors
     /// [`Fault::Checksum`], or [`Fault::Field`] when the fixed fields would not fit in the inode.
@@ -333,7 +330,8 @@ impl Inode {
         Ok(Self::decode(bytes, superblock))
     }
 
-    /// Compares the stored checksum with that of the bytes; nothing to compare without metadata_csum.
+    /// Compares the stored checksum with that of the bytes; nothing to compare without
+    /// metadata_csum.
     ///
     /// # Errors
     /// [`Fault::Checksum`].
@@ -348,11 +346,7 @@ impl Inode {
         if stored == computed {
             return Ok(());
         }
-        Err(Fault::Checksum {
-            structure: "inode",
-            stored,
-            computed,
-        })
+        Err(Fault::Checksum { structure: "inode", stored, computed })
     }
 
     /// The values as they stand there, unchecked: for a judge. Missing bytes count as 0.
@@ -361,18 +355,26 @@ impl Inode {
         let extra_isize = extra.extra_isize.get();
         let when = |reach: u16, word: U32| (extra_isize >= reach).then_some(word);
         let create_extra = when(reach::CREATE_TIME_EXTRA, extra.create_time_extra);
-        let tail = bytes
-            .get(BASE_SIZE.saturating_add(extra_isize.into())..)
-            .unwrap_or_default();
+        let tail = bytes.get(BASE_SIZE.saturating_add(extra_isize.into())..).unwrap_or_default();
         Inode {
             mode: base.mode.get(),
             uid: join16(base.uid_high, base.uid_low),
             gid: join16(base.gid_high, base.gid_low),
             size: base.size(),
-            access_time: Time::decode(base.access_time, when(reach::ACCESS_TIME, extra.access_time_extra)),
-            change_time: Time::decode(base.change_time, when(reach::CHANGE_TIME, extra.change_time_extra)),
-            modify_time: Time::decode(base.modify_time, when(reach::MODIFY_TIME, extra.modify_time_extra)),
-            create_time: when(reach::CREATE_TIME, extra.create_time).map(|word| Time::decode(word, create_extra)),
+            access_time: Time::decode(
+                base.access_time,
+                when(reach::ACCESS_TIME, extra.access_time_extra),
+            ),
+            change_time: Time::decode(
+                base.change_time,
+                when(reach::CHANGE_TIME, extra.change_time_extra),
+            ),
+            modify_time: Time::decode(
+                base.modify_time,
+                when(reach::MODIFY_TIME, extra.modify_time_extra),
+            ),
+            create_time: when(reach::CREATE_TIME, extra.create_time)
+                .map(|word| Time::decode(word, create_extra)),
             deletion_time: base.deletion_time.get(),
             links: base.links.get(),
             sectors: base.sectors(superblock),
@@ -387,9 +389,10 @@ impl Inode {
         }
     }
 
-    /// Writes it over the whole `inode_size` bytes, with its checksum. Times out of range are clamped to the nearest
-    /// that can be kept. `sectors` beyond 32 bits uses huge_file (48 bits) and, beyond that, block units with the flag.
-    /// A tail that is too long is cut, and a short one is followed by zeros.
+    /// Writes it over the whole `inode_size` bytes, with its checksum. Times out of range are
+    /// clamped to the nearest that can be kept. `sectors` beyond 32 bits uses huge_file (48 bits)
+    /// and, beyond that, block units with the flag. A tail that is too long is cut, and a short one
+    /// is followed by zeros.
     pub fn encode(&self, bytes: &mut [u8], ino: Ino, superblock: &Superblock) {
         bytes.fill(0);
         let room = bytes.len().saturating_sub(BASE_SIZE);
@@ -406,13 +409,12 @@ impl Inode {
         }
     }
 
-    /// The parts, one after the other, each as far as there is room. The tail goes first: where there are no fixed
-    /// fields behind the first 128 bytes it starts where their size is kept, which must stay 0.
+    /// The parts, one after the other, each as far as there is room. The tail goes first: where
+    /// there are no fixed fields behind the first 128 bytes it starts where their size is kept,
+    /// which must stay 0.
     fn put(&self, bytes: &mut [u8], base: &RawInode, extra: &RawExtra) {
         let extra_isize = usize::from(extra.extra_isize.get());
-        let tail = bytes
-            .get_mut(BASE_SIZE.saturating_add(extra_isize)..)
-            .unwrap_or_default();
+        let tail = bytes.get_mut(BASE_SIZE.saturating_add(extra_isize)..).unwrap_or_default();
         for (to, from) in tail.iter_mut().zip(&self.tail) {
             *to = *from;
         }
@@ -448,12 +450,8 @@ impl Inode {
             block: self.block,
             generation: self.generation.into(),
             attribute_block_low: attribute_low.into(),
-            size_high: if self.file_type() == Some(FileType::Regular) {
-                size_high
-            } else {
-                0
-            }
-            .into(),
+            size_high: if self.file_type() == Some(FileType::Regular) { size_high } else { 0 }
+                .into(),
             fragment: 0.into(),
             sectors_high: sectors_high.into(),
             attribute_block_high: if wide { split16(attribute_high).1 } else { 0.into() },
@@ -465,10 +463,8 @@ impl Inode {
     }
 
     fn raw_extra(&self, extra_isize: u16) -> RawExtra {
-        let (create_time, create_time_extra) = self
-            .create_time
-            .unwrap_or_default()
-            .encode(extra_isize >= reach::CREATE_TIME_EXTRA);
+        let (create_time, create_time_extra) =
+            self.create_time.unwrap_or_default().encode(extra_isize >= reach::CREATE_TIME_EXTRA);
         RawExtra {
             extra_isize: extra_isize.into(),
             checksum_high: 0.into(),
@@ -492,33 +488,19 @@ impl Inode {
             return (high, low, self.flags & !flags::HUGE_FILE);
         }
         let (high, low) = split(
-            self.sectors
-                .checked_div(sectors_per_block(superblock))
-                .unwrap_or(0)
-                .min((1 << 48) - 1),
+            self.sectors.checked_div(sectors_per_block(superblock)).unwrap_or(0).min((1 << 48) - 1),
         );
-        (
-            u16::try_from(high).unwrap_or(u16::MAX),
-            low,
-            self.flags | flags::HUGE_FILE,
-        )
+        (u16::try_from(high).unwrap_or(u16::MAX), low, self.flags | flags::HUGE_FILE)
     }
 
-    /// A new inode of this size class, everything zero but `mode`, `extra_isize` (want_extra_isize) and `tail` (sized).
+    /// A new inode of this size class, everything zero but `mode`, `extra_isize` (want_extra_isize)
+    /// and `tail` (sized).
     pub fn new(mode: u16, superblock: &Superblock) -> Inode {
         let room = usize::from(superblock.inode_size).saturating_sub(BASE_SIZE);
         let want = usize::from(superblock.want_extra_isize & !3);
         // A superblock that wants nothing sensible gets what the fixed fields need.
-        let want = if want < size_of::<RawExtra>() {
-            size_of::<RawExtra>()
-        } else {
-            want
-        };
-        let extra_isize = if want <= room {
-            want
-        } else {
-            room.min(size_of::<RawExtra>())
-        };
+        let want = if want < size_of::<RawExtra>() { size_of::<RawExtra>() } else { want };
+        let extra_isize = if want <= room { want } else { room.min(size_of::<RawExtra>()) };
         let extra_isize = u16::try_from(extra_isize).unwrap_or(0);
         Inode {
             mode,
@@ -555,11 +537,8 @@ impl Inode {
 
     /// A symlink whose target is in `block` (no blocks but an attribute block, size < 60).
     pub fn is_fast_symlink(&self, superblock: &Superblock) -> bool {
-        let attributes = if self.attribute_block.0 == 0 {
-            0
-        } else {
-            sectors_per_block(superblock)
-        };
+        let attributes =
+            if self.attribute_block.0 == 0 { 0 } else { sectors_per_block(superblock) };
         self.file_type() == Some(FileType::Symlink)
             && self.size < 60
             && self.sectors == attributes
@@ -572,19 +551,13 @@ impl Inode {
         let old = u32::from_le_bytes([a, b, c, d]);
         let new = u32::from_le_bytes([e, f, g, h]);
         if old != 0 {
-            return Device {
-                major: old >> 8 & 0xff,
-                minor: old & 0xff,
-            };
+            return Device { major: old >> 8 & 0xff, minor: old & 0xff };
         }
-        Device {
-            major: new >> 8 & 0xfff,
-            minor: new & 0xff | new >> 12 & 0xf_ff00,
-        }
+        Device { major: new >> 8 & 0xfff, minor: new & 0xff | new >> 12 & 0xf_ff00 }
     }
 
-    /// Stores device numbers: the old encoding where both are below 256, as the kernel does. Bits beyond the 12 and 20
-    /// that the disk has are dropped.
+    /// Stores device numbers: the old encoding where both are below 256, as the kernel does. Bits
+    /// beyond the 12 and 20 that the disk has are dropped.
     pub fn set_device(&mut self, device: Device) {
         let Device { major, minor } = device;
         let (old, new) = if major < 256 && minor < 256 {
@@ -593,10 +566,8 @@ impl Inode {
             (0, (major & 0xfff) << 8 | minor & 0xff | (minor & 0xf_ff00) << 12)
         };
         self.block = [0; 60];
-        for (to, from) in self
-            .block
-            .iter_mut()
-            .zip(old.to_le_bytes().into_iter().chain(new.to_le_bytes()))
+        for (to, from) in
+            self.block.iter_mut().zip(old.to_le_bytes().into_iter().chain(new.to_le_bytes()))
         {
             *to = from;
         }

@@ -6,7 +6,8 @@ const MAGIC: u32 = 0xc03b_3998;
 /// The type of a block that holds a superblock of version 2.
 const SUPERBLOCK_V2: u32 = 4;
 
-/// The head of a journal superblock; the rest of its 1,024 bytes is zero in a fresh journal without features.
+/// The head of a journal superblock; the rest of its 1,024 bytes is zero in a fresh journal without
+/// features.
 #[derive(FromZeros, IntoBytes, Immutable)]
 #[repr(C)]
 struct RawJournal {

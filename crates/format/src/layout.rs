@@ -1,8 +1,8 @@
-//! Where a new file system keeps its things: from a few wishes to superblock, descriptors and bitmaps, as mke2fs lays
-//! them out, without any I/O.
+//! Where a new file system keeps its things: from a few wishes to superblock, descriptors and
+//! bitmaps, as mke2fs lays them out, without any I/O.
 //!
-//! `sizing` decides how many groups, inodes and descriptor blocks there are; `placing` where bitmaps and tables go.
-//! Both take time in the number of groups, not of blocks.
+//! `sizing` decides how many groups, inodes and descriptor blocks there are; `placing` where
+//! bitmaps and tables go. Both take time in the number of groups, not of blocks.
 use crate::checksum::crc32c;
 use crate::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
 use crate::superblock::{Feature, Features, HashVersion, Superblock};
@@ -42,7 +42,8 @@ pub struct Wishes {
     pub flex_groups: u32,
     /// 8 * block_size, at most 65,528, unless asked otherwise (a multiple of 8 from 256).
     pub blocks_per_group: Option<u32>,
-    /// The volume may grow to so many blocks: descriptor blocks are kept for that with resize_inode. `None`: 1024 times.
+    /// The volume may grow to so many blocks: descriptor blocks are kept for that with
+    /// resize_inode. `None`: 1024 times.
     pub resize_to_blocks: Option<u64>,
     pub uuid: [u8; 16],
     pub hash_seed: [u32; 4],
@@ -73,23 +74,25 @@ impl std::fmt::Display for LayoutError {
 }
 impl std::error::Error for LayoutError {}
 
-/// An empty volume's metadata, decided. The root, lost+found, journal and resize inode are not yet counted as used: the
-/// engine's mkfs makes them.
+/// An empty volume's metadata, decided. The root, lost+found, journal and resize inode are not yet
+/// counted as used: the engine's mkfs makes them.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// With free_blocks and free_inodes as after formatting without any file (inodes 1..first_inode-1 count as used).
+    /// With free_blocks and free_inodes as after formatting without any file (inodes
+    /// 1..first_inode-1 count as used).
     pub superblock: Superblock,
-    /// One for each group: positions, free counts (as above), flags as mke2fs sets them with lazy tables off: INODE_ZEROED
-    /// always, and where checksums allow it BLOCK_UNINIT, INODE_UNINIT and unused_inodes. Checksums of bitmaps are 0:
-    /// who writes a bitmap seals it.
+    /// One for each group: positions, free counts (as above), flags as mke2fs sets them with lazy
+    /// tables off: INODE_ZEROED always, and where checksums allow it BLOCK_UNINIT, INODE_UNINIT and
+    /// unused_inodes. Checksums of bitmaps are 0: who writes a bitmap seals it.
     pub descriptors: Vec<GroupDescriptor>,
     /// Where all metadata lies: first block and end, rising, merged, also across groups.
     used: Vec<(u64, u64)>,
 }
 
 impl Layout {
-    /// Decides everything. The last group is dropped when it is too small for its own metadata and 50 blocks more, as mke2fs does
-    /// (the volume is then shorter than asked: see `superblock.blocks_count`).
+    /// Decides everything. The last group is dropped when it is too small for its own metadata and
+    /// 50 blocks more, as mke2fs does (the volume is then shorter than asked: see
+    /// `superblock.blocks_count`).
     ///
     /// # Errors
     /// One line that says which wish cannot be met.
@@ -97,17 +100,10 @@ impl Layout {
         let sizes = Sizes::new(wishes)?;
         let mut superblock = build_superblock(wishes, &sizes);
         let Places { descriptors, used } = place_groups(&superblock)?;
-        let mut layout = Layout {
-            superblock: superblock.clone(),
-            descriptors,
-            used,
-        };
+        let mut layout = Layout { superblock: superblock.clone(), descriptors, used };
         layout.count_groups();
-        superblock.free_blocks = layout
-            .descriptors
-            .iter()
-            .map(|group| u64::from(group.free_blocks))
-            .sum();
+        superblock.free_blocks =
+            layout.descriptors.iter().map(|group| u64::from(group.free_blocks)).sum();
         superblock.free_inodes = layout.descriptors.iter().map(|group| group.free_inodes).sum();
         layout.superblock = superblock;
         Ok(layout)
@@ -138,7 +134,8 @@ impl Layout {
         }
     }
 
-    /// Whether bitmaps or tables lie here by flex_bg. A group without flex_bg has its own, which everyone can find.
+    /// Whether bitmaps or tables lie here by flex_bg. A group without flex_bg has its own, which
+    /// everyone can find.
     fn holds_flexible_metadata(&self, group: GroupNo) -> bool {
         let superblock = &self.superblock;
         let used: u32 = self.metadata_runs(group).iter().map(|run| run.length).sum();
@@ -148,26 +145,17 @@ impl Layout {
     /// How many of a group's inodes are reserved: they are the first ones.
     fn reserved_inodes(&self, group: GroupNo) -> u32 {
         let before = u64::from(group.0).saturating_mul(self.superblock.inodes_per_group.into());
-        let left = u64::from(self.superblock.first_inode)
-            .saturating_sub(1)
-            .saturating_sub(before);
-        u32::try_from(left)
-            .unwrap_or(u32::MAX)
-            .min(self.superblock.inodes_per_group)
+        let left = u64::from(self.superblock.first_inode).saturating_sub(1).saturating_sub(before);
+        u32::try_from(left).unwrap_or(u32::MAX).min(self.superblock.inodes_per_group)
     }
 
-    /// The runs of blocks that metadata occupies within a group: copies, bitmaps and tables that lie there (with flex_bg those of
-    /// other groups too), rising and merged.
+    /// The runs of blocks that metadata occupies within a group: copies, bitmaps and tables that
+    /// lie there (with flex_bg those of other groups too), rising and merged.
     pub fn metadata_runs(&self, group: GroupNo) -> Vec<Run> {
         let start = self.superblock.group_start(group).0;
         let end = start.saturating_add(self.superblock.group_length(group).into());
         let first = self.used.partition_point(|run| run.1 <= start);
-        let here = self
-            .used
-            .get(first..)
-            .unwrap_or_default()
-            .iter()
-            .take_while(|run| run.0 < end);
+        let here = self.used.get(first..).unwrap_or_default().iter().take_while(|run| run.0 < end);
         let cut = here.map(|run| (run.0.max(start), run.1.min(end)));
         cut.map(|(from, to)| Run {
             start: BlockNo(from),
@@ -176,7 +164,8 @@ impl Layout {
         .collect()
     }
 
-    /// The block bitmap of a group as after formatting: metadata set, bits behind the group's end set. `bytes` is a block.
+    /// The block bitmap of a group as after formatting: metadata set, bits behind the group's end
+    /// set. `bytes` is a block.
     pub fn fill_block_bitmap(&self, group: GroupNo, bytes: &mut [u8]) {
         bytes.fill(0);
         let start = self.superblock.group_start(group).0;
@@ -187,8 +176,8 @@ impl Layout {
         fill_behind(bytes, self.superblock.group_length(group));
     }
 
-    /// The inode bitmap of a group: reserved inodes in group 0 set (and in the next ones, where a group has less than
-    /// ten inodes), bits behind inodes_per_group set.
+    /// The inode bitmap of a group: reserved inodes in group 0 set (and in the next ones, where a
+    /// group has less than ten inodes), bits behind inodes_per_group set.
     pub fn fill_inode_bitmap(&self, group: GroupNo, bytes: &mut [u8]) {
         bytes.fill(0);
         let _ = bitmap::set_run(bytes, 0, self.reserved_inodes(group));
@@ -201,19 +190,20 @@ impl Layout {
         used.saturating_add(self.superblock.first_data_block.into())
     }
 
-    /// Blocks of the reserved descriptors that the resize inode maps: per copy, rising: (group, block).
+    /// Blocks of the reserved descriptors that the resize inode maps: per copy, rising: (group,
+    /// block).
     pub fn reserved_descriptor_blocks(&self) -> Vec<(GroupNo, BlockNo)> {
         let superblock = &self.superblock;
         if superblock.reserved_gdt_blocks == 0 {
             return Vec::new();
         }
         let behind = u64::from(superblock.descriptor_blocks()).saturating_add(1);
-        let copies = (0..superblock.group_count())
-            .map(GroupNo)
-            .filter(|group| superblock.has_super(*group));
+        let copies =
+            (0..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group));
         let of_copy = |group: GroupNo| {
             let first = superblock.group_start(group).0.saturating_add(behind);
-            (0..u64::from(superblock.reserved_gdt_blocks)).map(move |n| (group, BlockNo(first.saturating_add(n))))
+            (0..u64::from(superblock.reserved_gdt_blocks))
+                .map(move |n| (group, BlockNo(first.saturating_add(n))))
         };
         copies.flat_map(of_copy).collect()
     }
@@ -225,18 +215,12 @@ fn fill_behind(bytes: &mut [u8], from: u32) {
     let _ = bitmap::set_run(bytes, from, bits.saturating_sub(from));
 }
 
-/// The blocks kept for root: their share of what was asked, and of that the part that is left when the last group was
-/// dropped, each rounded down as mke2fs does.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss
-)] // 48 bits fit an f64
+/// The blocks kept for root: their share of what was asked, and of that the part that is left when
+/// the last group was dropped, each rounded down as mke2fs does.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // 48 bits fit an f64
 fn reserved_blocks(wishes: &Wishes, blocks: u64) -> u64 {
     let asked = (wishes.blocks as f64 * wishes.reserved_ratio) as u64;
-    let scaled = u128::from(asked)
-        .saturating_mul(blocks.into())
-        .checked_div(wishes.blocks.into());
+    let scaled = u128::from(asked).saturating_mul(blocks.into()).checked_div(wishes.blocks.into());
     u64::try_from(scaled.unwrap_or(0)).unwrap_or(0)
 }
 

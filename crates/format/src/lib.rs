@@ -1,7 +1,8 @@
-//! The disk as types: what ext2, ext3 and ext4 keep on a volume, as plain bytes and as checked values.
+//! The disk as types: what ext2, ext3 and ext4 keep on a volume, as plain bytes and as checked
+//! values.
 //!
-//! Nothing here does I/O, knows the time or takes a lock. Every function takes bytes and gives values, or takes values
-//! and gives bytes; bytes are never trusted.
+//! Nothing here does I/O, knows the time or takes a lock. Every function takes bytes and gives
+//! values, or takes values and gives bytes; bytes are never trusted.
 //!
 //! # The disk in one picture
 //!
@@ -46,7 +47,8 @@ macro_rules! number {
     };
 }
 number!(
-    /// A block of the volume, counted from its start; block 0 holds (or precedes) the superblock. Prints as `b345`.
+    /// A block of the volume, counted from its start; block 0 holds (or precedes) the superblock.
+    /// Prints as `b345`.
     BlockNo, u64, "b"
 );
 number!(
@@ -80,7 +82,8 @@ pub struct Run {
     pub length: u32,
 }
 
-/// What a structure on the disk says that cannot be. It knows the structure; its caller knows the place.
+/// What a structure on the disk says that cannot be. It knows the structure; its caller knows the
+/// place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The stored checksum is not that of the bytes.
@@ -115,23 +118,17 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Checksum {
-                structure,
-                stored,
-                computed,
-            } => {
+            Fault::Checksum { structure, stored, computed } => {
                 write!(
                     f,
-                    "{structure}: checksum {stored:#010x} is stored, its bytes give {computed:#010x}"
+                    "{structure}: checksum {stored:#010x} is stored, its bytes give \
+                     {computed:#010x}"
                 )
             }
-            Fault::Magic { structure, found } => write!(f, "{structure}: no magic number (found {found:#x})"),
-            Fault::Field {
-                structure,
-                field,
-                value,
-                reason,
-            } => {
+            Fault::Magic { structure, found } => {
+                write!(f, "{structure}: no magic number (found {found:#x})")
+            }
+            Fault::Field { structure, field, value, reason } => {
                 write!(f, "{structure}: {field} {value} is {reason}")
             }
         }

@@ -1,7 +1,9 @@
-//! The superblock: 1,024 bytes at byte 1,024 of a volume, and every check that a mount makes on them.
+//! The superblock: 1,024 bytes at byte 1,024 of a volume, and every check that a mount makes on
+//! them.
 //!
-//! `RawSuperblock` is the bytes; [`Superblock`] is the checked value; [`Superblock::parse`] is the only door between them.
-//! A `Superblock` keeps its raw bytes, so that what is unknown here survives a rewrite.
+//! `RawSuperblock` is the bytes; [`Superblock`] is the checked value; [`Superblock::parse`] is the
+//! only door between them. A `Superblock` keeps its raw bytes, so that what is unknown here
+//! survives a rewrite.
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::transmute;
 
@@ -38,13 +40,16 @@ impl std::fmt::Display for SuperblockError {
         match self {
             SuperblockError::NotExt => f.write_str("no ext2, ext3 or ext4 superblock"),
             SuperblockError::Fault(fault) => fault.fmt(f),
-            SuperblockError::Unsupported(names) => write!(f, "features that are not supported: {}", names.join(", ")),
+            SuperblockError::Unsupported(names) => {
+                write!(f, "features that are not supported: {}", names.join(", "))
+            }
         }
     }
 }
 impl std::error::Error for SuperblockError {}
 
-/// The hash of names in hashed directories, as in `s_def_hash_version` and the root of an index (0..=5).
+/// The hash of names in hashed directories, as in `s_def_hash_version` and the root of an index
+/// (0..=5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HashVersion {
     /// 0, 3 when characters are unsigned.
@@ -84,8 +89,8 @@ pub enum MappingKind {
     Extents,
 }
 
-/// A checked superblock. Public fields are what the engine changes or asks often; the rest has accessors on the raw
-/// bytes, which are kept, so that a field unknown to us survives a rewrite.
+/// A checked superblock. Public fields are what the engine changes or asks often; the rest has
+/// accessors on the raw bytes, which are kept, so that a field unknown to us survives a rewrite.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // a field without a comment is what the public description of the format says under that name
 pub struct Superblock {
@@ -117,7 +122,8 @@ pub struct Superblock {
     pub last_mounted: [u8; 64],
     pub hash_seed: [u32; 4],
     pub hash_version: HashVersion,
-    /// Names are hashed with unsigned characters (`s_flags` bit 2); bit 1 is signed; neither: signed, as on x86.
+    /// Names are hashed with unsigned characters (`s_flags` bit 2); bit 1 is signed; neither:
+    /// signed, as on x86.
     pub hash_unsigned: bool,
     /// Seed of all metadata checksums: stored (metadata_csum_seed) or crc32c of the UUID.
     pub checksum_seed: u32,
@@ -145,37 +151,36 @@ pub struct Superblock {
     pub raid_stripe_width: u32,
     /// Which group this copy stands in; 0 for the primary.
     pub group_number: u16,
-    /// s_jnl_blocks: copy of the journal inode's i_block and size (17 words), used as a backup; s_jnl_backup_type.
+    /// s_jnl_blocks: copy of the journal inode's i_block and size (17 words), used as a backup;
+    /// s_jnl_backup_type.
     pub journal_backup: [u32; 17],
     pub journal_backup_type: u8,
 }
 
 fn fault(field: &'static str, value: u64, reason: &'static str) -> SuperblockError {
-    SuperblockError::Fault(Fault::Field {
-        structure: "superblock",
-        field,
-        value,
-        reason,
-    })
+    SuperblockError::Fault(Fault::Field { structure: "superblock", field, value, reason })
 }
 
 /// `Ok` when the value is allowed.
-fn demand(allowed: bool, field: &'static str, value: u64, reason: &'static str) -> Result<(), SuperblockError> {
-    if allowed {
-        Ok(())
-    } else {
-        Err(fault(field, value, reason))
-    }
+fn demand(
+    allowed: bool,
+    field: &'static str,
+    value: u64,
+    reason: &'static str,
+) -> Result<(), SuperblockError> {
+    if allowed { Ok(()) } else { Err(fault(field, value, reason)) }
 }
 
 impl Superblock {
-    /// Checks 1,024 bytes. Every field that later code divides by, shifts by or indexes with is in range afterwards:
-    /// block size, group sizes (<= 8 * block size), inode size (power of two, 128..=block size), descriptor size,
-    /// first data block, blocks_count against group count overflow, inodes_count == groups * inodes_per_group.
-    /// The checksum is verified when metadata_csum is set. Revision 0 gets inode size 128 and first inode 11.
+    /// Checks 1,024 bytes. Every field that later code divides by, shifts by or indexes with is in
+    /// range afterwards: block size, group sizes (<= 8 * block size), inode size (power of two,
+    /// 128..=block size), descriptor size, first data block, blocks_count against group count
+    /// overflow, inodes_count == groups * inodes_per_group. The checksum is verified when
+    /// metadata_csum is set. Revision 0 gets inode size 128 and first inode 11.
     ///
     /// # Errors
-    /// See [`SuperblockError`]. Features are judged before the fields, whose meaning depends on them.
+    /// See [`SuperblockError`]. Features are judged before the fields, whose meaning depends on
+    /// them.
     pub fn parse(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<Superblock, SuperblockError> {
         let raw = Self::verify(bytes)?;
         let unsupported = raw.features().unsupported();
@@ -193,8 +198,8 @@ impl Superblock {
         Self::from_raw(Self::verify(bytes)?)
     }
 
-    /// A superblock with every field zero but magic, revision 1, the classic inode numbers, 1 KiB blocks, and the flag
-    /// that names are hashed as signed characters: for mkfs.
+    /// A superblock with every field zero but magic, revision 1, the classic inode numbers, 1 KiB
+    /// blocks, and the flag that names are hashed as signed characters: for mkfs.
     pub fn empty() -> Superblock {
         let mut raw: RawSuperblock = transmute!([0u8; SUPERBLOCK_SIZE]);
         raw.magic = U16::new(MAGIC);
@@ -250,7 +255,8 @@ impl Superblock {
             last_mounted: raw.last_mounted,
             hash_seed: raw.hash_seed.map(U32::get),
             hash_version: HashVersion::from_code(raw.hash_version).unwrap_or(HashVersion::HalfMd4),
-            hash_unsigned: raw.flags.get() & FLAG_UNSIGNED_HASH != 0 || (3..=5).contains(&raw.hash_version),
+            hash_unsigned: raw.flags.get() & FLAG_UNSIGNED_HASH != 0
+                || (3..=5).contains(&raw.hash_version),
             checksum_seed: raw.checksum_seed(),
             state: raw.state.get(),
             last_orphan: raw.last_orphan.get(),
@@ -284,19 +290,9 @@ impl Superblock {
         let size = self.inode_size;
         demand(size.is_power_of_two(), "inode size", size.into(), "not a power of two")?;
         demand(size >= 128, "inode size", size.into(), "below 128")?;
-        demand(
-            u32::from(size) <= block_size,
-            "inode size",
-            size.into(),
-            "larger than a block",
-        )?;
+        demand(u32::from(size) <= block_size, "inode size", size.into(), "larger than a block")?;
         let size = self.descriptor_size;
-        demand(
-            size.is_power_of_two(),
-            "descriptor size",
-            size.into(),
-            "not a power of two",
-        )?;
+        demand(size.is_power_of_two(), "descriptor size", size.into(), "not a power of two")?;
         let least = if self.has(Feature::SIXTY_FOUR_BIT) { 64 } else { 32 };
         demand(size >= least, "descriptor size", size.into(), "too small")?;
         demand(size <= 1024, "descriptor size", size.into(), "above 1024")?;
@@ -309,19 +305,19 @@ impl Superblock {
         )?;
         let log = self.log_groups_per_flex;
         demand(log <= 31, "log2 of groups in a flex group", log.into(), "above 31")?;
-        let known = !self.has(Feature::DIR_INDEX) || HashVersion::from_code(self.raw.hash_version).is_some();
+        let known = !self.has(Feature::DIR_INDEX)
+            || HashVersion::from_code(self.raw.hash_version).is_some();
         demand(known, "hash version", self.raw.hash_version.into(), "unknown")
     }
 
-    /// How many blocks share a bit of a bitmap, as a power of two: 0 but for bigalloc, which only `parse_any` admits.
+    /// How many blocks share a bit of a bitmap, as a power of two: 0 but for bigalloc, which only
+    /// `parse_any` admits.
     fn cluster_log2(&self) -> Result<u32, SuperblockError> {
         if !self.has(Feature::BIGALLOC) {
             return Ok(0);
         }
         let log = self.raw.log_cluster_size.get();
-        let above = log
-            .checked_sub(self.raw.log_block_size.get())
-            .filter(|&above| above <= 16);
+        let above = log.checked_sub(self.raw.log_block_size.get()).filter(|&above| above <= 16);
         above.ok_or_else(|| fault("log2 of the cluster size in KiB", log.into(), "out of range"))
     }
 
@@ -337,27 +333,12 @@ impl Superblock {
             self.blocks_count,
             "too small",
         )?;
-        demand(
-            self.blocks_count <= 1 << 48,
-            "block count",
-            self.blocks_count,
-            "above 2^48",
-        )?;
+        demand(self.blocks_count <= 1 << 48, "block count", self.blocks_count, "above 2^48")?;
         demand(per_group >= 8, "blocks per group", per_group.into(), "below 8")?;
         let fits = per_group >> self.cluster_log2()? <= most;
-        demand(
-            fits,
-            "blocks per group",
-            per_group.into(),
-            "more than the bits of a block",
-        )?;
+        demand(fits, "blocks per group", per_group.into(), "more than the bits of a block")?;
         let groups = self.wide_group_count();
-        demand(
-            groups < 1 << 32,
-            "block count",
-            self.blocks_count,
-            "more than 2^32 groups hold",
-        )?;
+        demand(groups < 1 << 32, "block count", self.blocks_count, "more than 2^32 groups hold")?;
         Ok(())
     }
 
@@ -380,20 +361,10 @@ impl Superblock {
         )?;
         let total = self.wide_group_count().saturating_mul(per_group.into());
         let count = u64::from(self.inodes_count);
-        demand(
-            count == total,
-            "inode count",
-            count,
-            "not groups times inodes per group",
-        )?;
+        demand(count == total, "inode count", count, "not groups times inodes per group")?;
         let first = self.first_inode;
         demand(first >= FIRST_INODE_REVISION_0, "first inode", first.into(), "below 11")?;
-        demand(
-            first <= self.inodes_count,
-            "first inode",
-            first.into(),
-            "above the inode count",
-        )
+        demand(first <= self.inodes_count, "first inode", first.into(), "above the inode count")
     }
 
     /// The bytes, with the checksum when metadata_csum is set.
@@ -434,11 +405,7 @@ impl Superblock {
             }
         };
         put(self.blocks_count, &mut raw.blocks_count_low, &mut raw.blocks_count_high);
-        put(
-            self.reserved_blocks,
-            &mut raw.reserved_blocks_low,
-            &mut raw.reserved_blocks_high,
-        );
+        put(self.reserved_blocks, &mut raw.reserved_blocks_low, &mut raw.reserved_blocks_high);
         put(self.free_blocks, &mut raw.free_blocks_low, &mut raw.free_blocks_high);
         raw.inodes_count = self.inodes_count.into();
         raw.free_inodes = self.free_inodes.into();
@@ -492,7 +459,8 @@ impl Superblock {
 
     fn put_hash(&self, raw: &mut RawSuperblock) {
         raw.hash_seed = self.hash_seed.map(U32::new);
-        if HashVersion::from_code(raw.hash_version).unwrap_or(HashVersion::HalfMd4) != self.hash_version
+        if HashVersion::from_code(raw.hash_version).unwrap_or(HashVersion::HalfMd4)
+            != self.hash_version
             || (raw.hash_version >= 3 && !self.hash_unsigned)
         {
             raw.hash_version = self.hash_version.code();
@@ -531,7 +499,8 @@ impl Superblock {
         self.features.has(feature)
     }
 
-    /// Whether group descriptors carry a checksum, and with it flags and unused inodes that mean something.
+    /// Whether group descriptors carry a checksum, and with it flags and unused inodes that mean
+    /// something.
     pub fn has_descriptor_checksums(&self) -> bool {
         self.has(Feature::METADATA_CSUM) || self.has(Feature::UNINIT_BG)
     }
@@ -541,9 +510,9 @@ impl Superblock {
         ino == Ino::ROOT || (self.first_inode..=self.inodes_count).contains(&ino.0)
     }
 
-    /// The largest file, in bytes, that can be mapped that way: as the kernel has it. Bounds are the map itself, logical
-    /// block numbers of 32 bits, and the count of 512-byte sectors in the inode: 32 bits, or with huge_file 48 bits of
-    /// blocks.
+    /// The largest file, in bytes, that can be mapped that way: as the kernel has it. Bounds are
+    /// the map itself, logical block numbers of 32 bits, and the count of 512-byte sectors in the
+    /// inode: 32 bits, or with huge_file 48 bits of blocks.
     pub fn max_file_size(&self, kind: MappingKind) -> u64 {
         let log = u32::from(self.block_size_log2);
         let sectors_log2 = log.saturating_sub(9);
@@ -595,14 +564,12 @@ impl Superblock {
     }
 }
 
-/// The most blocks of data under pointers of `log` bits a block where data and pointers together may be `counted`. The
-/// kernel sets aside what pointers to `counted` blocks would need, a little more than what the data needs.
+/// The most blocks of data under pointers of `log` bits a block where data and pointers together
+/// may be `counted`. The kernel sets aside what pointers to `counted` blocks would need, a little
+/// more than what the data needs.
 fn largest_indirect(log: u32, counted: u64) -> u64 {
     let power = |times: u32| 1u64.checked_shl(log.saturating_mul(times)).unwrap_or(u64::MAX);
-    let all = power(1)
-        .saturating_add(power(2))
-        .saturating_add(power(3))
-        .saturating_add(12);
+    let all = power(1).saturating_add(power(2)).saturating_add(power(3)).saturating_add(12);
     if all.saturating_add(pointer_blocks(log, all)) <= counted {
         return all;
     }

@@ -17,16 +17,18 @@ const NO_ID: u32 = u32::MAX;
 
 fn lists() -> impl Strategy<Value = Vec<(u16, u16, u32)>> {
     let named = || vec((0..8_u16, 0..NO_ID), 0..5);
-    (named(), named(), vec(0..8_u16, 4), any::<bool>()).prop_map(|(users, groups, permissions, wants_mask)| {
-        let has_mask = wants_mask || !users.is_empty() || !groups.is_empty();
-        let mut list = vec![(0x01, permissions[0], NO_ID)];
-        list.extend(users.into_iter().map(|(permissions, id)| (0x02, permissions, id)));
-        list.push((0x04, permissions[1], NO_ID));
-        list.extend(groups.into_iter().map(|(permissions, id)| (0x08, permissions, id)));
-        list.extend(has_mask.then_some((0x10, permissions[2], NO_ID)));
-        list.push((0x20, permissions[3], NO_ID));
-        list
-    })
+    (named(), named(), vec(0..8_u16, 4), any::<bool>()).prop_map(
+        |(users, groups, permissions, wants_mask)| {
+            let has_mask = wants_mask || !users.is_empty() || !groups.is_empty();
+            let mut list = vec![(0x01, permissions[0], NO_ID)];
+            list.extend(users.into_iter().map(|(permissions, id)| (0x02, permissions, id)));
+            list.push((0x04, permissions[1], NO_ID));
+            list.extend(groups.into_iter().map(|(permissions, id)| (0x08, permissions, id)));
+            list.extend(has_mask.then_some((0x10, permissions[2], NO_ID)));
+            list.push((0x20, permissions[3], NO_ID));
+            list
+        },
+    )
 }
 
 proptest! {

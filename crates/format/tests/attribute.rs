@@ -1,7 +1,8 @@
-//! Extended attributes: what `place` lays out is what the parsers give back, and it fits whenever it can.
+//! Extended attributes: what `place` lays out is what the parsers give back, and it fits whenever
+//! it can.
 use extant_format::attribute::{
-    Attribute, AttributeError, Placed, check_name, parse_block, parse_tail, place, reference_count, seal_block,
-    set_reference_count,
+    Attribute, AttributeError, Placed, check_name, parse_block, parse_tail, place, reference_count,
+    seal_block, set_reference_count,
 };
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, Fault};
@@ -22,16 +23,13 @@ fn superblock(block_size_log2: u8, checksummed: bool) -> Superblock {
 }
 
 fn attribute(name: &[u8], value: &[u8]) -> Attribute {
-    Attribute {
-        name: name.to_vec(),
-        value: value.to_vec(),
-    }
+    Attribute { name: name.to_vec(), value: value.to_vec() }
 }
 
 /// The smallest access list.
 const LIST: [u8; 28] = [
-    2, 0, 0, 0, 1, 0, 6, 0, 0xff, 0xff, 0xff, 0xff, 4, 0, 4, 0, 0xff, 0xff, 0xff, 0xff, 0x20, 0, 4, 0, 0xff, 0xff,
-    0xff, 0xff,
+    2, 0, 0, 0, 1, 0, 6, 0, 0xff, 0xff, 0xff, 0xff, 4, 0, 4, 0, 0xff, 0xff, 0xff, 0xff, 0x20, 0, 4,
+    0, 0xff, 0xff, 0xff, 0xff,
 ];
 
 fn lists(longest_value: usize) -> impl Strategy<Value = Vec<Attribute>> {
@@ -45,10 +43,7 @@ fn lists(longest_value: usize) -> impl Strategy<Value = Vec<Attribute>> {
     vec(prop_oneof![6 => plain, 1 => special], 0..12).prop_map(|list| {
         // A map: no name comes twice.
         let unique: BTreeMap<_, _> = list.into_iter().collect();
-        unique
-            .into_iter()
-            .map(|(name, value)| Attribute { name, value })
-            .collect()
+        unique.into_iter().map(|(name, value)| Attribute { name, value }).collect()
     })
 }
 
@@ -83,8 +78,7 @@ fn fits_somehow(attributes: &[Attribute], tail_length: usize, block_length: usiz
         sums.extend(sums.iter().map(|sum| sum + size(attribute)).collect::<Vec<_>>());
         sums
     });
-    sums.into_iter()
-        .any(|sum| sum <= tail_room && total - sum <= block_length - 36)
+    sums.into_iter().any(|sum| sum <= tail_room && total - sum <= block_length - 36)
 }
 
 proptest! {
@@ -100,7 +94,8 @@ proptest! {
                 prop_assert_eq!(placed.tail.len(), tail_length);
                 prop_assert_eq!(read_back(&placed, &superblock), sorted);
                 let total: usize = list.iter().map(size).sum();
-                // No block when the tail has room for all; nothing at all in a tail that is not used.
+                // No block when the tail has room for all; nothing at all in a tail that is not
+                // used.
                 prop_assert!(placed.block.is_none() || total > (tail_length & !3).saturating_sub(8));
                 prop_assert_eq!(parse_tail(&placed.tail).unwrap().is_empty(), placed.tail.iter().all(|byte| *byte == 0));
                 if let Some(block) = &placed.block {
@@ -142,7 +137,8 @@ proptest! {
         set_reference_count(&mut block, count, BLOCK, &superblock);
         prop_assert_eq!(reference_count(&block), count);
         prop_assert!(parse_block(&block, BLOCK, &superblock).is_ok());
-        prop_assert!(parse_block(&block, BlockNo(1), &superblock).is_err(), "the checksum is that of its place");
+        prop_assert!(parse_block(&block, BlockNo(1), &superblock).is_err(), "the checksum is that \
+            of its place");
         block[at.index(4096)] ^= 1_u8 << bit;
         prop_assert!(parse_block(&block, BLOCK, &superblock).is_err());
     }
@@ -168,7 +164,8 @@ proptest! {
                     bytes[8..12].copy_from_slice(&[1, 0, 0, 0]);
                 }
                 for found in [parse_tail(&bytes), parse_block(&bytes, BLOCK, &superblock)].into_iter().flatten() {
-                    // Lists may not stand for more than the bytes they stand in: no bombs (an access list grows to twice).
+                    // Lists may not stand for more than the bytes they stand in: no bombs (an
+                    // access list grows to twice).
                     let total: usize = found.iter().map(|attribute| attribute.value.len()).sum();
                     prop_assert!(total <= 2 * bytes.len());
                 }
@@ -182,16 +179,10 @@ proptest! {
 fn names_are_judged_as_system_calls_judge_them() {
     let long = [b"user.".as_slice(), &[b'x'; 250]].concat();
     assert_eq!(check_name(&long), Ok(()));
-    assert_eq!(
-        check_name(&[long.as_slice(), b"x"].concat()),
-        Err(AttributeError::BadName)
-    );
-    for good in [
-        "user.a",
-        "trusted.overlay.opaque",
-        "security.capability",
-        "system.posix_acl_access",
-    ] {
+    assert_eq!(check_name(&[long.as_slice(), b"x"].concat()), Err(AttributeError::BadName));
+    for good in
+        ["user.a", "trusted.overlay.opaque", "security.capability", "system.posix_acl_access"]
+    {
         assert_eq!(check_name(good.as_bytes()), Ok(()), "{good}");
     }
     for (bad, error) in [
@@ -217,10 +208,7 @@ fn lists_that_cannot_be_kept_are_refused() {
         place(&[same.clone(), attribute(b"user.b", b""), same]),
         Err(AttributeError::BadName)
     );
-    assert_eq!(
-        place(&[attribute(b"system.data", b"1")]),
-        Err(AttributeError::UnknownPrefix)
-    );
+    assert_eq!(place(&[attribute(b"system.data", b"1")]), Err(AttributeError::UnknownPrefix));
     assert_eq!(
         place(&[attribute(b"system.posix_acl_access", b"1")]),
         Err(AttributeError::BadAccessList)
@@ -256,22 +244,17 @@ fn values_in_inodes_of_their_own_are_refused() {
     tail[4 + 4] = 13;
     assert!(matches!(
         parse_tail(&tail),
-        Err(Fault::Field {
-            field: "value's inode",
-            value: 13,
-            ..
-        })
+        Err(Fault::Field { field: "value's inode", value: 13, .. })
     ));
 }
 
 #[test]
 fn values_that_overlap_are_refused() {
-    // Hundreds of entries that all mean the same two kilobytes: a small block that would become a large list.
+    // Hundreds of entries that all mean the same two kilobytes: a small block that would become a
+    // large list.
     let superblock = superblock(12, false);
-    let mut block = place(&[attribute(b"user.a", &[7; 2048])], 0, &superblock)
-        .unwrap()
-        .block
-        .unwrap();
+    let mut block =
+        place(&[attribute(b"user.a", &[7; 2048])], 0, &superblock).unwrap().block.unwrap();
     let entry: [u8; 20] = block[32..52].try_into().unwrap();
     assert!(parse_block(&block, BLOCK, &superblock).is_ok());
     for at in 1..=90 {
@@ -280,14 +263,7 @@ fn values_that_overlap_are_refused() {
     }
     let verdict = parse_block(&block, BLOCK, &superblock);
     assert!(
-        matches!(
-            verdict,
-            Err(Fault::Field {
-                field: "value size",
-                value: 2048,
-                ..
-            })
-        ),
+        matches!(verdict, Err(Fault::Field { field: "value size", value: 2048, .. })),
         "{verdict:?}"
     );
 }

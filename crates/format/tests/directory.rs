@@ -1,4 +1,5 @@
-//! Directory blocks against a model: a leaf is a map from names to inodes, an index a list of pairs.
+//! Directory blocks against a model: a leaf is a map from names to inodes, an index a list of
+//! pairs.
 use extant_format::directory::{Entry, IndexPlace, NAME_MAX, Style};
 use extant_format::inode::FileType;
 use extant_format::superblock::HashVersion;
@@ -27,10 +28,7 @@ fn styles() -> impl Strategy<Value = Style> {
 
 /// Small blocks: they fill up.
 fn small_styles() -> impl Strategy<Value = Style> {
-    styles().prop_map(|style| Style {
-        block_size: 1024,
-        ..style
-    })
+    styles().prop_map(|style| Style { block_size: 1024, ..style })
 }
 
 fn names() -> impl Strategy<Value = Vec<u8>> {
@@ -58,18 +56,13 @@ fn assert_holds(style: Style, bytes: &[u8], model: &BTreeMap<Vec<u8>, (Ino, File
     let mut offset = 0;
     while offset < style.leaf_capacity() {
         let length = length_at(bytes, offset);
-        assert!(
-            length >= 12 && length.is_multiple_of(4),
-            "a record of {length} bytes at {offset}"
-        );
+        assert!(length >= 12 && length.is_multiple_of(4), "a record of {length} bytes at {offset}");
         offset += length;
     }
     assert_eq!(offset, style.leaf_capacity());
     let entries: Vec<Entry> = style.entries(bytes).collect::<Result<_, _>>().unwrap();
-    let found: BTreeMap<_, _> = entries
-        .iter()
-        .map(|entry| (entry.name.to_vec(), (entry.ino, entry.file_type)))
-        .collect();
+    let found: BTreeMap<_, _> =
+        entries.iter().map(|entry| (entry.name.to_vec(), (entry.ino, entry.file_type))).collect();
     let wanted: BTreeMap<_, _> = model
         .iter()
         .map(|(name, (ino, kind))| (name.clone(), (*ino, style.typed.then_some(*kind))))
@@ -99,11 +92,7 @@ fn largest_gap(style: Style, bytes: &[u8]) -> usize {
     let (mut offset, mut gap) = (0, 0);
     while offset < style.leaf_capacity() {
         let is_used = bytes[offset..offset + 4] != [0; 4];
-        let used = if is_used {
-            style.entry_size(usize::from(bytes[offset + 6]))
-        } else {
-            0
-        };
+        let used = if is_used { style.entry_size(usize::from(bytes[offset + 6])) } else { 0 };
         gap = gap.max(length_at(bytes, offset) - used);
         offset += length_at(bytes, offset);
     }
@@ -299,23 +288,17 @@ fn patches() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
     vec((at, value), 0..60)
 }
 
-/// Everything that takes bytes of a disk. What it gives does not matter; that it ends, without a panic, does.
+/// Everything that takes bytes of a disk. What it gives does not matter; that it ends, without a
+/// panic, does.
 fn exercise(style: Style, bytes: &mut [u8]) {
-    for style in [
-        style,
-        Style {
-            block_size: 0x1_0000,
-            ..style
-        },
-    ] {
+    for style in [style, Style { block_size: 0x1_0000, ..style }] {
         for entry in style.entries(bytes).flatten() {
             assert!(!entry.name.is_empty() && !entry.name.contains(&b'/') && entry.ino != Ino(0));
         }
         let _ = style.find(bytes, b"name");
         let _ = style.has_room(bytes, 20);
-        for view in [style.root(bytes).map(|(_, view)| view), style.node(bytes)]
-            .into_iter()
-            .flatten()
+        for view in
+            [style.root(bytes).map(|(_, view)| view), style.node(bytes)].into_iter().flatten()
         {
             let _ = view.get(view.find(12345));
         }
@@ -332,11 +315,7 @@ fn exercise(style: Style, bytes: &mut [u8]) {
 
 #[test]
 fn records_of_64_kib_are_stored_specially() {
-    let style = Style {
-        block_size: 0x1_0000,
-        typed: true,
-        checksummed: false,
-    };
+    let style = Style { block_size: 0x1_0000, typed: true, checksummed: false };
     let mut bytes = block(style);
     assert_eq!(bytes[4..6], [0xff, 0xff]);
     assert_eq!(style.insert(&mut bytes, b"x", Ino(12), FileType::Regular), Ok(true));
@@ -356,32 +335,15 @@ fn records_of_64_kib_are_stored_specially() {
 #[test]
 fn a_first_block_has_two_entries() {
     for checksummed in [false, true] {
-        let style = Style {
-            block_size: 1024,
-            typed: true,
-            checksummed,
-        };
+        let style = Style { block_size: 1024, typed: true, checksummed };
         let mut bytes = vec![0x77; 1024];
         style.initialize_first(&mut bytes, Ino(12), Ino(2));
         let entries: Vec<_> = style.entries(&bytes).map(Result::unwrap).collect();
         let directory = Some(FileType::Directory);
-        assert_eq!(
-            entries[0],
-            Entry {
-                offset: 0,
-                ino: Ino(12),
-                file_type: directory,
-                name: b"."
-            }
-        );
+        assert_eq!(entries[0], Entry { offset: 0, ino: Ino(12), file_type: directory, name: b"." });
         assert_eq!(
             entries[1],
-            Entry {
-                offset: 12,
-                ino: Ino(2),
-                file_type: directory,
-                name: b".."
-            }
+            Entry { offset: 12, ino: Ino(2), file_type: directory, name: b".." }
         );
         assert_eq!(entries.len(), 2);
     }
@@ -389,26 +351,13 @@ fn a_first_block_has_two_entries() {
 
 #[test]
 fn a_missing_tail_is_a_checksum_fault() {
-    let without = Style {
-        block_size: 1024,
-        typed: true,
-        checksummed: false,
-    };
+    let without = Style { block_size: 1024, typed: true, checksummed: false };
     let bytes = block(without);
-    let style = Style {
-        checksummed: true,
-        ..without
-    };
+    let style = Style { checksummed: true, ..without };
     for (file_block, indexed) in [(0, false), (1, false)] {
         let verdict = style.verify(&bytes, FileBlock(file_block), indexed, 0);
         assert!(
-            matches!(
-                verdict,
-                Err(Fault::Checksum {
-                    structure: "directory block",
-                    ..
-                })
-            ),
+            matches!(verdict, Err(Fault::Checksum { structure: "directory block", .. })),
             "{verdict:?}"
         );
     }
@@ -417,11 +366,7 @@ fn a_missing_tail_is_a_checksum_fault() {
 
 #[test]
 fn roots_that_nobody_knows_are_refused() {
-    let style = Style {
-        block_size: 1024,
-        typed: true,
-        checksummed: true,
-    };
+    let style = Style { block_size: 1024, typed: true, checksummed: true };
     let mut good = vec![0; 1024];
     style.initialize_root(&mut good, Ino(12), Ino(2), HashVersion::Tea, FileBlock(1));
     assert_eq!(style.root(&good).unwrap().0.hash, HashVersion::Tea);
@@ -450,20 +395,13 @@ fn roots_that_nobody_knows_are_refused() {
 
 #[test]
 fn names_that_no_path_can_hold_are_faults() {
-    let style = Style {
-        block_size: 1024,
-        typed: true,
-        checksummed: false,
-    };
+    let style = Style { block_size: 1024, typed: true, checksummed: false };
     for bad in [b"../x".as_slice(), b"a\0b"] {
         let mut bytes = block(style);
         style.pack(
             &mut bytes,
-            [
-                (b"good".as_slice(), Ino(12), FileType::Regular),
-                (bad, Ino(13), FileType::Regular),
-            ]
-            .into_iter(),
+            [(b"good".as_slice(), Ino(12), FileType::Regular), (bad, Ino(13), FileType::Regular)]
+                .into_iter(),
         );
         let found: Vec<_> = style.entries(&bytes).collect();
         assert!(

@@ -190,26 +190,13 @@ fn capacities_are_those_of_the_format() {
 
 #[test]
 fn impossible_nodes_are_refused_by_field() {
-    let one = Extent {
-        file_block: FileBlock(5),
-        length: 3,
-        start: BlockNo(100),
-        state: State::Written,
-    };
-    let two = Extent {
-        file_block: FileBlock(8),
-        ..one
-    };
+    let one =
+        Extent { file_block: FileBlock(5), length: 3, start: BlockNo(100), state: State::Written };
+    let two = Extent { file_block: FileBlock(8), ..one };
     let good = node(1024, &[one, two]);
     assert!(Node::parse(&good, Some(0), 103).is_ok());
-    assert!(matches!(
-        Node::parse(&good, Some(0), 102),
-        Err(Fault::Field { field: "start", .. })
-    ));
-    assert!(matches!(
-        Node::parse(&good, Some(1), 103),
-        Err(Fault::Field { field: "depth", .. })
-    ));
+    assert!(matches!(Node::parse(&good, Some(0), 102), Err(Fault::Field { field: "start", .. })));
+    assert!(matches!(Node::parse(&good, Some(1), 103), Err(Fault::Field { field: "depth", .. })));
     let field = |at: usize, value: u8| {
         let mut bytes = good.clone();
         bytes[at] = value;

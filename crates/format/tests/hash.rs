@@ -1,30 +1,23 @@
-//! The hashes of names against what debugfs says: a recorded table, and many random names asked now.
+//! The hashes of names against what debugfs says: a recorded table, and many random names asked
+//! now.
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::superblock::HashVersion;
 use std::process::Command;
 
 const SEEDS: [(&str, [u32; 4]); 3] = [
     ("", [0; 4]),
-    (
-        "01020304-0506-0708-090a-0b0c0d0e0f10",
-        [0x0403_0201, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d],
-    ),
-    (
-        "ffffffff-ffff-ffff-ffff-fffffffffffe",
-        [u32::MAX, u32::MAX, u32::MAX, 0xfeff_ffff],
-    ),
+    ("01020304-0506-0708-090a-0b0c0d0e0f10", [0x0403_0201, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d]),
+    ("ffffffff-ffff-ffff-ffff-fffffffffffe", [u32::MAX, u32::MAX, u32::MAX, 0xfeff_ffff]),
 ];
 
 fn hasher(version: u8, seed: usize) -> Hasher {
-    let function = [HashVersion::Legacy, HashVersion::HalfMd4, HashVersion::Tea][usize::from(version % 3)];
-    Hasher {
-        version: function,
-        unsigned: version >= 3,
-        seed: SEEDS[seed].1,
-    }
+    let function =
+        [HashVersion::Legacy, HashVersion::HalfMd4, HashVersion::Tea][usize::from(version % 3)];
+    Hasher { version: function, unsigned: version >= 3, seed: SEEDS[seed].1 }
 }
 
-/// Hash version (3 and above: unsigned), index into [`SEEDS`], name, major, minor: recorded from debugfs 1.47.0.
+/// Hash version (3 and above: unsigned), index into [`SEEDS`], name, major, minor: recorded from
+/// debugfs 1.47.0.
 #[rustfmt::skip]
 const RECORDED: &[(u8, usize, &[u8], u32, u32)] = &[
     (0, 1, b"a", 0xe74b53e2, 0x00000000),
@@ -204,11 +197,7 @@ fn debugfs_agrees_on_random_names() {
         let seed = (next(&mut state) % 3) as usize;
         let name = random_name(&mut state);
         let NameHash { major, minor } = hasher(version, seed).hash(&name);
-        let seed_words = if seed == 0 {
-            String::new()
-        } else {
-            format!("-s {} ", SEEDS[seed].0)
-        };
+        let seed_words = if seed == 0 { String::new() } else { format!("-s {} ", SEEDS[seed].0) };
         script.extend_from_slice(format!("dx_hash -h {version} {seed_words}\"").as_bytes());
         script.extend_from_slice(&name);
         script.extend_from_slice(b"\"\n");

@@ -1,4 +1,5 @@
-//! The structures on images made by mke2fs: read as they are, written anew by us, and judged by e2fsck.
+//! The structures on images made by mke2fs: read as they are, written anew by us, and judged by
+//! e2fsck.
 use extant_format::attribute::{self, Attribute};
 use extant_format::checksum::inode_seed;
 use extant_format::directory::{IndexPlace, Style};
@@ -17,7 +18,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("extant-format-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("extant-format-{name}-{}", std::process::id()));
         std::fs::create_dir_all(path.join("tree")).unwrap();
         Folder(path)
     }
@@ -73,11 +75,7 @@ impl Image {
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let mut bytes = [0; 1024];
         file.read_exact_at(&mut bytes, 1024).unwrap();
-        Image {
-            path,
-            file,
-            superblock: Superblock::parse(&bytes).unwrap(),
-        }
+        Image { path, file, superblock: Superblock::parse(&bytes).unwrap() }
     }
 
     fn debugfs(&self, command: &str) -> String {
@@ -89,13 +87,13 @@ impl Image {
     fn assert_clean(&self) {
         let output = run("e2fsck", &["-fn", self.path.to_str().unwrap()]);
         let words = String::from_utf8_lossy(&output.stdout);
-        let is_quiet = words
-            .lines()
-            .all(|line| line.starts_with("Pass ") || line.contains(" files ("));
+        let is_quiet =
+            words.lines().all(|line| line.starts_with("Pass ") || line.contains(" files ("));
         assert!(output.status.success() && is_quiet, "{words}");
     }
 
-    /// Number and place of an inode, as debugfs tells it: "Inode 13 is part ... located at block 101, offset 0x0100".
+    /// Number and place of an inode, as debugfs tells it: "Inode 13 is part ... located at block
+    /// 101, offset 0x0100".
     fn locate(&self, path: &str) -> (Ino, u64) {
         let answer = self.debugfs(&format!("imap {path}"));
         let words: Vec<&str> = answer.split([' ', ',', '\n']).collect();
@@ -136,9 +134,7 @@ impl Image {
     }
 
     fn write(&self, block: BlockNo, bytes: &[u8]) {
-        self.file
-            .write_all_at(bytes, block.0 * u64::from(self.superblock.block_size()))
-            .unwrap();
+        self.file.write_all_at(bytes, block.0 * u64::from(self.superblock.block_size())).unwrap();
     }
 
     /// Where the blocks of a file are.
@@ -146,15 +142,11 @@ impl Image {
         let script: String = (0..count).map(|at| format!("bmap {path} {at}\n")).collect();
         let commands = self.path.with_extension("commands");
         std::fs::write(&commands, script).unwrap();
-        let output = run(
-            "debugfs",
-            &["-f", commands.to_str().unwrap(), self.path.to_str().unwrap()],
-        );
+        let output =
+            run("debugfs", &["-f", commands.to_str().unwrap(), self.path.to_str().unwrap()]);
         let answer = String::from_utf8_lossy(&output.stdout);
-        let blocks: Vec<_> = answer
-            .lines()
-            .filter_map(|line| line.trim().parse().ok().map(BlockNo))
-            .collect();
+        let blocks: Vec<_> =
+            answer.lines().filter_map(|line| line.trim().parse().ok().map(BlockNo)).collect();
         assert_eq!(blocks.len() as u64, count, "{answer}");
         blocks
     }
@@ -191,16 +183,11 @@ impl Hashed {
         let places = image.blocks(path, inode.size / u64::from(superblock.block_size()));
         let seed = image.seed(ino, &inode);
         for (at, place) in places.iter().enumerate() {
-            style
-                .verify(&image.read(*place), FileBlock(at as u32), true, seed)
-                .unwrap();
+            style.verify(&image.read(*place), FileBlock(at as u32), true, seed).unwrap();
         }
         let bytes = image.read(places[0]);
         let (info, view) = style.root(&bytes).unwrap();
-        let hasher = Hasher {
-            version: info.hash,
-            ..Hasher::of(superblock)
-        };
+        let hasher = Hasher { version: info.hash, ..Hasher::of(superblock) };
         let children = (0..view.len()).map(|at| view.get(at));
         let nodes = if info.levels == 0 {
             vec![(None, children.collect())]
@@ -213,13 +200,7 @@ impl Hashed {
                 })
                 .collect()
         };
-        Hashed {
-            style,
-            hasher,
-            seed,
-            places,
-            nodes,
-        }
+        Hashed { style, hasher, seed, places, nodes }
     }
 
     fn place(&self, block: FileBlock) -> BlockNo {
@@ -233,13 +214,10 @@ impl Hashed {
         let root = self.style.root(&bytes).unwrap().1;
         for (_, leaves) in &self.nodes {
             for (_, leaf) in leaves {
-                for entry in self.style.entries(&image.read(self.place(*leaf))).map(Result::unwrap) {
+                for entry in self.style.entries(&image.read(self.place(*leaf))).map(Result::unwrap)
+                {
                     let hash = self.hasher.hash(entry.name);
-                    let node = if self.nodes[0].0.is_some() {
-                        root.find(hash.major)
-                    } else {
-                        0
-                    };
+                    let node = if self.nodes[0].0.is_some() { root.find(hash.major) } else { 0 };
                     let (_, lows) = &self.nodes[node];
                     let found = lows.iter().rposition(|(low, _)| *low <= hash.major).unwrap_or(0);
                     assert_eq!(lows[found].1, *leaf, "{}", entry.name.escape_ascii());
@@ -259,7 +237,8 @@ impl Hashed {
     fn rewrite(&self, image: &Image, mut names: Vec<Named>, ino: Ino, parent: Ino) {
         names.sort_by_key(|(hash, ..)| *hash);
         let leaves: usize = self.nodes.iter().map(|(_, leaves)| leaves.len()).sum();
-        let mut chunks = (0..leaves).map(|at| &names[at * names.len() / leaves..(at + 1) * names.len() / leaves]);
+        let mut chunks = (0..leaves)
+            .map(|at| &names[at * names.len() / leaves..(at + 1) * names.len() / leaves]);
         let mut last = None;
         let mut top = Vec::new();
         for (node, leaves) in &self.nodes {
@@ -302,10 +281,8 @@ impl Hashed {
 /// Half of the leaves by packing, half by inserting and removing.
 fn fill(style: &Style, bytes: &mut [u8], names: &[Named]) {
     if names[0].0.major & 2 == 0 {
-        return style.pack(
-            bytes,
-            names.iter().map(|(_, name, ino, kind)| (name.as_slice(), *ino, *kind)),
-        );
+        return style
+            .pack(bytes, names.iter().map(|(_, name, ino, kind)| (name.as_slice(), *ino, *kind)));
     }
     style.initialize(bytes);
     for (_, name, ino, kind) in names {
@@ -315,7 +292,14 @@ fn fill(style: &Style, bytes: &mut [u8], names: &[Named]) {
     }
 }
 
-fn hashed_directory(name: &str, files: usize, width: usize, block_size: u32, options: &str, levels: usize) {
+fn hashed_directory(
+    name: &str,
+    files: usize,
+    width: usize,
+    block_size: u32,
+    options: &str,
+    levels: usize,
+) {
     if !has_tools() {
         return;
     }
@@ -324,11 +308,8 @@ fn hashed_directory(name: &str, files: usize, width: usize, block_size: u32, opt
     std::fs::create_dir_all(&directory).unwrap();
     let mut wanted: Vec<Vec<u8>> = Vec::new();
     for at in 0..files {
-        let file = if at % 3 == 0 {
-            format!("nämé_{at:width$}")
-        } else {
-            format!("file_{at:0width$}")
-        };
+        let file =
+            if at % 3 == 0 { format!("nämé_{at:width$}") } else { format!("file_{at:0width$}") };
         if at % 5 == 0 {
             std::os::unix::fs::symlink("x", directory.join(&file)).unwrap();
         } else {
@@ -393,10 +374,7 @@ fn hashed_directory_in_large_blocks() {
 }
 
 fn attribute(name: &[u8], value: &[u8]) -> Attribute {
-    Attribute {
-        name: name.to_vec(),
-        value: value.to_vec(),
-    }
+    Attribute { name: name.to_vec(), value: value.to_vec() }
 }
 
 /// `large`: bytes of a value that the inode has no room for.
@@ -454,12 +432,7 @@ fn attributes(name: &str, block_size: u32, options: &str, large: usize) {
 #[test]
 fn attributes_of_an_image() {
     attributes("attributes", 1024, "-t ext4 -O metadata_csum", 700);
-    attributes(
-        "attributes-64k",
-        65536,
-        "-t ext4 -I 1024 -O metadata_csum,metadata_csum_seed",
-        900,
-    );
+    attributes("attributes-64k", 65536, "-t ext4 -I 1024 -O metadata_csum,metadata_csum_seed", 900);
     attributes("attributes-small", 4096, "-t ext2 -I 128", 700);
     attributes("attributes-ext3", 4096, "-t ext3 -I 256", 700);
 }
@@ -489,21 +462,13 @@ fn extents(name: &str, block_size: u32, options: &str) {
         extent::verify(&bytes, seed).unwrap();
     }
     let leaf = Node::parse(&bytes, Some(0), blocks_count).unwrap();
-    assert_eq!(
-        (leaf.len(), leaf.capacity()),
-        (60, extent::capacity(block_size as usize))
-    );
+    assert_eq!((leaf.len(), leaf.capacity()), (60, extent::capacity(block_size as usize)));
     let places = image.blocks("/sparse", 60 * 3 - 2);
     let mut anew = vec![0x99; block_size as usize];
     extent::initialize(&mut anew, 0);
     for (at, found) in (0..leaf.len()).map(|at| (at, leaf.extent(at))) {
         let file_block = FileBlock(at as u32 * 3);
-        let wanted = Extent {
-            file_block,
-            length: 1,
-            start: places[at * 3],
-            state: State::Written,
-        };
+        let wanted = Extent { file_block, length: 1, start: places[at * 3], state: State::Written };
         assert_eq!(found, wanted);
         // Every second one loses its data: allocated, and not written.
         let state = if at % 2 == 0 { State::Unwritten } else { State::Written };
@@ -521,10 +486,7 @@ fn extents(name: &str, block_size: u32, options: &str) {
 fn assert_sparse(path: &Path) {
     use std::os::unix::fs::MetadataExt;
     let metadata = std::fs::metadata(path).unwrap();
-    assert!(
-        metadata.blocks() * 512 < metadata.size(),
-        "the temporary folder keeps no holes"
-    );
+    assert!(metadata.blocks() * 512 < metadata.size(), "the temporary folder keeps no holes");
 }
 
 #[test]

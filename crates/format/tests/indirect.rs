@@ -1,4 +1,5 @@
-//! Paths of the classic map against a count by hand, and the number of indirect blocks against a set of them.
+//! Paths of the classic map against a count by hand, and the number of indirect blocks against a
+//! set of them.
 use extant_format::FileBlock;
 use extant_format::indirect::{self, Path};
 use proptest::collection::vec;
@@ -36,12 +37,12 @@ fn interesting_blocks(log2: u8) -> impl Strategy<Value = u32> {
         indirect::capacity(log2),
     ];
     let last = indirect::capacity(log2) - 1;
-    (prop::sample::select(edges), 0..40_u64, any::<u32>(), 0..4).prop_map(move |(edge, near, anywhere, choice)| {
-        match choice {
+    (prop::sample::select(edges), 0..40_u64, any::<u32>(), 0..4).prop_map(
+        move |(edge, near, anywhere, choice)| match choice {
             0 => u64::from(anywhere).min(last) as u32,
             _ => (edge + near).saturating_sub(20).min(last) as u32,
-        }
-    })
+        },
+    )
 }
 
 fn cases() -> impl Strategy<Value = (u8, Vec<u32>)> {
@@ -84,7 +85,8 @@ fn needed(range: Range<u32>, log2: u8) -> u64 {
 
 #[test]
 fn whole_files_need_what_arithmetic_says() {
-    // 1 KiB blocks: the single tree, the double one with its root, the triple one with its root and 256 below.
+    // 1 KiB blocks: the single tree, the double one with its root, the triple one with its root and
+    // 256 below.
     let all = indirect::capacity(10) as u32;
     assert_eq!(all, 12 + 256 + 65536 + 16_777_216);
     assert_eq!(needed(0..all, 10), 1 + (1 + 256) + (1 + 256 + 65536));
@@ -97,7 +99,8 @@ fn whole_files_need_what_arithmetic_says() {
     let terabyte = 1 << 28;
     let under_triple = terabyte - (12 + 1024 + 1024 * 1024);
     let roots = 1 + (1 + 1024) + 1;
-    let below = u64::from(u32::div_ceil(under_triple, 1 << 20)) + u64::from(u32::div_ceil(under_triple, 1 << 10));
+    let below = u64::from(u32::div_ceil(under_triple, 1 << 20))
+        + u64::from(u32::div_ceil(under_triple, 1 << 10));
     assert_eq!(needed(0..terabyte, 12), roots + below);
     assert_eq!(indirect::capacity(12), 12 + 1024 + (1 << 20) + (1 << 30));
     assert_eq!(indirect::capacity(16), u64::from(u32::MAX));

@@ -1,5 +1,6 @@
-//! The layout of a new file system, compared with what mke2fs makes and dumpe2fs prints, over a matrix of sizes, block
-//! sizes and features; and the superblock and descriptors that mke2fs wrote, read and written again.
+//! The layout of a new file system, compared with what mke2fs makes and dumpe2fs prints, over a
+//! matrix of sizes, block sizes and features; and the superblock and descriptors that mke2fs wrote,
+//! read and written again.
 //!
 //! Without mke2fs the tests say so and pass, but fail where CI=true.
 use std::fmt::Write as _;
@@ -10,7 +11,9 @@ use std::process::Command;
 use extant_format::group::GroupDescriptor;
 use extant_format::journal::{self, NewJournal};
 use extant_format::layout::{Inodes, Layout, Wishes};
-use extant_format::superblock::{Feature, Features, HashVersion, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::superblock::{
+    Feature, Features, HashVersion, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+};
 use extant_format::{GroupNo, bitmap};
 
 /// One volume of the matrix.
@@ -30,10 +33,13 @@ struct Case {
 const EXT2: &str = "ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file";
 const EXT4: &str = "ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,\
                     dir_nlink,extra_isize,metadata_csum";
-const UNINIT: &str = "ext_attr,resize_inode,dir_index,filetype,extent,sparse_super,large_file,uninit_bg";
+const UNINIT: &str =
+    "ext_attr,resize_inode,dir_index,filetype,extent,sparse_super,large_file,uninit_bg";
 const PLAIN: &str = "ext_attr,filetype";
-const FLEX_32: &str = "ext_attr,filetype,extent,flex_bg,sparse_super,metadata_csum,metadata_csum_seed";
-const WIDE_UNFLEXED: &str = "ext_attr,resize_inode,filetype,extent,64bit,sparse_super,metadata_csum";
+const FLEX_32: &str =
+    "ext_attr,filetype,extent,flex_bg,sparse_super,metadata_csum,metadata_csum_seed";
+const WIDE_UNFLEXED: &str =
+    "ext_attr,resize_inode,filetype,extent,64bit,sparse_super,metadata_csum";
 
 impl Case {
     fn new(block_size: u32, blocks: u64, features: &'static str) -> Case {
@@ -112,11 +118,7 @@ impl Case {
         if let Some(blocks) = self.blocks_per_group {
             command.args(["-g", &blocks.to_string()]);
         }
-        let output = command
-            .arg(image)
-            .arg(self.blocks.to_string())
-            .output()
-            .expect("mke2fs runs");
+        let output = command.arg(image).arg(self.blocks.to_string()).output().expect("mke2fs runs");
         if output.status.success() {
             Ok(())
         } else {
@@ -142,10 +144,7 @@ fn cases() -> Vec<Case> {
         cases.push(Case::new(1024, blocks, EXT4));
     }
     for blocks in [33_000, 36_000, 65_536, 65_700] {
-        cases.push(Case {
-            inodes: Inodes::BytesPerInode(4096),
-            ..Case::new(4096, blocks, EXT4)
-        });
+        cases.push(Case { inodes: Inodes::BytesPerInode(4096), ..Case::new(4096, blocks, EXT4) });
     }
     for inode_size in [128, 256, 512, 1024] {
         cases.push(Case {
@@ -164,27 +163,15 @@ fn cases() -> Vec<Case> {
             ..Case::new(8192, 70_000, EXT4)
         });
     }
-    // Small groups, so that flex groups meet copies of the superblock and do not fit into their first group.
-    for (flex_groups, groups) in [
-        (1, 5),
-        (4, 6),
-        (16, 1),
-        (16, 2),
-        (16, 6),
-        (16, 17),
-        (16, 18),
-        (64, 40),
-        (128, 120),
-    ] {
+    // Small groups, so that flex groups meet copies of the superblock and do not fit into their
+    // first group.
+    for (flex_groups, groups) in
+        [(1, 5), (4, 6), (16, 1), (16, 2), (16, 6), (16, 17), (16, 18), (64, 40), (128, 120)]
+    {
         for inodes in [16, 80, 256] {
             let small = Case::new(1024, groups * 512 + 1, EXT4);
             let inodes = Inodes::AtLeast(groups * inodes);
-            cases.push(Case {
-                flex_groups,
-                blocks_per_group: Some(512),
-                inodes,
-                ..small.clone()
-            });
+            cases.push(Case { flex_groups, blocks_per_group: Some(512), inodes, ..small.clone() });
             let features = FLEX_32;
             cases.push(Case {
                 flex_groups,
@@ -206,14 +193,8 @@ fn cases() -> Vec<Case> {
         ..Case::new(1024, 40_960, EXT4)
     });
     for target in [80_000, 5_000_000, 400_000_000] {
-        cases.push(Case {
-            resize_to_blocks: Some(target),
-            ..Case::new(4096, 70_000, EXT4)
-        });
-        cases.push(Case {
-            resize_to_blocks: Some(target),
-            ..Case::new(1024, 70_000, EXT2)
-        });
+        cases.push(Case { resize_to_blocks: Some(target), ..Case::new(4096, 70_000, EXT4) });
+        cases.push(Case { resize_to_blocks: Some(target), ..Case::new(1024, 70_000, EXT2) });
     }
     cases
 }
@@ -222,7 +203,8 @@ fn cases() -> Vec<Case> {
 struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("extant-format-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("extant-format-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary folder");
         Folder(path)
     }
@@ -234,8 +216,8 @@ impl Drop for Folder {
 }
 
 fn oracle_is_here() -> bool {
-    let found =
-        Command::new("mke2fs").arg("-V").output().is_ok() && Command::new("dumpe2fs").arg("-V").output().is_ok();
+    let found = Command::new("mke2fs").arg("-V").output().is_ok()
+        && Command::new("dumpe2fs").arg("-V").output().is_ok();
     if !found {
         assert!(
             std::env::var_os("CI").is_none_or(|ci| ci != "true"),
@@ -262,18 +244,11 @@ struct Printed {
 /// The number that follows `word` in `line`.
 fn number_after(line: &str, word: &str) -> Option<u64> {
     let rest = line.split_once(word)?.1.trim_start();
-    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())]
-        .parse()
-        .ok()
+    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
 fn number_before(line: &str, word: &str) -> Option<u32> {
-    line.split_once(word)?
-        .0
-        .rsplit([' ', ','])
-        .find(|part| !part.is_empty())?
-        .parse()
-        .ok()
+    line.split_once(word)?.0.rsplit([' ', ',']).find(|part| !part.is_empty())?.parse().ok()
 }
 
 fn dump(image: &Path) -> (String, Vec<Printed>) {
@@ -283,11 +258,9 @@ fn dump(image: &Path) -> (String, Vec<Printed>) {
     for line in text.lines() {
         if line.starts_with("Group ") && line.contains("(Blocks ") {
             let flag = |name: &str, bit: u16| if line.contains(name) { bit } else { 0 };
-            let flags = flag("INODE_UNINIT", 1) | flag("BLOCK_UNINIT", 2) | flag("ITABLE_ZEROED", 4);
-            groups.push(Printed {
-                flags,
-                ..Printed::default()
-            });
+            let flags =
+                flag("INODE_UNINIT", 1) | flag("BLOCK_UNINIT", 2) | flag("ITABLE_ZEROED", 4);
+            groups.push(Printed { flags, ..Printed::default() });
         }
         let Some(group) = groups.last_mut() else { continue };
         let mut take = |word: &str, field: fn(&mut Printed) -> &mut u64| {
@@ -338,7 +311,8 @@ fn compare_headings(case: &Case, text: &str, ours: &Superblock) {
     for (name, value) in expected {
         assert_eq!(heading(text, name), value, "{name} of {case:?}");
     }
-    // When groups had to be made smaller mke2fs goes on with the share of a volume that it had shortened before.
+    // When groups had to be made smaller mke2fs goes on with the share of a volume that it had
+    // shortened before.
     if ours.blocks_per_group == case.blocks_per_group.unwrap_or((case.block_size * 8).min(65528)) {
         assert_eq!(
             heading(text, "Reserved block count"),
@@ -350,11 +324,7 @@ fn compare_headings(case: &Case, text: &str, ours: &Superblock) {
 
 /// dumpe2fs shows flags only where they have a checksum.
 fn shown(flags: u16, superblock: &Superblock) -> u16 {
-    if superblock.has_descriptor_checksums() {
-        flags
-    } else {
-        0
-    }
+    if superblock.has_descriptor_checksums() { flags } else { 0 }
 }
 
 fn compare_groups(case: &Case, printed: &[Printed], layout: &Layout) {
@@ -364,8 +334,8 @@ fn compare_groups(case: &Case, printed: &[Printed], layout: &Layout) {
         let places = (theirs.block_bitmap, theirs.inode_bitmap, theirs.inode_table);
         let own = (ours.block_bitmap.0, ours.inode_bitmap.0, ours.inode_table.0);
         assert_eq!(places, own, "places of group {number} of {case:?}");
-        // mke2fs has made the root, lost+found and the map of the resize inode; the inode of lost+found is the first
-        // that is free, its blocks are where the root's group has room.
+        // mke2fs has made the root, lost+found and the map of the resize inode; the inode of
+        // lost+found is the first that is free, its blocks are where the root's group has room.
         if number == 0 || number == first_free as usize {
             assert!(
                 theirs.free_blocks <= ours.free_blocks,
@@ -374,16 +344,10 @@ fn compare_groups(case: &Case, printed: &[Printed], layout: &Layout) {
             let made = ours.free_blocks - theirs.free_blocks;
             assert!(made <= 40, "{made} blocks of new files in group {number} of {case:?}");
             let expected = ours.free_inodes - u32::from(number == first_free as usize);
-            assert_eq!(
-                theirs.free_inodes, expected,
-                "free inodes of group {number} of {case:?}"
-            );
+            assert_eq!(theirs.free_inodes, expected, "free inodes of group {number} of {case:?}");
         } else if theirs.free_blocks != ours.free_blocks {
             // A first flex group that is full of metadata sends the new files elsewhere.
-            let made = ours
-                .free_blocks
-                .checked_sub(theirs.free_blocks)
-                .expect("files only take");
+            let made = ours.free_blocks.checked_sub(theirs.free_blocks).expect("files only take");
             assert!(
                 made <= 40 && layout.descriptors[0].free_blocks < 40,
                 "group {number} of {case:?}: {made}"
@@ -410,7 +374,8 @@ fn compare_groups(case: &Case, printed: &[Printed], layout: &Layout) {
 /// What mke2fs wrote is read, agrees with dumpe2fs, and is written again as it was.
 fn reread(case: &Case, image: &Path, printed: &[Printed]) {
     let (bytes, file) = read_superblock(image);
-    let superblock = Superblock::parse(&bytes).unwrap_or_else(|error| panic!("{error} in {case:?}"));
+    let superblock =
+        Superblock::parse(&bytes).unwrap_or_else(|error| panic!("{error} in {case:?}"));
     assert!(superblock.encode() == bytes, "superblock of {case:?}");
     let size = usize::from(superblock.descriptor_size);
     for (number, theirs) in (0u32..).zip(printed) {
@@ -419,7 +384,8 @@ fn reread(case: &Case, image: &Path, printed: &[Printed]) {
         let mut bytes = vec![0; size];
         let place = block.0 * u64::from(superblock.block_size()) + offset as u64;
         file.read_exact_at(&mut bytes, place).expect("a descriptor");
-        let descriptor = GroupDescriptor::parse(&bytes, group, &superblock).expect("a sound descriptor");
+        let descriptor =
+            GroupDescriptor::parse(&bytes, group, &superblock).expect("a sound descriptor");
         let read = Printed {
             block_bitmap: descriptor.block_bitmap.0,
             inode_bitmap: descriptor.inode_bitmap.0,
@@ -439,10 +405,14 @@ fn reread(case: &Case, image: &Path, printed: &[Printed]) {
 }
 
 /// The bitmap that mke2fs wrote has the free blocks that the descriptor counts, and its checksum.
-fn reread_bitmap(case: &Case, file: &std::fs::File, superblock: &Superblock, descriptor: &GroupDescriptor) {
-    let group = superblock
-        .group_of_block(descriptor.block_bitmap)
-        .expect("a place inside the volume");
+fn reread_bitmap(
+    case: &Case,
+    file: &std::fs::File,
+    superblock: &Superblock,
+    descriptor: &GroupDescriptor,
+) {
+    let group =
+        superblock.group_of_block(descriptor.block_bitmap).expect("a place inside the volume");
     assert!(superblock.group_length(group) > 0);
     if descriptor.flags & extant_format::group::BLOCK_UNINIT != 0 {
         return;
@@ -472,8 +442,7 @@ fn compare_bitmaps(case: &Case, image: &Path, layout: &Layout, printed: &[Printe
         assert_eq!(free, ours.free_blocks, "bitmap of group {number} of {case:?}");
         if theirs.free_blocks == ours.free_blocks && theirs.flags & 2 == 0 {
             let mut bytes = vec![0; size];
-            file.read_exact_at(&mut bytes, theirs.block_bitmap * size as u64)
-                .expect("a bitmap");
+            file.read_exact_at(&mut bytes, theirs.block_bitmap * size as u64).expect("a bitmap");
             assert!(bytes == expected, "bitmap of group {number} of {case:?}");
         }
     }
@@ -513,9 +482,9 @@ fn journals_are_those_of_mke2fs() {
     }
     let folder = Folder::new("journal");
     let image = folder.0.join("image");
-    for blocks in [
-        1024, 2047, 2048, 32_767, 32_768, 262_143, 262_144, 524_287, 524_288, 4_194_303, 4_194_304,
-    ] {
+    for blocks in
+        [1024, 2047, 2048, 32_767, 32_768, 262_143, 262_144, 524_287, 524_288, 4_194_303, 4_194_304]
+    {
         let case = Case {
             features: "has_journal,extent,sparse_super,filetype",
             ..Case::new(1024, blocks, EXT4)
@@ -539,19 +508,10 @@ fn journals_are_those_of_mke2fs() {
             .arg(&image)
             .output()
             .expect("debugfs runs");
-        let uuid = Superblock::parse(&read_superblock(&image).0)
-            .expect("a superblock")
-            .uuid;
-        let journal = NewJournal {
-            block_size: 1024,
-            blocks: expected,
-            uuid,
-        };
+        let uuid = Superblock::parse(&read_superblock(&image).0).expect("a superblock").uuid;
+        let journal = NewJournal { block_size: 1024, blocks: expected, uuid };
         let mut ours = [0; 1024];
         journal::initialize(&mut ours, &journal);
-        assert!(
-            out.stdout[..1024] == ours,
-            "superblock of the journal of {blocks} blocks"
-        );
+        assert!(out.stdout[..1024] == ours, "superblock of the journal of {blocks} blocks");
     }
 }

@@ -1,5 +1,5 @@
-//! Superblocks, descriptors and inode tables of damaged and odd images: reading them never panics. The images stand
-//! beside the project, not in it; without them the test says so.
+//! Superblocks, descriptors and inode tables of damaged and odd images: reading them never panics.
+//! The images stand beside the project, not in it; without them the test says so.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,12 +24,7 @@ fn images() -> Vec<PathBuf> {
 }
 
 fn unpack(path: &Path) -> Vec<u8> {
-    Command::new("gzip")
-        .arg("-dc")
-        .arg(path)
-        .output()
-        .expect("gzip runs")
-        .stdout
+    Command::new("gzip").arg("-dc").arg(path).output().expect("gzip runs").stdout
 }
 
 /// `length` bytes from `start`, where the image has them.
@@ -44,7 +39,9 @@ fn walk(image: &[u8], superblock: &Superblock) -> (usize, usize) {
     let (mut sound_groups, mut sound_inodes) = (0, 0);
     for group in (0..superblock.group_count().min(10_000)).map(GroupNo) {
         let (block, offset) = superblock.descriptor_place(group);
-        let Some(bytes) = slice(image, block.0 * size + offset as u64, superblock.descriptor_size.into()) else {
+        let Some(bytes) =
+            slice(image, block.0 * size + offset as u64, superblock.descriptor_size.into())
+        else {
             break;
         };
         let Ok(descriptor) = GroupDescriptor::parse(bytes, group, superblock) else {
@@ -57,9 +54,8 @@ fn walk(image: &[u8], superblock: &Superblock) -> (usize, usize) {
         }
         let first = group.0 * superblock.inodes_per_group + 1;
         for ino in (first..first + superblock.inodes_per_group.min(INODES)).map(Ino) {
-            let (block, offset) = superblock
-                .inode_place(ino, &descriptor)
-                .expect("an inode of the volume");
+            let (block, offset) =
+                superblock.inode_place(ino, &descriptor).expect("an inode of the volume");
             let place = block.0 * size + offset as u64;
             let Some(bytes) = slice(image, place, superblock.inode_size.into()) else {
                 break;
@@ -98,10 +94,7 @@ fn odd_images_are_read_without_panic() {
             println!("{name}: {error}");
         }
     }
-    println!(
-        "{usable} of {} superblocks are sound, with {inodes} sound inodes",
-        images.len()
-    );
+    println!("{usable} of {} superblocks are sound, with {inodes} sound inodes", images.len());
     assert!(
         usable * 10 > images.len() * 8,
         "most of the images have a sound superblock: {usable} of {}",

@@ -1,4 +1,5 @@
-//! Superblock, descriptors, inodes and bitmaps: what is written is read back, and no bytes make a reader panic.
+//! Superblock, descriptors, inodes and bitmaps: what is written is read back, and no bytes make a
+//! reader panic.
 use extant_format::checksum::{crc16, crc32c};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::{Device, FileType, Inode, Time, flags};
@@ -49,12 +50,11 @@ fn superblock(names: &str) -> Superblock {
 
 fn superblocks() -> impl Strategy<Value = Superblock> {
     let block_size = prop::sample::select(vec![1024, 2048, 4096, 65536]);
-    (
-        block_size,
-        20_000u64..400_000,
-        prop::sample::select(vec![EXT2, EXT4, UNINIT]),
+    (block_size, 20_000u64..400_000, prop::sample::select(vec![EXT2, EXT4, UNINIT])).prop_map(
+        |(size, blocks, names)| {
+            Layout::new(&wishes(size, blocks, names)).expect("a layout").superblock
+        },
     )
-        .prop_map(|(size, blocks, names)| Layout::new(&wishes(size, blocks, names)).expect("a layout").superblock)
 }
 
 #[test]
@@ -67,7 +67,8 @@ fn checksums_have_their_known_values() {
 
 #[test]
 fn features_have_the_names_of_mke2fs() {
-    let expected = "ext_attr resize_inode dir_index filetype extent 64bit flex_bg sparse_super large_file huge_file \
+    let expected = "ext_attr resize_inode dir_index filetype extent 64bit flex_bg sparse_super \
+        large_file huge_file \
                     dir_nlink extra_isize metadata_csum";
     let names: Vec<String> = features(EXT4).iter().map(Feature::name).collect();
     assert_eq!(names.join(" "), expected);
@@ -76,16 +77,10 @@ fn features_have_the_names_of_mke2fs() {
     assert_eq!(Feature::from_name("nonsense"), None);
     assert_eq!(Feature::from_name("FEATURE_C40"), None);
     assert_eq!(Feature::Incompat(1 << 31).name(), "FEATURE_I31");
-    let odd = features("bigalloc,inline_data,encrypt,casefold,meta_bg,FEATURE_R30,large_dir,extent");
-    let unsupported = [
-        "meta_bg",
-        "large_dir",
-        "inline_data",
-        "encrypt",
-        "casefold",
-        "bigalloc",
-        "FEATURE_R30",
-    ];
+    let odd =
+        features("bigalloc,inline_data,encrypt,casefold,meta_bg,FEATURE_R30,large_dir,extent");
+    let unsupported =
+        ["meta_bg", "large_dir", "inline_data", "encrypt", "casefold", "bigalloc", "FEATURE_R30"];
     assert_eq!(odd.unsupported(), unsupported);
     let mut cleared = features("extent,bigalloc");
     cleared.clear(Feature::from_name("bigalloc").expect("known, though not supported"));
@@ -133,10 +128,7 @@ fn superblocks_are_refused_for_a_reason() {
         Superblock::parse(&zero.encode()),
         Err(SuperblockError::Fault(Fault::Field { .. }))
     ));
-    assert_eq!(
-        Superblock::parse(&[0; SUPERBLOCK_SIZE]).err(),
-        Some(SuperblockError::NotExt)
-    );
+    assert_eq!(Superblock::parse(&[0; SUPERBLOCK_SIZE]).err(), Some(SuperblockError::NotExt));
 }
 
 #[test]
@@ -159,57 +151,27 @@ fn unsupported_features_are_named_and_can_be_told() {
 #[test]
 fn files_are_as_large_as_the_kernel_has_them() {
     let table = [
-        (
-            1024,
-            "filetype,sparse_super,large_file",
-            MappingKind::Indirect,
-            17_247_252_480,
-        ),
-        (
-            2048,
-            "filetype,sparse_super,large_file",
-            MappingKind::Indirect,
-            275_415_851_008,
-        ),
-        (
-            4096,
-            "filetype,sparse_super,large_file",
-            MappingKind::Indirect,
-            2_196_873_666_560,
-        ),
-        (
-            4096,
-            "filetype,sparse_super,huge_file",
-            MappingKind::Indirect,
-            4_402_345_721_856,
-        ),
+        (1024, "filetype,sparse_super,large_file", MappingKind::Indirect, 17_247_252_480),
+        (2048, "filetype,sparse_super,large_file", MappingKind::Indirect, 275_415_851_008),
+        (4096, "filetype,sparse_super,large_file", MappingKind::Indirect, 2_196_873_666_560),
+        (4096, "filetype,sparse_super,huge_file", MappingKind::Indirect, 4_402_345_721_856),
         (1024, EXT4, MappingKind::Extents, 4_398_046_510_080),
         (4096, EXT4, MappingKind::Extents, 17_592_186_040_320),
-        (
-            4096,
-            "filetype,extent,sparse_super",
-            MappingKind::Extents,
-            2_199_023_251_456,
-        ),
+        (4096, "filetype,extent,sparse_super", MappingKind::Extents, 2_199_023_251_456),
     ];
     for (block_size, names, kind, expected) in table {
-        let superblock = Layout::new(&wishes(block_size, 100_000, names))
-            .expect("a layout")
-            .superblock;
+        let superblock =
+            Layout::new(&wishes(block_size, 100_000, names)).expect("a layout").superblock;
         assert_eq!(superblock.max_file_size(kind), expected, "{block_size} {names}");
     }
 }
 
 #[test]
 fn copies_stand_in_powers_of_three_five_and_seven() {
-    let sparse = Layout::new(&wishes(1024, 8192 * 130, EXT2))
-        .expect("a layout")
-        .superblock;
+    let sparse = Layout::new(&wishes(1024, 8192 * 130, EXT2)).expect("a layout").superblock;
     let copies: Vec<u32> = (0..130).filter(|group| sparse.has_super(GroupNo(*group))).collect();
     assert_eq!(copies, [0, 1, 3, 5, 7, 9, 25, 27, 49, 81, 125]);
-    let all = Layout::new(&wishes(1024, 8192 * 20, "filetype"))
-        .expect("a layout")
-        .superblock;
+    let all = Layout::new(&wishes(1024, 8192 * 20, "filetype")).expect("a layout").superblock;
     assert!((0..20).all(|group| all.has_super(GroupNo(group))));
 }
 
@@ -235,19 +197,13 @@ fn wishes_that_cannot_be_met_say_why_with_numbers() {
         (|w| w.inodes = Inodes::AtLeast(1 << 33), "8589934592"),
         (|w| w.inodes = Inodes::BytesPerInode(0), "0 bytes"),
         (|w| w.reserved_ratio = f64::NAN, "NaN"),
-        (
-            |w| w.features.set(Feature::from_name("bigalloc").expect("known")),
-            "bigalloc",
-        ),
+        (|w| w.features.set(Feature::from_name("bigalloc").expect("known")), "bigalloc"),
     ];
     for (spoil, expected) in table {
         let mut wish = wishes(4096, 100_000, EXT4);
         spoil(&mut wish);
         let text = Layout::new(&wish).expect_err("an impossible wish").0;
-        assert!(
-            text.contains(expected) && !text.contains('\n'),
-            "{text} should name {expected}"
-        );
+        assert!(text.contains(expected) && !text.contains('\n'), "{text} should name {expected}");
     }
 }
 
@@ -257,40 +213,26 @@ fn large_volumes_take_time_in_groups_only() {
     assert_eq!(layout.descriptors.len(), 1 << 20);
     assert_eq!(layout.superblock.reserved_gdt_blocks, 0);
     // One flex group, with a copy of all descriptors in the way of every table.
-    let one_flex_group = Wishes {
-        flex_groups: 1 << 31,
-        ..wishes(1024, 1 << 28, "filetype,extent,flex_bg,64bit")
-    };
+    let one_flex_group =
+        Wishes { flex_groups: 1 << 31, ..wishes(1024, 1 << 28, "filetype,extent,flex_bg,64bit") };
     let layout = Layout::new(&one_flex_group).expect("256 GiB");
     assert_eq!(layout.descriptors.len(), 1 << 15);
 }
 
 fn times(extra: bool) -> impl Strategy<Value = Time> {
-    let most = if extra {
-        i64::from(i32::MAX) + 3 * (1i64 << 32)
-    } else {
-        i32::MAX.into()
-    };
+    let most = if extra { i64::from(i32::MAX) + 3 * (1i64 << 32) } else { i32::MAX.into() };
     let nanoseconds = if extra { 0..1_000_000_000u32 } else { 0..1 };
-    (i64::from(i32::MIN)..=most, nanoseconds).prop_map(|(seconds, nanoseconds)| Time { seconds, nanoseconds })
+    (i64::from(i32::MIN)..=most, nanoseconds)
+        .prop_map(|(seconds, nanoseconds)| Time { seconds, nanoseconds })
 }
 
 /// An inode that can be kept as it is in 256 bytes.
 fn inodes() -> impl Strategy<Value = Inode> {
     let ids = (any::<u16>(), any::<u32>(), any::<u32>(), any::<u64>(), any::<u16>());
     let when = (times(true), times(true), times(true), times(true), any::<u32>());
-    let rest = (
-        0u64..1 << 48,
-        any::<u32>(),
-        any::<u32>(),
-        any::<u64>(),
-        0u64..1 << 48,
-        any::<u32>(),
-    );
-    let bytes = (
-        prop::array::uniform32(any::<u8>()),
-        prop::collection::vec(any::<u8>(), 96),
-    );
+    let rest =
+        (0u64..1 << 48, any::<u32>(), any::<u32>(), any::<u64>(), 0u64..1 << 48, any::<u32>());
+    let bytes = (prop::array::uniform32(any::<u8>()), prop::collection::vec(any::<u8>(), 96));
     (ids, when, rest, bytes).prop_map(|((mode, uid, gid, size, links), when, rest, bytes)| {
         let regular = FileType::from_mode(mode) == Some(FileType::Regular);
         let mut block = [0; 60];
@@ -320,19 +262,14 @@ fn inodes() -> impl Strategy<Value = Inode> {
 }
 
 fn descriptors(superblock: &Superblock) -> impl Strategy<Value = GroupDescriptor> + use<> {
-    let least = u64::from(superblock.first_data_block) + 1 + u64::from(superblock.descriptor_blocks());
+    let least =
+        u64::from(superblock.first_data_block) + 1 + u64::from(superblock.descriptor_blocks());
     let block = least..superblock.blocks_count;
     let table = least..superblock.blocks_count - u64::from(superblock.inode_table_blocks());
     let places = (block.clone(), block, table);
     let sums = (any::<u16>(), any::<u16>());
-    (
-        places,
-        any::<[u16; 3]>(),
-        0u16..8,
-        0..=superblock.inodes_per_group,
-        sums,
-    )
-        .prop_map(|(places, counts, flags, unused_inodes, sums)| GroupDescriptor {
+    (places, any::<[u16; 3]>(), 0u16..8, 0..=superblock.inodes_per_group, sums).prop_map(
+        |(places, counts, flags, unused_inodes, sums)| GroupDescriptor {
             block_bitmap: BlockNo(places.0),
             inode_bitmap: BlockNo(places.1),
             inode_table: BlockNo(places.2),
@@ -344,7 +281,8 @@ fn descriptors(superblock: &Superblock) -> impl Strategy<Value = GroupDescriptor
             block_bitmap_checksum: sums.0.into(),
             inode_bitmap_checksum: sums.1.into(),
             exclude_bitmap: BlockNo(0),
-        })
+        },
+    )
 }
 
 proptest! {
@@ -449,7 +387,8 @@ proptest! {
         inode.encode(&mut bytes, Ino(number), &superblock);
         prop_assert_eq!(Inode::parse(&bytes, Ino(number), &superblock), Ok(inode.clone()));
         bytes[flip / 8] ^= 1 << (flip % 8);
-        // A flip in extra_isize may take the high half of the checksum away; the low half still notices most.
+        // A flip in extra_isize may take the high half of the checksum away; the low half still
+        // notices most.
         if flip / 8 != 0x80 && flip / 8 != 0x81 {
             prop_assert!(Inode::parse(&bytes, Ino(number), &superblock).is_err());
         }
@@ -526,7 +465,8 @@ proptest! {
         }
     }
 
-    /// Whatever is wished: one line of refusal, or a superblock that is sound, and free blocks that add up.
+    /// Whatever is wished: one line of refusal, or a superblock that is sound, and free blocks that
+    /// add up.
     #[test]
     fn layouts_are_sound_or_refused(log in 10u32..17, blocks in 1u64..3_000_000, inode_log in 7u32..11, ratio in 0.0..0.5f64,
                                     names in prop::sample::select(vec![EXT2, EXT4, UNINIT, "filetype", "flex_bg,extent"]),
@@ -577,12 +517,9 @@ fn an_inode_that_was_never_used_needs_no_checksum() {
 fn sectors_are_kept_up_to_64_bits_with_huge_file() {
     let (wide, narrow) = (superblock(EXT4), superblock(EXT2));
     let mut inode = Inode::new(0o100_644, &wide);
-    for (sectors, flagged) in [
-        (8, false),
-        (u64::from(u32::MAX) + 8, false),
-        (1 << 48, true),
-        (1 << 50, true),
-    ] {
+    for (sectors, flagged) in
+        [(8, false), (u64::from(u32::MAX) + 8, false), (1 << 48, true), (1 << 50, true)]
+    {
         inode.sectors = sectors;
         let mut bytes = [0; 256];
         inode.encode(&mut bytes, Ino(12), &wide);
@@ -591,28 +528,18 @@ fn sectors_are_kept_up_to_64_bits_with_huge_file() {
     }
     let mut bytes = [0; 256];
     inode.encode(&mut bytes, Ino(12), &narrow);
-    assert_eq!(
-        Inode::parse(&bytes, Ino(12), &narrow).expect("clamped").sectors,
-        u32::MAX.into()
-    );
+    assert_eq!(Inode::parse(&bytes, Ino(12), &narrow).expect("clamped").sectors, u32::MAX.into());
 }
 
 #[test]
 fn times_out_of_range_become_the_nearest() {
     let superblock = superblock(EXT4);
     let last = i64::from(i32::MAX) + 3 * (1i64 << 32);
-    for (seconds, expected) in [
-        (i64::MIN, i32::MIN.into()),
-        (-1, -1),
-        (0, 0),
-        (1 << 31, 1 << 31),
-        (i64::MAX, last),
-    ] {
+    for (seconds, expected) in
+        [(i64::MIN, i32::MIN.into()), (-1, -1), (0, 0), (1 << 31, 1 << 31), (i64::MAX, last)]
+    {
         let mut inode = Inode::new(0o100_644, &superblock);
-        inode.modify_time = Time {
-            seconds,
-            nanoseconds: 5,
-        };
+        inode.modify_time = Time { seconds, nanoseconds: 5 };
         let mut bytes = [0; 256];
         inode.encode(&mut bytes, Ino(12), &superblock);
         let read = Inode::parse(&bytes, Ino(12), &superblock).expect("what we wrote");

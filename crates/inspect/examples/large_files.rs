@@ -1,7 +1,9 @@
-//! A volume full of large files with indirect blocks, as ext3 laid them: each indirect block right before the data that it
-//! maps. Data is not written, so that the image is sparse: 400 GiB take half a gigabyte.
+//! A volume full of large files with indirect blocks, as ext3 laid them: each indirect block right
+//! before the data that it maps. Data is not written, so that the image is sparse: 400 GiB take
+//! half a gigabyte.
 //!
-//! `large_files IMAGE [GIBIBYTES] [GIBIBYTES OF A FILE]`. mke2fs makes the volume and debugfs the names; the rest is here.
+//! `large_files IMAGE [GIBIBYTES] [GIBIBYTES OF A FILE]`. mke2fs makes the volume and debugfs the
+//! names; the rest is here.
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -15,17 +17,14 @@ const BLOCK: usize = 4096;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
-    let path = words
-        .next()
-        .ok_or("large_files IMAGE [GIBIBYTES] [GIBIBYTES OF A FILE]")?;
+    let path = words.next().ok_or("large_files IMAGE [GIBIBYTES] [GIBIBYTES OF A FILE]")?;
     let volume_gib: u64 = words.next().map_or(Ok(400), |word| word.parse())?;
     let file_gib: u64 = words.next().map_or(Ok(10), |word| word.parse())?;
     File::create(&path)?.set_len(volume_gib << 30)?;
     succeed(Command::new("mke2fs").args(["-q", "-F", "-t", "ext3", "-b", "4096", &path]))?;
     let files = volume_gib * 63 / 64 / file_gib;
-    let names: Vec<String> = (0..files)
-        .map(|number| format!("write /dev/null file-{number:03}"))
-        .collect();
+    let names: Vec<String> =
+        (0..files).map(|number| format!("write /dev/null file-{number:03}")).collect();
     let script = format!("{path}.names");
     std::fs::write(&script, names.join("\n"))?;
     let named = succeed(Command::new("debugfs").args(["-w", "-f", &script, &path]));
@@ -36,10 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-    status
-        .success()
-        .then_some(())
-        .ok_or_else(|| format!("{command:?}: {status}").into())
+    status.success().then_some(()).ok_or_else(|| format!("{command:?}: {status}").into())
 }
 
 /// Hands out the free blocks of a volume in order.
@@ -62,10 +58,8 @@ impl Filler {
         let size = usize::from(superblock.descriptor_size);
         let mut bytes = vec![0; superblock.group_count() as usize * size];
         file.read_exact_at(&mut bytes, BLOCK as u64)?;
-        let descriptors = bytes
-            .chunks(size)
-            .map(|bytes| GroupDescriptor::decode(bytes, &superblock))
-            .collect();
+        let descriptors =
+            bytes.chunks(size).map(|bytes| GroupDescriptor::decode(bytes, &superblock)).collect();
         let mut filler = Filler {
             file,
             superblock,
@@ -90,8 +84,7 @@ impl Filler {
         let free = bitmap::count_clear(&self.bitmap, self.superblock.group_length(self.group));
         self.superblock.free_blocks -= u64::from(descriptor.free_blocks - free);
         descriptor.free_blocks = free;
-        self.file
-            .write_all_at(&self.bitmap, descriptor.block_bitmap.0 * BLOCK as u64)?;
+        self.file.write_all_at(&self.bitmap, descriptor.block_bitmap.0 * BLOCK as u64)?;
         Ok(())
     }
 
@@ -113,7 +106,8 @@ impl Filler {
         }
     }
 
-    /// An indirect block so many levels above the data, and what hangs under it; takes from `left`, adds to `maps`.
+    /// An indirect block so many levels above the data, and what hangs under it; takes from `left`,
+    /// adds to `maps`.
     fn tree(&mut self, height: u32, left: &mut u64, maps: &mut u64) -> Result<u32, Box<dyn Error>> {
         if height == 0 {
             *left -= 1;
@@ -137,7 +131,8 @@ impl Filler {
             let (mut left, mut maps) = ((file_gib << 30) / BLOCK as u64, 0);
             let blocks = left;
             let descriptor = &self.descriptors[0];
-            let (table, offset) = self.superblock.inode_place(ino, descriptor).ok_or("too many files")?;
+            let (table, offset) =
+                self.superblock.inode_place(ino, descriptor).ok_or("too many files")?;
             let at = table.0 * BLOCK as u64 + offset as u64;
             let mut bytes = vec![0; self.superblock.inode_size.into()];
             self.file.read_exact_at(&mut bytes, at)?;
@@ -145,7 +140,11 @@ impl Filler {
             for index in 0..15 {
                 let height = index.max(indirect::DIRECT - 1) - (indirect::DIRECT - 1);
                 if left > 0 {
-                    indirect::set_pointer(&mut inode.block, index, self.tree(height, &mut left, &mut maps)?);
+                    indirect::set_pointer(
+                        &mut inode.block,
+                        index,
+                        self.tree(height, &mut left, &mut maps)?,
+                    );
                 }
             }
             inode.size = file_gib << 30;

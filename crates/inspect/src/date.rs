@@ -22,11 +22,7 @@ impl fmt::Display for Date {
         let day_in_year = day - (365 * year_in_era + year_in_era / 4 - year_in_era / 100);
         let shifted_month = (5 * day_in_year + 2) / 153;
         let day_in_month = day_in_year - (153 * shifted_month + 2) / 5 + 1;
-        let month = if shifted_month < 10 {
-            shifted_month + 3
-        } else {
-            shifted_month - 9
-        };
+        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
         let year = year_in_era + era * 400 + u64::from(month <= 2);
         let (hour, minute) = (second / 3_600, second / 60 % 60);
         write!(

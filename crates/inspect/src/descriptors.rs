@@ -20,7 +20,10 @@ impl Volume {
     /// # Errors
     /// `TooManyGroups` when more descriptors are zeros than are not, beyond a number that damage
     /// explains; `Device` when the device fails.
-    pub(crate) fn each_descriptor(&self, visit: &mut dyn FnMut(GroupNo, &[u8])) -> Result<(), Error> {
+    pub(crate) fn each_descriptor(
+        &self,
+        visit: &mut dyn FnMut(GroupNo, &[u8]),
+    ) -> Result<(), Error> {
         let per_block = self.descriptors_per_block().max(1);
         let groups = self.present_groups();
         let (mut zeros, mut others) = (0_u64, 0_u64);
@@ -29,7 +32,8 @@ impl Volume {
         while first < groups {
             let blocks = self.neighbouring_blocks(first, groups);
             bytes.resize(self.block_size() * blocks as usize, 0);
-            match self.read("group descriptors", self.descriptor_block(GroupNo(first)), &mut bytes) {
+            match self.read("group descriptors", self.descriptor_block(GroupNo(first)), &mut bytes)
+            {
                 Err(Error::Outside { .. }) => return Ok(()),
                 result => result?,
             }
@@ -62,7 +66,8 @@ impl Volume {
         let follows = |blocks: &u32| {
             let group = first.checked_add(blocks.saturating_mul(per_block));
             group.filter(|group| *group < groups).is_some_and(|group| {
-                self.descriptor_block(GroupNo(group)).0 == start.0.saturating_add(u64::from(*blocks))
+                self.descriptor_block(GroupNo(group)).0
+                    == start.0.saturating_add(u64::from(*blocks))
             })
         };
         let more = (1..BLOCKS_MAX).take_while(follows).count();

@@ -39,11 +39,14 @@ impl fmt::Display for Error {
         match self {
             Error::Device(error) => error.fmt(f),
             Error::Superblock { byte, error } => write!(f, "byte {byte}: {error}"),
-            Error::Outside { what, block } => write!(f, "{what}: block {block} is not on the device"),
+            Error::Outside { what, block } => {
+                write!(f, "{what}: block {block} is not on the device")
+            }
             Error::NoInode(ino) => write!(f, "there is no inode {ino}"),
             Error::TooManyGroups { claimed, described } => write!(
                 f,
-                "more groups ({claimed}) than are described: the device holds {described} descriptors, and zeros behind them"
+                "more groups ({claimed}) than are described: the device holds {described} \
+                 descriptors, and zeros behind them"
             ),
         }
     }

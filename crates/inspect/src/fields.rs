@@ -1,5 +1,6 @@
-//! Fields of the superblock that are told but never used: they belong to features that nobody here supports, or to the
-//! kernel's own records. By byte offset, as the format's description lists them.
+//! Fields of the superblock that are told but never used: they belong to features that nobody here
+//! supports, or to the kernel's own records. By byte offset, as the format's description lists
+//! them.
 use extant_format::superblock::SUPERBLOCK_SIZE;
 
 /// The bytes of a superblock, asked by offset.

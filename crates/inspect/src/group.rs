@@ -1,5 +1,6 @@
-//! Facts of each group: where it keeps its things, what its descriptor says, which runs are free. One group at a time, so
-//! that a volume of a hundred thousand groups takes no more memory than one of ten.
+//! Facts of each group: where it keeps its things, what its descriptor says, which runs are free.
+//! One group at a time, so that a volume of a hundred thousand groups takes no more memory than one
+//! of ten.
 use crate::check::Claims;
 use crate::error::Error;
 use crate::fields;
@@ -157,14 +158,13 @@ impl Groups<'_> {
         if result.is_err() {
             self.next = self.end;
         }
-        Some(result.map(|(descriptor, checksum)| Described {
-            group,
-            descriptor,
-            checksum,
-        }))
+        Some(result.map(|(descriptor, checksum)| Described { group, descriptor, checksum }))
     }
 
-    fn read_descriptor(&mut self, group: GroupNo) -> Result<(GroupDescriptor, Option<StoredChecksum>), Error> {
+    fn read_descriptor(
+        &mut self,
+        group: GroupNo,
+    ) -> Result<(GroupDescriptor, Option<StoredChecksum>), Error> {
         let volume = self.volume;
         let place = volume.descriptor_block(group);
         let block = match self.descriptors.take() {
@@ -177,9 +177,7 @@ impl Groups<'_> {
         let mut checksum = None;
         if superblock.has_descriptor_checksums() {
             let stored = u32::from(
-                bytes
-                    .get(0x1e..0x20)
-                    .map_or(0, |sum| u16::from_le_bytes([sum[0], sum[1]])),
+                bytes.get(0x1e..0x20).map_or(0, |sum| u16::from_le_bytes([sum[0], sum[1]])),
             );
             let expected = match GroupDescriptor::verify_checksum(bytes, group, superblock) {
                 Err(Fault::Checksum { computed, .. }) => Some(computed),
@@ -209,11 +207,7 @@ impl Iterator for Groups<'_> {
 impl Volume {
     /// A group, where the groups before it have these `bitmaps`.
     fn group_info(&self, described: Described, bitmaps: &Claims) -> GroupInfo {
-        let Described {
-            group,
-            ref descriptor,
-            checksum,
-        } = described;
+        let Described { group, ref descriptor, checksum } = described;
         let superblock = self.superblock();
         let start = superblock.group_start(group).0;
         let mut info = GroupInfo {
@@ -247,35 +241,41 @@ impl Volume {
 
     /// The block of a bitmap. One that another group has already is not read again: each bit of a
     /// volume is told once, however many groups claim it.
-    fn bitmap(&self, what: &'static str, block: BlockNo, bitmaps: &Claims) -> Result<Vec<u8>, String> {
+    fn bitmap(
+        &self,
+        what: &'static str,
+        block: BlockNo,
+        bitmaps: &Claims,
+    ) -> Result<Vec<u8>, String> {
         if self.holds(block) && !bitmaps.claim_run(block, 1) {
             return Err(format!("{what}: block {block} is a bitmap of another group"));
         }
         self.block(what, block).map_err(|error| error.to_string())
     }
 
-    fn read_block_bitmap(&self, descriptor: &GroupDescriptor, bitmaps: &Claims, info: &mut GroupInfo) {
+    fn read_block_bitmap(
+        &self,
+        descriptor: &GroupDescriptor,
+        bitmaps: &Claims,
+        info: &mut GroupInfo,
+    ) {
         let superblock = self.superblock();
         let checksummed = superblock.has(Feature::METADATA_CSUM);
-        let mut checksum = StoredChecksum {
-            stored: descriptor.block_bitmap_checksum,
-            expected: None,
-        };
+        let mut checksum =
+            StoredChecksum { stored: descriptor.block_bitmap_checksum, expected: None };
         let per_bit = self.cluster_blocks();
         let bits = u32::try_from(info.blocks.count().div_ceil(per_bit.into())).unwrap_or(u32::MAX);
         let bytes = if descriptor.flags & BLOCK_UNINIT != 0 {
             Some(self.untouched_bitmap(info, per_bit))
         } else {
             let read = self.bitmap("block bitmap", descriptor.block_bitmap, bitmaps);
-            read.map_err(|problem| info.problems.push(problem))
-                .ok()
-                .inspect(|bytes| {
-                    let mut sealed = *descriptor;
-                    sealed.seal_block_bitmap(bytes, superblock);
-                    // With bigalloc the sum covers fewer bits than format's does.
-                    let differs = per_bit == 1 && sealed.block_bitmap_checksum != checksum.stored;
-                    checksum.expected = differs.then_some(sealed.block_bitmap_checksum);
-                })
+            read.map_err(|problem| info.problems.push(problem)).ok().inspect(|bytes| {
+                let mut sealed = *descriptor;
+                sealed.seal_block_bitmap(bytes, superblock);
+                // With bigalloc the sum covers fewer bits than format's does.
+                let differs = per_bit == 1 && sealed.block_bitmap_checksum != checksum.stored;
+                checksum.expected = differs.then_some(sealed.block_bitmap_checksum);
+            })
         };
         info.block_bitmap_checksum = checksummed.then_some(checksum);
         let first = info.blocks.first;
@@ -292,10 +292,7 @@ impl Volume {
     /// The bitmap of a group whose own was never written: its own metadata is in use, nothing else.
     fn untouched_bitmap(&self, info: &GroupInfo, per_bit: u32) -> Vec<u8> {
         let mut bytes = vec![0; self.block_size()];
-        let one = |block| BlockRange {
-            first: block,
-            last: block,
-        };
+        let one = |block| BlockRange { first: block, last: block };
         let copy = info.copy.into_iter();
         let copies = copy.flat_map(|copy| {
             [
@@ -306,15 +303,12 @@ impl Volume {
             ]
         });
         let table = BlockRange::new(info.inode_table.block, info.inode_table_blocks.into());
-        let own = [
-            Some(one(info.block_bitmap.block)),
-            Some(one(info.inode_bitmap.block)),
-            table,
-        ];
+        let own = [Some(one(info.block_bitmap.block)), Some(one(info.inode_bitmap.block)), table];
         for range in copies.chain(own).flatten() {
             let first = range.first.max(info.blocks.first) - info.blocks.first;
             let last = range.last.min(info.blocks.last);
-            let Some(last) = last.checked_sub(info.blocks.first).filter(|last| *last >= first) else {
+            let Some(last) = last.checked_sub(info.blocks.first).filter(|last| *last >= first)
+            else {
                 continue;
             };
             let (first, last) = (first / u64::from(per_bit), last / u64::from(per_bit));
@@ -325,40 +319,38 @@ impl Volume {
         bytes
     }
 
-    fn read_inode_bitmap(&self, descriptor: &GroupDescriptor, bitmaps: &Claims, info: &mut GroupInfo) {
+    fn read_inode_bitmap(
+        &self,
+        descriptor: &GroupDescriptor,
+        bitmaps: &Claims,
+        info: &mut GroupInfo,
+    ) {
         let superblock = self.superblock();
-        let mut checksum = StoredChecksum {
-            stored: descriptor.inode_bitmap_checksum,
-            expected: None,
-        };
+        let mut checksum =
+            StoredChecksum { stored: descriptor.inode_bitmap_checksum, expected: None };
         let bytes = if descriptor.flags & INODE_UNINIT != 0 {
             Some(vec![0; self.block_size()])
         } else {
             let read = self.bitmap("inode bitmap", descriptor.inode_bitmap, bitmaps);
-            read.map_err(|problem| info.problems.push(problem))
-                .ok()
-                .inspect(|bytes| {
-                    let mut sealed = *descriptor;
-                    sealed.seal_inode_bitmap(bytes, superblock);
-                    let differs = sealed.inode_bitmap_checksum != checksum.stored;
-                    checksum.expected = differs.then_some(sealed.inode_bitmap_checksum);
-                })
+            read.map_err(|problem| info.problems.push(problem)).ok().inspect(|bytes| {
+                let mut sealed = *descriptor;
+                sealed.seal_inode_bitmap(bytes, superblock);
+                let differs = sealed.inode_bitmap_checksum != checksum.stored;
+                checksum.expected = differs.then_some(sealed.inode_bitmap_checksum);
+            })
         };
         info.inode_bitmap_checksum = superblock.has(Feature::METADATA_CSUM).then_some(checksum);
         let first = u64::from(info.number) * u64::from(superblock.inodes_per_group) + 1;
-        info.free_inode_runs = bitmap::clear_runs(bytes.as_deref().unwrap_or_default(), superblock.inodes_per_group)
-            .filter_map(|(bit, length)| BlockRange::new(first + u64::from(bit), length.into()))
-            .collect();
+        info.free_inode_runs =
+            bitmap::clear_runs(bytes.as_deref().unwrap_or_default(), superblock.inodes_per_group)
+                .filter_map(|(bit, length)| BlockRange::new(first + u64::from(bit), length.into()))
+                .collect();
     }
 
     fn place_of(&self, block: BlockNo) -> Place {
         let group = self.superblock().group_of_block(block);
         let offset = group.map_or(0, |group| block.0 - self.superblock().group_start(group).0);
-        Place {
-            block: block.0,
-            group: group.map(|group| group.0),
-            offset,
-        }
+        Place { block: block.0, group: group.map(|group| group.0), offset }
     }
 
     /// What a group holds of superblock and descriptors.
@@ -366,11 +358,7 @@ impl Volume {
         let superblock = self.superblock();
         let start = superblock.group_start(group).0;
         // 1 KiB clusters begin at block 0, and the superblock still stands in block 1.
-        let start = if group.0 == 0 && superblock.block_size() == 1024 {
-            1
-        } else {
-            start
-        };
+        let start = if group.0 == 0 && superblock.block_size() == 1024 { 1 } else { start };
         let has_super = self.has_super(group);
         let behind = start + u64::from(has_super);
         let mut copy = SuperblockCopy {
@@ -380,7 +368,9 @@ impl Volume {
             reserved_descriptors: None,
         };
         let old_blocks = self.old_descriptor_blocks();
-        if self.has_meta_groups() && group.0 / self.descriptors_per_block().max(1) >= self.first_meta_group() {
+        if self.has_meta_groups()
+            && group.0 / self.descriptors_per_block().max(1) >= self.first_meta_group()
+        {
             let per_block = self.descriptors_per_block().max(1);
             let place = group.0 % per_block;
             if place <= 1 || place == per_block - 1 {
@@ -401,11 +391,7 @@ impl Volume {
     /// Descriptor blocks behind each superblock.
     fn old_descriptor_blocks(&self) -> u64 {
         let all = self.superblock().descriptor_blocks();
-        let blocks = if self.has_meta_groups() {
-            all.min(self.first_meta_group())
-        } else {
-            all
-        };
+        let blocks = if self.has_meta_groups() { all.min(self.first_meta_group()) } else { all };
         blocks.into()
     }
 
@@ -424,9 +410,5 @@ fn flag_names(flags: u16) -> Vec<&'static str> {
         (BLOCK_UNINIT, "BLOCK_UNINIT"),
         (INODE_ZEROED, "ITABLE_ZEROED"),
     ];
-    names
-        .iter()
-        .filter(|(bit, _)| flags & bit != 0)
-        .map(|(_, name)| *name)
-        .collect()
+    names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect()
 }

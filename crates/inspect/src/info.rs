@@ -11,7 +11,8 @@ use serde::Serialize;
 const MMP: Feature = Feature::Incompat(0x100);
 const CASEFOLD: Feature = Feature::Incompat(0x20000);
 
-/// All that the superblock and the journal's superblock say. `None` where the volume has no such thing.
+/// All that the superblock and the journal's superblock say. `None` where the volume has no such
+/// thing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[allow(missing_docs)] // names as dumpe2fs has them; what they hide is said
 pub struct VolumeInfo {
@@ -170,7 +171,8 @@ impl Volume {
             superblock_block: self.superblock_block(),
             cluster_size: (self.cluster_blocks() > 1)
                 .then(|| u64::from(self.cluster_blocks()) * u64::from(superblock.block_size())),
-            clusters_per_group: (self.cluster_blocks() > 1).then(|| fields.u32(fields::CLUSTERS_PER_GROUP)),
+            clusters_per_group: (self.cluster_blocks() > 1)
+                .then(|| fields.u32(fields::CLUSTERS_PER_GROUP)),
             first_meta_group: self.has_meta_groups().then(|| fields.u32(fields::FIRST_META_GROUP)),
             ..superblock_info(superblock, &fields)
         }
@@ -286,9 +288,7 @@ fn feature_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         checksum_type: checksummed.then(|| checksum_name(superblock.checksum_type())),
         checksum: checksummed.then(|| fields.u32(fields::CHECKSUM)),
         checksum_seed: superblock.has(Feature::CSUM_SEED).then_some(superblock.checksum_seed),
-        encoding: superblock
-            .has(CASEFOLD)
-            .then(|| encoding_name(fields.u16(fields::ENCODING))),
+        encoding: superblock.has(CASEFOLD).then(|| encoding_name(fields.u16(fields::ENCODING))),
         orphan_file_inode: superblock
             .has(Feature::ORPHAN_FILE)
             .then_some(superblock.orphan_file_inode),
@@ -326,16 +326,9 @@ fn seed_bytes(seed: [u32; 4]) -> [u8; 16] {
 }
 
 fn flag_names(flags: u32) -> Vec<&'static str> {
-    let names = [
-        (1, "signed_directory_hash"),
-        (2, "unsigned_directory_hash"),
-        (4, "test_filesystem"),
-    ];
-    names
-        .iter()
-        .filter(|(bit, _)| flags & bit != 0)
-        .map(|(_, name)| *name)
-        .collect()
+    let names =
+        [(1, "signed_directory_hash"), (2, "unsigned_directory_hash"), (4, "test_filesystem")];
+    names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect()
 }
 
 fn mount_option_names(options: u32) -> Vec<String> {
@@ -356,10 +349,7 @@ fn mount_option_names(options: u32) -> Vec<String> {
         0x60 => Some("journal_data_writeback"),
         _ => None,
     };
-    let set = names
-        .iter()
-        .filter(|(bit, _)| options & bit != 0)
-        .map(|(_, name)| *name);
+    let set = names.iter().filter(|(bit, _)| options & bit != 0).map(|(_, name)| *name);
     journal.into_iter().chain(set).map(str::to_owned).collect()
 }
 
@@ -396,19 +386,11 @@ fn hash_name(version: HashVersion) -> &'static str {
 }
 
 fn checksum_name(kind: u8) -> String {
-    if kind == 1 {
-        "crc32c".to_owned()
-    } else {
-        format!("unknown ({kind})")
-    }
+    if kind == 1 { "crc32c".to_owned() } else { format!("unknown ({kind})") }
 }
 
 fn encoding_name(encoding: u16) -> String {
-    if encoding == 1 {
-        "utf8-12.1".to_owned()
-    } else {
-        format!("unknown ({encoding})")
-    }
+    if encoding == 1 { "utf8-12.1".to_owned() } else { format!("unknown ({encoding})") }
 }
 
 fn error_record(fields: &Fields<'_>) -> Option<ErrorRecord> {

@@ -1,10 +1,12 @@
 //! How well files lie: fragments, the layout score, and where files are from their directories.
 //!
-//! The layout score is that of Smith and Seltzer, "A Comparison of FFS Disk Allocation Policies" (USENIX 1996): of all
-//! blocks but the first of each file, the share that lies right behind the block before it in the file. 1 is perfect.
-//! A *fragment* is kinder to indirect maps: a gap that the file's own map blocks fill exactly does not end one.
+//! The layout score is that of Smith and Seltzer, "A Comparison of FFS Disk Allocation Policies"
+//! (USENIX 1996): of all blocks but the first of each file, the share that lies right behind the
+//! block before it in the file. 1 is perfect. A *fragment* is kinder to indirect maps: a gap that
+//! the file's own map blocks fill exactly does not end one.
 //!
-//! *Invariants*: memory is one number for each inode with blocks; runs are counted as they come and never kept.
+//! *Invariants*: memory is one number for each inode with blocks; runs are counted as they come and
+//! never kept.
 mod grid;
 mod maps;
 mod paths;
@@ -47,10 +49,7 @@ pub enum Paths {
 
 impl Default for SurveyOptions {
     fn default() -> SurveyOptions {
-        SurveyOptions {
-            worst_files: 10,
-            paths: Paths::Unknown,
-        }
+        SurveyOptions { worst_files: 10, paths: Paths::Unknown }
     }
 }
 
@@ -137,7 +136,8 @@ pub struct RunClass {
 pub struct Fragmented {
     /// Its inode.
     pub inode: u32,
-    /// One of its names, where names were asked for and it has one. What is not UTF-8 in it is replaced.
+    /// One of its names, where names were asked for and it has one. What is not UTF-8 in it is
+    /// replaced.
     pub path: Option<String>,
     /// Its fragments.
     pub fragments: u64,
@@ -145,7 +145,8 @@ pub struct Fragmented {
     pub blocks: u64,
 }
 
-/// Where files are from their directories. Every name counts, so a file with two names counts twice.
+/// Where files are from their directories. Every name counts, so a file with two names counts
+/// twice.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Locality {
     /// Names, without "." and "..".
@@ -156,8 +157,8 @@ pub struct Locality {
     pub names_with_blocks: u64,
     /// From the first block of the directory to the first of the file, on average.
     pub mean_distance_blocks: Option<f64>,
-    /// Of neighbouring names with blocks in a directory, how many pairs rise on the disk: 1 when the order of the directory
-    /// is that of the disk.
+    /// Of neighbouring names with blocks in a directory, how many pairs rise on the disk: 1 when
+    /// the order of the directory is that of the disk.
     pub in_disk_order: Option<f64>,
 }
 
@@ -269,10 +270,7 @@ pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
 /// # Errors
 /// When the device fails. What is wrong on the volume is counted.
 pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutReport, Error> {
-    let mut survey = Survey {
-        worst_max: options.worst_files.min(WORST_MAX),
-        ..Survey::default()
-    };
+    let mut survey = Survey { worst_max: options.worst_files.min(WORST_MAX), ..Survey::default() };
     let scan = each_file(volume, &mut |ino, inode| survey.add(volume, ino, inode))?;
     survey.first_blocks.sort_unstable();
     survey.directory_inodes.sort_unstable();
@@ -322,8 +320,12 @@ pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutRep
     })
 }
 
-/// Visits every inode of somebody's: the journal, the resize inode and the like are nobody's. An error of the visitor ends it.
-fn each_file(volume: &Volume, visit: &mut dyn FnMut(Ino, &Inode) -> Result<(), Error>) -> Result<TableScan, Error> {
+/// Visits every inode of somebody's: the journal, the resize inode and the like are nobody's. An
+/// error of the visitor ends it.
+fn each_file(
+    volume: &Volume,
+    visit: &mut dyn FnMut(Ino, &Inode) -> Result<(), Error>,
+) -> Result<TableScan, Error> {
     let mut failed = None;
     let scan = each_inode(volume, &mut |ino, inode| {
         if !volume.superblock().is_usable(ino) {
@@ -341,18 +343,14 @@ fn each_file(volume: &Volume, visit: &mut dyn FnMut(Ino, &Inode) -> Result<(), E
 }
 
 fn size_class(blocks_max: u64, sum: &Sum) -> SizeClass {
-    SizeClass {
-        blocks_max,
-        files: sum.files,
-        fragments: sum.fragments,
-        layout_score: sum.score(),
-    }
+    SizeClass { blocks_max, files: sum.files, fragments: sum.fragments, layout_score: sum.score() }
 }
 
 impl Survey {
     fn add(&mut self, volume: &Volume, ino: Ino, inode: &Inode) -> Result<(), Error> {
         let mut file = FileLayout::default();
-        let (map_blocks, faults, distances) = (&mut self.map_blocks, &mut self.faults, &mut self.distances);
+        let (map_blocks, faults, distances) =
+            (&mut self.map_blocks, &mut self.faults, &mut self.distances);
         map::walk(volume, inode, &mut self.claimed, &mut |visit| {
             match visit {
                 Visit::Run { run, .. } => {
@@ -406,12 +404,7 @@ impl Survey {
         let at = self.worst.partition_point(|other| other.fragments >= file.fragments);
         self.worst.insert(
             at,
-            Fragmented {
-                inode: ino.0,
-                path: None,
-                fragments: file.fragments,
-                blocks: file.blocks,
-            },
+            Fragmented { inode: ino.0, path: None, fragments: file.fragments, blocks: file.blocks },
         );
         self.worst.truncate(self.worst_max);
     }
@@ -443,7 +436,11 @@ struct Directories<'a> {
 }
 
 impl<'a> Directories<'a> {
-    fn read(volume: &'a Volume, survey: &'a mut Survey, paths: &'a mut Names) -> Result<Locality, Error> {
+    fn read(
+        volume: &'a Volume,
+        survey: &'a mut Survey,
+        paths: &'a mut Names,
+    ) -> Result<Locality, Error> {
         let superblock = volume.superblock();
         let style = Style {
             block_size: superblock.block_size(),
@@ -466,7 +463,8 @@ impl<'a> Directories<'a> {
         let mut claimed = [Claimed::default(), Claimed::default()];
         let mut failed = None;
         each_inode(volume, &mut |ino, inode| {
-            if inode.file_type() != Some(FileType::Directory) || !volume.superblock().is_usable(ino) {
+            if inode.file_type() != Some(FileType::Directory) || !volume.superblock().is_usable(ino)
+            {
                 return ControlFlow::Continue(());
             }
             match pass.directory(ino, inode, &mut claimed) {
@@ -482,7 +480,8 @@ impl<'a> Directories<'a> {
             names: pass.names,
             same_group: pass.same_group,
             names_with_blocks: pass.distances,
-            mean_distance_blocks: (pass.distances > 0).then(|| pass.distance_sum / pass.distances as f64),
+            mean_distance_blocks: (pass.distances > 0)
+                .then(|| pass.distance_sum / pass.distances as f64),
             in_disk_order: ratio(pass.rising, pass.pairs),
         };
         let faults = pass.faults;
@@ -490,9 +489,15 @@ impl<'a> Directories<'a> {
         Ok(locality)
     }
 
-    /// Reads a directory's blocks up to the first that is none: a map that lies about its size ends there. Blocks are
-    /// claimed like those of maps, so that two directories over the same blocks cost no more than one.
-    fn directory(&mut self, ino: Ino, inode: &Inode, claimed: &mut [Claimed; 2]) -> Result<(), Error> {
+    /// Reads a directory's blocks up to the first that is none: a map that lies about its size ends
+    /// there. Blocks are claimed like those of maps, so that two directories over the same blocks
+    /// cost no more than one.
+    fn directory(
+        &mut self,
+        ino: Ino,
+        inode: &Inode,
+        claimed: &mut [Claimed; 2],
+    ) -> Result<(), Error> {
         let volume = self.volume;
         let [maps, data] = claimed;
         let mut before = None;
@@ -520,7 +525,12 @@ impl<'a> Directories<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    fn block(&mut self, directory: Ino, bytes: &[u8], before: &mut Option<BlockNo>) -> ControlFlow<()> {
+    fn block(
+        &mut self,
+        directory: Ino,
+        bytes: &[u8],
+        before: &mut Option<BlockNo>,
+    ) -> ControlFlow<()> {
         for entry in self.style.entries(bytes) {
             let Ok(entry) = entry else {
                 self.faults += 1;
@@ -544,7 +554,9 @@ impl<'a> Directories<'a> {
         };
         self.names += 1;
         self.same_group += u64::from(group(directory) == Some(home));
-        let (Some(from), Some(to)) = (self.survey.first_block(directory), self.survey.first_block(ino)) else {
+        let (Some(from), Some(to)) =
+            (self.survey.first_block(directory), self.survey.first_block(ino))
+        else {
             return;
         };
         self.distances += 1;
@@ -589,10 +601,6 @@ fn free_space(volume: &Volume) -> Result<(FreeSpace, Vec<RunClass>), Error> {
         }
     }
     count(length);
-    let class = |(blocks_max, (runs, blocks))| RunClass {
-        blocks_max,
-        runs,
-        blocks,
-    };
+    let class = |(blocks_max, (runs, blocks))| RunClass { blocks_max, runs, blocks };
     Ok((free, classes.into_iter().map(class).collect()))
 }

@@ -1,8 +1,10 @@
 //! What is on the disk, judged from outside: it never links the engine that it looks at.
 //!
-//! [`Volume`] is a volume opened for looking, with features that nobody here supports, with faults, truncated: it reads
-//! through [`BlockDevice`](extant_block::BlockDevice) and believes nothing. On it stand
-//! - [`VolumeInfo`] and [`GroupInfo`]: what dumpe2fs tells; their `Display` is text in its shape, their `Serialize` data;
+//! [`Volume`] is a volume opened for looking, with features that nobody here supports, with faults,
+//! truncated: it reads through [`BlockDevice`](extant_block::BlockDevice) and believes nothing. On
+//! it stand
+//! - [`VolumeInfo`] and [`GroupInfo`]: what dumpe2fs tells; their `Display` is text in its shape,
+//!   their `Serialize` data;
 //! - [`LayoutReport`]: how well files lie: layout score, fragments, locality;
 //! - [`check()`]: whether everything agrees with everything else.
 //!
@@ -30,9 +32,10 @@
 //! ```
 //!
 //! # What keeps hostile bytes harmless
-//! Every walk is bounded by the bytes that the device really has: groups past its end are not visited, inode tables that
-//! overlap are read once, a map block is followed once whatever points to it. Memory is bounded by the number of inodes
-//! and of map blocks in use, never by a size that an inode claims.
+//! Every walk is bounded by the bytes that the device really has: groups past its end are not
+//! visited, inode tables that overlap are read once, a map block is followed once whatever points
+//! to it. Memory is bounded by the number of inodes and of map blocks in use, never by a size that
+//! an inode claims.
 
 mod check;
 mod date;
@@ -49,15 +52,17 @@ mod text;
 mod volume;
 
 pub use check::{
-    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem, Progress, Repair, Rule, Severity, Summary,
-    check,
+    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem, Progress, Repair, Rule,
+    Severity, Summary, check,
 };
 pub use date::Date;
 pub use error::Error;
 pub use group::{BlockRange, GroupInfo, Groups, Place, StoredChecksum, SuperblockCopy};
 pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo, uuid};
 pub use layout::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
-pub use layout::{FragmentClass, Fragmented, FreeSpace, LayoutReport, Locality, MapLayout, RunClass, SizeClass};
+pub use layout::{
+    FragmentClass, Fragmented, FreeSpace, LayoutReport, Locality, MapLayout, RunClass, SizeClass,
+};
 pub use layout::{Paths, SurveyOptions, survey, survey_with};
 pub use map::{Claimed, MapFault, Visit, walk};
 pub use table::{TableScan, each_inode};

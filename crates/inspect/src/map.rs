@@ -1,7 +1,9 @@
-//! The runs of one file, through indirect blocks or extents, with a walk of its own: bounded whatever the disk says.
+//! The runs of one file, through indirect blocks or extents, with a walk of its own: bounded
+//! whatever the disk says.
 //!
-//! *Invariants*: over all walks that share a [`Claimed`], a map block is read at most once, so a volume is walked in time
-//! proportional to the map blocks that it really has; nothing is kept but the path from the root.
+//! *Invariants*: over all walks that share a [`Claimed`], a map block is read at most once, so a
+//! volume is walked in time proportional to the map blocks that it really has; nothing is kept but
+//! the path from the root.
 use crate::error::Error;
 use crate::volume::Volume;
 use extant_format::extent::{self, Node};
@@ -59,7 +61,9 @@ pub enum MapFault {
 pub(crate) fn is_mapped(volume: &Volume, inode: &Inode) -> bool {
     match inode.file_type() {
         Some(FileType::Regular | FileType::Directory) => inode.flags & flags::INLINE_DATA == 0,
-        Some(FileType::Symlink) => inode.flags & flags::INLINE_DATA == 0 && !inode.is_fast_symlink(volume.superblock()),
+        Some(FileType::Symlink) => {
+            inode.flags & flags::INLINE_DATA == 0 && !inode.is_fast_symlink(volume.superblock())
+        }
         _ => false,
     }
 }
@@ -77,17 +81,8 @@ pub fn walk(
     if !is_mapped(volume, inode) {
         return Ok(());
     }
-    let mut walk = Walk {
-        volume,
-        claimed,
-        visit,
-        failed: None,
-    };
-    let _ = if inode.has_extents() {
-        walk.extents(inode)
-    } else {
-        walk.indirect(inode)
-    };
+    let mut walk = Walk { volume, claimed, visit, failed: None };
+    let _ = if inode.has_extents() { walk.extents(inode) } else { walk.indirect(inode) };
     walk.failed.map_or(Ok(()), Err)
 }
 
@@ -120,15 +115,7 @@ impl Pending {
                 return None;
             }
         }
-        self.0
-            .replace((
-                file_block,
-                Run {
-                    start: block,
-                    length: 1,
-                },
-            ))
-            .map(Pending::visit)
+        self.0.replace((file_block, Run { start: block, length: 1 })).map(Pending::visit)
     }
 
     fn take(&mut self) -> Option<Visit> {
@@ -136,11 +123,7 @@ impl Pending {
     }
 
     fn visit((file_block, run): (u64, Run)) -> Visit {
-        Visit::Run {
-            file_block,
-            run,
-            state: extent::State::Written,
-        }
+        Visit::Run { file_block, run, state: extent::State::Written }
     }
 }
 
@@ -201,7 +184,13 @@ impl Walk<'_> {
         self.tell(before)
     }
 
-    fn tree(&mut self, pending: &mut Pending, root: u32, height: u32, file_block: u64) -> ControlFlow<()> {
+    fn tree(
+        &mut self,
+        pending: &mut Pending,
+        root: u32,
+        height: u32,
+        file_block: u64,
+    ) -> ControlFlow<()> {
         if root == 0 {
             return ControlFlow::Continue(());
         }
@@ -238,10 +227,7 @@ impl Walk<'_> {
         for at in 0..node.len() {
             if node.depth() == 0 {
                 let extent = node.extent(at);
-                let run = Run {
-                    start: extent.start,
-                    length: extent.length,
-                };
+                let run = Run { start: extent.start, length: extent.length };
                 (self.visit)(Visit::Run {
                     file_block: extent.file_block.0.into(),
                     run,
@@ -253,7 +239,8 @@ impl Walk<'_> {
             let Read::Bytes(bytes) = self.read(child)? else {
                 continue;
             };
-            match Node::parse(&bytes, Some(node.depth() - 1), self.volume.superblock().blocks_count) {
+            match Node::parse(&bytes, Some(node.depth() - 1), self.volume.superblock().blocks_count)
+            {
                 Ok(node) => self.node(&node)?,
                 Err(_) => self.fault(MapFault::Node(Some(child)))?,
             }
@@ -266,7 +253,11 @@ impl Walk<'_> {
 ///
 /// # Errors
 /// When a map block is not on the device or cannot be read. A map that is wrong there maps nothing.
-pub(crate) fn block_at(volume: &Volume, inode: &Inode, block: FileBlock) -> Result<Option<BlockNo>, Error> {
+pub(crate) fn block_at(
+    volume: &Volume,
+    inode: &Inode,
+    block: FileBlock,
+) -> Result<Option<BlockNo>, Error> {
     if !is_mapped(volume, inode) {
         return Ok(None);
     }
@@ -302,7 +293,9 @@ fn extent_at(volume: &Volume, inode: &Inode, block: FileBlock) -> Result<Option<
         if node.depth() == 0 {
             let extent = node.extent(at);
             let offset = block.0 - extent.file_block.0;
-            return Ok((offset < extent.length).then(|| BlockNo(extent.start.0 + u64::from(offset))));
+            return Ok(
+                (offset < extent.length).then(|| BlockNo(extent.start.0 + u64::from(offset)))
+            );
         }
         depth = Some(node.depth() - 1);
         let child = node.index(at).child;

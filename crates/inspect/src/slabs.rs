@@ -62,7 +62,9 @@ mod tests {
         slabs.make(70).unwrap().set(5);
         assert_eq!(slabs.get(1000).unwrap().get(), 7);
         assert_eq!(slabs.get(1001).unwrap().get(), 0, "in the same piece");
-        assert!(slabs.any_made(900, 1000) && slabs.any_made(0, 1 << 30) && !slabs.any_made(2000, 3000));
+        assert!(
+            slabs.any_made(900, 1000) && slabs.any_made(0, 1 << 30) && !slabs.any_made(2000, 3000)
+        );
         let set: Vec<_> = slabs.made().filter(|(_, cell)| cell.get() > 0).collect();
         assert_eq!(
             set.iter().map(|(index, cell)| (*index, cell.get())).collect::<Vec<_>>(),

@@ -30,12 +30,15 @@ struct Table {
     inodes: u32,
 }
 
-/// Visits every inode that is in use: it has links and a file type. Tables in the order of the disk, each read once; what
-/// no checksum has ever seen used is not read.
+/// Visits every inode that is in use: it has links and a file type. Tables in the order of the
+/// disk, each read once; what no checksum has ever seen used is not read.
 ///
 /// # Errors
 /// When the device fails. What is not there is counted.
-pub fn each_inode(volume: &Volume, visit: &mut dyn FnMut(Ino, &Inode) -> ControlFlow<()>) -> Result<TableScan, Error> {
+pub fn each_inode(
+    volume: &Volume,
+    visit: &mut dyn FnMut(Ino, &Inode) -> ControlFlow<()>,
+) -> Result<TableScan, Error> {
     let (mut tables, mut scan) = tables(volume)?;
     tables.sort_by_key(|table| table.start);
     let (mut free_from, mut holes) = (0, Holes::default());
@@ -58,10 +61,8 @@ pub fn each_inode(volume: &Volume, visit: &mut dyn FnMut(Ino, &Inode) -> Control
 
 fn tables(volume: &Volume) -> Result<(Vec<Table>, TableScan), Error> {
     let superblock = volume.superblock();
-    let mut scan = TableScan {
-        lost_groups: superblock.group_count().into(),
-        ..TableScan::default()
-    };
+    let mut scan =
+        TableScan { lost_groups: superblock.group_count().into(), ..TableScan::default() };
     let mut tables = Vec::new();
     let mut groups = volume.groups();
     while let Some(next) = groups.next_descriptor() {
@@ -133,7 +134,8 @@ fn read_table(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Links and a mode: looked at before the rest is decoded, since most inodes of most tables are free.
+/// Links and a mode: looked at before the rest is decoded, since most inodes of most tables are
+/// free.
 fn is_used(bytes: &[u8]) -> bool {
     let mode = bytes.get(..2).is_some_and(|mode| mode != [0, 0]);
     mode && bytes.get(26..28).is_some_and(|links| links != [0, 0])

@@ -1,4 +1,5 @@
-//! Facts as text, in the shape that dumpe2fs has made known: rows of a label and a value, then one paragraph a group.
+//! Facts as text, in the shape that dumpe2fs has made known: rows of a label and a value, then one
+//! paragraph a group.
 use crate::date::Date;
 use crate::group::{BlockRange, GroupInfo, Place, StoredChecksum};
 use crate::info::{JournalInfo, RecordedError, VolumeInfo};
@@ -22,14 +23,7 @@ impl Rows<'_, '_> {
 
     fn list(&mut self, label: &str, values: &[impl AsRef<str>]) -> fmt::Result {
         let words: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
-        self.row(
-            label,
-            if words.is_empty() {
-                "(none)".to_owned()
-            } else {
-                words.join(" ")
-            },
-        )
+        self.row(label, if words.is_empty() { "(none)".to_owned() } else { words.join(" ") })
     }
 
     fn date(&mut self, label: &str, date: Option<Date>) -> fmt::Result {
@@ -49,19 +43,14 @@ impl Display for VolumeInfo {
         if let Some(journal) = &self.journal {
             journal.rows(&mut rows)?;
         }
-        self.problems
-            .iter()
-            .try_for_each(|problem| rows.row("Problem", problem))
+        self.problems.iter().try_for_each(|problem| rows.row("Problem", problem))
     }
 }
 
 impl VolumeInfo {
     fn identity_rows(&self, rows: &mut Rows<'_, '_>) -> fmt::Result {
         rows.row("Filesystem volume name", self.label.as_deref().unwrap_or("<none>"))?;
-        rows.row(
-            "Last mounted on",
-            self.last_mounted.as_deref().unwrap_or("<not available>"),
-        )?;
+        rows.row("Last mounted on", self.last_mounted.as_deref().unwrap_or("<not available>"))?;
         rows.row("Filesystem UUID", &self.uuid)?;
         rows.row("Filesystem magic number", "0xEF53")?;
         let revision = match self.revision {
@@ -126,9 +115,7 @@ impl VolumeInfo {
             rows.row("Check interval", "0 (<none>)")?;
         } else {
             rows.row("Check interval", format_args!("{interval} ({})", duration(interval)))?;
-            let next = self
-                .checked
-                .map(|checked| Date(checked.0.saturating_add(interval.into())));
+            let next = self.checked.map(|checked| Date(checked.0.saturating_add(interval.into())));
             rows.date("Next check after", next)?;
         }
         rows.some("Lifetime writes", self.lifetime_writes_kib.map(written))?;
@@ -145,10 +132,7 @@ impl VolumeInfo {
         rows.some("Desired extra isize", self.desired_extra_isize)?;
         rows.some("Journal UUID", self.journal_uuid.as_ref())?;
         rows.some("Journal inode", self.journal_inode)?;
-        rows.some(
-            "Journal device",
-            self.journal_device.map(|device| format!("{device:#06x}")),
-        )?;
+        rows.some("Journal device", self.journal_device.map(|device| format!("{device:#06x}")))?;
         rows.some("First orphan inode", self.first_orphan)?;
         rows.some("Default directory hash", self.directory_hash)?;
         rows.some("Directory Hash Seed", self.directory_hash_seed.as_ref())?;
@@ -159,8 +143,9 @@ impl VolumeInfo {
         let Some(errors) = &self.errors else { return Ok(()) };
         rows.row("FS Error count", errors.count)?;
         let each = [("First", &errors.first), ("Last", &errors.last)];
-        each.into_iter()
-            .try_for_each(|(which, error)| error.as_ref().map_or(Ok(()), |error| error.rows(which, rows)))
+        each.into_iter().try_for_each(|(which, error)| {
+            error.as_ref().map_or(Ok(()), |error| error.rows(which, rows))
+        })
     }
 
     fn feature_rows(&self, rows: &mut Rows<'_, '_>) -> fmt::Result {
@@ -174,17 +159,10 @@ impl VolumeInfo {
         rows.some("Checksum seed", self.checksum_seed.map(|seed| format!("{seed:#010x}")))?;
         rows.some("Character encoding", self.encoding.as_ref())?;
         rows.some("Orphan file inode", self.orphan_file_inode)?;
-        let groups = self
-            .backup_groups
-            .as_deref()
-            .unwrap_or_default()
-            .iter()
-            .filter(|group| **group != 0);
+        let groups =
+            self.backup_groups.as_deref().unwrap_or_default().iter().filter(|group| **group != 0);
         let groups: Vec<String> = groups.map(u32::to_string).collect();
-        rows.some(
-            "Backup block groups",
-            Some(groups.join(" ")).filter(|groups| !groups.is_empty()),
-        )
+        rows.some("Backup block groups", Some(groups.join(" ")).filter(|groups| !groups.is_empty()))
     }
 }
 
@@ -193,14 +171,8 @@ impl RecordedError {
         rows.row(&format!("{which} error time"), self.time)?;
         rows.row(&format!("{which} error function"), &self.function)?;
         rows.row(&format!("{which} error line #"), self.line)?;
-        rows.some(
-            &format!("{which} error inode #"),
-            Some(self.inode).filter(|ino| *ino != 0),
-        )?;
-        rows.some(
-            &format!("{which} error block #"),
-            Some(self.block).filter(|block| *block != 0),
-        )?;
+        rows.some(&format!("{which} error inode #"), Some(self.inode).filter(|ino| *ino != 0))?;
+        rows.some(&format!("{which} error block #"), Some(self.block).filter(|block| *block != 0))?;
         rows.some(&format!("{which} error err"), Some(self.code).filter(|code| *code != 0))
     }
 }
@@ -209,17 +181,10 @@ impl JournalInfo {
     fn rows(&self, rows: &mut Rows<'_, '_>) -> fmt::Result {
         rows.list("Journal features", &self.features)?;
         let kib = self.bytes / 1024;
-        let size = if kib < 8192 {
-            format!("{kib}k")
-        } else {
-            format!("{}M", kib / 1024)
-        };
+        let size = if kib < 8192 { format!("{kib}k") } else { format!("{}M", kib / 1024) };
         rows.row("Total journal size", size)?;
         rows.row("Total journal blocks", self.blocks)?;
-        rows.row(
-            "Max transaction length",
-            self.blocks.saturating_sub(self.fast_commit_blocks),
-        )?;
+        rows.row("Max transaction length", self.blocks.saturating_sub(self.fast_commit_blocks))?;
         rows.row("Fast commit length", self.fast_commit_blocks)?;
         rows.row("Journal sequence", format_args!("{:#010x}", self.sequence))?;
         rows.row("Journal start", self.start)?;
@@ -231,13 +196,8 @@ impl JournalInfo {
 }
 
 fn duration(seconds: u32) -> String {
-    let units = [
-        (2_592_000, "month"),
-        (604_800, "week"),
-        (86_400, "day"),
-        (3_600, "hour"),
-        (60, "minute"),
-    ];
+    let units =
+        [(2_592_000, "month"), (604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute")];
     let mut left = seconds;
     let mut words = Vec::new();
     for (unit, name) in units.into_iter().chain([(1, "second")]) {
@@ -272,8 +232,7 @@ impl Display for BlockRange {
 impl Display for StoredChecksum {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "csum {:#010x}", self.stored)?;
-        self.expected
-            .map_or(Ok(()), |expected| write!(f, " (EXPECTED {expected:#010x})"))
+        self.expected.map_or(Ok(()), |expected| write!(f, " (EXPECTED {expected:#010x})"))
     }
 }
 
@@ -309,32 +268,19 @@ impl Display for GroupInfo {
         self.write_bitmap(f, "Block bitmap", self.block_bitmap, self.block_bitmap_checksum)?;
         self.write_bitmap(f, "Inode bitmap", self.inode_bitmap, self.inode_bitmap_checksum)?;
         let table = self.inode_table;
-        let last = table
-            .block
-            .saturating_add(self.inode_table_blocks.into())
-            .saturating_sub(1);
-        writeln!(
-            f,
-            "  Inode table at {}-{last}{}",
-            table.block,
-            Offset(self.number, table)
-        )?;
+        let last = table.block.saturating_add(self.inode_table_blocks.into()).saturating_sub(1);
+        writeln!(f, "  Inode table at {}-{last}{}", table.block, Offset(self.number, table))?;
         let (blocks, inodes) = (self.free_blocks, self.free_inodes);
         let unit = if self.cluster_blocks > 1 { "clusters" } else { "blocks" };
         let directories = self.directories;
-        write!(
-            f,
-            "  {blocks} free {unit}, {inodes} free inodes, {directories} directories"
-        )?;
+        write!(f, "  {blocks} free {unit}, {inodes} free inodes, {directories} directories")?;
         if self.unused_inodes > 0 {
             write!(f, ", {} unused inodes", self.unused_inodes)?;
         }
         writeln!(f)?;
         writeln!(f, "  Free blocks:{}", Runs(&self.free_block_runs))?;
         writeln!(f, "  Free inodes:{}", Runs(&self.free_inode_runs))?;
-        self.problems
-            .iter()
-            .try_for_each(|problem| writeln!(f, "  Problem: {problem}"))
+        self.problems.iter().try_for_each(|problem| writeln!(f, "  Problem: {problem}"))
     }
 }
 
@@ -345,8 +291,7 @@ impl GroupInfo {
         let pieces = [
             copy.superblock.map(|block| format!("{kind} superblock at {block}")),
             copy.descriptors.map(|range| format!("Group descriptors at {range}")),
-            copy.meta_descriptors
-                .map(|block| format!("Group descriptor at {block}")),
+            copy.meta_descriptors.map(|block| format!("Group descriptor at {block}")),
         ];
         let pieces: Vec<String> = pieces.into_iter().flatten().collect();
         writeln!(f, "  {}", pieces.join(", "))?;
@@ -369,7 +314,8 @@ impl GroupInfo {
     }
 }
 
-/// Where a place is from the start of the group that it lies in: which group is said unless it is this one.
+/// Where a place is from the start of the group that it lies in: which group is said unless it is
+/// this one.
 struct Offset(u32, Place);
 
 impl Display for Offset {

@@ -1,7 +1,7 @@
 //! A volume opened for looking.
 //!
-//! *Invariants*: nothing is ever written; every read lies within the device; a block number is checked against the
-//! volume before it is followed.
+//! *Invariants*: nothing is ever written; every read lies within the device; a block number is
+//! checked against the volume before it is followed.
 //! *Locking*: none; a `Volume` is immutable and may be shared.
 use crate::check::{Corrections, parse_corrected};
 use crate::error::Error;
@@ -9,7 +9,9 @@ use crate::fields::{self, Fields};
 use extant_block::{BlockDevice, Holes};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, SuperblockError};
+use extant_format::superblock::{
+    Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, SuperblockError,
+};
 use extant_format::{BlockNo, Fault, GroupNo, Ino};
 use std::sync::Arc;
 
@@ -43,25 +45,26 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Reads a superblock. Features are not judged; a wrong checksum is a problem to be told, not an error.
+    /// Reads a superblock. Features are not judged; a wrong checksum is a problem to be told, not
+    /// an error.
     ///
     /// # Errors
     /// `Superblock` when its fields cannot say where things are, `Device` when it cannot be read.
     pub fn open(device: Arc<dyn BlockDevice>, place: SuperblockPlace) -> Result<Volume, Error> {
         let byte = match place {
             SuperblockPlace::Primary => SUPERBLOCK_OFFSET,
-            SuperblockPlace::Copy { block, block_size } => block.0.saturating_mul(block_size.into()),
+            SuperblockPlace::Copy { block, block_size } => {
+                block.0.saturating_mul(block_size.into())
+            }
         };
         let device_bytes = device.info().bytes;
         let mut bytes = Box::new([0; SUPERBLOCK_SIZE]);
         if byte.saturating_add(SUPERBLOCK_SIZE as u64) > device_bytes {
-            return Err(Error::Superblock {
-                byte,
-                error: SuperblockError::NotExt,
-            });
+            return Err(Error::Superblock { byte, error: SuperblockError::NotExt });
         }
         device.read(byte, &mut bytes[..])?;
-        let (superblock, corrections) = parse_corrected(&bytes).map_err(|error| Error::Superblock { byte, error })?;
+        let (superblock, corrections) =
+            parse_corrected(&bytes).map_err(|error| Error::Superblock { byte, error })?;
         let mut problems: Vec<String> = corrections.checksum.iter().map(Fault::to_string).collect();
         if let Some(inodes) = corrections.inodes {
             let expected = superblock.inodes_count;
@@ -73,15 +76,7 @@ impl Volume {
         if needed > device_bytes {
             problems.push(format!("the device has {device_bytes} bytes, the file system {needed}"));
         }
-        Ok(Volume {
-            device,
-            device_bytes,
-            bytes,
-            superblock,
-            place,
-            corrections,
-            problems,
-        })
+        Ok(Volume { device, device_bytes, bytes, superblock, place, corrections, problems })
     }
 
     /// The superblock as far as it is understood.
@@ -124,10 +119,7 @@ impl Volume {
 
     /// Whether a block lies on the volume, and on the device.
     pub(crate) fn holds(&self, block: BlockNo) -> bool {
-        let end = block
-            .0
-            .saturating_add(1)
-            .saturating_mul(self.superblock.block_size().into());
+        let end = block.0.saturating_add(1).saturating_mul(self.superblock.block_size().into());
         block.0 < self.superblock.blocks_count && end <= self.device_bytes
     }
 
@@ -139,17 +131,18 @@ impl Volume {
 
     /// Groups of which at least the first block is on the device: all that a walk visits.
     pub fn present_groups(&self) -> u32 {
-        let blocks = self
-            .present_blocks()
-            .saturating_sub(self.superblock.first_data_block.into());
+        let blocks = self.present_blocks().saturating_sub(self.superblock.first_data_block.into());
         let groups = blocks.div_ceil(u64::from(self.superblock.blocks_per_group).max(1));
-        u32::try_from(groups)
-            .unwrap_or(u32::MAX)
-            .min(self.superblock.group_count())
+        u32::try_from(groups).unwrap_or(u32::MAX).min(self.superblock.group_count())
     }
 
     /// Fills `bytes` from the start of a block on; `what` is for the message.
-    pub(crate) fn read(&self, what: &'static str, block: BlockNo, bytes: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn read(
+        &self,
+        what: &'static str,
+        block: BlockNo,
+        bytes: &mut [u8],
+    ) -> Result<(), Error> {
         let blocks = (bytes.len() as u64).div_ceil(self.superblock.block_size().into());
         let last = BlockNo(block.0.saturating_add(blocks).saturating_sub(1));
         if !self.holds(last) {
@@ -168,7 +161,12 @@ impl Volume {
     }
 
     /// Whether blocks are known to be zeros without reading them.
-    pub(crate) fn is_hole(&self, holes: &mut Holes, start: BlockNo, blocks: u64) -> Result<bool, Error> {
+    pub(crate) fn is_hole(
+        &self,
+        holes: &mut Holes,
+        start: BlockNo,
+        blocks: u64,
+    ) -> Result<bool, Error> {
         let block_size = u64::from(self.superblock.block_size());
         let byte = |block: u64| block.saturating_mul(block_size);
         let bytes = byte(start.0)..byte(start.0.saturating_add(blocks));
@@ -240,10 +238,7 @@ impl Volume {
     /// When it is not on the device or cannot be read.
     pub fn descriptor(&self, group: GroupNo) -> Result<GroupDescriptor, Error> {
         let block = self.block("group descriptors", self.descriptor_block(group))?;
-        Ok(GroupDescriptor::decode(
-            self.descriptor_bytes(&block, group),
-            &self.superblock,
-        ))
+        Ok(GroupDescriptor::decode(self.descriptor_bytes(&block, group), &self.superblock))
     }
 
     /// The bytes of a descriptor in its block.
@@ -260,15 +255,10 @@ impl Volume {
     pub fn inode(&self, ino: Ino) -> Result<Inode, Error> {
         let (group, _) = self.superblock.group_of_inode(ino).ok_or(Error::NoInode(ino.0))?;
         let descriptor = self.descriptor(group)?;
-        let (block, offset) = self
-            .superblock
-            .inode_place(ino, &descriptor)
-            .ok_or(Error::NoInode(ino.0))?;
+        let (block, offset) =
+            self.superblock.inode_place(ino, &descriptor).ok_or(Error::NoInode(ino.0))?;
         let bytes = self.block("inode table", block)?;
         let size = usize::from(self.superblock.inode_size);
-        Ok(Inode::decode(
-            bytes.get(offset..offset + size).unwrap_or_default(),
-            &self.superblock,
-        ))
+        Ok(Inode::decode(bytes.get(offset..offset + size).unwrap_or_default(), &self.superblock))
     }
 }

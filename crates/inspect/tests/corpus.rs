@@ -10,7 +10,8 @@ use xtask::command::{output, program};
 const DIFFERENCES: &[(&str, u8, &str)] = &[(
     "f_h_badroot",
     4,
-    "e2fsck itself ends there with a program error; the roots of the indexes are damaged, and that is told",
+    "e2fsck itself ends there with a program error; the roots of the indexes are damaged, and that \
+     is told",
 )];
 
 struct Verdict {
@@ -21,7 +22,8 @@ struct Verdict {
 }
 
 fn verdicts(corpus: &Path) -> Vec<Verdict> {
-    let text = std::fs::read_to_string(corpus.join("verdicts.tsv")).expect("the verdicts beside the images");
+    let text = std::fs::read_to_string(corpus.join("verdicts.tsv"))
+        .expect("the verdicts beside the images");
     let rows = text.lines().skip(1).map(|line| {
         let words: Vec<&str> = line.split('\t').collect();
         Verdict {
@@ -36,10 +38,7 @@ fn verdicts(corpus: &Path) -> Vec<Verdict> {
 fn checked(bytes: &[u8], threads: u32) -> CheckReport {
     let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), bytes));
     let threads = NonZeroU32::new(threads).expect("a thread");
-    let options = CheckOptions {
-        threads,
-        ..CheckOptions::default()
-    };
+    let options = CheckOptions { threads, ..CheckOptions::default() };
     check(device, &options).expect("memory does not fail")
 }
 
@@ -54,9 +53,8 @@ fn the_corpus_is_judged_as_e2fsck_judges_it() {
     let mut met = 0;
     for verdict in verdicts(&corpus) {
         let packed = corpus.join(format!("{}.img.gz", verdict.name));
-        let bytes = output(program("gzip").arg("-dc").arg(&packed))
-            .expect("gzip unpacks it")
-            .stdout;
+        let bytes =
+            output(program("gzip").arg("-dc").arg(&packed)).expect("gzip unpacks it").stdout;
         let report = checked(&bytes, 1);
         let json = |report: &CheckReport| serde_json::to_string(report).expect("a report is data");
         if json(&report) != json(&checked(&bytes, 3)) {
@@ -66,7 +64,8 @@ fn the_corpus_is_judged_as_e2fsck_judges_it() {
         let expected = known.map(|(_, code, _)| *code).or(verdict.code);
         met += usize::from(known.is_none());
         if expected.is_some_and(|expected| expected != report.exit_code()) {
-            let problems: Vec<String> = report.problems.iter().take(3).map(ToString::to_string).collect();
+            let problems: Vec<String> =
+                report.problems.iter().take(3).map(ToString::to_string).collect();
             complaints.push(format!(
                 "{} ({}): {}, e2fsck {expected:?}; {problems:?}",
                 verdict.name,
@@ -75,10 +74,5 @@ fn the_corpus_is_judged_as_e2fsck_judges_it() {
             ));
         }
     }
-    assert!(
-        complaints.is_empty(),
-        "{} of {met}:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} of {met}:\n{}", complaints.len(), complaints.join("\n"));
 }

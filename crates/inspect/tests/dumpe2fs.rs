@@ -1,4 +1,5 @@
-//! What is told of a volume, compared word for word with what dumpe2fs tells: superblock, journal, every group.
+//! What is told of a volume, compared word for word with what dumpe2fs tells: superblock, journal,
+//! every group.
 
 use extant_block::file::Access;
 use extant_block::{FileDevice, RealClock};
@@ -13,7 +14,8 @@ use xtask::oracle::require;
 use xtask::scratch::Scratch;
 
 fn open(image: &Path, place: SuperblockPlace) -> Volume {
-    let device = FileDevice::open(RealClock::new(), image, Access::ReadOnly, 0).expect("the image opens");
+    let device =
+        FileDevice::open(RealClock::new(), image, Access::ReadOnly, 0).expect("the image opens");
     Volume::open(Arc::new(device), place).expect("a superblock")
 }
 
@@ -26,24 +28,16 @@ fn ours(volume: &Volume) -> String {
 fn split(text: &str) -> (BTreeMap<String, String>, Vec<String>) {
     let lines = || text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let is_group = |line: &&str| line.starts_with("Group ") && line.contains(": (Blocks ");
-    let rows = lines()
-        .take_while(|line| !is_group(line))
-        .filter_map(|line| line.split_once(':'));
-    let rows = rows
-        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
-        .collect();
-    (
-        rows,
-        lines().skip_while(|line| !is_group(line)).map(str::to_owned).collect(),
-    )
+    let rows = lines().take_while(|line| !is_group(line)).filter_map(|line| line.split_once(':'));
+    let rows = rows.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
+    (rows, lines().skip_while(|line| !is_group(line)).map(str::to_owned).collect())
 }
 
 /// `Sat Nov 21 20:51:14 2026` as `2026-11-21 20:51:14 UTC`; what is no date as it is.
 fn date(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let months = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    let months =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let month = |name: &str| months.iter().position(|month| *month == name).map(|at| at + 1);
     match words[..] {
         [_, name, day, time, year] if month(name).is_some() && time.contains(':') => {
@@ -60,7 +54,9 @@ fn theirs(image: &Path, words: &[&str]) -> (BTreeMap<String, String>, Vec<String
     let (mut rows, groups) = split(&String::from_utf8_lossy(&said.stdout));
     for value in rows.values_mut() {
         *value = date(value);
-        if let Some((number, _)) = value.split_once(" (user ").or_else(|| value.split_once(" (group ")) {
+        if let Some((number, _)) =
+            value.split_once(" (user ").or_else(|| value.split_once(" (group "))
+        {
             *value = number.to_owned();
         }
     }
@@ -72,7 +68,10 @@ const OWN_ROWS: [&str; 3] = ["Group count", "Features not supported", "First met
 
 /// dumpe2fs ends a run of free clusters at the first block of the last one.
 fn same_line(found: &str, expected: &str, clustered: bool) -> bool {
-    found == expected || (clustered && found.starts_with("  Free blocks:") && expected.starts_with("  Free blocks:"))
+    found == expected
+        || (clustered
+            && found.starts_with("  Free blocks:")
+            && expected.starts_with("  Free blocks:"))
 }
 
 fn compare(image: &Path, case: &str, complaints: &mut Vec<String>) {
@@ -105,16 +104,15 @@ fn compare(image: &Path, case: &str, complaints: &mut Vec<String>) {
         .zip(&expected_groups)
         .filter(|(found, expected)| !same_line(found, expected, case.contains("bigalloc")));
     complaints.extend(
-        lines
-            .take(3)
-            .map(|(found, expected)| format!("{case}: {found:?}, dumpe2fs {expected:?}")),
+        lines.take(3).map(|(found, expected)| format!("{case}: {found:?}, dumpe2fs {expected:?}")),
     );
 }
 
 fn mke2fs(image: &Path, words: &str, size: &str) {
     let _ = std::fs::remove_file(image);
     let mut command = program("mke2fs");
-    output(command.args(["-q", "-F"]).args(words.split(' ')).arg(image).arg(size)).expect("mke2fs makes it");
+    output(command.args(["-q", "-F"]).args(words.split(' ')).arg(image).arg(size))
+        .expect("mke2fs makes it");
 }
 
 const MADE: &[(&str, &str)] = &[
@@ -132,10 +130,7 @@ const MADE: &[(&str, &str)] = &[
     ("-t ext2 -O meta_bg,^resize_inode -b 1024 -g 1024", "90M"),
     ("-t ext4 -O sparse_super2 -b 1024", "100M"),
     ("-t ext4 -O bigalloc -C 16384", "300M"),
-    (
-        "-t ext4 -O quota,project,casefold,encrypt,inline_data,ea_inode,large_dir,verity",
-        "100M",
-    ),
+    ("-t ext4 -O quota,project,casefold,encrypt,inline_data,ea_inode,large_dir,verity", "100M"),
     ("-t ext4 -O fast_commit", "300M"),
     ("-t ext4 -E stride=16,stripe_width=64 -m 1.5 -e remount-ro", "100M"),
     ("-t ext2 -r 0 -O none -I 128", "8M"),
@@ -164,12 +159,7 @@ fn filled_volumes_are_told_as_dumpe2fs_tells_them() {
     }
     let folder = Scratch::new("inspect");
     let mut complaints = Vec::new();
-    let chosen = [
-        "ext2-b1024-i128",
-        "ext3-b4096-i256",
-        "ext4-b4096-i256",
-        "ext4-b1024-i256",
-    ];
+    let chosen = ["ext2-b1024-i128", "ext3-b4096-i256", "ext4-b4096-i256", "ext4-b1024-i256"];
     let mut compared = 0;
     for fixture in fixtures::all().filter(|fixture| chosen.contains(&fixture.name.as_str())) {
         if fixture.is_possible() {
@@ -204,12 +194,8 @@ fn settings_of_tune2fs_are_told() {
         output(program("tune2fs").args(words.split(' ')).arg(&image)).expect("tune2fs changes it");
         compare(&image, words, &mut complaints);
     }
-    output(
-        program("debugfs")
-            .args(["-w", "-R", "set_super_value state 2"])
-            .arg(&image),
-    )
-    .expect("debugfs changes it");
+    output(program("debugfs").args(["-w", "-R", "set_super_value state 2"]).arg(&image))
+        .expect("debugfs changes it");
     let (rows, _) = split(&ours(&open(&image, SuperblockPlace::Primary)));
     assert_eq!(rows["Filesystem state"], "not clean with errors");
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -223,10 +209,7 @@ fn a_copy_tells_the_same() {
     let folder = Scratch::new("inspect");
     let image = folder.join("made.img");
     mke2fs(&image, "-t ext4 -b 1024", "100M");
-    let place = SuperblockPlace::Copy {
-        block: BlockNo(24577),
-        block_size: 1024,
-    };
+    let place = SuperblockPlace::Copy { block: BlockNo(24577), block_size: 1024 };
     let (found, found_groups) = split(&ours(&open(&image, place)));
     // dumpe2fs, asked for a copy, tells what e2fsck would do first: so the primary is asked.
     let (expected, expected_groups) = theirs(&image, &[]);
@@ -242,10 +225,7 @@ fn a_copy_tells_the_same() {
     let file = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &[0; 8192], 0).unwrap();
     let volume = open(&image, place);
-    assert_eq!(
-        (volume.info().superblock_block, volume.info().superblock_group),
-        (24577, 3)
-    );
+    assert_eq!((volume.info().superblock_block, volume.info().superblock_group), (24577, 3));
     assert_eq!(split(&ours(&volume)).1, expected_groups);
 }
 
@@ -258,27 +238,18 @@ fn a_wrong_checksum_is_told_and_no_obstacle() {
     let image = folder.join("made.img");
     mke2fs(&image, "-t ext4 -b 1024", "100M");
     let file = std::fs::OpenOptions::new().read(true).write(true).open(&image).unwrap();
-    let write = |byte: &[u8], at: u64| std::os::unix::fs::FileExt::write_all_at(&file, byte, at).unwrap();
-    let groups: Vec<_> = open(&image, SuperblockPlace::Primary)
-        .groups()
-        .map(Result::unwrap)
-        .collect();
-    assert!(
-        groups
-            .iter()
-            .all(|group| group.checksum.is_some_and(|sum| sum.expected.is_none()))
-    );
+    let write =
+        |byte: &[u8], at: u64| std::os::unix::fs::FileExt::write_all_at(&file, byte, at).unwrap();
+    let groups: Vec<_> =
+        open(&image, SuperblockPlace::Primary).groups().map(Result::unwrap).collect();
+    assert!(groups.iter().all(|group| group.checksum.is_some_and(|sum| sum.expected.is_none())));
     write(b"X", 1024 + 0x78);
     write(&[0x55], 2 * 1024 + 64 + 0x0c);
     write(&[0xfe], groups[0].block_bitmap.block * 1024 + 1000);
     write(&[0xfe], groups[0].inode_bitmap.block * 1024 + 100);
     let volume = open(&image, SuperblockPlace::Primary);
     assert_eq!(volume.info().label.as_deref(), Some("X"));
-    assert!(
-        volume.problems()[0].contains("superblock: checksum"),
-        "{:?}",
-        volume.problems()
-    );
+    assert!(volume.problems()[0].contains("superblock: checksum"), "{:?}", volume.problems());
     let groups: Vec<_> = volume.groups().map(Result::unwrap).collect();
     assert!(groups[1].checksum.unwrap().expected.is_some());
     assert!(groups[0].checksum.unwrap().expected.is_none());

@@ -41,9 +41,7 @@ fn the_corpus_of_broken_images_is_told() {
     images.sort();
     let mut told = 0;
     for image in images {
-        let bytes = output(program("gzip").arg("-dc").arg(&image))
-            .expect("gzip unpacks it")
-            .stdout;
+        let bytes = output(program("gzip").arg("-dc").arg(&image)).expect("gzip unpacks it").stdout;
         // A few of them are broken beyond telling; none may be broken beyond reading.
         match tell(memory(&bytes)) {
             Ok(said) => told += usize::from(said > 500),
@@ -65,7 +63,8 @@ fn volumes() -> &'static [Vec<u8>] {
         let source = folder.join("source");
         std::fs::create_dir_all(source.join("directory")).unwrap();
         for number in 0..40 {
-            std::fs::write(source.join(format!("directory/file-{number}")), vec![7; number * 2000]).unwrap();
+            std::fs::write(source.join(format!("directory/file-{number}")), vec![7; number * 2000])
+                .unwrap();
         }
         let make = |words: &&str| {
             let image = folder.join("made.img");
@@ -78,18 +77,15 @@ fn volumes() -> &'static [Vec<u8>] {
             output(command.arg(&image).arg("4M")).expect("mke2fs makes it");
             std::fs::read(image).unwrap()
         };
-        [
-            "-t ext2 -I 128",
-            "-t ext4 -O ^has_journal,^metadata_csum",
-            "-t ext4 -O ^has_journal",
-        ]
-        .iter()
-        .map(make)
-        .collect()
+        ["-t ext2 -I 128", "-t ext4 -O ^has_journal,^metadata_csum", "-t ext4 -O ^has_journal"]
+            .iter()
+            .map(make)
+            .collect()
     })
 }
 
-/// Where a change is likely to be met: superblock, descriptors, bitmaps, inode table, first directories.
+/// Where a change is likely to be met: superblock, descriptors, bitmaps, inode table, first
+/// directories.
 const INTERESTING_BYTES: usize = 96 * 1024;
 
 proptest! {
@@ -104,7 +100,8 @@ proptest! {
         let Some(volume) = volumes().get(which) else { return Ok(()) };
         let mut bytes = volume.clone();
         for (at, value, length) in changes {
-            // The first fields of the superblock are changed less often than they would be: else nothing is told.
+            // The first fields of the superblock are changed less often than they would be: else
+            // nothing is told.
             if !(1024..1152).contains(&at) || at % 5 == 0 {
                 bytes[at..at + length].fill(value);
             }
@@ -120,27 +117,23 @@ proptest! {
 fn a_map_that_bites_its_tail_ends() {
     let Some(bytes) = volumes().first() else { return };
     let device = memory(bytes);
-    let volume = Volume::open(Arc::clone(&device) as Arc<dyn BlockDevice>, SuperblockPlace::Primary).unwrap();
+    let volume =
+        Volume::open(Arc::clone(&device) as Arc<dyn BlockDevice>, SuperblockPlace::Primary)
+            .unwrap();
     let (ino, inode) = (13..64)
         .map(|ino| (Ino(ino), volume.inode(Ino(ino)).unwrap()))
         .find(|(_, inode)| inode.size > 60_000)
         .expect("a file with an indirect block");
     let (block, offset) = {
         let (group, _) = volume.superblock().group_of_inode(ino).unwrap();
-        volume
-            .superblock()
-            .inode_place(ino, &volume.descriptor(group).unwrap())
-            .unwrap()
+        volume.superblock().inode_place(ino, &volume.descriptor(group).unwrap()).unwrap()
     };
-    // Its triple-indirect block, which is all pointers to itself: 256 * 256 * 256 ways lead to nowhere.
+    // Its triple-indirect block, which is all pointers to itself: 256 * 256 * 256 ways lead to
+    // nowhere.
     let indirect = u32::from_le_bytes(*inode.block[48..].first_chunk().unwrap());
-    device
-        .write(block.0 * 1024 + offset as u64 + 40 + 56, &indirect.to_le_bytes())
-        .unwrap();
+    device.write(block.0 * 1024 + offset as u64 + 40 + 56, &indirect.to_le_bytes()).unwrap();
     device.write(block.0 * 1024 + offset as u64 + 40 + 48, &[0; 4]).unwrap();
-    device
-        .write(u64::from(indirect) * 1024, &indirect.to_le_bytes().repeat(256))
-        .unwrap();
+    device.write(u64::from(indirect) * 1024, &indirect.to_le_bytes().repeat(256)).unwrap();
     let inode = volume.inode(ino).unwrap();
     let (mut maps, mut faults) = (0, 0);
     let mut claimed = extant_inspect::Claimed::default();

@@ -1,4 +1,5 @@
-//! How files lie, told of volumes whose layout is known: made by mke2fs from a folder, then bent by debugfs.
+//! How files lie, told of volumes whose layout is known: made by mke2fs from a folder, then bent by
+//! debugfs.
 
 use extant_block::file::Access;
 use extant_block::{FileDevice, RealClock};
@@ -11,15 +12,14 @@ use xtask::oracle::{dumpe2fs, e2fsck, require};
 use xtask::scratch::Scratch;
 
 /// Bytes of the files; by directory.
-const TREE: &[(&str, &[u64])] = &[
-    ("", &[5_000, 0, 1]),
-    ("one", &[1_024, 12_288, 13_000, 40]),
-    ("two", &[300_000, 70_000]),
-];
+const TREE: &[(&str, &[u64])] =
+    &[("", &[5_000, 0, 1]), ("one", &[1_024, 12_288, 13_000, 40]), ("two", &[300_000, 70_000])];
 
 fn report(image: &Path) -> LayoutReport {
-    let device = FileDevice::open(RealClock::new(), image, Access::ReadOnly, 0).expect("the image opens");
-    survey(&Volume::open(Arc::new(device), SuperblockPlace::Primary).expect("a superblock")).expect("a readable image")
+    let device =
+        FileDevice::open(RealClock::new(), image, Access::ReadOnly, 0).expect("the image opens");
+    survey(&Volume::open(Arc::new(device), SuperblockPlace::Primary).expect("a superblock"))
+        .expect("a readable image")
 }
 
 fn mke2fs(folder: &Scratch, words: &str, tree: &[(&str, &[u64])]) -> std::path::PathBuf {
@@ -30,15 +30,12 @@ fn mke2fs(folder: &Scratch, words: &str, tree: &[(&str, &[u64])]) -> std::path::
         let directory = source.join(directory);
         std::fs::create_dir_all(&directory).unwrap();
         for (number, size) in sizes.iter().enumerate() {
-            std::fs::write(directory.join(format!("file-{number}")), vec![0x61; *size as usize]).unwrap();
+            std::fs::write(directory.join(format!("file-{number}")), vec![0x61; *size as usize])
+                .unwrap();
         }
     }
     let mut command = program("mke2fs");
-    command
-        .args(["-q", "-F", "-b", "1024"])
-        .args(words.split(' '))
-        .arg("-d")
-        .arg(source);
+    command.args(["-q", "-F", "-b", "1024"]).args(words.split(' ')).arg("-d").arg(source);
     output(command.arg(&image).arg("20M")).expect("mke2fs makes it");
     image
 }
@@ -65,14 +62,9 @@ fn what_is_there_is_counted() {
             "{words}"
         );
         assert_eq!(report.data_blocks, blocks.iter().sum::<u64>(), "{words}");
-        let maps = blocks
-            .iter()
-            .map(|blocks| blocks_needed(std::iter::once(0..*blocks as u32), 10));
-        assert_eq!(
-            report.map_blocks,
-            if extents { 0 } else { maps.sum::<u64>() },
-            "{words}"
-        );
+        let maps =
+            blocks.iter().map(|blocks| blocks_needed(std::iter::once(0..*blocks as u32), 10));
+        assert_eq!(report.map_blocks, if extents { 0 } else { maps.sum::<u64>() }, "{words}");
         assert_eq!(report.mapped_files, 8, "one file is empty: {words}");
         assert_eq!((report.fragments, report.fragmented_files), (8, 0), "{words}: {report}");
         if extents {
@@ -92,29 +84,20 @@ fn what_is_there_is_counted() {
             "one group holds all inodes: {words}"
         );
         assert_eq!(report.locality.names_with_blocks, report.locality.names - 1, "{words}");
-        assert_eq!(
-            report.by_size.iter().map(|class| class.files).sum::<u64>(),
-            8,
-            "{words}"
-        );
+        assert_eq!(report.by_size.iter().map(|class| class.files).sum::<u64>(), 8, "{words}");
         assert_eq!(
             report.by_size.first().map(|class| (class.blocks_max, class.files)),
             Some((1, 3)),
             "{words}"
         );
         let dump = dumpe2fs(&image).unwrap();
-        let free: Vec<(u64, u64)> = dump
-            .groups
-            .iter()
-            .flat_map(|group| group.free_block_runs.clone())
-            .collect();
+        let free: Vec<(u64, u64)> =
+            dump.groups.iter().flat_map(|group| group.free_block_runs.clone()).collect();
         assert_eq!(Some(report.free.blocks), dump.number("Free blocks"), "{words}");
+        assert!(report.free.runs as usize <= free.len() && report.free.runs > 0, "{words}");
         assert!(
-            report.free.runs as usize <= free.len() && report.free.runs > 0,
-            "{words}"
-        );
-        assert!(
-            report.free.longest_run >= free.iter().map(|(first, last)| last - first + 1).max().unwrap(),
+            report.free.longest_run
+                >= free.iter().map(|(first, last)| last - first + 1).max().unwrap(),
             "{words}"
         );
         assert_eq!(
@@ -140,23 +123,18 @@ fn a_file_in_pieces_scores_low() {
         format!("sif /file-0 block[1] {}", blocks[2]),
         format!("sif /file-0 block[2] {}", blocks[1]),
     ] {
-        output(program("debugfs").args(["-w", "-R", &request]).arg(&image)).expect("debugfs changes it");
+        output(program("debugfs").args(["-w", "-R", &request]).arg(&image))
+            .expect("debugfs changes it");
     }
     assert_eq!(e2fsck(&image), Ok(()), "the volume is still sound");
     let bent = report(&image);
-    assert_eq!(
-        (bent.layout_score, bent.fragments, bent.fragmented_files),
-        (Some(0.0), 4, 1)
-    );
+    assert_eq!((bent.layout_score, bent.fragments, bent.fragmented_files), (Some(0.0), 4, 1));
     let worst = &bent.most_fragmented[0];
     assert_eq!((worst.inode, worst.fragments, worst.blocks), (12, 4, 4));
     assert_eq!(bent.by_size.iter().map(|class| class.fragments).sum::<u64>(), 4);
     let text = bent.to_string();
     assert!(text.contains("Layout score:             0.0000"), "{text}");
-    assert!(
-        text.contains("inode 12:") && text.contains("4 fragments, 4 blocks"),
-        "{text}"
-    );
+    assert!(text.contains("inode 12:") && text.contains("4 fragments, 4 blocks"), "{text}");
 }
 
 #[test]
@@ -167,6 +145,7 @@ fn a_gap_for_the_own_map_block_is_no_fragment() {
     let folder = Scratch::new("layout");
     let report = report(&mke2fs(&folder, "-t ext2", &[("", &[400 * 1024])]));
     assert_eq!((report.fragments, report.map_blocks), (1, 3));
-    // 399 successors; behind the single, and behind the double and its first child, one each is not adjacent.
+    // 399 successors; behind the single, and behind the double and its first child, one each is not
+    // adjacent.
     assert_eq!(report.layout_score, Some(397.0 / 399.0));
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 const BLOCK_BYTES: usize = 4096;
 const SERVICE_NS: u64 = 100_000;
 
-/// Answers one command after the other, each after the same time: what remains is the cost of the machinery.
+/// Answers one command after the other, each after the same time: what remains is the cost of the
+/// machinery.
 struct Steady {
     info: DriveInfo,
     inside: VecDeque<Done>,
@@ -30,11 +31,7 @@ impl Steady {
             media_bytes_per_second: 40_000_000,
             least_seek_ns: 0,
         };
-        Box::new(Steady {
-            info,
-            inside: VecDeque::new(),
-            head: 0,
-        })
+        Box::new(Steady { info, inside: VecDeque::new(), head: 0 })
     }
 }
 
@@ -44,18 +41,9 @@ impl Drive for Steady {
     }
     fn submit(&mut self, command: Command, now: u64) {
         let start = self.inside.back().map_or(now, |done| done.at);
-        let parts = Parts {
-            queued: start - now,
-            media: SERVICE_NS,
-            ..Parts::default()
-        };
+        let parts = Parts { queued: start - now, media: SERVICE_NS, ..Parts::default() };
         self.head = command.offset + command.bytes;
-        self.inside.push_back(Done {
-            id: command.id,
-            at: start + SERVICE_NS,
-            parts,
-            hit: false,
-        });
+        self.inside.push_back(Done { id: command.id, at: start + SERVICE_NS, parts, hit: false });
     }
     fn next_event(&self) -> Option<u64> {
         self.inside.front().map(|done| done.at)
@@ -81,7 +69,8 @@ fn read(device: &SimDevice, seed: u64, count: u64, segment: impl Fn() -> Segment
     }
 }
 
-/// Runs this as the only process there is at first, and says how often a second of real time it did what it counts.
+/// Runs this as the only process there is at first, and says how often a second of real time it did
+/// what it counts.
 fn measure(what: &str, count: u64, body: impl FnOnce(Arc<VirtualClock>) + Send + 'static) {
     let real = RealClock::new();
     let clock = VirtualClock::new(Settings::default());
@@ -97,7 +86,9 @@ fn measure(what: &str, count: u64, body: impl FnOnce(Arc<VirtualClock>) + Send +
     let counters = clock.counters();
     let (events, switches) = (counters.events, counters.switches);
     let each = took / count;
-    println!("{what:36} {rate:>10} a second {each:>6} ns each {events:>9} events {switches:>9} switches");
+    println!(
+        "{what:36} {rate:>10} a second {each:>6} ns each {events:>9} events {switches:>9} switches"
+    );
 }
 
 fn device(clock: &Arc<VirtualClock>) -> Arc<SimDevice> {
@@ -109,7 +100,11 @@ fn device(clock: &Arc<VirtualClock>) -> Arc<SimDevice> {
     SimDevice::new(Arc::clone(clock), Steady::boxed(), settings)
 }
 
-fn on_processes(clock: &Arc<VirtualClock>, processes: u64, body: impl Fn(u64) + Send + Sync + 'static) {
+fn on_processes(
+    clock: &Arc<VirtualClock>,
+    processes: u64,
+    body: impl Fn(u64) + Send + Sync + 'static,
+) {
     let body = Arc::new(body);
     let spawn = |number: u64| {
         let body = Arc::clone(&body);

@@ -1,20 +1,25 @@
 //! Virtual time: threads of which exactly one holds the baton, and events in order of time.
 //!
-//! Processes are ordinary threads. The one that waits runs the scheduler itself: the first of the ready queue, else the
-//! earliest event by (time, sequence), until a process may go on. When that is the process itself, no thread is switched.
+//! Processes are ordinary threads. The one that waits runs the scheduler itself: the first of the
+//! ready queue, else the earliest event by (time, sequence), until a process may go on. When that
+//! is the process itself, no thread is switched.
 //!
-//! CPU work ([`Clock::charge`]) gathers until it fills a quantum or the process waits; then it takes the processor that is free
-//! first, quantum by quantum, and virtual time passes for this process while others and events go on. Until then `now` does
-//! not show it: time is the same for all processes and never goes back. [`VirtualClock::settle`] lets it pass at once.
+//! CPU work ([`Clock::charge`]) gathers until it fills a quantum or the process waits; then it
+//! takes the processor that is free first, quantum by quantum, and virtual time passes for this
+//! process while others and events go on. Until then `now` does not show it: time is the same for
+//! all processes and never goes back. [`VirtualClock::settle`] lets it pass at once.
 //!
-//! *Invariants*: at most one process is `Running`; while events fire, none is. A process is in the ready queue when it is
-//! `Ready`, and once. Nobody has unsettled CPU work but the running process. Ready processes come before events; both queues
-//! are total orders of what the processes and events themselves did, so that a run is the same each time.
+//! *Invariants*: at most one process is `Running`; while events fire, none is. A process is in the
+//! ready queue when it is `Ready`, and once. Nobody has unsettled CPU work but the running process.
+//! Ready processes come before events; both queues are total orders of what the processes and
+//! events themselves did, so that a run is the same each time.
 //!
-//! *Poison*: after a panic or a deadlock every waiting process is made ready once more and unwinds from its wait, one after the
-//! other. What waits while it unwinds goes on in virtual time; a thread that would then wait for ever is left behind.
+//! *Poison*: after a panic or a deadlock every waiting process is made ready once more and unwinds
+//! from its wait, one after the other. What waits while it unwinds goes on in virtual time; a
+//! thread that would then wait for ever is left behind.
 //!
-//! *Locking*: `core` is the last lock: it is never held while an event fires, and wakers may be called with short locks held.
+//! *Locking*: `core` is the last lock: it is never held while an event fires, and wakers may be
+//! called with short locks held.
 use extant_block::lock::assert_no_short_lock;
 use extant_block::{Clock, ShortLock, Task, Unparked, Waker, WallTime};
 use std::any::Any;
@@ -39,7 +44,8 @@ pub struct Settings {
     pub seed_wall: WallTime,
     /// How many processes can compute at a time; 0 counts as 1.
     pub processors: u32,
-    /// How long a process computes before another that waits for a processor gets its turn, in nanoseconds; 0 counts as 1.
+    /// How long a process computes before another that waits for a processor gets its turn, in
+    /// nanoseconds; 0 counts as 1.
     pub quantum_ns: u64,
 }
 
@@ -47,10 +53,7 @@ impl Default for Settings {
     /// One processor, quanta of 100 microseconds, the first second of 2001.
     fn default() -> Settings {
         Settings {
-            seed_wall: WallTime {
-                seconds: 978_307_200,
-                nanoseconds: 0,
-            },
+            seed_wall: WallTime { seconds: 978_307_200, nanoseconds: 0 },
             processors: 1,
             quantum_ns: 100_000,
         }
@@ -59,7 +62,8 @@ impl Default for Settings {
 
 /// Something that happens at a time.
 pub trait Event: Send + Sync {
-    /// It is `now`. No process runs: this must not wait, and CPU work that it charges costs nothing.
+    /// It is `now`. No process runs: this must not wait, and CPU work that it charges costs
+    /// nothing.
     fn fire(self: Arc<Self>, now: u64);
 }
 
@@ -138,13 +142,12 @@ impl VirtualClock {
             unsettled: AtomicU64::new(0),
             host_processor: AtomicUsize::new(usize::MAX),
         };
-        Arc::new(VirtualClock {
-            shared: Arc::new(shared),
-        })
+        Arc::new(VirtualClock { shared: Arc::new(shared) })
     }
 
-    /// Runs `body` as a process of that name, with all that were spawned before, until every process has ended; gives what
-    /// `body` gave. Events that are left stay for the next run. The calling thread sleeps meanwhile.
+    /// Runs `body` as a process of that name, with all that were spawned before, until every
+    /// process has ended; gives what `body` gave. Events that are left stay for the next run. The
+    /// calling thread sleeps meanwhile.
     ///
     /// # Errors
     /// A deadlock, or a panic of any process or event; so ends every later run of this clock too.
@@ -184,13 +187,14 @@ impl VirtualClock {
         }
     }
 
-    /// Has `target` fired at the time `at`, or now if that is past: with no process running, in order of time, then of the calls
-    /// of this.
+    /// Has `target` fired at the time `at`, or now if that is past: with no process running, in
+    /// order of time, then of the calls of this.
     pub fn schedule(&self, at: u64, target: Arc<dyn Event>) {
         self.shared.core.lock().schedule(at, Target::Event(target));
     }
 
-    /// The number of the running process, in the order in which they were spawned; none in an event and outside of runs.
+    /// The number of the running process, in the order in which they were spawned; none in an event
+    /// and outside of runs.
     pub fn process(&self) -> Option<u32> {
         Some(self.shared.running.load(Ordering::Relaxed)).filter(|number| *number != NOBODY)
     }
@@ -206,13 +210,14 @@ impl VirtualClock {
         self.shared.core.lock().counters
     }
 
-    /// Where the running process stands: `now`, and the CPU work that it has charged and that has not passed yet. What it
-    /// sends to a device leaves at this time.
+    /// Where the running process stands: `now`, and the CPU work that it has charged and that has
+    /// not passed yet. What it sends to a device leaves at this time.
     pub fn local_now(&self) -> u64 {
         self.now().saturating_add(self.shared.unsettled.load(Ordering::Relaxed))
     }
 
-    /// Lets the CPU work that the running process has charged pass, so that `now` shows it. The caller holds no short lock.
+    /// Lets the CPU work that the running process has charged pass, so that `now` shows it. The
+    /// caller holds no short lock.
     ///
     /// # Panics
     /// To unwind the process, when the clock is poisoned.
@@ -254,7 +259,8 @@ impl Clock for VirtualClock {
         Task::new(move || shared.join(number))
     }
 
-    /// May be called with no short lock held: when the quantum is full, others go on. Work in events costs nothing.
+    /// May be called with no short lock held: when the quantum is full, others go on. Work in
+    /// events costs nothing.
     fn charge(&self, cpu_ns: u64) {
         assert_no_short_lock();
         let shared = &self.shared;
@@ -326,7 +332,8 @@ impl Shared {
         resume_unwind(Box::new(Poisoned))
     }
 
-    /// Lets unsettled CPU work pass: at once when nothing else would happen meanwhile, else quantum by quantum.
+    /// Lets unsettled CPU work pass: at once when nothing else would happen meanwhile, else quantum
+    /// by quantum.
     fn settle(&self, current: &Current) {
         let mut left = self.unsettled.swap(0, Ordering::Relaxed);
         while left > 0 && !std::thread::panicking() {
@@ -405,7 +412,8 @@ impl Shared {
     /// Starts a process; it gets the baton in its turn.
     fn start(self: &Arc<Self>, name: &str, body: Box<dyn FnOnce() + Send>) -> u32 {
         let seat = Arc::new(Seat::default());
-        // Held until it is known that there is a thread: a process without one would get the baton and keep it.
+        // Held until it is known that there is a thread: a process without one would get the baton
+        // and keep it.
         let mut core = self.core.lock();
         let number = core.processes.len() as u32;
         let (shared, sits) = (Arc::clone(self), Arc::clone(&seat));
@@ -416,25 +424,27 @@ impl Shared {
         };
         // The host's names end at a zero byte, and the builder panics when there is one inside.
         let started = Builder::new().name(name.replace('\0', "?")).spawn(live);
-        let handle = started.unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}"));
+        let handle =
+            started.unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}"));
         seat.sit(handle.thread().clone());
         core.admit(Process::new(name, seat, handle));
         number
     }
 
     /// The life of a process's thread.
-    fn live(self: Arc<Self>, number: u32, seat: Arc<Seat>, signal: Signal, body: Box<dyn FnOnce() + Send>) {
+    fn live(
+        self: Arc<Self>,
+        number: u32,
+        seat: Arc<Seat>,
+        signal: Signal,
+        body: Box<dyn FnOnce() + Send>,
+    ) {
         let shared = Arc::clone(&self);
         let waker = Waker::new(move || shared.core.lock().wake(number));
         let shared = Arc::clone(&self);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             CURRENT.with(|current| {
-                let current = current.get_or_init(|| Current {
-                    shared,
-                    number,
-                    seat,
-                    waker,
-                });
+                let current = current.get_or_init(|| Current { shared, number, seat, waker });
                 if !signal.poisoned {
                     body();
                     self.settle(current);
@@ -478,10 +488,7 @@ impl Shared {
     /// Waits for the threads of the processes that have ended, which do nothing any more.
     fn reap(&self) {
         let mut core = self.core.lock();
-        let ended = core
-            .processes
-            .iter_mut()
-            .filter(|process| process.state == State::Ended);
+        let ended = core.processes.iter_mut().filter(|process| process.state == State::Ended);
         let threads: Vec<_> = ended.filter_map(|process| process.thread.take()).collect();
         drop(core);
         for thread in threads {
@@ -492,21 +499,14 @@ impl Shared {
 }
 
 impl Signal {
-    const WOKEN: Signal = Signal {
-        unparked: Unparked::Woken,
-        poisoned: false,
-    };
+    const WOKEN: Signal = Signal { unparked: Unparked::Woken, poisoned: false };
 
     fn to_bits(self) -> u8 {
         1 | u8::from(self.unparked == Unparked::TimedOut) << 1 | u8::from(self.poisoned) << 2
     }
     fn from_bits(bits: u8) -> Signal {
         Signal {
-            unparked: if bits & 2 == 0 {
-                Unparked::Woken
-            } else {
-                Unparked::TimedOut
-            },
+            unparked: if bits & 2 == 0 { Unparked::Woken } else { Unparked::TimedOut },
             poisoned: bits & 4 != 0,
         }
     }

@@ -5,17 +5,20 @@
 //!              (CPU work)  waiting     inside
 //! ```
 //!
-//! Bytes that are written are on the device when the write is submitted, bytes that are read are those at the read's end: what
-//! is under way at the same time has no order. Phantom segments carry no bytes and take the same time. A request leaves its
-//! process when the CPU work is done that the process charged before it ([`VirtualClock::local_now`]). The queue works in whole
-//! sectors: what is not aligned costs the sectors that it touches. A flush goes to the drive when all writes that were
-//! submitted before it have gone.
+//! Bytes that are written are on the device when the write is submitted, bytes that are read are
+//! those at the read's end: what is under way at the same time has no order. Phantom segments carry
+//! no bytes and take the same time. A request leaves its process when the CPU work is done that the
+//! process charged before it ([`VirtualClock::local_now`]). The queue works in whole sectors: what
+//! is not aligned costs the sectors that it touches. A flush goes to the drive when all writes that
+//! were submitted before it have gone.
 //!
-//! *Invariants*: a request is in `waiting` from its submission to its end, and `left` is what the drive has not yet answered of
-//! it. At most `queue_depth` commands are inside the drive. While anything is to happen, an event is scheduled for the earliest
-//! time of it. Completions of others are never called within `submit`.
+//! *Invariants*: a request is in `waiting` from its submission to its end, and `left` is what the
+//! drive has not yet answered of it. At most `queue_depth` commands are inside the drive. While
+//! anything is to happen, an event is scheduled for the earliest time of it. Completions of others
+//! are never called within `submit`.
 //!
-//! *Locking*: one short lock, before the clock's; not held while a completion runs or bytes are copied.
+//! *Locking*: one short lock, before the clock's; not held while a completion runs or bytes are
+//! copied.
 mod statistics;
 mod timeline;
 
@@ -23,7 +26,10 @@ use crate::clock::{Event, VirtualClock};
 use crate::drive::{self, Done, Drive, DriveInfo};
 use crate::trace::TraceRecord;
 use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued};
-use extant_block::{BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment, ShortLock};
+use extant_block::{
+    BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
+    ShortLock,
+};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::io;
@@ -124,7 +130,11 @@ struct Traffic {
 
 impl SimDevice {
     /// An empty device of the drive's size.
-    pub fn new(clock: Arc<VirtualClock>, drive: Box<dyn Drive>, settings: DeviceSettings) -> Arc<SimDevice> {
+    pub fn new(
+        clock: Arc<VirtualClock>,
+        drive: Box<dyn Drive>,
+        settings: DeviceSettings,
+    ) -> Arc<SimDevice> {
         let seam: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let contents = MemoryDevice::with_chunks(seam, drive.info().bytes, CHUNK_BYTES);
         SimDevice::holding(clock, drive, settings, contents)
@@ -160,9 +170,7 @@ impl SimDevice {
             drive_info: drive.info().clone(),
             contents: contents.named(&settings.name),
             trace: settings.trace,
-            port: Arc::new(Port {
-                device: Weak::clone(device),
-            }),
+            port: Arc::new(Port { device: Weak::clone(device) }),
             state: ShortLock::new(Traffic::new(&settings.queue, drive)),
             name: settings.name,
             clock,
@@ -197,7 +205,8 @@ impl SimDevice {
         self.state.lock().timeline.activity()
     }
 
-    /// The commands that ended since the last call, in the order of their ends; none unless they are kept.
+    /// The commands that ended since the last call, in the order of their ends; none unless they
+    /// are kept.
     pub fn take_trace(&self) -> Vec<TraceRecord> {
         std::mem::take(&mut self.state.lock().records)
     }
@@ -214,8 +223,7 @@ impl SimDevice {
 
     /// Refuses what cannot be done, before anything is done.
     fn check(&self, request: &Request) -> io::Result<()> {
-        self.contents
-            .check(request.operation, request.offset, request.bytes())?;
+        self.contents.check(request.operation, request.offset, request.bytes())?;
         let is_shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
         if request.operation == Operation::Read && request.segments.iter().any(is_shared) {
             let source = io::Error::new(io::ErrorKind::InvalidInput, "a read into shared memory");
@@ -283,9 +291,9 @@ impl SimDevice {
 
     fn complete(&self, mut request: Request) {
         let result = match request.operation {
-            Operation::Read => self
-                .contents
-                .perform(Operation::Read, request.offset, &mut request.segments),
+            Operation::Read => {
+                self.contents.perform(Operation::Read, request.offset, &mut request.segments)
+            }
             Operation::Write | Operation::Flush => Ok(()),
         };
         request.complete(result);
@@ -314,9 +322,8 @@ impl BlockDevice for SimDevice {
             return request.complete(Ok(()));
         }
         if request.operation == Operation::Write
-            && let Err(error) = self
-                .contents
-                .perform(Operation::Write, request.offset, &mut request.segments)
+            && let Err(error) =
+                self.contents.perform(Operation::Write, request.offset, &mut request.segments)
         {
             return request.complete(Err(error));
         }
@@ -382,13 +389,7 @@ impl Traffic {
         let sequence = self.sequence;
         self.sequence += 1;
         let queued = Queued { sequence, ..queued };
-        let pending = Pending {
-            request,
-            queued,
-            left: queued.bytes,
-            arrival,
-            depth: 0,
-        };
+        let pending = Pending { request, queued, left: queued.bytes, arrival, depth: 0 };
         self.waiting.insert(sequence, pending);
         self.arriving.insert((arrival, sequence));
     }
@@ -480,8 +481,7 @@ impl Traffic {
             {
                 let latency = at.saturating_sub(pending.arrival);
                 let request = &pending.request;
-                self.statistics
-                    .count_request(request.operation, request.bytes(), latency);
+                self.statistics.count_request(request.operation, request.bytes(), latency);
                 ended.push(pending);
             }
         }
@@ -514,7 +514,8 @@ impl Traffic {
             stream: command.stream,
             parts: answer.parts,
             hit: answer.hit,
-            queue_depth: first.map_or(0, |pending| u32::try_from(pending.depth).unwrap_or(u32::MAX)),
+            queue_depth: first
+                .map_or(0, |pending| u32::try_from(pending.depth).unwrap_or(u32::MAX)),
         });
     }
 }

@@ -1,8 +1,9 @@
 //! The laboratory: the engine that ships, on a drive in virtual time.
 //!
-//! A scenario names drives, file systems with their policies, and processes with steps. It runs on a [`clock::VirtualClock`]:
-//! every process is a thread of which exactly one runs at a time, and drives are state machines that tell when they have
-//! something to say. One seed gives one report, byte for byte.
+//! A scenario names drives, file systems with their policies, and processes with steps. It runs on
+//! a [`clock::VirtualClock`]: every process is a thread of which exactly one runs at a time, and
+//! drives are state machines that tell when they have something to say. One seed gives one report,
+//! byte for byte.
 //!
 //! ```text
 //! posts        the mailing list posts as scenarios, with their figures        report   text and JSON

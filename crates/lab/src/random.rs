@@ -1,8 +1,9 @@
 //! Randomness that a seed decides: the same numbers on every machine, in every build.
 //!
-//! [`Random`] is xoshiro256** (Blackman and Vigna 2018), filled by splitmix64; integers only. A [`Quantiles`] table turns its
-//! numbers into times of a given distribution. The table is computed once, with the four basic operations and the square root of
-//! IEEE 754 alone (whose results a machine has no say in) instead of the host's `ln` and `exp` (whose last bit is the host's).
+//! [`Random`] is xoshiro256** (Blackman and Vigna 2018), filled by splitmix64; integers only. A
+//! [`Quantiles`] table turns its numbers into times of a given distribution. The table is computed
+//! once, with the four basic operations and the square root of IEEE 754 alone (whose results a
+//! machine has no say in) instead of the host's `ln` and `exp` (whose last bit is the host's).
 use std::ops::Range;
 
 /// A seeded generator.
@@ -19,7 +20,8 @@ impl Random {
         Random { state }
     }
 
-    /// A generator of its own for a part with a name, so that what one part draws never shifts what another gets.
+    /// A generator of its own for a part with a name, so that what one part draws never shifts what
+    /// another gets.
     pub fn for_part(seed: u64, part: &str) -> Random {
         let start = seed ^ 0x6578_7461_6e74_6c61;
         Random::new(part.bytes().fold(start, |hash, byte| mix(hash ^ u64::from(byte))))
@@ -89,8 +91,8 @@ fn mix_bits(value: u64) -> u64 {
 /// Steps of the body of a table: probabilities i/1024.
 const STEPS: usize = 1024;
 
-/// The inverse of a distribution as integers: 1,024 steps over all, and the last of them once more in 1,024 steps, so that one
-/// in a million is as right as the median. Linear between the steps.
+/// The inverse of a distribution as integers: 1,024 steps over all, and the last of them once more
+/// in 1,024 steps, so that one in a million is as right as the median. Linear between the steps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quantiles {
     /// At (i + 0.0)/1024; the first at 2^-20. Empty for a constant.
@@ -104,21 +106,18 @@ pub struct Quantiles {
 impl Quantiles {
     /// Always this.
     pub fn constant(value: u64) -> Quantiles {
-        Quantiles {
-            body: Box::default(),
-            tail: Box::default(),
-            median: value,
-        }
+        Quantiles { body: Box::default(), tail: Box::default(), median: value }
     }
 
-    /// Log-normal by its median and its 99th percentile: a constant when they are equal. `p99` below the median is taken for the
-    /// median.
+    /// Log-normal by its median and its 99th percentile: a constant when they are equal. `p99`
+    /// below the median is taken for the median.
     pub fn log_normal(median: u64, p99: u64) -> Quantiles {
         if median == 0 || p99 <= median {
             return Quantiles::constant(median);
         }
         let sigma = logarithm(p99 as f64 / median as f64) / normal_quantile(0.99);
-        let at = |probability: f64| median as f64 * exponential(sigma * normal_quantile(probability));
+        let at =
+            |probability: f64| median as f64 * exponential(sigma * normal_quantile(probability));
         Quantiles::from_inverse(median, at)
     }
 
@@ -130,12 +129,11 @@ impl Quantiles {
 
     fn from_inverse(median: u64, at: impl Fn(f64) -> f64) -> Quantiles {
         let least = 1.0 / (STEPS * STEPS) as f64;
-        let value = |probability: f64| (at(probability.clamp(least, 1.0 - least / 2.0)) + 0.5) as u64;
+        let value =
+            |probability: f64| (at(probability.clamp(least, 1.0 - least / 2.0)) + 0.5) as u64;
         let steps = STEPS as f64;
         let body = (0..STEPS).map(|i| value(i as f64 / steps)).collect();
-        let tail = (0..=STEPS)
-            .map(|i| value((steps - 1.0 + i as f64 / steps) / steps))
-            .collect();
+        let tail = (0..=STEPS).map(|i| value((steps - 1.0 + i as f64 / steps) / steps)).collect();
         Quantiles { body, tail, median }
     }
 
@@ -180,9 +178,7 @@ fn logarithm(value: f64) -> f64 {
     }
     let ratio = (rest - 1.0) / (rest + 1.0);
     let square = ratio * ratio;
-    let series = (0..16)
-        .rev()
-        .fold(0.0, |sum, k| sum * square + 1.0 / (2 * k + 1) as f64);
+    let series = (0..16).rev().fold(0.0, |sum, k| sum * square + 1.0 / (2 * k + 1) as f64);
     2.0 * ratio * series + halvings * std::f64::consts::LN_2
 }
 
@@ -193,8 +189,8 @@ fn exponential(power: f64) -> f64 {
     (0..10).fold(series, |value, _| value * value)
 }
 
-/// The quantile of the standard normal distribution for 0 < probability < 1 (Abramowitz and Stegun 26.2.23, then one step of
-/// Newton's method on the distribution itself).
+/// The quantile of the standard normal distribution for 0 < probability < 1 (Abramowitz and Stegun
+/// 26.2.23, then one step of Newton's method on the distribution itself).
 fn normal_quantile(probability: f64) -> f64 {
     if probability < 0.5 {
         return -normal_quantile(1.0 - probability);
@@ -203,16 +199,15 @@ fn normal_quantile(probability: f64) -> f64 {
     let top = 2.515517 + t * (0.802853 + t * 0.010328);
     let bottom = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
     let guess = t - top / bottom;
-    (0..2).fold(guess, |x, _| {
-        x - (normal_distribution(x) - probability) / normal_density(x)
-    })
+    (0..2).fold(guess, |x, _| x - (normal_distribution(x) - probability) / normal_density(x))
 }
 
 fn normal_density(x: f64) -> f64 {
     exponential(-x * x / 2.0) * 0.398_942_280_401_432_7
 }
 
-/// The standard normal distribution for 0 <= x < 8 or so: 1/2 + density * (x + x^3/3 + x^5/15 + ...).
+/// The standard normal distribution for 0 <= x < 8 or so: 1/2 + density * (x + x^3/3 + x^5/15 +
+/// ...).
 fn normal_distribution(x: f64) -> f64 {
     let mut term = x;
     let mut sum = x;
@@ -265,10 +260,7 @@ mod tests {
         for i in 1..4000 {
             let x = f64::from(i) / 100.0;
             assert!((logarithm(x) - x.ln()).abs() < 1e-12 * (1.0 + x.ln().abs()), "ln {x}");
-            assert!(
-                (exponential(x - 20.0) / (x - 20.0).exp() - 1.0).abs() < 1e-11,
-                "exp {x}"
-            );
+            assert!((exponential(x - 20.0) / (x - 20.0).exp() - 1.0).abs() < 1e-11, "exp {x}");
         }
         let quantiles = [
             (0.5, 0.0),

@@ -1,10 +1,12 @@
-//! A trace against a drive. A measured one in a closed loop: each request as long after the simulated end of the one before as
-//! it came after the measured one. A recorded one at its times: each request when it arrived, however long the others take.
+//! A trace against a drive. A measured one in a closed loop: each request as long after the
+//! simulated end of the one before as it came after the measured one. A recorded one at its times:
+//! each request when it arrived, however long the others take.
 use crate::drive::{Command, Drive, DriveInfo};
 use crate::trace::TraceRecord;
 use extant_block::Operation;
 
-/// A line of the DiskSim validation set: a request, how long the drive took, and how long until the next one.
+/// A line of the DiskSim validation set: a request, how long the drive took, and how long until the
+/// next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceLine {
     /// Read or write.
@@ -41,8 +43,9 @@ const SECTOR_BYTES: u64 = 512;
 /// No request takes longer, and nobody pauses for longer: 10^15 ns are eleven days.
 const MOST_NS: u64 = 1_000_000_000_000_000;
 
-/// Parses lines such as `R Hit 3962268 12 6657.0 64047.0`: read or write, a word to ignore, first sector, sectors, microseconds that the drive
-/// took, microseconds until the next request. Empty lines are skipped.
+/// Parses lines such as `R Hit 3962268 12 6657.0 64047.0`: read or write, a word to ignore, first
+/// sector, sectors, microseconds that the drive took, microseconds until the next request. Empty
+/// lines are skipped.
 ///
 /// # Errors
 /// The first line that is none, with the column that is wrong.
@@ -50,10 +53,7 @@ pub fn parse_validation_trace(text: &str) -> Result<Vec<TraceLine>, TraceError> 
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(index, line)| {
-            parse_line(line).map_err(|reason| TraceError {
-                line: index + 1,
-                reason,
-            })
+            parse_line(line).map_err(|reason| TraceError { line: index + 1, reason })
         })
         .collect()
 }
@@ -75,21 +75,14 @@ fn parse_line(line: &str) -> Result<TraceLine, String> {
         return Err(format!("sectors: has to lie within 1 and {}, not {sectors}", 1 << 24));
     }
     match words.next() {
-        None => Ok(TraceLine {
-            operation,
-            sector,
-            sectors,
-            measured_ns,
-            pause_ns,
-        }),
+        None => Ok(TraceLine { operation, sector, sectors, measured_ns, pause_ns }),
         Some(word) => Err(format!("has a word too many: {word:?}")),
     }
 }
 
 fn parse_number(column: &str, word: &str) -> Result<u64, String> {
-    let number: u64 = word
-        .parse()
-        .map_err(|_| format!("{column}: has to be a whole number, not {word:?}"))?;
+    let number: u64 =
+        word.parse().map_err(|_| format!("{column}: has to be a whole number, not {word:?}"))?;
     match number < 1 << 50 {
         true => Ok(number),
         false => Err(format!("{column}: {number} is too large")),
@@ -98,14 +91,12 @@ fn parse_number(column: &str, word: &str) -> Result<u64, String> {
 
 /// Microseconds with a point, exact to the nanosecond; further digits are cut off.
 fn parse_microseconds(column: &str, word: &str) -> Result<u64, String> {
-    let wrong = || {
-        format!(
-            "{column}: has to be microseconds from 0 to {}, not {word:?}",
-            MOST_NS / 1000
-        )
-    };
+    let wrong =
+        || format!("{column}: has to be microseconds from 0 to {}, not {word:?}", MOST_NS / 1000);
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
-    if !(whole.bytes().chain(fraction.bytes())).all(|digit| digit.is_ascii_digit()) || whole.is_empty() {
+    if !(whole.bytes().chain(fraction.bytes())).all(|digit| digit.is_ascii_digit())
+        || whole.is_empty()
+    {
         return Err(wrong());
     }
     let micros: u64 = whole.parse().map_err(|_| wrong())?;
@@ -115,8 +106,9 @@ fn parse_microseconds(column: &str, word: &str) -> Result<u64, String> {
     time.filter(|time| *time <= MOST_NS).ok_or_else(wrong)
 }
 
-/// Replays the lines on a drive that is at rest. Answers the time that each took, in nanoseconds. Requests past the
-/// drive's last sector are moved to end there; a longer one than the drive is cut to its length.
+/// Replays the lines on a drive that is at rest. Answers the time that each took, in nanoseconds.
+/// Requests past the drive's last sector are moved to end there; a longer one than the drive is cut
+/// to its length.
 pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine]) -> Vec<u64> {
     let info = drive.info().clone();
     let (mut now, mut done) = (0, Vec::new());
@@ -145,12 +137,15 @@ pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine]) -> Vec<u64> {
 }
 
 /// A command of whole sectors within the drive, for bytes that may be neither.
-fn command_at(info: &DriveInfo, id: usize, operation: Operation, offset: u64, bytes: u64) -> Command {
+fn command_at(
+    info: &DriveInfo,
+    id: usize,
+    operation: Operation,
+    offset: u64,
+    bytes: u64,
+) -> Command {
     let sector = u64::from(info.sector_bytes).max(1);
-    let bytes = bytes
-        .checked_next_multiple_of(sector)
-        .unwrap_or(info.bytes)
-        .min(info.bytes);
+    let bytes = bytes.checked_next_multiple_of(sector).unwrap_or(info.bytes).min(info.bytes);
     let offset = offset.min(info.bytes - bytes);
     Command {
         id: id as u64,
@@ -161,9 +156,10 @@ fn command_at(info: &DriveInfo, id: usize, operation: Operation, offset: u64, by
     }
 }
 
-/// Replays records at the times at which they arrived (an open loop), on a drive that is at rest. Answers the time from the
-/// arrival of each to its end, in nanoseconds. More than the drive takes at a time wait in the order of their arrival: there
-/// is no elevator. What lies past the drive's end is moved as in [`replay`]. `records` are in the order of their arrival.
+/// Replays records at the times at which they arrived (an open loop), on a drive that is at rest.
+/// Answers the time from the arrival of each to its end, in nanoseconds. More than the drive takes
+/// at a time wait in the order of their arrival: there is no elevator. What lies past the drive's
+/// end is moved as in [`replay`]. `records` are in the order of their arrival.
 pub fn replay_at_recorded_times(drive: &mut dyn Drive, records: &[TraceRecord]) -> Vec<u64> {
     let info = drive.info().clone();
     let depth = (info.queue_depth as usize).max(1);
@@ -212,15 +208,13 @@ mod tests {
     #[test]
     fn what_arrives_while_the_drive_is_busy_waits_in_order() {
         let spec = by_name("ide-2001-7200").expect("a preset");
-        let read = |arrival_ns: u64, offset: u64| TraceRecord::plain(Operation::Read, offset, 4096, [arrival_ns; 3]);
+        let read = |arrival_ns: u64, offset: u64| {
+            TraceRecord::plain(Operation::Read, offset, 4096, [arrival_ns; 3])
+        };
         let far = 20_000_000_000;
         let alone = replay_at_recorded_times(spec.build(1).as_mut(), &[read(0, far)]);
-        let records = [
-            read(0, far),
-            read(1, 0),
-            read(2, far),
-            read(60_000_000_000, u64::MAX - 4095),
-        ];
+        let records =
+            [read(0, far), read(1, 0), read(2, far), read(60_000_000_000, u64::MAX - 4095)];
         let times = replay_at_recorded_times(spec.build(1).as_mut(), &records);
         assert_eq!(times[0], alone[0]);
         // It takes one at a time: each waits for those before it, and the last came long after.

@@ -1,4 +1,5 @@
-//! What a drive was asked and when it answered: records, and the formats that other tools write and read.
+//! What a drive was asked and when it answered: records, and the formats that other tools write and
+//! read.
 //!
 //! | format | written | read | keeps |
 //! | --- | --- | --- | --- |
@@ -6,7 +7,8 @@
 //! | `blktrace` | yes | yes | arrival (Q), dispatch (D), completion (C), operation, position, size, stream |
 //! | `fio-iolog` | yes (v2, v3) | no | operation, position, size; v3 also the arrival |
 //!
-//! None of them keeps the parts of a time: for those there is the JSON of a report, whose entries are [`TraceRecord`]s.
+//! None of them keeps the parts of a time: for those there is the JSON of a report, whose entries
+//! are [`TraceRecord`]s.
 use crate::drive::Parts;
 use extant_block::Operation;
 use serde::{Deserialize, Serialize};
@@ -41,7 +43,8 @@ pub struct TraceRecord {
     pub parts: Parts,
     /// Whether the drive answered from its cache.
     pub hit: bool,
-    /// How many commands were in the host's queue and the drive when it arrived, itself not counted.
+    /// How many commands were in the host's queue and the drive when it arrived, itself not
+    /// counted.
     pub queue_depth: u32,
 }
 
@@ -71,7 +74,10 @@ mod operation_name {
     use serde::de::Error;
     use serde::{Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(operation: &Operation, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        operation: &Operation,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match operation {
             Operation::Read => "read",
             Operation::Write => "write",
@@ -93,9 +99,11 @@ mod operation_name {
 /// A format of traces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
-    /// DiskSim's ASCII: arrival in ms, device, block of 512 bytes, blocks, flags (1 = read); a line each.
+    /// DiskSim's ASCII: arrival in ms, device, block of 512 bytes, blocks, flags (1 = read); a line
+    /// each.
     DiskSim,
-    /// The binary stream of the kernel's block layer, as `blktrace -o -` writes it and `blkparse` reads it.
+    /// The binary stream of the kernel's block layer, as `blktrace -o -` writes it and `blkparse`
+    /// reads it.
     Blktrace,
     /// fio's I/O log, version 2: no times. For `fio --read_iolog`.
     FioIolog,
@@ -117,9 +125,7 @@ impl FromStr for TraceFormat {
     type Err = TraceError;
     fn from_str(name: &str) -> Result<TraceFormat, TraceError> {
         let found = TraceFormat::NAMES.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, format)| *format)
-            .ok_or_else(|| TraceError::UnknownFormat(name.to_owned()))
+        found.map(|(_, format)| *format).ok_or_else(|| TraceError::UnknownFormat(name.to_owned()))
     }
 }
 
@@ -164,14 +170,18 @@ impl fmt::Display for TraceError {
         match self {
             TraceError::UnknownFormat(name) => {
                 write!(f, "no trace format is called {name:?}; there are")?;
-                TraceFormat::NAMES
-                    .iter()
-                    .try_for_each(|(known, _)| write!(f, " {known}"))
+                TraceFormat::NAMES.iter().try_for_each(|(known, _)| write!(f, " {known}"))
             }
-            TraceError::NotRead(format) => write!(f, "traces in the format {format:?} are written, not read"),
+            TraceError::NotRead(format) => {
+                write!(f, "traces in the format {format:?} are written, not read")
+            }
             TraceError::Line { line, reason } => write!(f, "line {line}: {reason}"),
-            TraceError::Record { record, byte, reason } => write!(f, "record {record} at byte {byte}: {reason}"),
-            TraceError::Unwritable { record, reason } => write!(f, "record {record} cannot be written: {reason}"),
+            TraceError::Record { record, byte, reason } => {
+                write!(f, "record {record} at byte {byte}: {reason}")
+            }
+            TraceError::Unwritable { record, reason } => {
+                write!(f, "record {record} cannot be written: {reason}")
+            }
             TraceError::UnwritableName(name) => write!(
                 f,
                 "a trace cannot hold the device name {name:?}: it has white space, or nothing"
@@ -189,8 +199,9 @@ impl From<io::Error> for TraceError {
     }
 }
 
-/// Writes the records, which need no particular order; they are written by arrival (blktrace: every event at its time).
-/// `device` names the drive where a format wants a name. Errors: the writer's, and what the format cannot hold.
+/// Writes the records, which need no particular order; they are written by arrival (blktrace: every
+/// event at its time). `device` names the drive where a format wants a name. Errors: the writer's,
+/// and what the format cannot hold.
 pub fn write(
     format: TraceFormat,
     records: &[TraceRecord],
@@ -205,8 +216,9 @@ pub fn write(
     }
 }
 
-/// Reads a trace; records come by arrival. What the format does not keep is zero; times that it does not keep are the arrival.
-/// Errors name the line or record; nothing is allocated beyond a small multiple of the input.
+/// Reads a trace; records come by arrival. What the format does not keep is zero; times that it
+/// does not keep are the arrival. Errors name the line or record; nothing is allocated beyond a
+/// small multiple of the input.
 pub fn read(format: TraceFormat, bytes: &[u8]) -> Result<Vec<TraceRecord>, TraceError> {
     match format {
         TraceFormat::DiskSim => disksim::read(bytes),

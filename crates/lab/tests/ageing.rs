@@ -3,8 +3,8 @@ use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_engine::mkfs::{self, FormatOptions, Profile as VolumeKind, default_wishes};
 use extant_engine::preset::Policies;
 use extant_lab::ageing::{
-    self, AgeOptions, Aged, DatedClock, EXPERIMENTS, Experiment, Form, ImageOptions, Keep, PROFILES, Sampling, Subject,
-    Tell, age_image, parse,
+    self, AgeOptions, Aged, DatedClock, EXPERIMENTS, Experiment, Form, ImageOptions, Keep,
+    PROFILES, Sampling, Subject, Tell, age_image, parse,
 };
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,8 @@ fn options(bytes: u64, months: u32, sampling: Sampling) -> AgeOptions {
 fn aged(name: &str, words: &[&str], options: &AgeOptions) -> Aged {
     let mut experiment = Experiment::find(name).unwrap();
     experiment.subjects = words.iter().map(|words| Subject::new(words).unwrap()).collect();
-    ageing::run(&experiment, options, Keep::Volumes, &quiet()).unwrap_or_else(|error| panic!("{name}: {error}"))
+    ageing::run(&experiment, options, Keep::Volumes, &quiet())
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// What e2fsck says of a volume, empty when nothing is wrong.
@@ -44,7 +45,8 @@ fn e2fsck(image: &Path) -> String {
 /// A profile of one population, small enough for a test.
 fn small(population: &str) -> String {
     format!(
-        "name = \"small\"\nsize = \"64M\"\nsessions = 2\nutilisation = {{ start = 0.4, target = 0.7, after_days = 20 }}\n\n\
+        "name = \"small\"\nsize = \"64M\"\nsessions = 2\nutilisation = {{ start = 0.4, target = \
+         0.7, after_days = 20 }}\n\n\
          [[files]]\nname = \"all\"\nat = \"/all\"\nshare = 1\ndirectories = 8\n{population}"
     )
 }
@@ -70,25 +72,16 @@ fn what_is_wrong_in_a_profile_is_told_with_file_line_and_key() {
     let refused = |text: &str| parse("p.toml", text).unwrap_err().to_string();
     let size = "size = \"4K\"\n";
     assert_eq!(
-        refused(&small(&format!("{size}creat = 4\n")))
-            .split(" there are")
-            .next()
-            .unwrap(),
+        refused(&small(&format!("{size}creat = 4\n"))).split(" there are").next().unwrap(),
         "p.toml:12: files.creat: no such key;"
     );
     assert_eq!(refused(&small("")), "p.toml:6: files.size: is missing");
     let share = small(size).replace("share = 1", "share = 0.5");
-    assert_eq!(
-        refused(&share),
-        "p.toml:6: files: shares of all add up to 0.500000, not to 1"
-    );
+    assert_eq!(refused(&share), "p.toml:6: files: shares of all add up to 0.500000, not to 1");
     let pair = small("size = { median = \"8K\", p99 = \"4K\" }\n");
     assert_eq!(refused(&pair), "p.toml:11: files.size.p99: is less than the median");
     let name = small(&format!("{size}names = \"a/%d\"\n"));
-    assert_eq!(
-        refused(&name),
-        "p.toml:12: files.names: has to be a name with one %d in it"
-    );
+    assert_eq!(refused(&name), "p.toml:12: files.names: has to be a name with one %d in it");
     let full = small(size).replace("target = 0.7", "target = 1.2");
     assert_eq!(
         refused(&full),
@@ -103,14 +96,7 @@ fn the_same_seed_gives_the_same_report_and_a_volume_that_e2fsck_accepts() {
     let options = options(96 << 20, 1, Sampling::Drive);
     let words = ["linux-2.6", "modern"];
     let one = aged("mail", &words, &options);
-    let other = aged(
-        "mail",
-        &words,
-        &AgeOptions {
-            threads: 1,
-            ..options.clone()
-        },
-    );
+    let other = aged("mail", &words, &AgeOptions { threads: 1, ..options.clone() });
     assert_eq!(one.report.to_json(), other.report.to_json());
     let another = aged("mail", &words, &AgeOptions { seed: 8, ..options });
     assert_ne!(one.report.to_json(), another.report.to_json());
@@ -122,11 +108,7 @@ fn the_same_seed_gives_the_same_report_and_a_volume_that_e2fsck_accepts() {
     }
     // One life under all policies.
     let counts = |at: usize| {
-        one.report.series[at]
-            .samples
-            .iter()
-            .map(|sample| sample.files)
-            .collect::<Vec<u64>>()
+        one.report.series[at].samples.iter().map(|sample| sample.files).collect::<Vec<u64>>()
     };
     assert_eq!(counts(0), counts(1));
     for sample in one.report.series.iter().flat_map(|series| &series.samples) {
@@ -135,15 +117,9 @@ fn the_same_seed_gives_the_same_report_and_a_volume_that_e2fsck_accepts() {
                 .scan
                 .is_some_and(|scan| scan.bytes > 0 && scan.elapsed_ns > 0 && scan.commands > 0)
         );
+        assert!(sample.write.is_some_and(|write| write.files > 0 && write.elapsed_ns > 0));
         assert!(
-            sample
-                .write
-                .is_some_and(|write| write.files > 0 && write.elapsed_ns > 0)
-        );
-        assert!(
-            sample
-                .check
-                .is_some_and(|check| check.files >= sample.files && check.elapsed_ns > 0)
+            sample.check.is_some_and(|check| check.files >= sample.files && check.elapsed_ns > 0)
         );
         assert!(sample.read_newest != sample.read_oldest);
         assert!(sample.dynamic_layout_score_ppm.is_some_and(|score| score <= 1_000_000));
@@ -152,7 +128,8 @@ fn the_same_seed_gives_the_same_report_and_a_volume_that_e2fsck_accepts() {
 
 #[test]
 fn a_volume_gets_as_full_as_it_is_meant_to_be_and_stays_so() {
-    // A unit of each of four populations may be a 32nd of the volume: within 12 % on one as small as this.
+    // A unit of each of four populations may be a 32nd of the volume: within 12 % on one as small
+    // as this.
     for name in ["mail", "packages", "containers", "git", "file-server"] {
         let profile = ageing::find(name).unwrap();
         let report = aged(name, &["modern"], &options(256 << 20, 5, Sampling::Layout)).report;
@@ -167,10 +144,7 @@ fn a_volume_gets_as_full_as_it_is_meant_to_be_and_stays_so() {
             );
         }
         let free = &report.series[0].samples[5].free;
-        assert_eq!(
-            free.histogram.iter().map(|class| class.blocks).sum::<u64>(),
-            free.blocks
-        );
+        assert_eq!(free.histogram.iter().map(|class| class.blocks).sum::<u64>(), free.blocks);
         assert_eq!(free.histogram.iter().map(|class| class.runs).sum::<u64>(), free.runs);
     }
 }
@@ -180,14 +154,12 @@ fn files_have_the_sizes_of_their_distribution() {
     let text = small("size = { mean = \"24K\" }\nlifetime_days = 10\ncreate = 100\n");
     let profile = parse("small", &text).unwrap();
     let experiment = Experiment::of(profile).unwrap();
-    let experiment = Experiment {
-        subjects: vec![Subject::new("modern").unwrap()],
-        ..experiment
-    };
+    let experiment = Experiment { subjects: vec![Subject::new("modern").unwrap()], ..experiment };
     let options = options(256 << 20, 1, Sampling::Layout);
     let aged = ageing::run(&experiment, &options, Keep::Volumes, &quiet()).unwrap();
     let volume = Arc::new(aged.volumes.into_iter().next().unwrap());
-    let volume = extant_inspect::Volume::open(volume, extant_inspect::SuperblockPlace::Primary).unwrap();
+    let volume =
+        extant_inspect::Volume::open(volume, extant_inspect::SuperblockPlace::Primary).unwrap();
     let (mut files, mut bytes) = (0u64, 0u64);
     extant_inspect::each_inode(&volume, &mut |ino, inode| {
         let is_file = inode.file_type() == Some(extant_format::inode::FileType::Regular);
@@ -200,48 +172,33 @@ fn files_have_the_sizes_of_their_distribution() {
     .unwrap();
     assert!(files > 3000, "{files}");
     let mean = bytes / files;
-    assert!(
-        mean.abs_diff(24 << 10) * 100 < (24 << 10) * 4,
-        "mean of {files} files: {mean}"
-    );
+    assert!(mean.abs_diff(24 << 10) * 100 < (24 << 10) * 4, "mean of {files} files: {mean}");
 }
 
 #[test]
 fn layout_decays_and_the_better_allocation_keeps_more_of_it() {
     let policies = ["linux-2.4", "modern"];
     let report = aged("file-server", &policies, &options(512 << 20, 4, Sampling::Layout)).report;
-    let score = |series: usize, sample: usize| report.series[series].samples[sample].layout_score_ppm.unwrap();
-    assert!(
-        score(0, 4) < score(0, 0),
-        "ext2-goal: {} -> {}",
-        score(0, 0),
-        score(0, 4)
-    );
-    assert!(
-        score(1, 4) > score(0, 4),
-        "modern {} against ext2-goal {}",
-        score(1, 4),
-        score(0, 4)
-    );
-    let free = |series: usize, sample: usize| report.series[series].samples[sample].free.mean_run_permille;
+    let score = |series: usize, sample: usize| {
+        report.series[series].samples[sample].layout_score_ppm.unwrap()
+    };
+    assert!(score(0, 4) < score(0, 0), "ext2-goal: {} -> {}", score(0, 0), score(0, 4));
+    assert!(score(1, 4) > score(0, 4), "modern {} against ext2-goal {}", score(1, 4), score(0, 4));
+    let free =
+        |series: usize, sample: usize| report.series[series].samples[sample].free.mean_run_permille;
     assert!(free(0, 4) < free(0, 0), "free space falls into pieces");
 }
 
 #[test]
 fn a_full_volume_goes_on() {
-    let text = small("size = { median = \"16K\", p99 = \"600K\" }\ncreate = 400\nappend = 200\nreplace = 50\n")
-        .replace(
-            "start = 0.4, target = 0.7, after_days = 20",
-            "start = 1, target = 1, after_days = 0",
-        );
+    let text = small(
+        "size = { median = \"16K\", p99 = \"600K\" }\ncreate = 400\nappend = 200\nreplace = 50\n",
+    )
+    .replace("start = 0.4, target = 0.7, after_days = 20", "start = 1, target = 1, after_days = 0");
     let experiment = Experiment::of(parse("full", &text).unwrap()).unwrap();
-    let subjects = ["linux-2.4", "linux-2.6", "modern"]
-        .iter()
-        .map(|words| Subject::new(words).unwrap());
-    let experiment = Experiment {
-        subjects: subjects.collect(),
-        ..experiment
-    };
+    let subjects =
+        ["linux-2.4", "linux-2.6", "modern"].iter().map(|words| Subject::new(words).unwrap());
+    let experiment = Experiment { subjects: subjects.collect(), ..experiment };
     let options = options(64 << 20, 1, Sampling::Layout);
     let aged = ageing::run(&experiment, &options, Keep::Volumes, &quiet()).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -277,7 +234,8 @@ fn an_image_ages_to_the_same_bytes_and_what_was_on_it_stays() {
     let mut before = vec![0; 64 << 20];
     made.read(0, &mut before).unwrap();
     let text = small(
-        "size = { median = \"6K\", p99 = \"200K\" }\nlifetime_days = { median = 3, p99 = 40 }\ncreate = 200\nappend = 40\n\
+        "size = { median = \"6K\", p99 = \"200K\" }\nlifetime_days = { median = 3, p99 = 40 \
+         }\ncreate = 200\nappend = 40\n\
          truncate = 20\noverwrite = 20\nrename = 40\nreplace = 40\nnew_directories = 1\n",
     );
     let mut options = ImageOptions {
@@ -292,7 +250,8 @@ fn an_image_ages_to_the_same_bytes_and_what_was_on_it_stays() {
     };
     let age = |options: &ImageOptions, bytes: &[u8]| {
         let clock = DatedClock::new(1);
-        let device = Arc::new(MemoryDevice::from_bytes(Arc::clone(&clock) as Arc<dyn Clock>, bytes));
+        let device =
+            Arc::new(MemoryDevice::from_bytes(Arc::clone(&clock) as Arc<dyn Clock>, bytes));
         let aged = age_image(device.clone(), &clock, options, &quiet()).unwrap();
         let mut after = vec![0; bytes.len()];
         device.read(0, &mut after).unwrap();

@@ -9,10 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const US: u64 = 1000;
 
 fn clock_of(processors: u32) -> Arc<VirtualClock> {
-    VirtualClock::new(Settings {
-        processors,
-        ..Settings::default()
-    })
+    VirtualClock::new(Settings { processors, ..Settings::default() })
 }
 
 fn clock() -> Arc<VirtualClock> {
@@ -85,21 +82,12 @@ fn a_run_gives_what_its_body_gave_after_all_have_ended() {
 
 #[test]
 fn wall_time_goes_with_virtual_time() {
-    let seed_wall = WallTime {
-        seconds: 1_000,
-        nanoseconds: 999_999_999,
-    };
-    let clock = VirtualClock::new(Settings {
-        seed_wall,
-        ..Settings::default()
-    });
+    let seed_wall = WallTime { seconds: 1_000, nanoseconds: 999_999_999 };
+    let clock = VirtualClock::new(Settings { seed_wall, ..Settings::default() });
     assert_eq!(clock.wall(), seed_wall);
     let inner = Arc::clone(&clock);
     clock.run("first", move || rest_until(&inner, 3_000_000_001)).unwrap();
-    let expected = WallTime {
-        seconds: 1_004,
-        nanoseconds: 0,
-    };
+    let expected = WallTime { seconds: 1_004, nanoseconds: 0 };
     assert_eq!(clock.wall(), expected);
 }
 
@@ -172,7 +160,8 @@ fn deadlines_that_are_past_let_others_go_first() {
     assert_eq!(take(&order), ["other", "first"]);
 }
 
-/// Eight processes that wait, wake, compute, lock and spawn, as a seed says; what they did, in order.
+/// Eight processes that wait, wake, compute, lock and spawn, as a seed says; what they did, in
+/// order.
 fn busy_run(seed: u64, processors: u32) -> (Vec<(u64, u32, u64)>, u64, u64) {
     let (clock, done) = (clock_of(processors), log());
     let (inner, said) = (Arc::clone(&clock), Arc::clone(&done));
@@ -279,14 +268,14 @@ fn a_deadlock_is_reported_by_name_and_leaves_nobody() {
     let place = "a wake in wait_for_the_lock at tests/clock.rs:";
     assert!(processes[1].waits_for.starts_with(place), "{processes:?}");
     assert!(
-        processes[3]
-            .waits_for
-            .starts_with("a wake in a closure at tests/clock.rs:"),
+        processes[3].waits_for.starts_with("a wake in a closure at tests/clock.rs:"),
         "{processes:?}"
     );
     let line = outcome.unwrap_err().to_string();
     assert!(
-        line.starts_with("deadlock: builder waits for the end of sleeper, flusher waits for a wake in "),
+        line.starts_with(
+            "deadlock: builder waits for the end of sleeper, flusher waits for a wake in "
+        ),
         "{line}"
     );
     assert!(!line.contains('\n'));
@@ -334,10 +323,7 @@ fn a_panic_ends_all_and_is_told() {
         bad.join();
         unreachable!("the panic is raised in who joins");
     });
-    let expected = RunError::Panicked {
-        process: "bad".to_owned(),
-        message: "meant 1".to_owned(),
-    };
+    let expected = RunError::Panicked { process: "bad".to_owned(), message: "meant 1".to_owned() };
     assert_eq!(outcome, Err::<(), _>(expected));
     assert_eq!(outcome.unwrap_err().to_string(), "bad panicked: meant 1");
     assert_eq!(unwound.load(Ordering::Relaxed), 6);
@@ -451,10 +437,7 @@ fn processors_are_shared_by_quanta() {
     assert_eq!(computing(1, &[250 * US, 250 * US]), [450 * US, 500 * US]);
     // A short one waits for a quantum, not for a whole work.
     assert_eq!(computing(1, &[10_000 * US, 50 * US]), [10_050 * US, 150 * US]);
-    assert_eq!(
-        computing(2, &[300 * US, 300 * US, 300 * US]),
-        [400 * US, 400 * US, 500 * US]
-    );
+    assert_eq!(computing(2, &[300 * US, 300 * US, 300 * US]), [400 * US, 400 * US, 500 * US]);
     assert_eq!(computing(0, &[7, 8]), [7, 15], "there is at least one processor");
 }
 
@@ -514,7 +497,8 @@ fn queues_and_locks_wait_in_virtual_time() {
             let arrived = Arc::new((ShortLock::new(0), WaitQueue::new(seam(&inner))));
             let mut tasks = Vec::new();
             for number in 0..6_u64 {
-                let (clock, value, said) = (Arc::clone(&inner), Arc::clone(&value), Arc::clone(&said));
+                let (clock, value, said) =
+                    (Arc::clone(&inner), Arc::clone(&value), Arc::clone(&said));
                 let arrived = Arc::clone(&arrived);
                 tasks.push(spawn(&inner, "user", move || {
                     rest_until(&clock, number);
@@ -533,17 +517,13 @@ fn queues_and_locks_wait_in_virtual_time() {
                 }));
             }
             arrived.1.wait_until(&arrived.0, |count| (*count == 6).then_some(()));
-            let nothing = arrived
-                .1
-                .wait_until_deadline(&arrived.0, 1000, |count| (*count > 6).then_some(()));
+            let nothing =
+                arrived.1.wait_until_deadline(&arrived.0, 1000, |count| (*count > 6).then_some(()));
             assert_eq!((nothing, inner.now()), (None, 1000));
             tasks.into_iter().for_each(Task::join);
         })
         .unwrap();
-    assert_eq!(
-        take(&order),
-        [(100, 0), (110, 1), (110, 2), (210, 3), (220, 4), (220, 5)]
-    );
+    assert_eq!(take(&order), [(100, 0), (110, 1), (110, 2), (210, 3), (220, 4), (220, 5)]);
 }
 
 #[test]
@@ -577,7 +557,8 @@ fn thousands_of_processes_come_and_go() {
         .run("first", move || {
             for number in 0..3000 {
                 let inside = Arc::clone(&inner);
-                spawn(&inner, &format!("\0{number}"), move || rest_until(&inside, number * 10)).join();
+                spawn(&inner, &format!("\0{number}"), move || rest_until(&inside, number * 10))
+                    .join();
             }
         })
         .unwrap();
@@ -598,7 +579,8 @@ fn deed() -> impl Strategy<Value = Deed> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, rng_seed: proptest::test_runner::RngSeed::Fixed(3), ..ProptestConfig::default() })]
 
-    /// With a processor for each, nobody waits for anybody: every process ends when its own deeds are done.
+    /// With a processor for each, nobody waits for anybody: every process ends when its own deeds
+    /// are done.
     #[test]
     fn processes_with_enough_processors_do_not_hold_each_other_up(
         lists in prop::collection::vec(prop::collection::vec(deed(), 0..20), 1..6),
@@ -628,8 +610,8 @@ proptest! {
         }
     }
 
-    /// On one processor all the work that is ready from the start takes its sum, whatever the quantum, and a process is
-    /// never faster than alone.
+    /// On one processor all the work that is ready from the start takes its sum, whatever the
+    /// quantum, and a process is never faster than alone.
     #[test]
     fn one_processor_does_all_work_one_after_the_other(
         works in prop::collection::vec(1..2000_u64, 1..6),

@@ -1,6 +1,8 @@
-//! The columns of the presets: whatever is chosen, volumes stay sound; and each choice does what its line says, by what
-//! reaches the drive.
-use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, ShortLock, Task, Traced};
+//! The columns of the presets: whatever is chosen, volumes stay sound; and each choice does what
+//! its line says, by what reaches the drive.
+use extant_block::{
+    BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, ShortLock, Task, Traced,
+};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::{COLUMNS, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
@@ -64,9 +66,7 @@ fn rows(base: &str) -> Vec<String> {
             "elevator" => choices.push("linus(20,20)"),
             _ => assert!(choices.len() > 1, "{}", column.name),
         }
-        let others = choices
-            .into_iter()
-            .filter(|name| *name != policies.names.get(column.name));
+        let others = choices.into_iter().filter(|name| *name != policies.names.get(column.name));
         rows.extend(others.map(|name| format!("{base},{}={name}", column.name)));
     }
     rows
@@ -79,11 +79,10 @@ fn every_choice(base: &str, profile: &str) {
     let rows = rows(base);
     assert!(rows.len() > 35, "{}", rows.len());
     for policies in rows {
-        let options = RunOptions {
-            policies: Some(policies.clone()),
-            ..RunOptions::default()
+        let options = RunOptions { policies: Some(policies.clone()), ..RunOptions::default() };
+        let run = || {
+            scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{policies}: {error}"))
         };
-        let run = || scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{policies}: {error}"));
         let (first, second) = (run(), run().report);
         assert_eq!(first.report.trace_hash, second.trace_hash, "{policies}");
         assert_eq!(first.report.elapsed_ns, second.elapsed_ns, "{policies}");
@@ -96,10 +95,7 @@ fn every_choice(base: &str, profile: &str) {
         assert_eq!(*expected.get_or_insert(there), there, "{policies}");
     }
     let (files, _, bytes) = expected.unwrap();
-    assert!(
-        files == 60 + 2 + 40 + 120 && bytes > 2_000_000,
-        "{files} files, {bytes} bytes"
-    );
+    assert!(files == 60 + 2 + 40 + 120 && bytes > 2_000_000, "{files} files, {bytes} bytes");
 }
 
 #[test]
@@ -123,7 +119,8 @@ fn every_preset_leaves_a_sound_volume_on_every_profile() {
                     policies: Some(format!("{},mount={mount}", preset.name)),
                     ..RunOptions::default()
                 };
-                let outcome = scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+                let outcome =
+                    scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
                 let found = outcome.filesystems[0].check(&scratch.path().join("image")).unwrap();
                 assert_eq!(found, "", "{profile}, {}, {mount}", preset.name);
             }
@@ -147,8 +144,8 @@ struct Machine {
 const BLOCK: u64 = 1024;
 
 impl Machine {
-    /// Ends the test when anything in `body` fails. The volume is made with `policies`, of 1 KiB blocks, on a drive that takes
-    /// its time or on memory.
+    /// Ends the test when anything in `body` fails. The volume is made with `policies`, of 1 KiB
+    /// blocks, on a drive that takes its time or on memory.
     fn run<T: Send + 'static>(
         drive: Option<&str>,
         policies: &str,
@@ -242,9 +239,7 @@ impl Groups {
         Groups {
             block_bitmaps: groups.clone().map(|group| word(group, 0)).collect(),
             inode_bitmaps: groups.clone().map(|group| word(group, 4)).collect(),
-            tables: groups
-                .map(|group| word(group, 8)..word(group, 8) + table_bytes)
-                .collect(),
+            tables: groups.map(|group| word(group, 8)..word(group, 8) + table_bytes).collect(),
         }
     }
 
@@ -259,10 +254,13 @@ impl Groups {
     }
 }
 
-fn of_tables<'a>(records: &'a [Record], groups: &'a Groups, operation: Operation) -> Vec<&'a Range<u64>> {
-    let wanted = records
-        .iter()
-        .filter(|(what, bytes)| *what == operation && groups.in_table(bytes.start));
+fn of_tables<'a>(
+    records: &'a [Record],
+    groups: &'a Groups,
+    operation: Operation,
+) -> Vec<&'a Range<u64>> {
+    let wanted =
+        records.iter().filter(|(what, bytes)| *what == operation && groups.in_table(bytes.start));
     wanted.map(|(_, bytes)| bytes).collect()
 }
 
@@ -270,7 +268,8 @@ fn blocks(ranges: &[&Range<u64>]) -> u64 {
     ranges.iter().map(|range| (range.end - range.start) / BLOCK).sum()
 }
 
-/// 400 empty files in a directory of a volume that was just opened: what was asked for while they were made, and by the sync.
+/// 400 empty files in a directory of a volume that was just opened: what was asked for while they
+/// were made, and by the sync.
 fn created(policies: &str) -> (Vec<Record>, Vec<Record>, Groups) {
     Machine::run(None, policies, 8 << 20, |machine| {
         let volume = machine.open();
@@ -307,7 +306,8 @@ fn interleaved_reads_a_table_block_between_writes_and_clustered_reads_runs_befor
         let reads = of_tables(&syncing, &groups, Operation::Read);
         assert!((45..=60).contains(&blocks(&reads)), "{policy}: {reads:?}");
         assert!(reads.is_sorted_by_key(|range| range.start), "{policy}");
-        let is_table_read = |(what, bytes): &Record| *what == Operation::Read && groups.in_table(bytes.start);
+        let is_table_read =
+            |(what, bytes): &Record| *what == Operation::Read && groups.in_table(bytes.start);
         let first = syncing.iter().position(is_table_read).unwrap();
         let last = syncing.iter().rposition(is_table_read).unwrap();
         let between = &syncing[first..last];
@@ -331,9 +331,8 @@ fn table_blocks_are_read_at_creation_or_at_write_back_or_never() {
         ("zero-fill", 45..=60, 0..=0),
     ];
     for (policy, at_creation, at_sync) in table {
-        let (making, syncing, groups) = created(&format!(
-            "linux-2.4,throttle=inline,placement=parent,inode-creation={policy}"
-        ));
+        let (making, syncing, groups) =
+            created(&format!("linux-2.4,throttle=inline,placement=parent,inode-creation={policy}"));
         let made = blocks(&of_tables(&making, &groups, Operation::Read));
         let synced = blocks(&of_tables(&syncing, &groups, Operation::Read));
         assert!(
@@ -342,13 +341,10 @@ fn table_blocks_are_read_at_creation_or_at_write_back_or_never() {
         );
     }
     // Where no other inode of a block is in use.
-    let table = [
-        ("read-on-write", 0, 45..=60),
-        ("preread", 45, 0..=0),
-        ("zero-fill", 0, 0..=0),
-    ];
+    let table = [("read-on-write", 0, 45..=60), ("preread", 45, 0..=0), ("zero-fill", 0, 0..=0)];
     for (policy, at_creation, at_sync) in table {
-        let policies = format!("linux-2.4,throttle=inline,placement=parent,inode-creation={policy}");
+        let policies =
+            format!("linux-2.4,throttle=inline,placement=parent,inode-creation={policy}");
         let (made, synced) = Machine::run(None, &policies, 8 << 20, |machine| {
             let volume = machine.open();
             let groups = Groups::of(&volume, &*machine.traced());
@@ -364,10 +360,7 @@ fn table_blocks_are_read_at_creation_or_at_write_back_or_never() {
             let reads = |records: &[Record]| blocks(&of_tables(records, &groups, Operation::Read));
             (reads(&making), reads(&syncing))
         });
-        assert!(
-            (at_creation..=at_creation + 8).contains(&made),
-            "{policy}: {made} while making"
-        );
+        assert!((at_creation..=at_creation + 8).contains(&made), "{policy}: {made} while making");
         assert!(at_sync.contains(&synced), "{policy}: {synced} by the sync");
     }
 }
@@ -376,37 +369,35 @@ fn table_blocks_are_read_at_creation_or_at_write_back_or_never() {
 fn a_bitmap_that_is_read_makes_others_wait_or_does_not() {
     for (policy, waits) in [("under-lock", true), ("outside", false)] {
         let policies = format!("linux-2.4,throttle=inline,bitmap-load={policy}");
-        let (cold_ns, warm_ns) = Machine::run(Some("ide-2001-7200"), &policies, 8 << 20, |machine| {
-            let volume = machine.open();
-            volume.create_dir("/a", 0o755).unwrap();
-            volume.create_dir("/b", 0o755).unwrap();
-            volume.close().unwrap();
-            let volume = machine.open();
-            // The bitmaps of /b's group are in memory, of /a's only the directory.
-            volume.write("/b/warm", b"").unwrap();
-            volume.read_dir("/a").unwrap();
-            let times = Arc::new(ShortLock::new([0; 2]));
-            let maker = |slot: usize, path: &'static str| {
-                let (clock, volume, times) = (Arc::clone(&machine.clock), volume.clone(), Arc::clone(&times));
-                let body = move || {
-                    let before = clock.now();
-                    volume.write(path, b"").unwrap();
-                    times.lock()[slot] = clock.now() - before;
+        let (cold_ns, warm_ns) =
+            Machine::run(Some("ide-2001-7200"), &policies, 8 << 20, |machine| {
+                let volume = machine.open();
+                volume.create_dir("/a", 0o755).unwrap();
+                volume.create_dir("/b", 0o755).unwrap();
+                volume.close().unwrap();
+                let volume = machine.open();
+                // The bitmaps of /b's group are in memory, of /a's only the directory.
+                volume.write("/b/warm", b"").unwrap();
+                volume.read_dir("/a").unwrap();
+                let times = Arc::new(ShortLock::new([0; 2]));
+                let maker = |slot: usize, path: &'static str| {
+                    let (clock, volume, times) =
+                        (Arc::clone(&machine.clock), volume.clone(), Arc::clone(&times));
+                    let body = move || {
+                        let before = clock.now();
+                        volume.write(path, b"").unwrap();
+                        times.lock()[slot] = clock.now() - before;
+                    };
+                    machine.clock.spawn(path, Box::new(body))
                 };
-                machine.clock.spawn(path, Box::new(body))
-            };
-            let tasks = [maker(0, "/a/new"), maker(1, "/b/new")];
-            tasks.into_iter().for_each(Task::join);
-            volume.close().unwrap();
-            let times = times.lock();
-            (times[0], times[1])
-        });
+                let tasks = [maker(0, "/a/new"), maker(1, "/b/new")];
+                tasks.into_iter().for_each(Task::join);
+                volume.close().unwrap();
+                let times = times.lock();
+                (times[0], times[1])
+            });
         assert!(cold_ns > 1_000_000, "{policy}: the bitmap took {cold_ns} ns");
-        assert_eq!(
-            warm_ns > cold_ns / 2,
-            waits,
-            "{policy}: {warm_ns} ns beside {cold_ns} ns"
-        );
+        assert_eq!(warm_ns > cold_ns / 2, waits, "{policy}: {warm_ns} ns beside {cold_ns} ns");
     }
 }
 
@@ -453,7 +444,10 @@ fn a_synchronous_mount_has_written_the_change_when_the_call_returns() {
                         tables >= 1 && directories >= 1,
                         "{policies}: {name}: {tables}, {directories}"
                     );
-                    assert!(tables + directories <= 6, "{policies}: {name}: {tables}, {directories}");
+                    assert!(
+                        tables + directories <= 6,
+                        "{policies}: {name}: {tables}, {directories}"
+                    );
                 } else {
                     assert_eq!((tables, directories), (0, 0), "{policies}: {name}");
                 }
@@ -466,16 +460,17 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn throttles_begin_to_write_where_their_lines_say() {
-    // Of 256 MiB: where the flusher begins, and where writers are made to write. The flusher comes to its turn some MiB
-    // later, and up to 64 MiB are on their way when a writer has to wait.
+    // Of 256 MiB: where the flusher begins, and where writers are made to write. The flusher comes
+    // to its turn some MiB later, and up to 64 MiB are on their way when a writer has to wait.
     let table = [
         ("inline", 255..=258, 255..=258),
         ("bdflush", 76..=86, 153..=225),
         ("write-behind", 8..=18, 102..=175),
     ];
     for (policy, begins, writers_write) in table {
-        let policies =
-            format!("linux-2.4,bitmap-load=outside,inode-creation=zero-fill,allocation=multi-block,throttle={policy}");
+        let policies = format!(
+            "linux-2.4,bitmap-load=outside,inode-creation=zero-fill,allocation=multi-block,throttle={policy}"
+        );
         let (begun, slow) = Machine::run(Some("ide-2001-7200"), &policies, 256 << 20, |machine| {
             let volume = machine.open();
             let (mut begun, mut slow) = (None, None);
@@ -555,13 +550,13 @@ fn a_flusher_that_could_not_read_tries_again() {
             cache_bytes: 8 << 20,
             data: DataKeeping::Phantom,
         };
-        let volume =
-            Filesystem::open(Arc::clone(&device) as Arc<dyn BlockDevice>, &options(Access::ReadWrite)).unwrap();
+        let volume = Filesystem::open(
+            Arc::clone(&device) as Arc<dyn BlockDevice>,
+            &options(Access::ReadWrite),
+        )
+        .unwrap();
         volume.read_dir("/d").unwrap();
-        groups
-            .tables
-            .iter()
-            .for_each(|table| device.add(Fault::ReadsIn(table.clone())));
+        groups.tables.iter().for_each(|table| device.add(Fault::ReadsIn(table.clone())));
         for number in 0..20 {
             volume.write(format!("/d/{number}"), &[1; 100]).unwrap();
         }
@@ -569,9 +564,7 @@ fn a_flusher_that_could_not_read_tries_again() {
         let look = || {
             let volume = Filesystem::open(machine.traced(), &options(Access::ReadOnly)).unwrap();
             (0..20).all(|number| {
-                volume
-                    .metadata(format!("/d/{number}"))
-                    .is_ok_and(|found| found.size == 100)
+                volume.metadata(format!("/d/{number}")).is_ok_and(|found| found.size == 100)
             })
         };
         let before = look();
@@ -592,9 +585,12 @@ fn written_bytes(records: &[Record]) -> u64 {
 #[test]
 fn directories_that_grow_together_lie_as_their_growth_says() {
     // Choice, and how many of a hundred blocks of a directory lie behind none of its own.
-    for (policy, breaks) in [("single", 60..=100), ("contiguous-8", 1..=20), ("reservation", 0..=20)] {
-        let policies =
-            format!("linux-2.4,throttle=inline,placement=parent,growth={policy},inode-creation=read-on-write");
+    for (policy, breaks) in
+        [("single", 60..=100), ("contiguous-8", 1..=20), ("reservation", 0..=20)]
+    {
+        let policies = format!(
+            "linux-2.4,throttle=inline,placement=parent,growth={policy},inode-creation=read-on-write"
+        );
         let breaks_in_hundred = Machine::run(None, &policies, 8 << 20, |machine| {
             let volume = machine.open();
             let directories = ["/a", "/b"];
@@ -629,7 +625,8 @@ fn directories_that_grow_together_lie_as_their_growth_says() {
 fn table_read_ahead_reads_so_many_blocks_at_once() {
     let mut requests = Vec::new();
     for policy in ["none", "around-8", "around-32"] {
-        let policies = format!("linux-2.4,throttle=inline,placement=parent,table-read-ahead={policy}");
+        let policies =
+            format!("linux-2.4,throttle=inline,placement=parent,table-read-ahead={policy}");
         let (reads, read_blocks) = Machine::run(None, &policies, 8 << 20, |machine| {
             let volume = machine.open();
             volume.create_dir("/d", 0o755).unwrap();
@@ -651,19 +648,15 @@ fn table_read_ahead_reads_so_many_blocks_at_once() {
         assert!((127..=160).contains(&read_blocks), "{policy}: {read_blocks}");
         requests.push(reads);
     }
-    let [none, eight, thirty_two] = requests[..] else {
-        unreachable!()
-    };
-    assert!(
-        none >= 127 && eight <= none / 7 && thirty_two <= eight / 3,
-        "{requests:?}"
-    );
+    let [none, eight, thirty_two] = requests[..] else { unreachable!() };
+    assert!(none >= 127 && eight <= none / 7 && thirty_two <= eight / 3, "{requests:?}");
 }
 
 /// Random writes of a bare drive, many at once; what its queue made of them.
 fn raw(elevator: &str, requests: u32) -> extant_lab::report::DriveReport {
     let text = format!(
-        "name = \"raw\"\n[[drive]]\nname = \"disk\"\nmodel = \"ide-2001-7200\"\nelevator = \"{elevator}\"\nrequests = {requests}\n\
+        "name = \"raw\"\n[[drive]]\nname = \"disk\"\nmodel = \"ide-2001-7200\"\nelevator \
+         = \"{elevator}\"\nrequests = {requests}\n\
          [[process]]\nname = \"p\"\ncopies = 40\ndrive = \"disk\"\n\
          steps = [ {{ step = \"random\", direction = \"read\", chunk = \"4K\", count = 25 }} ]\n"
     );
@@ -679,13 +672,10 @@ fn elevators_order_and_requests_limit() {
         let sorted = seeks(elevator, 512);
         assert!(sorted * 3 < noop, "{elevator}: {sorted} of {noop}");
     }
-    // A request that may be passed by nothing is a queue in the order of arrival; and what few requests let in, few can be ordered.
+    // A request that may be passed by nothing is a queue in the order of arrival; and what few
+    // requests let in, few can be ordered.
     assert_eq!(seeks("linus(0,0)", 512), noop);
     let few = raw("c-look", 4);
-    assert!(
-        few.traffic.seek_bytes > 2 * seeks("c-look", 512),
-        "{}",
-        few.traffic.seek_bytes
-    );
+    assert!(few.traffic.seek_bytes > 2 * seeks("c-look", 512), "{}", few.traffic.seek_bytes);
     assert_eq!(few.requests, 4);
 }

@@ -15,7 +15,8 @@ mod suite;
 const US: u64 = 1000;
 const BLOCK: u64 = 4096;
 
-/// A drive of several servers, each of which answers in a time that depends on the place: answers overtake each other.
+/// A drive of several servers, each of which answers in a time that depends on the place: answers
+/// overtake each other.
 struct Jittery {
     info: DriveInfo,
     service_ns: fn(&Command) -> u64,
@@ -34,13 +35,7 @@ impl Jittery {
             media_bytes_per_second: 40_000_000,
             least_seek_ns: 0,
         };
-        Box::new(Jittery {
-            info,
-            service_ns,
-            inside: Vec::new(),
-            now: 0,
-            head: 0,
-        })
+        Box::new(Jittery { info, service_ns, inside: Vec::new(), now: 0, head: 0 })
     }
 }
 
@@ -56,11 +51,7 @@ impl Drive for Jittery {
         assert_eq!(command.bytes == 0, command.operation == Operation::Flush);
         self.now = now;
         let time = (self.service_ns)(&command);
-        let parts = Parts {
-            seek: time / 3,
-            media: time - time / 3,
-            ..Parts::default()
-        };
+        let parts = Parts { seek: time / 3, media: time - time / 3, ..Parts::default() };
         let hit = command.offset.is_multiple_of(3);
         let (id, at) = (command.id, now + time);
         self.inside.push(Done { id, at, parts, hit });
@@ -94,10 +85,7 @@ fn settings(elevator: &str, trace: TraceKeeping) -> DeviceSettings {
     let elevator = elevator.parse().expect("an elevator of the table");
     DeviceSettings {
         name: "disk".to_owned(),
-        queue: QueueSettings {
-            elevator,
-            ..QueueSettings::default()
-        },
+        queue: QueueSettings { elevator, ..QueueSettings::default() },
         trace,
     }
 }
@@ -111,7 +99,10 @@ fn clock() -> Arc<VirtualClock> {
 }
 
 /// Runs this as the first process; it must end well.
-fn run<T: Send + 'static>(clock: &Arc<VirtualClock>, body: impl FnOnce(Arc<VirtualClock>) -> T + Send + 'static) -> T {
+fn run<T: Send + 'static>(
+    clock: &Arc<VirtualClock>,
+    body: impl FnOnce(Arc<VirtualClock>) -> T + Send + 'static,
+) -> T {
     let inner = Arc::clone(clock);
     clock.run("first", move || body(inner)).expect("the run ends well")
 }
@@ -142,25 +133,20 @@ impl Requests {
         })
     }
     /// Submits; what it came to is filed under `number`.
-    fn submit(self: &Arc<Self>, device: &SimDevice, number: u64, what: (Operation, u64, Segment, Urgency)) {
+    fn submit(
+        self: &Arc<Self>,
+        device: &SimDevice,
+        number: u64,
+        what: (Operation, u64, Segment, Urgency),
+    ) {
         let requests = Arc::clone(self);
         let (operation, offset, segment, urgency) = what;
-        let segments = if operation == Operation::Flush {
-            Vec::new()
-        } else {
-            vec![segment]
-        };
+        let segments = if operation == Operation::Flush { Vec::new() } else { vec![segment] };
         let completion = Box::new(move |completed| {
             requests.under_way.lock().push((number, completed));
             requests.ended.wake_one();
         });
-        device.submit(Request {
-            operation,
-            offset,
-            segments,
-            urgency,
-            completion,
-        });
+        device.submit(Request { operation, offset, segments, urgency, completion });
     }
     fn wait(&self, count: usize) -> Vec<(u64, Completed)> {
         let all = |ended: &mut Vec<_>| (ended.len() >= count).then(|| std::mem::take(ended));
@@ -198,12 +184,8 @@ fn a_request_takes_the_drives_time_after_the_work_before_it() {
 
         let statistics = device.statistics();
         assert_eq!((statistics.busy_ns, statistics.idle_ns), (300 * US, 700 * US));
-        let counts = (
-            statistics.requests,
-            statistics.reads,
-            statistics.flushes,
-            statistics.commands,
-        );
+        let counts =
+            (statistics.requests, statistics.reads, statistics.flushes, statistics.commands);
         assert_eq!(counts, (3, 2, 1, 3));
         assert_eq!((statistics.bytes_read, statistics.seeks, statistics.hits), (8192, 0, 2));
         assert_eq!(statistics.read_latency.max(), 100 * US);
@@ -229,11 +211,11 @@ fn phantoms_take_the_same_time_and_no_room() {
                 true => Segment::Phantom(bytes),
                 false => Segment::Owned(vec![1; bytes]),
             };
-            for (index, operation) in [Operation::Write, Operation::Read, Operation::Read]
-                .into_iter()
-                .enumerate()
+            for (index, operation) in
+                [Operation::Write, Operation::Read, Operation::Read].into_iter().enumerate()
             {
-                let completed = device.transfer(operation, index as u64 * 10_000, vec![segment(9000)]);
+                let completed =
+                    device.transfer(operation, index as u64 * 10_000, vec![segment(9000)]);
                 completed.result.unwrap();
             }
             let room = device.contents().resident_bytes();
@@ -249,16 +231,9 @@ fn what_lies_end_to_end_is_merged() {
     on_steady(1, |clock, device| {
         let requests = Requests::new(device);
         let write = |block: u64| {
-            (
-                Operation::Write,
-                block * BLOCK,
-                Segment::Phantom(4096),
-                Urgency::Background,
-            )
+            (Operation::Write, block * BLOCK, Segment::Phantom(4096), Urgency::Background)
         };
-        [3, 1, 2, 0, 9]
-            .into_iter()
-            .for_each(|block| requests.submit(device, block, write(block)));
+        [3, 1, 2, 0, 9].into_iter().for_each(|block| requests.submit(device, block, write(block)));
         let ended = requests.wait(5);
         assert_eq!(ended.len(), 5);
         let statistics = device.statistics();
@@ -272,10 +247,7 @@ fn what_lies_end_to_end_is_merged() {
         // Plugged for 3 ms at first, then one command after the other.
         assert_eq!(clock.now(), 3_000 * US + 200 * US);
         let latency = statistics.write_latency;
-        assert_eq!(
-            (latency.max(), latency.sum()),
-            (3200 * US, u128::from((4 * 3100 + 3200) * US))
-        );
+        assert_eq!((latency.max(), latency.sum()), (3200 * US, u128::from((4 * 3100 + 3200) * US)));
     });
 }
 
@@ -286,10 +258,7 @@ fn what_is_too_large_is_cut_and_ends_as_one() {
         completed.result.unwrap();
         let statistics = device.statistics();
         assert_eq!((statistics.requests, statistics.commands), (1, 6));
-        assert_eq!(
-            device.take_trace().iter().map(|record| record.bytes).sum::<u64>(),
-            3 << 20
-        );
+        assert_eq!(device.take_trace().iter().map(|record| record.bytes).sum::<u64>(), 3 << 20);
     });
 }
 
@@ -312,12 +281,7 @@ struct Reads(Arc<SimDevice>, Arc<Requests>);
 
 impl Event for Reads {
     fn fire(self: Arc<Self>, now: u64) {
-        let read = (
-            Operation::Read,
-            now * 512,
-            Segment::Owned(vec![9; 512]),
-            Urgency::Awaited,
-        );
+        let read = (Operation::Read, now * 512, Segment::Owned(vec![9; 512]), Urgency::Awaited);
         self.1.submit(&self.0, now, read);
     }
 }
@@ -363,22 +327,15 @@ fn a_device_that_goes_away_ends_its_requests() {
     let requests = on_steady(1, |_, device| {
         let requests = Requests::new(device);
         for block in 0..5 {
-            let write = (
-                Operation::Write,
-                block * 100 * BLOCK,
-                Segment::Phantom(4096),
-                Urgency::Awaited,
-            );
+            let write =
+                (Operation::Write, block * 100 * BLOCK, Segment::Phantom(4096), Urgency::Awaited);
             requests.submit(device, block, write);
         }
         requests
     });
     // The run has ended and dropped it.
     let ended = std::mem::take(&mut *requests.under_way.lock());
-    assert_eq!(
-        ended.iter().map(|(number, _)| *number).collect::<Vec<_>>(),
-        [0, 1, 2, 3, 4]
-    );
+    assert_eq!(ended.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     for (_, completed) in ended {
         let error = completed.result.unwrap_err().to_string();
         assert!(error.starts_with("disk: write at byte "), "{error}");
@@ -399,10 +356,7 @@ fn contents_can_be_given_and_must_fit() {
     let Err(error) = SimDevice::with_contents(Arc::clone(&clock), drive(), noop(), image) else {
         panic!("it does not fit");
     };
-    assert_eq!(
-        error.to_string(),
-        "disk: contents of 1048577 bytes on a drive of 1048576"
-    );
+    assert_eq!(error.to_string(), "disk: contents of 1048577 bytes on a drive of 1048576");
     run(&clock, move |_| {
         let mut bytes = [0; 3];
         device.read(9_997, &mut bytes).unwrap();
@@ -448,7 +402,8 @@ fn asked() -> impl Strategy<Value = Asked> {
     )
 }
 
-/// One process: asks, waits, and compares what it reads with what it wrote when nothing of its own was under way.
+/// One process: asks, waits, and compares what it reads with what it wrote when nothing of its own
+/// was under way.
 fn user(clock: &VirtualClock, device: &Arc<SimDevice>, number: u64, list: &[Asked]) {
     let requests = Requests::new(device);
     let mut model: BTreeMap<u64, u8> = BTreeMap::new();
@@ -501,12 +456,7 @@ fn users(
         let tasks: Vec<Task> = lists.into_iter().enumerate().map(spawn).collect();
         tasks.into_iter().for_each(Task::join);
     });
-    (
-        device.statistics(),
-        device.take_trace(),
-        device.trace_hash(),
-        clock.now(),
-    )
+    (device.statistics(), device.take_trace(), device.trace_hash(), clock.now())
 }
 
 fn conserves(statistics: &Statistics, records: &[TraceRecord], now: u64) {
@@ -565,7 +515,8 @@ fn another_order_is_another_hash() {
         work: 0,
         waits: true,
     };
-    let hash = |places: [u64; 3]| users(&[places.map(read).to_vec()], "noop", 1, TraceKeeping::None).2;
+    let hash =
+        |places: [u64; 3]| users(&[places.map(read).to_vec()], "noop", 1, TraceKeeping::None).2;
     assert_eq!(hash([1, 2, 3]), hash([1, 2, 3]));
     assert_ne!(hash([1, 2, 3]), hash([1, 3, 2]));
     assert_ne!(hash([1, 2, 3]), hash([1, 2, 4]));

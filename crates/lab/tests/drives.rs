@@ -10,8 +10,9 @@ use std::sync::LazyLock;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Hitachi Deskstar 7K80. From its data sheet: 7200 rpm, 82.3 GB on one platter, 0.8 ms from track to track, 8.5 ms on the average, 61 MB/s sustained
-/// outside, 8 MB of cache, 0.5 ms of command overhead. Assumed: 15.1 ms for the whole way, 30 MB/s inside, reads of 4 KiB.
+/// Hitachi Deskstar 7K80. From its data sheet: 7200 rpm, 82.3 GB on one platter, 0.8 ms from track
+/// to track, 8.5 ms on the average, 61 MB/s sustained outside, 8 MB of cache, 0.5 ms of command
+/// overhead. Assumed: 15.1 ms for the whole way, 30 MB/s inside, reads of 4 KiB.
 const HITACHI_7K80: &str = r#"
 name = "7k80"
 rpm = 7200
@@ -56,13 +57,7 @@ fn disks() -> &'static [DriveSpec] {
 }
 
 fn command(id: u64, operation: Operation, offset: u64, bytes: u64) -> Command {
-    Command {
-        id,
-        operation,
-        offset,
-        bytes,
-        force_unit_access: false,
-    }
+    Command { id, operation, offset, bytes, force_unit_access: false }
 }
 
 /// Runs one command to its end on a drive that has nothing else to do.
@@ -79,8 +74,15 @@ fn run(drive: &mut dyn Drive, command: Command, now: u64) -> Done {
     done[0]
 }
 
-/// Bytes a second of commands of that size that follow each other without a pause, once the first has brought the arm there.
-fn sequential(drive: &mut dyn Drive, operation: Operation, from: u64, bytes: u64, each: u64) -> u64 {
+/// Bytes a second of commands of that size that follow each other without a pause, once the first
+/// has brought the arm there.
+fn sequential(
+    drive: &mut dyn Drive,
+    operation: Operation,
+    from: u64,
+    bytes: u64,
+    each: u64,
+) -> u64 {
     let mut now = run(drive, command(0, operation, from, each), 0).at;
     let begin = now;
     for id in 1..=bytes / each {
@@ -94,7 +96,8 @@ fn sequential(drive: &mut dyn Drive, operation: Operation, from: u64, bytes: u64
 
 /// Keeps `depth` random reads of 4 KiB inside; how long so many of them take.
 fn random_reads(drive: &mut dyn Drive, depth: u64, count: u64) -> u64 {
-    let (mut random, mut done, mut now, mut sent, mut ended) = (Random::new(7), Vec::new(), 0, 0, 0);
+    let (mut random, mut done, mut now, mut sent, mut ended) =
+        (Random::new(7), Vec::new(), 0, 0, 0);
     let blocks = drive.info().bytes / 4096;
     while ended < count {
         while sent < count && sent - ended < depth {
@@ -152,11 +155,7 @@ fn sustained_rate_is_that_of_the_formula() {
         let formula = heads * track * u64::from(facts.sector_bytes) * SECOND / cylinder_ns;
         let rate = sequential(spec.build(0).as_mut(), Operation::Read, 0, 256 << 20, 1 << 20);
         let error = off_by(rate, formula);
-        assert!(
-            error.abs() <= 1.0,
-            "{}: {rate} against {formula} B/s, {error:+.2} %",
-            spec.name
-        );
+        assert!(error.abs() <= 1.0, "{}: {rate} against {formula} B/s, {error:+.2} %", spec.name);
         let switch = facts.head_switch_ns + facts.write_settle_ns.unsigned_abs();
         let skew = skew_ns(zone.track_skew);
         assert!(skew >= switch, "{}: writes would lose a turn at each track", spec.name);
@@ -170,11 +169,7 @@ fn sequential_writes_are_as_fast_as_reads() {
         let write = sequential(spec.build(0).as_mut(), Operation::Write, 0, 128 << 20, 256 << 10);
         let error = off_by(write, read);
         println!("{}: writes {write}, reads {read} B/s, {error:+.2} %", spec.name);
-        assert!(
-            error.abs() <= 2.0,
-            "{}: {write} against {read} B/s, {error:+.2} %",
-            spec.name
-        );
+        assert!(error.abs() <= 2.0, "{}: {write} against {read} B/s, {error:+.2} %", spec.name);
     }
 }
 
@@ -186,16 +181,10 @@ fn mean_seek_over_random_pairs_is_that_of_the_sheet() {
         let table = facts.seek.table(facts.cylinders);
         let (mut random, pairs) = (Random::new(1), 200_000);
         let mut cylinder = || (random.next_u64() % u64::from(facts.cylinders)) as u32;
-        let sum: u64 = (0..pairs)
-            .map(|_| u64::from(table[cylinder().abs_diff(cylinder()) as usize]))
-            .sum();
+        let sum: u64 =
+            (0..pairs).map(|_| u64::from(table[cylinder().abs_diff(cylinder()) as usize])).sum();
         let error = off_by(sum / pairs, sheet_us * 1000);
-        assert!(
-            error.abs() <= 3.0,
-            "{}: {} us, {error:+.2} %",
-            spec.name,
-            sum / pairs / 1000
-        );
+        assert!(error.abs() <= 3.0, "{}: {} us, {error:+.2} %", spec.name, sum / pairs / 1000);
     }
 }
 
@@ -210,7 +199,8 @@ fn a_full_queue_doubles_the_random_rate() {
     }
 }
 
-/// A queue of near reads that never ends, and one far read: it is answered within the promise of the ageing.
+/// A queue of near reads that never ends, and one far read: it is answered within the promise of
+/// the ageing.
 #[test]
 fn a_far_command_is_not_starved() {
     const FAR: u64 = u64::MAX;
@@ -244,20 +234,13 @@ fn a_flush_leaves_nothing_and_forced_writes_pass() {
     let mut drive = Rotating::new(&spec.name, facts(&spec));
     let mut now = 0;
     for (id, block) in [5u64, 900_000, 6, 40, 7].into_iter().enumerate() {
-        let done = run(
-            &mut drive,
-            command(id as u64, Operation::Write, block * 4096, 4096),
-            now,
-        );
+        let done = run(&mut drive, command(id as u64, Operation::Write, block * 4096, 4096), now);
         assert!(done.hit);
         now = done.at;
     }
     let lost = drive.unflushed();
     assert_eq!(lost.last(), Some(&(7 * 4096, 4096)));
-    assert!(
-        lost.contains(&(900_000 * 4096, 4096)),
-        "in the order of the answers: {lost:?}"
-    );
+    assert!(lost.contains(&(900_000 * 4096, 4096)), "in the order of the answers: {lost:?}");
     let mut forced = command(9, Operation::Write, 7 * 4096, 4096);
     forced.force_unit_access = true;
     let done = run(&mut drive, forced, now);
@@ -323,13 +306,10 @@ fn files_that_no_drive_can_have_are_refused_in_one_line() {
         (
             "avg = 8.5",
             "avg = 3.0",
-            "bad.toml:15: seek.avg: the curve of these three is not valid: a = (-10 min + 15 avg - 5 max) / (3 sqrt n) is negative",
+            "bad.toml:15: seek.avg: the curve of these three is not valid: a = (-10 min + 15 avg - \
+             5 max) / (3 sqrt n) is negative",
         ),
-        (
-            "rpm = 7200",
-            "rpm = 0",
-            "bad.toml:3: rpm: has to lie within 100 and 100000, not 0",
-        ),
+        ("rpm = 7200", "rpm = 0", "bad.toml:3: rpm: has to lie within 100 and 100000, not 0"),
         ("rpm = 7200", "rpm = \"fast\"", "bad.toml:3: rpm: has to be a number"),
         (
             "heads = 2",
@@ -363,16 +343,8 @@ fn files_that_no_drive_can_have_are_refused_in_one_line() {
             "kind = \"le\"",
             "bad.toml:13: seek.kind: no such curve as \"le\"; there are table, hpl and lee",
         ),
-        (
-            "max = 15.1",
-            "max = -1",
-            "bad.toml:16: seek.max: has to lie within 0 and 1000, not -1",
-        ),
-        (
-            "segments = 16",
-            "segments = nan",
-            "bad.toml:22: cache.segments: has to be a number",
-        ),
+        ("max = 15.1", "max = -1", "bad.toml:16: seek.max: has to lie within 0 and 1000, not -1"),
+        ("segments = 16", "segments = nan", "bad.toml:22: cache.segments: has to be a number"),
         (
             "name = \"7k80\"",
             "name = \"7k80\"\nkind = \"tape\"",
@@ -382,18 +354,12 @@ fn files_that_no_drive_can_have_are_refused_in_one_line() {
     ];
     for (from, to, message) in cases {
         assert!(HITACHI_7K80.contains(from), "{from}");
-        let error = parse("bad.toml", &HITACHI_7K80.replacen(from, to, 1))
-            .expect_err(to)
-            .to_string();
+        let error =
+            parse("bad.toml", &HITACHI_7K80.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.starts_with(message), "{error}\n{message}");
         assert_eq!(error.lines().count(), 1);
     }
-    assert!(
-        by_name("ide-1999")
-            .expect_err("no preset")
-            .to_string()
-            .contains("ide-2001-7200")
-    );
+    assert!(by_name("ide-1999").expect_err("no preset").to_string().contains("ide-2001-7200"));
 }
 
 const MEASURED: &str = r#"
@@ -410,27 +376,16 @@ zone = [{ cylinders = 60, sectors_per_track = 80, track_skew = 8, cylinder_skew 
 #[test]
 fn measured_files_are_checked_too() {
     let spec = parse("m.toml", MEASURED).expect("a drive");
-    assert_eq!(
-        (spec.name.as_str(), facts(&spec).sectors),
-        ("m", 3 * (60 * 80 + 40 * 60))
-    );
+    assert_eq!((spec.name.as_str(), facts(&spec).sectors), ("m", 3 * (60 * 80 + 40 * 60)));
     let cases = [
-        (
-            "[50, 9.5]",
-            "[1, 9.5]",
-            "m.toml:8: seek.points: distances start at 1 and rise",
-        ),
+        ("[50, 9.5]", "[1, 9.5]", "m.toml:8: seek.points: distances start at 1 and rise"),
         (
             "[50, 9.5]",
             "[50, 2000]",
             "m.toml:8: seek.kind: the curve gives 1021387 us for 26 cylinders",
         ),
         ("[50, 9.5]", "[50]", "m.toml:8: seek.points: has to be pairs of numbers"),
-        (
-            "[[1, 2.0], [50, 9.5]]",
-            "[]",
-            "m.toml:8: seek.points: has to hold one pair at least",
-        ),
+        ("[[1, 2.0], [50, 9.5]]", "[]", "m.toml:8: seek.points: has to hold one pair at least"),
         (
             "cylinders = 60",
             "cylinders = 61",
@@ -444,9 +399,7 @@ fn measured_files_are_checked_too() {
     ];
     for (from, to, message) in cases {
         assert!(MEASURED.contains(from), "{from}");
-        let error = parse("m.toml", &MEASURED.replacen(from, to, 1))
-            .expect_err(to)
-            .to_string();
+        let error = parse("m.toml", &MEASURED.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.starts_with(message), "{error}\n{message}");
     }
 }
@@ -506,8 +459,8 @@ fn play(drive: &mut Rotating, steps: &[Step]) -> Vec<Done> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, rng_seed: proptest::test_runner::RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
-    /// Every command ends once, in order of time, with parts that add up; the head reads no two at a time; the same
-    /// again gives the same; and a flush at the end leaves nothing.
+    /// Every command ends once, in order of time, with parts that add up; the head reads no two at
+    /// a time; the same again gives the same; and a flush at the end leaves nothing.
     #[test]
     fn what_holds_of_any_drive(steps in steps(), which in 0..6usize) {
         let spec = &disks()[which];
@@ -518,7 +471,8 @@ proptest! {
         ids.sort_unstable();
         let reads = done.iter().filter(|done| steps[done.id as usize].operation == Operation::Read);
         let arm_ns: u64 = reads.map(|done| done.parts.total() - done.parts.queued - done.parts.overhead - done.parts.bus).sum();
-        prop_assert!(arm_ns <= done.last().map_or(0, |done| done.at), "the arm does one thing at a time");
+        prop_assert!(arm_ns <= done.last().map_or(0, |done| done.at), "the arm does one thing at a \
+            time");
         prop_assert_eq!(ids, (0..steps.len() as u64).collect::<Vec<_>>());
         let mut again = Rotating::new(&spec.name, facts(spec));
         prop_assert_eq!(&play(&mut again, &steps), &done);

@@ -1,4 +1,5 @@
-//! The engine as it ships, on a simulated drive in virtual time: the same each time, and e2fsck is silent.
+//! The engine as it ships, on a simulated drive in virtual time: the same each time, and e2fsck is
+//! silent.
 use extant_block::{BlockDevice, Clock, Task};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
@@ -46,12 +47,7 @@ fn users(policies: &str, data: DataKeeping) -> Arc<SimDevice> {
         wishes.uuid = *b"a volume to test";
         wishes.created_seconds = 978_000_000;
         format(Arc::clone(&disk), &FormatOptions::new(wishes), &policies).unwrap();
-        let options = Options {
-            access: Access::ReadWrite,
-            policies,
-            cache_bytes: 4 << 20,
-            data,
-        };
+        let options = Options { access: Access::ReadWrite, policies, cache_bytes: 4 << 20, data };
         let volume = Arc::new(Filesystem::open(disk, &options).unwrap());
         let spawn = |number| {
             let volume = Arc::clone(&volume);

@@ -1,4 +1,5 @@
-//! Solid-state drives, network volumes and object stores give the published figures, lose no command and repeat themselves.
+//! Solid-state drives, network volumes and object stores give the published figures, lose no
+//! command and repeat themselves.
 use extant_block::Operation::{self, Flush, Read, Write};
 use extant_lab::drive::file;
 use extant_lab::drive::object::Bill;
@@ -19,11 +20,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 fn text(name: &str) -> &'static str {
-    PRESETS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .expect("it is one of ours")
-        .1
+    PRESETS.iter().find(|(known, _)| *known == name).expect("it is one of ours").1
 }
 
 fn preset(name: &str) -> Box<dyn Drive> {
@@ -38,16 +35,11 @@ fn variant(name: &str, from: &str, to: &str) -> Result<Box<dyn Drive>, String> {
 }
 
 fn command(id: u64, operation: Operation, offset: u64, bytes: u64) -> Command {
-    Command {
-        id,
-        operation,
-        offset,
-        bytes,
-        force_unit_access: false,
-    }
+    Command { id, operation, offset, bytes, force_unit_access: false }
 }
 
-/// Keeps `depth` commands inside until all have ended; checks that each ends once, in order of time, and that its parts add up.
+/// Keeps `depth` commands inside until all have ended; checks that each ends once, in order of
+/// time, and that its parts add up.
 fn run(drive: &mut dyn Drive, commands: &[Command], depth: usize, start: u64) -> Vec<Done> {
     let mut waiting = commands.iter();
     let mut arrivals = vec![None; commands.len()];
@@ -77,12 +69,15 @@ fn run(drive: &mut dyn Drive, commands: &[Command], depth: usize, start: u64) ->
     ended
 }
 
-fn random_commands(drive: &dyn Drive, operation: Operation, bytes: u64, count: u64) -> Vec<Command> {
+fn random_commands(
+    drive: &dyn Drive,
+    operation: Operation,
+    bytes: u64,
+    count: u64,
+) -> Vec<Command> {
     let mut random = Random::new(9);
     let places = drive.info().bytes / bytes;
-    (0..count)
-        .map(|id| command(id, operation, random.below(places) * bytes, bytes))
-        .collect()
+    (0..count).map(|id| command(id, operation, random.below(places) * bytes, bytes)).collect()
 }
 
 fn sequential(operation: Operation, bytes: u64, count: u64) -> Vec<Command> {
@@ -143,7 +138,8 @@ fn random_reads_at_depth_are_bound_by_the_channels() {
         let commands = random_commands(&*drive, Read, 4096, 20_000);
         rate(&run(&mut *drive, &commands, depth, 0), 1)
     };
-    // 8 channels of 66 us each; with 32 commands on channels chosen by place, some stand idle at times. Reviews: 95,000 to 100,000.
+    // 8 channels of 66 us each; with 32 commands on channels chosen by place, some stand idle at
+    // times. Reviews: 95,000 to 100,000.
     let sata = at_depth("ssd-sata", 32);
     assert!((90_000..120_000).contains(&sata), "{sata}");
     assert_near(at_depth("ssd-sata", 1), 1_000_000 / 77, 3);
@@ -155,10 +151,8 @@ fn random_reads_at_depth_are_bound_by_the_channels() {
 fn the_tail_is_that_of_the_file() {
     let mut drive = preset("ssd-sata");
     let commands = random_commands(&*drive, Read, 4096, 50_000);
-    let mut times: Vec<u64> = run(&mut *drive, &commands, 1, 0)
-        .iter()
-        .map(|done| done.parts.total())
-        .collect();
+    let mut times: Vec<u64> =
+        run(&mut *drive, &commands, 1, 0).iter().map(|done| done.parts.total()).collect();
     times.sort_unstable();
     assert_near(times[25_000], 77 * MICROSECOND, 1);
     assert_near(times[49_500], 110 * MICROSECOND, 2);
@@ -200,11 +194,7 @@ fn flush_and_forced_writes_cost_what_the_file_says() {
     for _ in 0..2000 {
         let ended = run(
             &mut *drive,
-            &[
-                command(0, Write, 0, 4096),
-                command(1, Flush, 0, 0),
-                command(2, Flush, 0, 0),
-            ],
+            &[command(0, Write, 0, 4096), command(1, Flush, 0, 0), command(2, Flush, 0, 0)],
             1,
             now,
         );
@@ -215,16 +205,10 @@ fn flush_and_forced_writes_cost_what_the_file_says() {
     times.sort_unstable();
     assert_near(times[1000], 500 * MICROSECOND, 3);
     assert!(times[20] > 200 * MICROSECOND && times[1980] < 1100 * MICROSECOND);
-    let forced = Command {
-        force_unit_access: true,
-        ..command(0, Write, 0, 4096)
-    };
+    let forced = Command { force_unit_access: true, ..command(0, Write, 0, 4096) };
     let ended = run(&mut *drive, &[forced, command(1, Flush, 0, 0)], 1, now);
     assert!(ended[0].parts.total() > 400 * MICROSECOND && !ended[0].hit);
-    assert!(
-        ended[1].parts.total() < 10 * MICROSECOND,
-        "what was forced needs no flush"
-    );
+    assert!(ended[1].parts.total() < 10 * MICROSECOND, "what was forced needs no flush");
 }
 
 #[test]
@@ -258,16 +242,10 @@ fn a_network_volume_keeps_to_its_limits() {
 fn a_network_volume_alone_answers_in_its_latency() {
     let mut drive = preset("network-volume");
     let commands = random_commands(&*drive, Read, 4096, 20_000);
-    let mut times: Vec<u64> = run(&mut *drive, &commands, 1, 0)
-        .iter()
-        .map(|done| done.parts.total())
-        .collect();
+    let mut times: Vec<u64> =
+        run(&mut *drive, &commands, 1, 0).iter().map(|done| done.parts.total()).collect();
     times.sort_unstable();
-    assert!(
-        (500 * MICROSECOND..MILLISECOND).contains(&times[10_000]),
-        "{}",
-        times[10_000]
-    );
+    assert!((500 * MICROSECOND..MILLISECOND).contains(&times[10_000]), "{}", times[10_000]);
     assert_near(times[19_800], 2 * MILLISECOND, 5);
     let flush = run(&mut *drive, &[command(0, Flush, 0, 0)], 1, 100 * SECOND);
     assert!(flush[0].parts.queued == 0 && flush[0].parts.total() < 3 * MILLISECOND);
@@ -280,10 +258,7 @@ fn a_burst_is_spent_and_gathers_again() {
     let commands = random_commands(&*drive, Read, 512, 90_000);
     let ended = run(&mut *drive, &commands, 64, 0);
     let within = |from: u64, to: u64| {
-        ended
-            .iter()
-            .filter(|done| (from * SECOND..to * SECOND).contains(&done.at))
-            .count() as u64
+        ended.iter().filter(|done| (from * SECOND..to * SECOND).contains(&done.at)).count() as u64
     };
     // 30,000 gathered; 6000 a second go out and 3000 come in: spent after 10 s.
     assert_near(within(0, 9), 54_000, 2);
@@ -294,23 +269,19 @@ fn a_burst_is_spent_and_gathers_again() {
 fn an_object_store_answers_after_its_first_byte() {
     let mut drive = preset("object-store");
     let commands = random_commands(&*drive, Read, 4096, 20_000);
-    let mut times: Vec<u64> = run(&mut *drive, &commands, 1, 0)
-        .iter()
-        .map(|done| done.parts.total())
-        .collect();
+    let mut times: Vec<u64> =
+        run(&mut *drive, &commands, 1, 0).iter().map(|done| done.parts.total()).collect();
     times.sort_unstable();
     assert_near(times[10_000], 30 * MILLISECOND, 2);
-    assert!(
-        (100 * MILLISECOND..200 * MILLISECOND).contains(&times[19_800]),
-        "{}",
-        times[19_800]
-    );
+    assert!((100 * MILLISECOND..200 * MILLISECOND).contains(&times[19_800]), "{}", times[19_800]);
 }
 
 #[test]
 fn an_object_stores_connections_add_up() {
     let at_depth = |depth| {
-        let mut drive = variant("object-store", "first_byte_p99_ms = 150", "first_byte_p99_ms = 30").expect("sound");
+        let mut drive =
+            variant("object-store", "first_byte_p99_ms = 150", "first_byte_p99_ms = 30")
+                .expect("sound");
         rate(&run(&mut *drive, &sequential(Read, 4 * MIB, 2000), depth, 0), 4 * MIB)
     };
     // 4 MiB at 85 MB/s and 30 ms before.
@@ -333,10 +304,7 @@ fn a_write_in_part_rewrites_the_object_and_is_billed() {
     let ended = run(&mut *drive, &commands, 1, 0);
     let transfer = 4 * MIB * SECOND / 85_000_000;
     assert!(ended[0].parts.bus.abs_diff(transfer) <= 1);
-    assert!(
-        ended[1].parts.bus.abs_diff(2 * transfer) <= 2,
-        "4 KiB are 4 MiB down and 4 MiB up"
-    );
+    assert!(ended[1].parts.bus.abs_diff(2 * transfer) <= 2, "4 KiB are 4 MiB down and 4 MiB up");
     assert_eq!(ended[4].parts.total(), 0);
     let bill = drive.bill().expect("an object store has a bill");
     let read_bytes = 4 * MIB + 2 * 4 * MIB + 2 * MIB;
@@ -372,12 +340,7 @@ fn impossible_drives_are_refused_with_line_and_key() {
     let cases = [
         ("ssd-sata", "channels = 8", "chanels = 8", "chanels"),
         ("ssd-sata", "read_4k_us = 77", "read_4k_us = 5", "read_4k_us"),
-        (
-            "ssd-sata",
-            "read_4k_p99_us = 110",
-            "read_4k_p99_us = 60",
-            "read_4k_p99_us",
-        ),
+        ("ssd-sata", "read_4k_p99_us = 110", "read_4k_p99_us = 60", "read_4k_p99_us"),
         ("ssd-sata", "flush_us = 500", "flush_us = -1", "flush_us"),
         ("ssd-nvme", "link = \"full-duplex\"", "link = \"both\"", "link"),
         (
@@ -393,12 +356,7 @@ fn impossible_drives_are_refused_with_line_and_key() {
             "burst = 300\nburst_per_s = 30",
             "operations.burst_per_s",
         ),
-        (
-            "object-store",
-            "object_bytes = 4_194_304",
-            "object_bytes = 5000",
-            "object_bytes",
-        ),
+        ("object-store", "object_bytes = 4_194_304", "object_bytes = 5000", "object_bytes"),
         ("object-store", "connections = 64", "connections = 64\nseed = 4", "seed"),
         (
             "object-store",
@@ -409,10 +367,7 @@ fn impossible_drives_are_refused_with_line_and_key() {
     ];
     for (name, from, to, key) in cases {
         let line = refused(name, from, to);
-        assert!(
-            line.contains(&format!(" {key}: ")) && !line.contains('\n'),
-            "{to}: {line}"
-        );
+        assert!(line.contains(&format!(" {key}: ")) && !line.contains('\n'), "{to}: {line}");
     }
 }
 
@@ -432,7 +387,8 @@ fn commands_past_the_end_and_empty_ones_end_too() {
     }
 }
 
-/// A command of a property test: kind, place and size in units of 4 KiB, whether it is forced, and the pause before it.
+/// A command of a property test: kind, place and size in units of 4 KiB, whether it is forced, and
+/// the pause before it.
 fn any_command() -> impl Strategy<Value = (u8, u64, u64, bool, u64)> {
     (0u8..8, 0u64..5000, 1u64..300, any::<bool>(), 0u64..3 * MILLISECOND)
 }
@@ -444,9 +400,8 @@ fn drive_on(drive: &mut dyn Drive, steps: &[(u8, u64, u64, bool, u64)]) -> Vec<D
     let mut arrivals = Vec::new();
     for (index, (kind, place, size, force_unit_access, pause)) in steps.iter().enumerate() {
         now += pause;
-        while let Some(next) = drive
-            .next_event()
-            .filter(|next| *next <= now || arrivals.len() - ended.len() >= depth)
+        while let Some(next) =
+            drive.next_event().filter(|next| *next <= now || arrivals.len() - ended.len() >= depth)
         {
             now = now.max(next);
             drive.advance(next, &mut ended);
@@ -455,13 +410,7 @@ fn drive_on(drive: &mut dyn Drive, steps: &[(u8, u64, u64, bool, u64)]) -> Vec<D
         let bytes = if operation == Flush { 0 } else { size * 4096 };
         let force_unit_access = *force_unit_access && operation == Write;
         drive.submit(
-            Command {
-                id: index as u64,
-                operation,
-                offset: place * 4096,
-                bytes,
-                force_unit_access,
-            },
+            Command { id: index as u64, operation, offset: place * 4096, bytes, force_unit_access },
             now,
         );
         arrivals.push(now);
@@ -511,17 +460,9 @@ fn the_slowest_drive_and_the_longest_commands_stay_within_the_clock() {
             "read_bytes_per_s = 560_000_000\nwrite_bytes_per_s = 530_000_000",
             "read_bytes_per_s = 100_000_000\nwrite_bytes_per_s = 200_000_000",
         ),
-        (
-            "ssd-sata",
-            "medium_write_bytes_per_s = 300_000_000",
-            "medium_write_bytes_per_s = 1",
-        ),
+        ("ssd-sata", "medium_write_bytes_per_s = 300_000_000", "medium_write_bytes_per_s = 1"),
         ("network-volume", "per_s = 131_072_000\nburst = 13_107_200", "per_s = 1"),
-        (
-            "object-store",
-            "connection_bytes_per_s = 85_000_000",
-            "connection_bytes_per_s = 1",
-        ),
+        ("object-store", "connection_bytes_per_s = 85_000_000", "connection_bytes_per_s = 1"),
     ];
     for (name, from, to) in texts {
         let mut drive = variant(name, from, to).expect("sound");

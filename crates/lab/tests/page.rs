@@ -1,10 +1,13 @@
-//! Pages: the same bytes each time, nothing from outside that is markup, and, in headless Chromium, no error, every plot with
-//! all of its data, light and dark, wide and narrow, and a cursor that keys move.
+//! Pages: the same bytes each time, nothing from outside that is markup, and, in headless Chromium,
+//! no error, every plot with all of its data, light and dark, wide and narrow, and a cursor that
+//! keys move.
 use extant_lab::page;
-use extant_lab::posts::{Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale};
+use extant_lab::posts::{
+    Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
+};
 use extant_lab::report::{
-    Alignment, Axis, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle, Origin, Raster,
-    RasterCell, Table, Unit,
+    Alignment, Axis, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
+    Origin, Raster, RasterCell, Table, Unit,
 };
 use extant_lab::scenario::{self, Layouts, RunOptions};
 use std::path::Path;
@@ -13,7 +16,8 @@ use xtask::oracle;
 use xtask::scratch::Scratch;
 
 /// What somebody could call a file, a scenario, a process.
-const HOSTILE: &str = "</script><script>document.title='taken'</script><img src=x onerror=\"parent.taken=1\">'\"&\u{7}";
+const HOSTILE: &str = "</script><script>document.title='taken'</script><img src=x \
+    onerror=\"parent.taken=1\">'\"&\u{7}";
 
 const SMALL: &str = r#"name = "small"
 seed = 7
@@ -38,10 +42,7 @@ steps = [
 /// The page of a small run.
 fn run() -> String {
     let scenario = scenario::parse("small.toml", SMALL, Path::new("")).unwrap();
-    let options = RunOptions {
-        layouts: Layouts::Drawn,
-        ..RunOptions::default()
-    };
+    let options = RunOptions { layouts: Layouts::Drawn, ..RunOptions::default() };
     page::of_report(&scenario::run(&scenario, &options).unwrap().report)
 }
 
@@ -89,10 +90,7 @@ fn figures() -> Vec<Figure> {
         columns: 30,
         maps: ["before", HOSTILE]
             .map(|name| {
-                (
-                    name.to_owned(),
-                    (0..200u16).map(|field| u8::from(field % 7 == 0)).collect(),
-                )
+                (name.to_owned(), (0..200u16).map(|field| u8::from(field % 7 == 0)).collect())
             })
             .into(),
         field: HOSTILE.to_owned(),
@@ -134,20 +132,12 @@ fn posts() -> PostsReport {
         note: Some(HOSTILE.to_owned()),
     };
     let reason = HOSTILE.to_owned();
-    let column = |name: &str| PostColumn {
-        name: name.to_owned(),
-        policies: HOSTILE.to_owned(),
-    };
+    let column = |name: &str| PostColumn { name: name.to_owned(), policies: HOSTILE.to_owned() };
     let table = PostTable {
         title: "a table".to_owned(),
         columns: vec![column("stock"), column(HOSTILE), column("modern")],
         rows: vec![
-            row(
-                "agrees",
-                Class::Ratio { within_permille: 100 },
-                1_000_000_000,
-                510_000_000,
-            ),
+            row("agrees", Class::Ratio { within_permille: 100 }, 1_000_000_000, 510_000_000),
             row("misses", Class::Exact, 1, 2),
             row("warns", Class::Absolute { within_permille: 10 }, 1, 2),
             row("shown", Class::Shown, 1, 2),
@@ -166,56 +156,40 @@ fn posts() -> PostsReport {
         notes: vec![HOSTILE.to_owned()],
         trace_hash: "00ff".to_owned(),
     };
-    PostsReport {
-        schema: SCHEMA,
-        model_version: 7,
-        scale: Scale::Quick,
-        posts: vec![post],
-    }
+    PostsReport { schema: SCHEMA, model_version: 7, scale: Scale::Quick, posts: vec![post] }
 }
 
 #[test]
 fn the_same_report_gives_the_same_bytes_and_nothing_from_outside_is_markup() {
-    let pages = || {
-        [
-            page::of_posts(&posts()),
-            page::of_figures(HOSTILE, HOSTILE, &figures()),
-            run(),
-        ]
-    };
+    let pages =
+        || [page::of_posts(&posts()), page::of_figures(HOSTILE, HOSTILE, &figures()), run()];
     let all = pages();
     assert_eq!(all, pages());
     for html in &all {
         assert!(html.starts_with(page::BEGINNING));
-        assert!(!html.contains("<img") && !html.contains("<script>document") && !html.contains("<b>worker"));
         assert!(
-            !html.contains("http:") && !html.contains("https:"),
-            "a page asks for nothing"
+            !html.contains("<img")
+                && !html.contains("<script>document")
+                && !html.contains("<b>worker")
         );
+        assert!(!html.contains("http:") && !html.contains("https:"), "a page asks for nothing");
         assert!(html.len() < 5_000_000, "{} bytes", html.len());
     }
-    for (class, count) in [
-        ("agrees", 1),
-        ("misses", 1),
-        ("warns", 1),
-        ("shown", 1),
-        ("left-out", 1),
-    ] {
+    for (class, count) in
+        [("agrees", 1), ("misses", 1), ("warns", 1), ("shown", 1), ("left-out", 1)]
+    {
         let rows = all[0].matches(&format!("<tr class=\"{class}\">")).count();
         assert_eq!(rows, count, "rows of class {class}");
     }
-    for word in [
-        "small",
-        "ide-2001-7200",
-        "seeks over time",
-        "what its blocks are used for",
-        "measures",
-    ] {
+    for word in
+        ["small", "ide-2001-7200", "seeks over time", "what its blocks are used for", "measures"]
+    {
         assert!(all[2].contains(word), "{word}");
     }
 }
 
-/// Looks at pages from within: each in two frames of its own, narrow and wide; what it finds goes into `pre#found`.
+/// Looks at pages from within: each in two frames of its own, narrow and wide; what it finds goes
+/// into `pre#found`.
 const HARNESS: &str = r##"<!doctype html><meta charset="utf-8"><pre id="found"></pre><script>
 const pages = PAGES;
 const count = (path) => {
@@ -274,7 +248,8 @@ const next = (at) => {
 next(0);
 </script>"##;
 
-/// What Chromium finds on pages, in an order of page and width; `scheme` is 0 for a dark system and 1 for a light one.
+/// What Chromium finds on pages, in an order of page and width; `scheme` is 0 for a dark system and
+/// 1 for a light one.
 fn look(pages: &[String], scheme: u32) -> Vec<serde_json::Value> {
     let folder = Scratch::new("page");
     let json = serde_json::to_string(pages).unwrap().replace('<', "\\u003c");
@@ -295,12 +270,13 @@ fn look(pages: &[String], scheme: u32) -> Vec<serde_json::Value> {
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
-    let found = dom
-        .split_once("<pre id=\"found\">")
-        .and_then(|(_, rest)| rest.split_once("</pre>"));
-    let found = found.map(|(found, _)| found.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
+    let found =
+        dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let found = found
+        .map(|(found, _)| found.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
     let found = found.filter(|found| !found.is_empty());
-    let found = found.unwrap_or_else(|| panic!("nothing found: {}", String::from_utf8_lossy(&output.stderr)));
+    let found = found
+        .unwrap_or_else(|| panic!("nothing found: {}", String::from_utf8_lossy(&output.stderr)));
     serde_json::from_str(&found).unwrap()
 }
 
@@ -309,11 +285,7 @@ fn chromium_shows_every_plot_wide_and_narrow_light_and_dark_and_keys_move_the_cu
     if !oracle::require("chromium") {
         return;
     }
-    let pages = [
-        page::of_posts(&posts()),
-        page::of_figures(HOSTILE, HOSTILE, &figures()),
-        run(),
-    ];
+    let pages = [page::of_posts(&posts()), page::of_figures(HOSTILE, HOSTILE, &figures()), run()];
     for scheme in [0, 1] {
         let found = look(&pages, scheme);
         assert_eq!(found.len(), 2 * pages.len());
@@ -329,11 +301,7 @@ fn chromium_shows_every_plot_wide_and_narrow_light_and_dark_and_keys_move_the_cu
         }
         // One of each kind; of the post's, its own comparison of times too.
         for kind in ["lines", "histogram", "raster", "stack", "grid", "bars"] {
-            assert!(
-                found[2]["seen"][kind].as_u64() >= Some(1),
-                "{kind}: {}",
-                found[2]["seen"]
-            );
+            assert!(found[2]["seen"][kind].as_u64() >= Some(1), "{kind}: {}", found[2]["seen"]);
         }
         assert_eq!(found[0]["seen"]["bars"], 3, "{}", found[0]["seen"]);
         assert!(

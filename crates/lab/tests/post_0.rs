@@ -1,4 +1,5 @@
-//! Post 0 at its quick scale: its rows hold, today's way is better than all of them, and its runs are what they always were.
+//! Post 0 at its quick scale: its rows hold, today's way is better than all of them, and its runs
+//! are what they always were.
 use extant_lab::posts::{PostTable, Quantity, Scale, run_posts};
 use extant_lab::report::TEXT_WIDTH;
 use xtask::lines::longer_than;
@@ -22,7 +23,8 @@ fn not_better(table: &PostTable) -> Vec<&str> {
 
 #[test]
 fn its_ratios_hold_and_modern_is_better_than_every_column() {
-    let report = run_posts(&[0], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let report =
+        run_posts(&[0], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(report.missed(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     let post = &report.posts[0];
@@ -30,8 +32,5 @@ fn its_ratios_hold_and_modern_is_better_than_every_column() {
         assert_eq!(not_better(table), Vec::<&str>::new(), "{}", report.to_text(TEXT_WIDTH));
     }
     let hash = format!("post 0 quick {}", post.trace_hash);
-    assert!(
-        HASHES.lines().any(|line| line == hash),
-        "{hash} is not in posts/trace-hashes.txt"
-    );
+    assert!(HASHES.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
 }

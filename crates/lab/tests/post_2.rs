@@ -1,5 +1,6 @@
-//! Post 2: readers live beside a sustained writer, the slow column is as slow as the post's, and what modern promises. And the same in
-//! real time on a file, whose report is printed, for times of the host's are nobody's promise.
+//! Post 2: readers live beside a sustained writer, the slow column is as slow as the post's, and
+//! what modern promises. And the same in real time on a file, whose report is printed, for times of
+//! the host's are nobody's promise.
 use extant_lab::posts::{PostReport, Quantity, Scale, run_posts};
 use extant_lab::report::{StemPlot, TEXT_WIDTH};
 use extant_lab::scenario::{self, Existing, RunOptions, Target};
@@ -18,16 +19,8 @@ fn ours(post: &PostReport, row: &str, column: &str) -> u64 {
 #[test]
 fn ratios_hold_and_modern_does_both() {
     let reports = run_posts(&[2], Scale::Quick, &mut |_| {}).unwrap();
-    assert_eq!(
-        reports.missed(),
-        Vec::<String>::new(),
-        "{}",
-        reports.to_text(TEXT_WIDTH)
-    );
-    assert_eq!(
-        longer_than(&reports.to_text(TEXT_WIDTH), TEXT_WIDTH),
-        Vec::<&str>::new()
-    );
+    assert_eq!(reports.missed(), Vec::<String>::new(), "{}", reports.to_text(TEXT_WIDTH));
+    assert_eq!(longer_than(&reports.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     let post = &reports.posts[0];
     // The reader: no slower than the best of the post.
     let mean = ours(post, "lstat, mean", "modern");
@@ -35,11 +28,7 @@ fn ratios_hold_and_modern_does_both() {
     // The writer: four fifths of its speed alone, or what the drive's arm leaves it.
     let kept = ours(post, "dd keeps beside du, of what it has alone", "modern");
     let left = ours(post, "what the reads of this time leave it", "modern");
-    assert!(
-        kept >= 800.min(left),
-        "{kept} of {left}\n{}",
-        reports.to_text(TEXT_WIDTH)
-    );
+    assert!(kept >= 800.min(left), "{kept} of {left}\n{}", reports.to_text(TEXT_WIDTH));
     // More than half an hour, says the post.
     let browser = ours(post, "start of a browser", "2.6.20");
     assert!(browser > 20 * 60 * 1_000_000_000, "{browser} ns");
@@ -59,23 +48,12 @@ fn ratios_hold_and_modern_does_both() {
 fn a_reader_beside_a_writer_on_a_real_file() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = scenario::find("reader-beside-writer").unwrap();
-    let target = Target::Real {
-        path: folder.path().join("volume"),
-        existing: Existing::Keep,
-    };
-    let options = RunOptions {
-        target,
-        scale: 10,
-        ..RunOptions::default()
-    };
+    let target = Target::Real { path: folder.path().join("volume"), existing: Existing::Keep };
+    let options = RunOptions { target, scale: 10, ..RunOptions::default() };
     let outcome = scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
     let report = &outcome.report;
     println!("{}", report.to_text(TEXT_WIDTH));
-    let reader = report
-        .processes
-        .iter()
-        .find(|process| process.name == "reader")
-        .unwrap();
+    let reader = report.processes.iter().find(|process| process.name == "reader").unwrap();
     let reads = reader.calls.iter().find(|calls| calls.call == "read").unwrap();
     if let Some(plot) = StemPlot::of_times(&reads.samples_ns) {
         println!("reads of the reader, in seconds. {}", plot.render());

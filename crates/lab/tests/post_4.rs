@@ -1,4 +1,5 @@
-//! The fifth post (number 4): its exact rows and ratios, the same each time, on volumes that e2fsck finds nothing to say about.
+//! The fifth post (number 4): its exact rows and ratios, the same each time, on volumes that e2fsck
+//! finds nothing to say about.
 use extant_lab::posts::{PostsReport, Scale, run_posts};
 use extant_lab::report::TEXT_WIDTH;
 use extant_lab::scenario::{self, RunOptions};
@@ -20,10 +21,7 @@ fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
     // Equal in every build and on every machine.
     let hash = format!("post 4 quick {}", first.posts[0].trace_hash);
     let hashes = include_str!("../posts/trace-hashes.txt");
-    assert!(
-        hashes.lines().any(|line| line == hash),
-        "{hash} is not in posts/trace-hashes.txt"
-    );
+    assert!(hashes.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
     assert_eq!(first.to_json(), second.to_json());
 }
 
@@ -32,7 +30,8 @@ fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
 // tidy: unfinished because it takes a minute; the posts at full size are run by the bench
 #[ignore = "the full size: both block sizes, both mounts"]
 fn all_rows_hold_at_full_size() {
-    let report = run_posts(&[4], Scale::Full, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let report =
+        run_posts(&[4], Scale::Full, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     println!("{}", report.to_text(TEXT_WIDTH));
     // Open: no grace of the drive's look-ahead fits both block sizes; see the notes of the report.
     let mut missed = report.missed();
@@ -44,11 +43,7 @@ fn all_rows_hold_at_full_size() {
 fn modern_is_better_than_the_best(report: &PostsReport) {
     let table = &report.posts[0].tables[0];
     for what in ["untar", "untar, then sync", "tar"] {
-        let row = table
-            .rows
-            .iter()
-            .find(|row| row.what == what)
-            .expect("a row of that name");
+        let row = table.rows.iter().find(|row| row.what == what).expect("a row of that name");
         let over_best = table.over_best_permille(row).expect("times");
         assert!(over_best < 1000, "{what}: {over_best} thousandths of the best");
         let over_limit = table.over_limit_permille(row).expect("a limit");
@@ -67,39 +62,20 @@ fn e2fsck_finds_nothing_on_what_is_left() {
         return;
     }
     let texts = [
-        (
-            "post-4.toml",
-            include_str!("../posts/post-4.toml"),
-            "freebsd-2010,mount=async",
-        ),
-        (
-            "post-4-small.toml",
-            include_str!("../posts/post-4-small.toml"),
-            "freebsd-5.2",
-        ),
-        (
-            "post-4-modern.toml",
-            include_str!("../posts/post-4-modern.toml"),
-            "modern",
-        ),
-        (
-            "post-4-1024.toml",
-            include_str!("../posts/post-4-1024.toml"),
-            "freebsd-2010,mount=async",
-        ),
+        ("post-4.toml", include_str!("../posts/post-4.toml"), "freebsd-2010,mount=async"),
+        ("post-4-small.toml", include_str!("../posts/post-4-small.toml"), "freebsd-5.2"),
+        ("post-4-modern.toml", include_str!("../posts/post-4-modern.toml"), "modern"),
+        ("post-4-1024.toml", include_str!("../posts/post-4-1024.toml"), "freebsd-2010,mount=async"),
     ];
     for (file, text, policies) in texts {
-        let scenario = scenario::parse(file, text, Path::new("")).unwrap_or_else(|error| panic!("{error}"));
-        let options = RunOptions {
-            policies: Some(policies.to_owned()),
-            scale: 10,
-            ..RunOptions::default()
-        };
+        let scenario =
+            scenario::parse(file, text, Path::new("")).unwrap_or_else(|error| panic!("{error}"));
+        let options =
+            RunOptions { policies: Some(policies.to_owned()), scale: 10, ..RunOptions::default() };
         let outcome = scenario::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
         let scratch = tempfile::tempdir().expect("a folder");
-        let said = outcome.filesystems[0]
-            .check(&scratch.path().join("image"))
-            .expect("e2fsck runs");
+        let said =
+            outcome.filesystems[0].check(&scratch.path().join("image")).expect("e2fsck runs");
         assert_eq!(said, "", "{file}");
     }
 }

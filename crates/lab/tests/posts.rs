@@ -1,8 +1,9 @@
-//! The posts: how rows are judged and shown, what must come out exactly, and that it does so each time.
+//! The posts: how rows are judged and shown, what must come out exactly, and that it does so each
+//! time.
 use extant_lab::drive::DriveInfo;
 use extant_lab::posts::{
-    Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale, Verdict, Work,
-    judge, readdir_cost, run_posts,
+    Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA,
+    Scale, Verdict, Work, judge, readdir_cost, run_posts,
 };
 use extant_lab::report::TEXT_WIDTH;
 use xtask::lines::longer_than;
@@ -12,13 +13,7 @@ fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
         posted: posted.map(Quantity::Nanoseconds),
         ours: ours.map(Quantity::Nanoseconds),
     });
-    Row {
-        what: "a row".to_owned(),
-        class,
-        cells: cells.collect(),
-        limit: None,
-        note: None,
-    }
+    Row { what: "a row".to_owned(), class, cells: cells.collect(), limit: None, note: None }
 }
 
 /// A report of one table with a stock and a modern column.
@@ -44,12 +39,7 @@ fn report(rows: Vec<Row>) -> PostsReport {
         notes: vec!["a note at the end".to_owned()],
         trace_hash: "00ff".to_owned(),
     };
-    PostsReport {
-        schema: SCHEMA,
-        model_version: 7,
-        scale: Scale::Quick,
-        posts: vec![post],
-    }
+    PostsReport { schema: SCHEMA, model_version: 7, scale: Scale::Quick, posts: vec![post] }
 }
 
 #[test]
@@ -57,9 +47,7 @@ fn rows_are_judged_by_their_class() {
     use Verdict::{Agrees, Misses, Shown, Warns};
     let ratio = || Class::Ratio { within_permille: 150 };
     let absolute = || Class::Absolute { within_permille: 250 };
-    let not_modelled = Class::NotModelled {
-        reason: "because".to_owned(),
-    };
+    let not_modelled = Class::NotModelled { reason: "because".to_owned() };
     type Case = (Class, &'static [(Option<u64>, Option<u64>)], Verdict);
     let cases: Vec<Case> = vec![
         (Class::Exact, &[(Some(11), Some(11)), (None, Some(3))], Agrees),
@@ -74,17 +62,9 @@ fn rows_are_judged_by_their_class() {
         (ratio(), &[(Some(100), Some(20)), (Some(300), None)], Misses),
         (ratio(), &[(Some(100), None), (Some(300), Some(60))], Misses),
         // The first column that has a posted value is what the others are compared to.
-        (
-            ratio(),
-            &[(None, Some(1)), (Some(100), Some(20)), (Some(300), Some(60))],
-            Agrees,
-        ),
+        (ratio(), &[(None, Some(1)), (Some(100), Some(20)), (Some(300), Some(60))], Agrees),
         (ratio(), &[(Some(100), Some(20)), (None, Some(60))], Shown),
-        (
-            ratio(),
-            &[(Some(u64::MAX), Some(u64::MAX)), (Some(u64::MAX), Some(1))],
-            Misses,
-        ),
+        (ratio(), &[(Some(u64::MAX), Some(u64::MAX)), (Some(u64::MAX), Some(1))], Misses),
         (ratio(), &[(Some(100), Some(0)), (Some(300), Some(5))], Misses),
         (absolute(), &[(Some(100), Some(125))], Agrees),
         (absolute(), &[(Some(100), Some(75))], Agrees),
@@ -114,11 +94,7 @@ fn every_row_is_shown_the_bad_ones_too() {
         media_bytes_per_second: 50_000_000,
         least_seek_ns: 500_000,
     };
-    let need = Need {
-        bytes_read: 20_000,
-        bytes_written: 5_000,
-        seeks: 3,
-    };
+    let need = Need { bytes_read: 20_000, bytes_written: 5_000, seeks: 3 };
     let slow = [(Some(1_000_000), Some(9_000_000)), (None, Some(3_000_000))];
     let rows = vec![
         Row {
@@ -127,16 +103,11 @@ fn every_row_is_shown_the_bad_ones_too() {
             note: Some("a word".to_owned()),
             ..row(Class::Absolute { within_permille: 100 }, &slow)
         },
-        Row {
-            what: "wrong".to_owned(),
-            ..row(Class::Exact, &[(Some(1), Some(2)), (None, None)])
-        },
+        Row { what: "wrong".to_owned(), ..row(Class::Exact, &[(Some(1), Some(2)), (None, None)]) },
         Row {
             what: "left out".to_owned(),
             ..row(
-                Class::NotModelled {
-                    reason: "a program starts".to_owned(),
-                },
+                Class::NotModelled { reason: "a program starts".to_owned() },
                 &[(Some(5_000_000_000), None), (None, None)],
             )
         },
@@ -171,10 +142,7 @@ warning: post 9: a table: slow
     assert_eq!(report.to_text(TEXT_WIDTH), expected);
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     let row = &json["posts"][0]["tables"][0]["rows"][0];
-    assert_eq!(
-        (row["class"].as_str(), row["verdict"].as_str()),
-        (Some("absolute"), Some("warns"))
-    );
+    assert_eq!((row["class"].as_str(), row["verdict"].as_str()), (Some("absolute"), Some("warns")));
     assert_eq!(row["cells"][0]["ratio_permille"], 9000);
     assert_eq!(row["cells"][1]["posted"], serde_json::Value::Null);
     assert_eq!(
@@ -186,10 +154,7 @@ warning: post 9: a table: slow
 #[test]
 fn a_post_that_is_none_is_refused() {
     let error = run_posts(&[3, 7], Scale::Quick, &mut |_| {}).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "posts: post 7 is not modelled; those that are: 0, 1, 2, 3, 4"
-    );
+    assert_eq!(error.to_string(), "posts: post 7 is not modelled; those that are: 0, 1, 2, 3, 4");
 }
 
 fn value(quantity: Option<Quantity>) -> u64 {
@@ -205,7 +170,8 @@ fn ours(table: &PostTable, what: &str) -> Vec<u64> {
 
 #[test]
 fn post_3_comes_out_the_same_each_time() {
-    let run = || run_posts(&[3], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let run =
+        || run_posts(&[3], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let report = run();
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     assert_eq!(longer_than(&report.to_text(80), 80), Vec::<&str>::new());
@@ -215,10 +181,7 @@ fn post_3_comes_out_the_same_each_time() {
     // Equal in every build and on every machine.
     let hash = format!("post 3 quick {}", report.posts[0].trace_hash);
     let hashes = include_str!("../posts/trace-hashes.txt");
-    assert!(
-        hashes.lines().any(|line| line == hash),
-        "{hash} is not in posts/trace-hashes.txt"
-    );
+    assert!(hashes.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");
     let [calls, hashed, linear] = &report.posts[0].tables[..] else {
         panic!("three tables");
     };
@@ -243,10 +206,7 @@ fn post_3_comes_out_the_same_each_time() {
         );
     }
     let reads = ours(hashed, "reads");
-    assert!(
-        reads[..3].iter().all(|reads| *reads == 11),
-        "each block alone: {reads:?}"
-    );
+    assert!(reads[..3].iter().all(|reads| *reads == 11), "each block alone: {reads:?}");
 }
 
 #[test]
@@ -260,11 +220,9 @@ fn listing_from_memory_takes_the_post_s_calls() {
 
 #[test]
 fn another_seed_gives_another_post_and_the_same_each_time() {
-    let work = |seed| Work {
-        scale: Scale::Quick,
-        seed,
-    };
-    let run = |seed| run_posts(&[3], work(seed), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    let work = |seed| Work { scale: Scale::Quick, seed };
+    let run =
+        |seed| run_posts(&[3], work(seed), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let [seventh, again, eighth, none] = [Some(7), Some(7), Some(8), None].map(run);
     assert_eq!(seventh.to_json(), again.to_json());
     let hashes = [&seventh, &eighth, &none].map(|report| report.posts[0].trace_hash.clone());

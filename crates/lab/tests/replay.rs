@@ -1,4 +1,5 @@
-//! The drive model against six real drives: their facts in, their times out. The judge is that of `../shared/drives/score.py`.
+//! The drive model against six real drives: their facts in, their times out. The judge is that of
+//! `../shared/drives/score.py`.
 use extant_block::Operation;
 use extant_lab::drive::file::load;
 use extant_lab::replay::{TraceLine, in_milliseconds, parse_validation_trace, replay};
@@ -26,8 +27,8 @@ fn measured_drives() -> Option<PathBuf> {
     None
 }
 
-/// As `score.py`: the error of the mean, and the root mean square distance of the sorted times at 999 quantiles, in percent of
-/// the measured mean.
+/// As `score.py`: the error of the mean, and the root mean square distance of the sorted times at
+/// 999 quantiles, in percent of the measured mean.
 fn score(name: &str, lines: &[TraceLine], simulated: &[u64]) -> Score {
     let mut measured: Vec<f64> = lines.iter().map(|line| line.measured_ns as f64).collect();
     let mut simulated: Vec<f64> = simulated.iter().map(|time| *time as f64).collect();
@@ -36,9 +37,8 @@ fn score(name: &str, lines: &[TraceLine], simulated: &[u64]) -> Score {
     simulated.sort_by(f64::total_cmp);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let at = |values: &[f64], quantile: usize| values[quantile * values.len() / 1000];
-    let squares: Vec<f64> = (1..1000)
-        .map(|q| (at(&simulated, q) - at(&measured, q)).powi(2))
-        .collect();
+    let squares: Vec<f64> =
+        (1..1000).map(|q| (at(&simulated, q) - at(&measured, q)).powi(2)).collect();
     Score {
         name: name.to_owned(),
         mean_error: 100.0 * (mean(&simulated) / mean(&measured) - 1.0),
@@ -73,10 +73,7 @@ fn six_real_drives_are_met() {
     assert!(scores.len() >= 6);
     assert!(scores.iter().all(|score| score.mean_error.abs() <= MEAN_ERROR_OF_ALL));
     assert!(scores.iter().all(|score| score.demerit <= DEMERIT_OF_ALL));
-    let close = scores
-        .iter()
-        .filter(|score| score.mean_error.abs() <= MEAN_ERROR_OF_FOUR)
-        .count();
+    let close = scores.iter().filter(|score| score.mean_error.abs() <= MEAN_ERROR_OF_FOUR).count();
     assert!(close >= 4, "only {close} are within {MEAN_ERROR_OF_FOUR} %");
     let alike = scores.iter().filter(|score| score.demerit <= DEMERIT_OF_FIVE).count();
     assert!(alike >= 5, "only {alike} are within {DEMERIT_OF_FIVE} %");
@@ -84,13 +81,15 @@ fn six_real_drives_are_met() {
 
 #[test]
 fn lines_are_parsed_exactly() {
-    let lines = parse_validation_trace("R Hit    3962268  12   6657.00000  64047.0005\n\nW Doub 7 1 0 .5")
-        .map_err(|error| error.to_string());
+    let lines =
+        parse_validation_trace("R Hit    3962268  12   6657.00000  64047.0005\n\nW Doub 7 1 0 .5")
+            .map_err(|error| error.to_string());
     assert_eq!(
         lines,
         Err("line 3: pause: has to be microseconds from 0 to 1000000000000, not \".5\"".to_owned())
     );
-    let lines = parse_validation_trace("R Hit 3962268 12 6657.0 64047.0005\r\nW Doub 7 1 0 1.25").expect("two lines");
+    let lines = parse_validation_trace("R Hit 3962268 12 6657.0 64047.0005\r\nW Doub 7 1 0 1.25")
+        .expect("two lines");
     let read = TraceLine {
         operation: Operation::Read,
         sector: 3962268,
@@ -109,29 +108,18 @@ fn lines_are_parsed_exactly() {
 fn bad_lines_are_named() {
     let cases = [
         ("R Hit 1 1 1", "line 1: pause: is missing"),
-        (
-            "R Hit 1 1 1 1\nX Hit 1 1 1 1",
-            "line 2: operation: has to be R or W, not \"X\"",
-        ),
-        (
-            "R Hit -1 1 1 1",
-            "line 1: first sector: has to be a whole number, not \"-1\"",
-        ),
-        (
-            "R Hit 99999999999999999 1 1 1",
-            "line 1: first sector: 99999999999999999 is too large",
-        ),
-        (
-            "R Hit 1 0 1 1",
-            "line 1: sectors: has to lie within 1 and 16777216, not 0",
-        ),
+        ("R Hit 1 1 1 1\nX Hit 1 1 1 1", "line 2: operation: has to be R or W, not \"X\""),
+        ("R Hit -1 1 1 1", "line 1: first sector: has to be a whole number, not \"-1\""),
+        ("R Hit 99999999999999999 1 1 1", "line 1: first sector: 99999999999999999 is too large"),
+        ("R Hit 1 0 1 1", "line 1: sectors: has to lie within 1 and 16777216, not 0"),
         (
             "R Hit 1 1 1e9 1",
             "line 1: time: has to be microseconds from 0 to 1000000000000, not \"1e9\"",
         ),
         (
             "R Hit 1 1 1 99999999999999999999",
-            "line 1: pause: has to be microseconds from 0 to 1000000000000, not \"99999999999999999999\"",
+            "line 1: pause: has to be microseconds from 0 to 1000000000000, \
+             not \"99999999999999999999\"",
         ),
         ("R Hit 1 1 1 1 1", "line 1: has a word too many: \"1\""),
     ];

@@ -33,16 +33,14 @@ fn failure(scenario: &Scenario, options: &RunOptions) -> String {
 }
 
 fn scaled(scale: u64) -> RunOptions {
-    RunOptions {
-        scale,
-        ..RunOptions::default()
-    }
+    RunOptions { scale, ..RunOptions::default() }
 }
 
 /// A scenario of one drive, one file system and one process.
 fn simple(filesystem: &str, steps: &str) -> String {
     format!(
-        "name = \"t\"\n[[drive]]\nname = \"disk\"\nmodel = \"ide-2001-7200\"\n[[filesystem]]\nname = \"volume\"\n{filesystem}\n\
+        "name = \"t\"\n[[drive]]\nname = \"disk\"\nmodel = \"ide-2001-7200\"\n[[filesystem]]\nname \
+         = \"volume\"\n{filesystem}\n\
          [[process]]\nname = \"p\"\nsteps = [\n{steps}\n]\n"
     )
 }
@@ -112,19 +110,13 @@ fn every_built_in_scenario_runs_leaves_sound_volumes_and_loses_no_time() {
 fn the_same_command_gives_the_same_bytes_and_another_seed_others() {
     for name in ["clients", "writer-and-reader", "open-program"] {
         let scenario = scenario::find(name).unwrap();
-        let options = RunOptions {
-            trace: TraceKeeping::All,
-            ..scaled(50)
-        };
+        let options = RunOptions { trace: TraceKeeping::All, ..scaled(50) };
         let (first, second) = (run(&scenario, &options).report, run(&scenario, &options).report);
         assert_eq!(first.to_json(), second.to_json());
         assert_eq!(first.to_text(TEXT_WIDTH), second.to_text(TEXT_WIDTH));
         let records = first.drives[0].trace.as_ref().unwrap();
         assert_eq!(records.len() as u64, first.drives[0].traffic.commands);
-        let other = RunOptions {
-            seed: Some(7),
-            ..options
-        };
+        let other = RunOptions { seed: Some(7), ..options };
         assert_ne!(run(&scenario, &other).report.trace_hash, first.trace_hash, "{name}");
     }
 }
@@ -144,28 +136,19 @@ const WORK: &str = r#"
 fn virtual_and_real_time_leave_the_same_tree() {
     let folder = tempfile::tempdir().unwrap();
     for profile in ["ext2", "ext3", "ext4"] {
-        let text = simple(
-            &format!("size = \"128M\"\nprofile = \"{profile}\"\ndata = \"bytes\""),
-            WORK,
-        );
+        let text =
+            simple(&format!("size = \"128M\"\nprofile = \"{profile}\"\ndata = \"bytes\""), WORK);
         let scenario = parse(&text);
         let simulated = run(&scenario, &scaled(1));
         let path = folder.path().join(profile);
-        let target = Target::Real {
-            path: path.clone(),
-            existing: Existing::Keep,
-        };
+        let target = Target::Real { path: path.clone(), existing: Existing::Keep };
         let options = RunOptions { target, ..scaled(1) };
         let real = run(&scenario, &options);
         for left in simulated.filesystems.iter().chain(&real.filesystems) {
             sound(left);
         }
         let expected = listing(Arc::clone(&simulated.filesystems[0].contents));
-        assert_eq!(
-            listing(Arc::clone(&real.filesystems[0].contents)),
-            expected,
-            "{profile}"
-        );
+        assert_eq!(listing(Arc::clone(&real.filesystems[0].contents)), expected, "{profile}");
         assert!(
             expected
                 .iter()
@@ -194,10 +177,7 @@ fn an_image_takes_part_and_is_never_changed() {
     made.filesystems[0].save(&image).unwrap();
     let before = std::fs::read(&image).unwrap();
     for name in ["read-cold", "stat-cold", "find", "tar"] {
-        let options = RunOptions {
-            image: Some(image.clone()),
-            ..scaled(1)
-        };
+        let options = RunOptions { image: Some(image.clone()), ..scaled(1) };
         let report = run(&scenario::find(name).unwrap(), &options).report;
         let step = report.measures.first().unwrap();
         let layout = &report.filesystems[0].layouts[0].layout;
@@ -228,10 +208,7 @@ fn an_image_takes_part_and_is_never_changed() {
     // The same image in real time, read-only, without being asked whether it may be lost.
     let options = RunOptions {
         image: Some(image.clone()),
-        target: Target::Real {
-            path: image.clone(),
-            existing: Existing::Keep,
-        },
+        target: Target::Real { path: image.clone(), existing: Existing::Keep },
         ..scaled(1)
     };
     let report = run(&scenario::find("read-cold").unwrap(), &options).report;
@@ -263,20 +240,15 @@ fn steps_do_what_they_say() {
     let times = |label| step(label).calls.iter().map(|call| call.elapsed_ns).sum::<u64>();
     assert!(times("cold") > 10_000_000 && times("warm") < 5_000_000);
     assert!(step("cold").elapsed_ns >= times("cold"));
-    assert_eq!(
-        (step("ls").work.files, step("make-directories").work.directories),
-        (1000, 8)
-    );
+    assert_eq!((step("ls").work.files, step("make-directories").work.directories), (1000, 8));
     assert_eq!((step("nap").runs, step("nap").elapsed_ns), (3, 15_000_000));
     let until = step("until");
     assert!((1_000_000_000..1_100_000_000).contains(&until.elapsed_ns));
     assert!(step("walk").runs > 10 && step("walk").work.directories == step("walk").runs * 8);
     assert_eq!(step("diff").work.differences, 1007);
     let layouts = &report.filesystems[0].layouts;
-    let files: Vec<(&str, u64)> = layouts
-        .iter()
-        .map(|record| (record.when.as_str(), record.layout.files))
-        .collect();
+    let files: Vec<(&str, u64)> =
+        layouts.iter().map(|record| (record.when.as_str(), record.layout.files)).collect();
     assert_eq!(files, [("before", 0), ("middle", 1000), ("after", 0)]);
     let last = report.measure("end").unwrap();
     assert_eq!(last.elapsed_ns, step("gone").elapsed_ns + step("sync").elapsed_ns);
@@ -338,7 +310,8 @@ steps = [ { step = "random", direction = "read", count = 20, measure = "raw" } ]
     let outcome = run(&parse(text), &scaled(1));
     outcome.filesystems.iter().for_each(sound);
     let report = &outcome.report;
-    let process = |name: &str| report.processes.iter().find(|process| process.name == name).unwrap();
+    let process =
+        |name: &str| report.processes.iter().find(|process| process.name == name).unwrap();
     assert_eq!(report.processes.len(), 6);
     assert!(process("last").started_ns >= process("beside").ended_ns);
     assert!(process("beside").ended_ns >= process("makers").ended_ns);
@@ -350,11 +323,8 @@ steps = [ { step = "random", direction = "read", count = 20, measure = "raw" } ]
     assert_eq!(report.filesystems[0].policies, "linux-2.4,placement=orlov,requests=99");
     let together = report.measure("make").unwrap();
     assert_eq!((together.copy, together.work.files), (None, 150));
-    let alone: Vec<_> = report
-        .measures
-        .iter()
-        .filter(|row| row.copy.is_some() && row.measure == "make")
-        .collect();
+    let alone: Vec<_> =
+        report.measures.iter().filter(|row| row.copy.is_some() && row.measure == "make").collect();
     assert_eq!(alone.len(), 3);
     assert!(alone.iter().all(|row| row.elapsed_ns <= together.elapsed_ns));
     assert!(report.measure("raw").unwrap().elapsed_ns > 20 * 2_000_000);
@@ -367,32 +337,20 @@ steps = [ { step = "random", direction = "read", count = 20, measure = "raw" } ]
 fn policies_and_drives_can_be_chosen_for_a_run() {
     let scenario = scenario::find("untar").unwrap();
     let with = |words: &str| {
-        let options = RunOptions {
-            policies: Some(words.to_owned()),
-            ..scaled(40)
-        };
+        let options = RunOptions { policies: Some(words.to_owned()), ..scaled(40) };
         run(&scenario, &options).report
     };
     let report = with("linux-2.4,elevator=linus(20000,20000)");
     assert_eq!(report.filesystems[0].policies, "linux-2.4,elevator=linus(20000,20000)");
     assert_eq!(report.drives[0].elevator, "linus(20000,20000)");
     let alone = with("placement=spread,elevator=linus(9000,9000)");
-    assert_eq!(
-        alone.filesystems[0].policies,
-        "modern,placement=spread,elevator=linus(9000,9000)"
-    );
+    assert_eq!(alone.filesystems[0].policies, "modern,placement=spread,elevator=linus(9000,9000)");
     let drive = extant_lab::drive::file::find("ssd-sata").unwrap();
-    let options = RunOptions {
-        drive: Some(drive),
-        ..scaled(40)
-    };
+    let options = RunOptions { drive: Some(drive), ..scaled(40) };
     assert!(run(&scenario, &options).report.elapsed_ns < report.elapsed_ns / 4);
     let error = failure(
         &scenario,
-        &RunOptions {
-            policies: Some("placement=best".to_owned()),
-            ..scaled(40)
-        },
+        &RunOptions { policies: Some("placement=best".to_owned()), ..scaled(40) },
     );
     assert!(error.starts_with("untar: unknown placement \"best\""), "{error}");
 }
@@ -400,15 +358,10 @@ fn policies_and_drives_can_be_chosen_for_a_run() {
 #[test]
 fn every_column_of_every_preset_is_told() {
     let report = run(&parse(&simple(SMALL, "{ step = \"sync\" }")), &scaled(1)).report;
-    let told: Vec<&str> = report.filesystems[0]
-        .columns
-        .iter()
-        .map(|column| column.column.as_str())
-        .collect();
-    let known: Vec<&str> = extant_engine::preset::COLUMNS
-        .iter()
-        .map(|column| column.name)
-        .collect();
+    let told: Vec<&str> =
+        report.filesystems[0].columns.iter().map(|column| column.column.as_str()).collect();
+    let known: Vec<&str> =
+        extant_engine::preset::COLUMNS.iter().map(|column| column.name).collect();
     assert_eq!(told, known);
     assert_eq!(report.filesystems[0].preset, preset("modern").unwrap().name);
 }
@@ -431,22 +384,13 @@ fn what_a_file_gets_wrong_is_told_in_one_line_with_file_line_and_key() {
             simple("policies = { colour = \"red\" }", "{ step = \"sync\" }"),
             "test.toml:7: filesystem.policies: unknown column \"colour\"",
         ),
-        (
-            simple("color = 3", "{ step = \"sync\" }"),
-            "test.toml:7: filesystem.color: no such key",
-        ),
-        (
-            simple("size = \"80G\"", "{ step = \"sync\" }"),
-            "test.toml:7: filesystem.size: ",
-        ),
+        (simple("color = 3", "{ step = \"sync\" }"), "test.toml:7: filesystem.color: no such key"),
+        (simple("size = \"80G\"", "{ step = \"sync\" }"), "test.toml:7: filesystem.size: "),
         (
             simple("size = \"99999999999T\"", "{ step = \"sync\" }"),
             "test.toml:7: filesystem.size: \"99999999999T\" is too large",
         ),
-        (
-            simple("size = \"2K\"", "{ step = \"sync\" }"),
-            "test.toml:7: filesystem.size: ",
-        ),
+        (simple("size = \"2K\"", "{ step = \"sync\" }"), "test.toml:7: filesystem.size: "),
         (
             simple("features = [\"magic\"]", "{ step = \"sync\" }"),
             "test.toml:7: filesystem.features: unknown or unsupported",
@@ -463,14 +407,8 @@ fn what_a_file_gets_wrong_is_told_in_one_line_with_file_line_and_key() {
             step("{ step = \"fly\" }"),
             "test.toml:12: process.steps.step: unknown step \"fly\": known are make-tree",
         ),
-        (
-            step("{ step = \"sync\", at = \"/\" }"),
-            "test.toml:12: process.steps.at: no such key",
-        ),
-        (
-            step("{ step = \"find\" }"),
-            "test.toml:12: process.steps.at: is missing",
-        ),
+        (step("{ step = \"sync\", at = \"/\" }"), "test.toml:12: process.steps.at: no such key"),
+        (step("{ step = \"find\" }"), "test.toml:12: process.steps.at: is missing"),
         (
             step("{ step = \"find\", at = \"here\" }"),
             "test.toml:12: process.steps.at: \"here\" is not an absolute path",
@@ -487,10 +425,7 @@ fn what_a_file_gets_wrong_is_told_in_one_line_with_file_line_and_key() {
             step("{ step = \"wait\", process = \"p\" }"),
             "test.toml:9: process: process p waits for one",
         ),
-        (
-            step("{ step = \"tar\", at = \"/\" }"),
-            "test.toml:12: process.steps.to: is missing",
-        ),
+        (step("{ step = \"tar\", at = \"/\" }"), "test.toml:12: process.steps.to: is missing"),
         (
             step("{ step = \"make-tree\", at = \"/\", tree = \"oak\" }"),
             "test.toml:12: process.steps.tree: unknown tree \"oak\"",
@@ -500,11 +435,17 @@ fn what_a_file_gets_wrong_is_told_in_one_line_with_file_line_and_key() {
             "test.toml:12: process.steps.tree.rule: no such word",
         ),
         (
-            step("{ step = \"make-tree\", at = \"/\", tree = { rule = \"source\", files = 90000000 } }"),
+            step(
+                "{ step = \"make-tree\", at = \"/\", tree = { rule = \"source\", files = 90000000 \
+                 } }",
+            ),
             "test.toml:12: process.steps.tree.files: has to lie",
         ),
         (
-            step("{ step = \"make-tree\", at = \"/\", tree = { rule = \"listing\", file = \"nowhere.tar\" } }"),
+            step(
+                "{ step = \"make-tree\", at = \"/\", tree = { rule = \"listing\", file \
+                 = \"nowhere.tar\" } }",
+            ),
             "test.toml:12: process.steps.tree.file: nowhere.tar",
         ),
         (
@@ -544,10 +485,7 @@ fn what_a_file_gets_wrong_is_told_in_one_line_with_file_line_and_key() {
             "model = \"ide-2001-7200\"\noverride = { wings = 2 }",
             "test.toml:5: drive.override: wings: no such key",
         ),
-        (
-            "model = { kind = \"boat\" }",
-            "test.toml:4: drive.model.kind: no such kind",
-        ),
+        ("model = { kind = \"boat\" }", "test.toml:4: drive.model.kind: no such kind"),
         ("model = \"none.toml\"", "test.toml:4: drive.model: none.toml"),
     ];
     for (model, start) in cases {
@@ -555,10 +493,7 @@ fn what_a_file_gets_wrong_is_told_in_one_line_with_file_line_and_key() {
         assert!(error.starts_with(start), "{error}\nnot {start}");
     }
     let unknown = scenario::find("read-warm").unwrap_err().to_string();
-    assert!(
-        unknown.starts_with("read-warm: no such scenario; there are read-cold, "),
-        "{unknown}"
-    );
+    assert!(unknown.starts_with("read-warm: no such scenario; there are read-cold, "), "{unknown}");
 }
 
 #[test]
@@ -567,9 +502,11 @@ fn what_does_not_fit_is_refused_before_or_where_it_happens() {
     let error = failure(&parse(&simple(SMALL, too_large)), &scaled(1));
     assert_eq!(
         error,
-        "test.toml:12: create-files: 1048576000 bytes in 1000 files and directories do not fit in file system volume of 268435456 bytes"
+        "test.toml:12: create-files: 1048576000 bytes in 1000 files and directories do not fit in \
+         file system volume of 268435456 bytes"
     );
-    let twice = "{ step = \"create-files\", at = \"/a\", count = 200, size = \"1M\" },\n{ step = \"create-files\", at = \"/b\", count = 200, size = \"1M\", label = \"again\" }";
+    let twice = "{ step = \"create-files\", at = \"/a\", count = 200, size = \"1M\" },\n{ step \
+        = \"create-files\", at = \"/b\", count = 200, size = \"1M\", label = \"again\" }";
     let error = failure(&parse(&simple(SMALL, twice)), &scaled(1));
     assert!(error.starts_with("test.toml:13: process p: again: /b/file-"), "{error}");
     assert!(
@@ -578,8 +515,11 @@ fn what_does_not_fit_is_refused_before_or_where_it_happens() {
     );
     let missing = failure(&parse(&simple(SMALL, "{ step = \"ls\", at = \"/none\" }")), &scaled(1));
     assert_eq!(missing, "test.toml:12: process p: ls: /none: no such file or directory");
-    let past = "{ step = \"random\", direction = \"read\", path = \"/f\", count = 1, span = \"1M\" }";
-    let past = format!("{{ step = \"sequential\", direction = \"write\", path = \"/f\", bytes = 8192 }},\n{past}");
+    let past =
+        "{ step = \"random\", direction = \"read\", path = \"/f\", count = 1, span = \"1M\" }";
+    let past = format!(
+        "{{ step = \"sequential\", direction = \"write\", path = \"/f\", bytes = 8192 }},\n{past}"
+    );
     let error = failure(&parse(&simple(SMALL, &past)), &scaled(1));
     assert!(
         error.contains("/f has 8192 bytes; pieces of 4096 from byte 0 on do not lie in it"),
@@ -587,15 +527,12 @@ fn what_does_not_fit_is_refused_before_or_where_it_happens() {
     );
     let kept = "{ step = \"sequential\", direction = \"write\", path = \"/f\", bytes = \"5G\" }";
     let error = failure(&parse(&simple("size = \"8G\"\ndata = \"bytes\"", kept)), &scaled(1));
-    assert!(
-        error.starts_with("test.toml:12: sequential: keeping 5368709120 bytes"),
-        "{error}"
-    );
-    let overlapping = format!(
-        "{}[[filesystem]]\nname = \"b\"\noffset = \"100M\"\nsize = \"100M\"\n",
-        ""
-    );
-    let text = simple(SMALL, "{ step = \"sync\" }").replace("steps", "filesystem = \"volume\"\nsteps") + &overlapping;
+    assert!(error.starts_with("test.toml:12: sequential: keeping 5368709120 bytes"), "{error}");
+    let overlapping =
+        format!("{}[[filesystem]]\nname = \"b\"\noffset = \"100M\"\nsize = \"100M\"\n", "");
+    let text = simple(SMALL, "{ step = \"sync\" }")
+        .replace("steps", "filesystem = \"volume\"\nsteps")
+        + &overlapping;
     assert_eq!(
         failure(&parse(&text), &scaled(1)),
         "test.toml:15: filesystem.offset: b overlaps volume on its drive"
@@ -623,7 +560,8 @@ steps = [ { step = "remount" } ]
     let error = failure(&parse(text), &scaled(1));
     assert_eq!(
         error,
-        "test.toml:15: process b: remount: the file system is in use by 1 other processes and cannot be closed"
+        "test.toml:15: process b: remount: the file system is in use by 1 other processes and \
+         cannot be closed"
     );
 }
 

@@ -1,7 +1,9 @@
-//! Throttles in virtual time: two volumes on two devices in one memory, one of them slow; and the properties that hold
-//! whatever the devices do.
+//! Throttles in virtual time: two volumes on two devices in one memory, one of them slow; and the
+//! properties that hold whatever the devices do.
 use extant_block::device::DeviceInfo;
-use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, Request, ShortLock, Task, WaitQueue};
+use extant_block::{
+    BlockDevice, Clock, MemoryDevice, Operation, Request, ShortLock, Task, WaitQueue,
+};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::throttle::{DirtyBudget, Load};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
@@ -28,7 +30,8 @@ struct Paced {
 impl Paced {
     fn new(clock: &Arc<dyn Clock>, bytes_per_s: u64) -> (Arc<Paced>, Task) {
         let memory = Arc::new(MemoryDevice::new(Arc::clone(clock), 512 * MIB));
-        let shared = Arc::new((ShortLock::new(Queue::default()), WaitQueue::new(Arc::clone(clock))));
+        let shared =
+            Arc::new((ShortLock::new(Queue::default()), WaitQueue::new(Arc::clone(clock))));
         let (writer, queue, timer) = (Arc::clone(&memory), Arc::clone(&shared), Arc::clone(clock));
         let task = clock.spawn(
             "device",
@@ -126,15 +129,13 @@ fn beside(policies: &'static str, device_rates: [u64; 2], seconds: u64) -> Outco
             let (device, task) = Paced::new(&clock, rate);
             made(&device, policies);
             let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
-            let volume = Filesystem::open_within(shared, &options(policies), &budget, number as u32).unwrap();
+            let volume =
+                Filesystem::open_within(shared, &options(policies), &budget, number as u32)
+                    .unwrap();
             volumes.push(volume.clone());
             devices.push((device, task));
-            let (budget, clock, seen, written) = (
-                Arc::clone(&budget),
-                Arc::clone(&clock),
-                Arc::clone(&seen),
-                Arc::clone(&written),
-            );
+            let (budget, clock, seen, written) =
+                (Arc::clone(&budget), Arc::clone(&clock), Arc::clone(&seen), Arc::clone(&written));
             let body = move || {
                 let content = vec![0; MIB as usize];
                 let file = volume.create_file("/stream", 0o644).unwrap();
@@ -165,13 +166,7 @@ fn beside(policies: &'static str, device_rates: [u64; 2], seconds: u64) -> Outco
         }
         let rates = written.lock().map(|bytes| bytes * 2 / seconds);
         let (most, slowest_ns) = *seen.lock();
-        Outcome {
-            rates,
-            most,
-            shares,
-            slowest_ns,
-            after,
-        }
+        Outcome { rates, most, shares, slowest_ns, after }
     });
     outcome.unwrap_or_else(|error| panic!("{policies}: {error}"))
 }
@@ -189,11 +184,7 @@ fn check(policies: &str, outcome: &Outcome) {
     let shares = outcome.shares.iter().sum::<u64>();
     assert!((900..=1000).contains(&shares), "{policies}: {:?}", outcome.shares);
     // No call takes longer than the slow device takes for all that may be dirty.
-    assert!(
-        outcome.slowest_ns < 64 * SECOND,
-        "{policies}: {} ns",
-        outcome.slowest_ns
-    );
+    assert!(outcome.slowest_ns < 64 * SECOND, "{policies}: {} ns", outcome.slowest_ns);
 }
 
 #[test]

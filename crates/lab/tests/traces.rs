@@ -1,4 +1,5 @@
-//! Traces are read back as they were written, other tools read them, and damaged ones are refused in one line.
+//! Traces are read back as they were written, other tools read them, and damaged ones are refused
+//! in one line.
 use extant_block::Operation;
 use extant_lab::drive::Parts;
 use extant_lab::random::Random;
@@ -25,19 +26,12 @@ fn sample(count: u64, seed: u64) -> Vec<TraceRecord> {
             1..4 => Operation::Write,
             _ => Operation::Read,
         };
-        let bytes = if operation == Operation::Flush {
-            0
-        } else {
-            512 * random.within(1..100)
-        };
+        let bytes = if operation == Operation::Flush { 0 } else { 512 * random.within(1..100) };
         let offset = if bytes == 0 { 0 } else { (i * 7919 % count) * 65536 };
         let dispatch = now + random.below(1_000_000);
         let times = [now, dispatch, dispatch + random.below(10_000_000)];
         let stream = random.below(5) as u32;
-        records.push(TraceRecord {
-            stream,
-            ..TraceRecord::plain(operation, offset, bytes, times)
-        });
+        records.push(TraceRecord { stream, ..TraceRecord::plain(operation, offset, bytes, times) });
     }
     // Flushes look alike: they end in the order in which they came.
     let mut last = [0; 3];
@@ -85,7 +79,14 @@ fn disksim_keeps_arrival_place_and_size() {
     let bytes = written(TraceFormat::DiskSim, &records);
     let transfers = records.iter().filter(|record| record.operation != Operation::Flush);
     let kept: Vec<TraceRecord> = transfers
-        .map(|record| TraceRecord::plain(record.operation, record.offset, record.bytes, [record.arrival_ns; 3]))
+        .map(|record| {
+            TraceRecord::plain(
+                record.operation,
+                record.offset,
+                record.bytes,
+                [record.arrival_ns; 3],
+            )
+        })
         .collect();
     assert_eq!(read(TraceFormat::DiskSim, &bytes).expect("it is sound"), kept);
 }
@@ -100,10 +101,7 @@ fn disksim_lines_are_as_documented() {
     assert_eq!(text, "0.000000 0 0 1 0\n1.500001 0 8 2 1\n");
     let foreign = b"6.5 1 3962268 12 0x1\r\n\n  7 0 8 1 40\n";
     let read = read(TraceFormat::DiskSim, foreign).expect("it is sound");
-    assert_eq!(
-        read[0],
-        TraceRecord::plain(Operation::Read, 3962268 * 512, 6144, [6_500_000; 3])
-    );
+    assert_eq!(read[0], TraceRecord::plain(Operation::Read, 3962268 * 512, 6144, [6_500_000; 3]));
     assert_eq!(read[1].operation, Operation::Write);
 }
 
@@ -123,10 +121,8 @@ fn merged_and_split_commands_come_apart() {
     let found = read(TraceFormat::Blktrace, &stream).expect("it is sound");
     assert_eq!(found, [plain(0, 4096, [1, 10, 20]), plain(4096, 4096, [2, 10, 20])]);
     // One Q, dispatched as two.
-    let halves = written(
-        TraceFormat::Blktrace,
-        &[plain(0, 4096, [0, 5, 7]), plain(4096, 4096, [0, 6, 9])],
-    );
+    let halves =
+        written(TraceFormat::Blktrace, &[plain(0, 4096, [0, 5, 7]), plain(4096, 4096, [0, 6, 9])]);
     let halves: Vec<&[u8]> = halves.chunks(48).collect();
     let stream = [carriers[0], halves[2], halves[3], halves[4], halves[5]].concat();
     let found = read(TraceFormat::Blktrace, &stream).expect("it is sound");
@@ -167,7 +163,10 @@ fn damage_is_named_by_line_or_record() {
     );
     let mut damaged = bytes.clone();
     damaged[48] = 0;
-    assert!(error(TraceFormat::Blktrace, &damaged).starts_with("record 2 at byte 48: it begins with 0x65617400"));
+    assert!(
+        error(TraceFormat::Blktrace, &damaged)
+            .starts_with("record 2 at byte 48: it begins with 0x65617400")
+    );
     let mut longer = bytes.clone();
     longer[46] = 200;
     longer.truncate(48);
@@ -210,54 +209,33 @@ fn iologs_are_as_the_manual_has_them() {
         TraceRecord::plain(Operation::Flush, 0, 0, [2_000_000, 2, 3]),
         TraceRecord::plain(Operation::Write, 0, 512, [0, 2, 3]),
     ];
-    let two = "fio version 2 iolog\n/dev/drive add\n/dev/drive open\n/dev/drive write 0 512\n/dev/drive read 4096 1024\n\
+    let two = "fio version 2 iolog\n/dev/drive add\n/dev/drive open\n/dev/drive write 0 \
+        512\n/dev/drive read 4096 1024\n\
                /dev/drive sync 0 0\n/dev/drive close\n";
-    let three = "fio version 3 iolog\n0 /dev/drive add\n0 /dev/drive open\n0 /dev/drive write 0 512\n\
+    let three = "fio version 3 iolog\n0 /dev/drive add\n0 /dev/drive open\n0 /dev/drive write 0 \
+        512\n\
                  1500 /dev/drive read 4096 1024\n2000 /dev/drive sync 0 0\n2000 /dev/drive close\n";
     assert_eq!(String::from_utf8_lossy(&written(TraceFormat::FioIolog, &records)), two);
-    assert_eq!(
-        String::from_utf8_lossy(&written(TraceFormat::FioIologTimed, &records)),
-        three
-    );
+    assert_eq!(String::from_utf8_lossy(&written(TraceFormat::FioIologTimed, &records)), three);
 }
 
 #[test]
 fn records_survive_json() {
-    let parts = Parts {
-        queued: 1,
-        seek: 5,
-        ..Parts::default()
-    };
-    let record = TraceRecord {
-        parts,
-        hit: true,
-        queue_depth: 3,
-        ..sample(1, 1)[0]
-    };
+    let parts = Parts { queued: 1, seek: 5, ..Parts::default() };
+    let record = TraceRecord { parts, hit: true, queue_depth: 3, ..sample(1, 1)[0] };
     let text = serde_json::to_string(&record).expect("it is plain data");
-    assert_eq!(
-        serde_json::from_str::<TraceRecord>(&text).expect("it is its own"),
-        record
-    );
+    assert_eq!(serde_json::from_str::<TraceRecord>(&text).expect("it is its own"), record);
 }
 
 /// What a tool prints for this input; `None` with a note when it is not installed.
 fn output_of(command: &mut Command, input: &[u8]) -> Option<String> {
-    let spawned = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
+    let spawned =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = spawned else {
         eprintln!("note: {command:?} is not installed; not compared");
         return None;
     };
-    child
-        .stdin
-        .take()
-        .expect("it is piped")
-        .write_all(input)
-        .expect("the tool reads its input");
+    child.stdin.take().expect("it is piped").write_all(input).expect("the tool reads its input");
     let output = child.wait_with_output().expect("the tool ends");
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -269,13 +247,12 @@ fn blkparse_reads_what_we_write() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("run.blktrace.0"), &bytes).expect("a file");
     let mut command = Command::new("blkparse");
-    command
-        .current_dir(directory.path())
-        .args(["-q", "-i", "run", "-f", "%a %d %S %N %p %T.%t\n"]);
+    command.current_dir(directory.path()).args(["-q", "-i", "run", "-f", "%a %d %S %N %p %T.%t\n"]);
     let Some(text) = output_of(&mut command, b"") else {
         return;
     };
-    let mut events: Vec<&str> = text.lines().filter(|line| line.starts_with(['Q', 'D', 'C'])).collect();
+    let mut events: Vec<&str> =
+        text.lines().filter(|line| line.starts_with(['Q', 'D', 'C'])).collect();
     let start = records[0].arrival_ns;
     let mut expected = Vec::new();
     for record in &records {
@@ -284,11 +261,8 @@ fn blkparse_reads_what_we_write() {
             Operation::Write => "W",
             Operation::Flush => "FW",
         };
-        let stages = [
-            ('Q', record.arrival_ns),
-            ('D', record.dispatch_ns),
-            ('C', record.completion_ns),
-        ];
+        let stages =
+            [('Q', record.arrival_ns), ('D', record.dispatch_ns), ('C', record.completion_ns)];
         for (what, time) in stages.map(|(what, time)| (what, time - start)) {
             let (sector, bytes, stream) = (record.offset / 512, record.bytes, record.stream);
             let (seconds, rest) = (time / 1_000_000_000, time % 1_000_000_000);

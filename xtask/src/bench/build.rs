@@ -1,4 +1,5 @@
-//! An archive becomes an image: `extant build` against copying the archive, and against those who do the same.
+//! An archive becomes an image: `extant build` against copying the archive, and against those who
+//! do the same.
 
 use std::path::Path;
 
@@ -24,13 +25,11 @@ pub fn table(bench: &Bench, input: &Input) -> Result<(), String> {
     let folder = bench.folder.join("mount");
     let archive = input.archive.to_string_lossy().into_owned();
     let program = extant()?;
-    let mut contenders = vec![maker(
-        "cp + fsync",
-        words(&["cp", &archive, &copy.to_string_lossy()]),
-        &copy,
-    )];
+    let mut contenders =
+        vec![maker("cp + fsync", words(&["cp", &archive, &copy.to_string_lossy()]), &copy)];
     for kind in ["ext4", "ext3", "ext2"] {
-        let words = words(&[&program, "build", "-q", "-t", kind, &archive, &image.to_string_lossy()]);
+        let words =
+            words(&[&program, "build", "-q", "-t", kind, &archive, &image.to_string_lossy()]);
         contenders.push(maker(&format!("extant build -t {kind}"), words, &image));
     }
     if is_here("tar2ext4") {
@@ -40,21 +39,15 @@ pub fn table(bench: &Bench, input: &Input) -> Result<(), String> {
     let tree = input.tree()?;
     let entries = input.entries()?;
     // A third more than the bytes, and room for a journal.
-    let room = Room {
-        mib: (input.size() >> 20) * 4 / 3 + 256,
-        inodes: entries + 1000,
-    };
+    let room = Room { mib: (input.size() >> 20) * 4 / 3 + 256, inodes: entries + 1000 };
     contenders.extend(tree_peers(&tree, room, &image));
     if is_root() {
         for kind in ["ext4", "ext3"] {
             contenders.push(kernel(kind, &archive, room, &image, &folder));
         }
     }
-    let title = format!(
-        "build: {}, {} MB, {entries} entries",
-        input.name,
-        input.size() / 1_000_000
-    );
+    let title =
+        format!("build: {}, {} MB, {entries} entries", input.name, input.size() / 1_000_000);
     let result = race(&title, &contenders, bench.rounds);
     drop(contenders);
     println!(
@@ -81,33 +74,32 @@ fn tree_peers<'a>(tree: &Path, room: Room, image: &'a Path) -> Vec<Contender<'a>
     }
     if is_here("genext2fs") {
         let blocks = (room.mib << 8).to_string();
-        let words = words(&[
-            "genext2fs",
-            "-B",
-            "4096",
-            "-b",
-            &blocks,
-            "-N",
-            &inodes,
-            "-d",
-            &tree,
-            &output,
-        ]);
+        let words =
+            words(&["genext2fs", "-B", "4096", "-b", &blocks, "-N", &inodes, "-d", &tree, &output]);
         peers.push(maker("genext2fs", words, image));
     }
     peers
 }
 
 /// The kernel: an empty image is made beforehand; mount, unpack, unmount and flush are measured.
-fn kernel<'a>(kind: &'a str, archive: &str, room: Room, image: &'a Path, folder: &'a Path) -> Contender<'a> {
+fn kernel<'a>(
+    kind: &'a str,
+    archive: &str,
+    room: Room,
+    image: &'a Path,
+    folder: &'a Path,
+) -> Contender<'a> {
     let (at, img, tar) = (quoted(folder), quoted(image), quoted(Path::new(archive)));
-    let script =
-        format!("mount -o loop {img} {at} && {{ tar -xpf {tar} -C {at}; done=$?; umount {at} && exit $done; }}");
+    let script = format!(
+        "mount -o loop {img} {at} && {{ tar -xpf {tar} -C {at}; done=$?; umount {at} && exit \
+         $done; }}"
+    );
     Contender {
         name: format!("kernel mount ({kind}) + tar -x"),
         prepare: Box::new(move || {
             fresh(image)?;
-            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
             let mut mke2fs = program("mke2fs");
             mke2fs.args(["-q", "-F", "-t", kind, "-N", &room.inodes.to_string()]);
             command::output(mke2fs.arg(image).arg(format!("{}M", room.mib)))?;

@@ -1,5 +1,5 @@
-//! Checking a volume: `extant check` against `e2fsck -fn`, warm: the Linux tree, a hundred thousand small files, and 400 GiB of
-//! large files with indirect blocks in a sparse image.
+//! Checking a volume: `extant check` against `e2fsck -fn`, warm: the Linux tree, a hundred thousand
+//! small files, and 400 GiB of large files with indirect blocks in a sparse image.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,9 @@ pub fn tables(bench: &Bench) -> Result<(), String> {
         let image = bench.folder.join("check.img");
         fresh(&image)?;
         let (archive, output) = (input.archive.to_string_lossy(), image.to_string_lossy());
-        command::output(program(&extant()?).args(["build", "-q", "-t", "ext4", &archive, &output]))?;
+        command::output(
+            program(&extant()?).args(["build", "-q", "-t", "ext4", &archive, &output]),
+        )?;
         table(bench, &input.name, &image)?;
         fresh(&image)?;
     }
@@ -39,15 +41,7 @@ fn large_files(bench: &Bench) -> Result<PathBuf, String> {
     fresh(&image)?;
     let mut cargo = program("cargo");
     cargo.current_dir(repository());
-    cargo.args([
-        "run",
-        "--release",
-        "--quiet",
-        "-p",
-        "extant-inspect",
-        "--example",
-        "large_files",
-    ]);
+    cargo.args(["run", "--release", "--quiet", "-p", "extant-inspect", "--example", "large_files"]);
     command::output(cargo.arg("--").arg(&image))?;
     Ok(image)
 }

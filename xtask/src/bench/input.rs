@@ -1,4 +1,5 @@
-//! The inputs: the Linux tree as a plain tar, and a hundred thousand small files; kept between runs.
+//! The inputs: the Linux tree as a plain tar, and a hundred thousand small files; kept between
+//! runs.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -53,11 +54,7 @@ impl Bench {
 impl Input {
     fn new(name: &str, archive: PathBuf, folder: &Path) -> Input {
         let tree = folder.join(archive.with_extension("tree").file_name().unwrap_or_default());
-        Input {
-            name: name.into(),
-            archive,
-            tree,
-        }
+        Input { name: name.into(), archive, tree }
     }
 
     /// Bytes of the archive.
@@ -81,9 +78,11 @@ impl Input {
         if !self.tree.is_dir() {
             let partial = self.tree.with_extension("partial");
             super::remove_tree(&partial)?;
-            std::fs::create_dir_all(&partial).map_err(|error| format!("{}: {error}", partial.display()))?;
+            std::fs::create_dir_all(&partial)
+                .map_err(|error| format!("{}: {error}", partial.display()))?;
             command::output(program("tar").arg("-xf").arg(&self.archive).arg("-C").arg(&partial))?;
-            std::fs::rename(&partial, &self.tree).map_err(|error| format!("{}: {error}", self.tree.display()))?;
+            std::fs::rename(&partial, &self.tree)
+                .map_err(|error| format!("{}: {error}", self.tree.display()))?;
         }
         Ok(self.tree.clone())
     }
@@ -97,7 +96,8 @@ fn linux(folder: &Path) -> Result<Option<PathBuf>, String> {
             return Ok(None);
         }
         let partial = archive.with_extension("partial");
-        let output = File::create(&partial).map_err(|error| format!("{}: {error}", partial.display()))?;
+        let output =
+            File::create(&partial).map_err(|error| format!("{}: {error}", partial.display()))?;
         let status = program("xz")
             .args(["-dkc", LINUX])
             .stdout(output)
@@ -106,13 +106,17 @@ fn linux(folder: &Path) -> Result<Option<PathBuf>, String> {
         if !status.success() {
             return Err(format!("xz -dkc {LINUX}: {status}"));
         }
-        std::fs::rename(&partial, &archive).map_err(|error| format!("{}: {error}", archive.display()))?;
+        std::fs::rename(&partial, &archive)
+            .map_err(|error| format!("{}: {error}", archive.display()))?;
     }
     Ok(Some(archive))
 }
 
 /// Writes an archive under another name first, so that a broken one is never taken for whole.
-pub(super) fn make(archive: &Path, fill: fn(&mut BufWriter<File>) -> Result<(), Error>) -> Result<(), Error> {
+pub(super) fn make(
+    archive: &Path,
+    fill: fn(&mut BufWriter<File>) -> Result<(), Error>,
+) -> Result<(), Error> {
     if archive.is_file() {
         return Ok(());
     }

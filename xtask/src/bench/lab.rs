@@ -1,4 +1,5 @@
-//! The laboratory: how fast virtual time runs, the posts at full size, and a drive of 400 GB with millions of files.
+//! The laboratory: how fast virtual time runs, the posts at full size, and a drive of 400 GB with
+//! millions of files.
 
 use super::{Bench, extant, once, words};
 use crate::command::{self, program};
@@ -19,10 +20,7 @@ pub fn tables(_: &Bench) -> Result<(), String> {
     println!("| {:<44} | {:>9} | {:>9} |", "", "time", "memory");
     println!("| {:-<44} | {:->9} | {:->9} |", "", ":", ":");
     line("extant lab posts, quick", &words(&[&extant, "lab", "posts", "-q"]));
-    line(
-        "extant lab posts --full",
-        &words(&[&extant, "lab", "posts", "--full", "-q"]),
-    );
+    line("extant lab posts --full", &words(&[&extant, "lab", "posts", "--full", "-q"]));
     line(
         "400 GB, 4 million files made and looked at",
         &words(&[&extant, "lab", "run", "-q", &large]),

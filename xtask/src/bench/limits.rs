@@ -1,4 +1,5 @@
-//! The far ends: a million names in one directory, a chain of ten thousand directories, a file of a tebibyte.
+//! The far ends: a million names in one directory, a chain of ten thousand directories, a file of a
+//! tebibyte.
 
 use std::fs::File;
 use std::io::{BufWriter, Error};
@@ -28,10 +29,7 @@ pub fn tables(bench: &Bench) -> Result<(), String> {
         "| {:<40} | {:>9} | {:>9} | {:>9} | {:>9} | e2fsck |",
         "", "build", "memory", "tar", "memory"
     );
-    println!(
-        "| {:-<40} | {:->9} | {:->9} | {:->9} | {:->9} | ------ |",
-        "", ":", ":", ":", ":"
-    );
+    println!("| {:-<40} | {:->9} | {:->9} | {:->9} | {:->9} | ------ |", "", ":", ":", ":", ":");
     for kind in ["ext4", "ext2"] {
         line(bench, kind, "a million files in one directory", &million);
         line(bench, kind, "10,000 directories deep", &deep);
@@ -55,10 +53,8 @@ fn numbers(bench: &Bench, kind: &str, source: &Path) -> Result<String, String> {
     let (image, extant) = (bench.folder.join("limit.img"), extant()?);
     let (source, output) = (source.to_string_lossy(), image.to_string_lossy());
     fresh(&image)?;
-    let built = once(
-        &words(&[&extant, "build", "-q", "-t", kind, &source, &output]),
-        Some(&image),
-    )?;
+    let built =
+        once(&words(&[&extant, "build", "-q", "-t", kind, &source, &output]), Some(&image))?;
     flush(&image)?;
     let read = once(&words(&[&extant, "tar", "-q", &output, "-o", "/dev/null"]), None)?;
     let judged = match is_here("e2fsck").then(|| oracle::e2fsck(&image)) {
@@ -76,7 +72,9 @@ fn numbers(bench: &Bench, kind: &str, source: &Path) -> Result<String, String> {
 
 fn names(output: &mut BufWriter<File>) -> Result<(), Error> {
     append(output, "million/", Member::Directory)?;
-    (0..1_000_000).try_for_each(|number| append(output, &format!("million/file-{number:06}"), Member::File(&[])))
+    (0..1_000_000).try_for_each(|number| {
+        append(output, &format!("million/file-{number:06}"), Member::File(&[]))
+    })
 }
 
 /// Made from folder to folder: no system call takes the path of the last one.

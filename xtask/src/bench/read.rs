@@ -1,4 +1,5 @@
-//! An image becomes an archive again: `extant tar` against reading the image from end to end, cold and warm.
+//! An image becomes an archive again: `extant tar` against reading the image from end to end, cold
+//! and warm.
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ enum Cache {
     Warm,
 }
 
-/// Tables for an image of each kind that `extant build` makes of `input`; and one of mke2fs, if it is here.
+/// Tables for an image of each kind that `extant build` makes of `input`; and one of mke2fs, if it
+/// is here.
 ///
 /// # Errors
 /// The image cannot be built or read.
@@ -56,7 +58,11 @@ fn image_tables(bench: &Bench, input: &Input, image: &Path, built: &str) -> Resu
     Ok(())
 }
 
-fn contenders<'a>(bench: &'a Bench, image: &'a Path, cache: Cache) -> Result<Vec<Contender<'a>>, String> {
+fn contenders<'a>(
+    bench: &'a Bench,
+    image: &'a Path,
+    cache: Cache,
+) -> Result<Vec<Contender<'a>>, String> {
     let (extant, img) = (extant()?, quoted(image));
     let (program, path) = (quoted(Path::new(&extant)), image.to_string_lossy());
     let folder = bench.folder.join("mount");
@@ -71,19 +77,19 @@ fn contenders<'a>(bench: &'a Bench, image: &'a Path, cache: Cache) -> Result<Vec
             "dd bs=1M",
             words(&["dd", &format!("if={path}"), "of=/dev/null", "bs=1M", "status=none"]),
         ),
-        reader(
-            "extant tar -o /dev/null",
-            words(&[&extant, "tar", "-q", &path, "-o", "/dev/null"]),
-        ),
+        reader("extant tar -o /dev/null", words(&[&extant, "tar", "-q", &path, "-o", "/dev/null"])),
         reader(
             "extant tar | cat",
             words(&["sh", "-c", &format!("{program} tar -q {img} -o - | cat > /dev/null")]),
         ),
     ];
     if is_root() {
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
         let tar = format!("tar -cf - -C {at} . | cat > /dev/null");
-        let script = format!("mount -o loop,ro {img} {at} && {{ {tar}; done=$?; umount {at} && exit $done; }}");
+        let script = format!(
+            "mount -o loop,ro {img} {at} && {{ {tar}; done=$?; umount {at} && exit $done; }}"
+        );
         contenders.push(reader("kernel mount + tar -c", words(&["sh", "-c", &script])));
     }
     Ok(contenders)
@@ -92,7 +98,11 @@ fn contenders<'a>(bench: &'a Bench, image: &'a Path, cache: Cache) -> Result<Vec
 fn prepare(image: &Path, cache: Cache) -> Result<(), String> {
     settle();
     match cache {
-        Cache::Cold => std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| format!("drop_caches: {error}")),
-        Cache::Warm => command::output(program("cat").arg(image).stdout(std::process::Stdio::null())).map(|_| ()),
+        Cache::Cold => std::fs::write("/proc/sys/vm/drop_caches", "3")
+            .map_err(|error| format!("drop_caches: {error}")),
+        Cache::Warm => {
+            command::output(program("cat").arg(image).stdout(std::process::Stdio::null()))
+                .map(|_| ())
+        }
     }
 }

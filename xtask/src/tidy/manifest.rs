@@ -13,19 +13,11 @@ struct Arrow {
     tests: &'static [&'static str],
 }
 
-/// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even in its tests;
-/// nobody links `xtask`.
+/// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even
+/// in its tests; nobody links `xtask`.
 const ARROWS: &[Arrow] = &[
-    Arrow {
-        name: "extant-format",
-        links: &[],
-        tests: &["xtask"],
-    },
-    Arrow {
-        name: "extant-block",
-        links: &[],
-        tests: &["xtask"],
-    },
+    Arrow { name: "extant-format", links: &[], tests: &["xtask"] },
+    Arrow { name: "extant-block", links: &[], tests: &["xtask"] },
     Arrow {
         name: "extant-engine",
         links: &["extant-format", "extant-block"],
@@ -39,23 +31,11 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-lab",
         links: &["extant-format", "extant-block", "extant-engine", "extant-inspect"],
-        tests: &[
-            "extant-format",
-            "extant-block",
-            "extant-engine",
-            "extant-inspect",
-            "xtask",
-        ],
+        tests: &["extant-format", "extant-block", "extant-engine", "extant-inspect", "xtask"],
     },
     Arrow {
         name: "extant-cli",
-        links: &[
-            "extant-format",
-            "extant-block",
-            "extant-engine",
-            "extant-inspect",
-            "extant-lab",
-        ],
+        links: &["extant-format", "extant-block", "extant-engine", "extant-inspect", "extant-lab"],
         tests: &[
             "extant-format",
             "extant-block",
@@ -79,10 +59,7 @@ const COMMAND_ONLY: &[&str] = &["clap", "clap_complete", "clap_mangen", "fuser",
 fn manifest(source: &Source) -> Option<Result<Table, String>> {
     let is_manifest = source.path.ends_with("/Cargo.toml");
     is_manifest.then(|| {
-        source
-            .text
-            .parse::<Table>()
-            .map_err(|error| format!("cannot be read: {}", error.message()))
+        source.text.parse::<Table>().map_err(|error| format!("cannot be read: {}", error.message()))
     })
 }
 
@@ -97,10 +74,7 @@ fn crate_name(manifest: &Table) -> &str {
 /// The keys of every table called `name`, for all platforms.
 fn dependencies(manifest: &Table, name: &str) -> BTreeSet<String> {
     let platforms = manifest.get("target").and_then(toml::Value::as_table);
-    let tables = platforms
-        .into_iter()
-        .flat_map(Table::values)
-        .filter_map(toml::Value::as_table);
+    let tables = platforms.into_iter().flat_map(Table::values).filter_map(toml::Value::as_table);
     std::iter::once(manifest)
         .chain(tables)
         .filter_map(|table| table.get(name)?.as_table())
@@ -110,11 +84,7 @@ fn dependencies(manifest: &Table, name: &str) -> BTreeSet<String> {
 
 /// A dependency by its true name: `other = { package = "name" }` is `name`.
 fn package_name((key, value): (&String, &toml::Value)) -> String {
-    value
-        .get("package")
-        .and_then(toml::Value::as_str)
-        .unwrap_or(key)
-        .to_owned()
+    value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned()
 }
 
 fn is_ours(name: &str) -> bool {
@@ -158,9 +128,7 @@ pub fn command_only(source: &Source) -> Vec<(usize, String)> {
     }
     let linked = dependencies(&manifest, "dependencies");
     let wrong = COMMAND_ONLY.iter().filter(|name| linked.contains(**name));
-    wrong
-        .map(|name| (1, format!("{name} is for commands, in cli")))
-        .collect()
+    wrong.map(|name| (1, format!("{name} is for commands, in cli"))).collect()
 }
 
 /// A crate without the lints of the workspace.

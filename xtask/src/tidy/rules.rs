@@ -23,9 +23,8 @@ impl Rule {
         if source.excuses_file(self.name) {
             return Vec::new();
         }
-        let broken = (self.check)(source)
-            .into_iter()
-            .filter(|(line, _)| !source.excuses(self.name, *line));
+        let broken =
+            (self.check)(source).into_iter().filter(|(line, _)| !source.excuses(self.name, *line));
         let finding = |(line, sentence)| Finding {
             path: source.path.clone(),
             line,
@@ -44,7 +43,8 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Where clocks and threads belong.
 const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
 
-/// Where threads may be made and parked: also in the clock of the laboratory, whose processes are threads.
+/// Where threads may be made and parked: also in the clock of the laboratory, whose processes are
+/// threads.
 const THREADS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/", "crates/lab/src/clock.rs"];
 
 /// Who gives bytes to a device: the devices themselves; in the engine the writes of a mounted
@@ -66,7 +66,8 @@ const WRITERS: &[&str] = &[
 pub const RULES: &[Rule] = &[
     Rule {
         name: "writers",
-        reason: "what is written around the cache is not seen by whoever reads through it, nor stopped by the latch",
+        reason: "what is written around the cache is not seen by whoever reads through it, nor \
+            stopped by the latch",
         check: |source| {
             let calls = [
                 "device . write (",
@@ -91,10 +92,7 @@ pub const RULES: &[Rule] = &[
             ("crates/inspect/src/volume.rs", "fn f() { self.device.flush()?; }\n"),
         ],
         good: &[
-            (
-                "crates/engine/src/volume.rs",
-                "fn f() { self.device.write(0, &bytes)?; }\n",
-            ),
+            ("crates/engine/src/volume.rs", "fn f() { self.device.write(0, &bytes)?; }\n"),
             ("crates/engine/src/namespace.rs", "fn f() { file.write(0, &bytes)?; }\n"),
             (
                 "crates/engine/src/group/tests.rs",
@@ -107,10 +105,7 @@ pub const RULES: &[Rule] = &[
         reason: "time comes from block::Clock, or a run in virtual time is none",
         check: |source| phrases(source, CLOCKS, &["Instant : : now", "SystemTime : : now"]),
         bad: &[
-            (
-                "crates/engine/src/file.rs",
-                "fn f() { let _ = std::time::Instant::now(); }\n",
-            ),
+            ("crates/engine/src/file.rs", "fn f() { let _ = std::time::Instant::now(); }\n"),
             ("xtask/src/demo.rs", "fn f() { SystemTime::now(); }\n"),
             ("crates/lab/src/clock.rs", "fn f() { Instant::now(); }\n"),
         ],
@@ -132,10 +127,7 @@ pub const RULES: &[Rule] = &[
                 &["clock_gettime"],
             )
         },
-        bad: &[(
-            "crates/cli/src/build.rs",
-            "fn f() { rustix::time::clock_gettime(id); }\n",
-        )],
+        bad: &[("crates/cli/src/build.rs", "fn f() { rustix::time::clock_gettime(id); }\n")],
         good: &[("xtask/src/measure.rs", "fn f() { rustix::time::clock_gettime(id); }\n")],
     },
     Rule {
@@ -148,21 +140,16 @@ pub const RULES: &[Rule] = &[
             ("xtask/src/bench.rs", "fn f() { thread::sleep(d); }\n"),
         ],
         good: &[
-            (
-                "crates/engine/src/writeback.rs",
-                "fn f(clock: &dyn Clock) { clock.spawn(task); }\n",
-            ),
+            ("crates/engine/src/writeback.rs", "fn f(clock: &dyn Clock) { clock.spawn(task); }\n"),
             ("crates/lab/src/clock.rs", "use std::thread::Builder;\n"),
         ],
     },
     Rule {
         name: "hash",
-        reason: "its order differs from run to run; use FxHashMap, or BTreeMap where the order is seen",
+        reason: "its order differs from run to run; use FxHashMap, or BTreeMap where the order is \
+            seen",
         check: |source| phrases(source, &["crates/cli/"], &["HashMap", "HashSet", "RandomState"]),
-        bad: &[(
-            "crates/engine/src/cache.rs",
-            "use std::collections::{BTreeMap, HashMap};\n",
-        )],
+        bad: &[("crates/engine/src/cache.rs", "use std::collections::{BTreeMap, HashMap};\n")],
         good: &[("crates/engine/src/cache.rs", "use rustc_hash::FxHashMap;\n")],
     },
     Rule {
@@ -184,14 +171,16 @@ pub const RULES: &[Rule] = &[
             ),
             (
                 "crates/block/Cargo.toml",
-                "[package]\nname = \"extant-block\"\n[target.'cfg(unix)'.dependencies]\nx = { package = \"extant-format\" }\n",
+                "[package]\nname = \"extant-block\"\n[target.'cfg(unix)'.dependencies]\nx = { \
+                 package = \"extant-format\" }\n",
             ),
             ("crates/stranger/Cargo.toml", "[package]\nname = \"extant-stranger\"\n"),
             ("crates/format/Cargo.toml", "[package\n"),
         ],
         good: &[(
             "crates/engine/Cargo.toml",
-            "[package]\nname = \"extant-engine\"\n[dependencies]\nextant-format.workspace = true\n[dev-dependencies]\nxtask = \"1\"\n",
+            "[package]\nname = \"extant-engine\"\n[dependencies]\nextant-format.workspace = \
+             true\n[dev-dependencies]\nxtask = \"1\"\n",
         )],
     },
     Rule {
@@ -271,10 +260,7 @@ pub const RULES: &[Rule] = &[
             ("crates/engine/src/file.rs", "fn f() { todo!() }\n"),
             ("crates/engine/src/file.rs", "fn f() { unimplemented!(\"later\") }\n"),
             ("crates/engine/src/file.rs", "fn f() { dbg!(1); }\n"),
-            (
-                "crates/engine/tests/file.rs",
-                "#[test]\n#[ignore = \"slow\"]\nfn f() {}\n",
-            ),
+            ("crates/engine/tests/file.rs", "#[test]\n#[ignore = \"slow\"]\nfn f() {}\n"),
         ],
         good: &[("crates/engine/src/file.rs", "// No todo!() here.\nfn todo() {}\n")],
     },
@@ -310,24 +296,15 @@ pub const RULES: &[Rule] = &[
         check: |source| {
             let opens = source.text.lines().find(|line| !line.trim().is_empty());
             let is_silent = source.is_rust() && !opens.is_some_and(|line| line.starts_with("//! "));
-            if is_silent {
-                vec![(1, "does not begin with //!".into())]
-            } else {
-                Vec::new()
-            }
+            if is_silent { vec![(1, "does not begin with //!".into())] } else { Vec::new() }
         },
-        bad: &[
-            ("crates/engine/src/file.rs", "use std::fs;\n"),
-            ("crates/engine/src/file.rs", ""),
-        ],
-        good: &[
-            ("crates/engine/src/file.rs", "//! Files.\n"),
-            ("README.md", "# extant\n"),
-        ],
+        bad: &[("crates/engine/src/file.rs", "use std::fs;\n"), ("crates/engine/src/file.rs", "")],
+        good: &[("crates/engine/src/file.rs", "//! Files.\n"), ("README.md", "# extant\n")],
     },
     Rule {
         name: "names",
-        reason: "names are whole words of the field; a drawer for everything is no place for anything",
+        reason: "names are whole words of the field; a drawer for everything is no place for \
+            anything",
         check: names,
         bad: &[
             ("crates/engine/src/utils.rs", "//! Things.\n"),
@@ -341,11 +318,7 @@ pub const RULES: &[Rule] = &[
         name: "syntax",
         reason: "the other rules read words of Rust",
         check: |source| {
-            if source.is_broken {
-                vec![(1, "is no Rust".into())]
-            } else {
-                Vec::new()
-            }
+            if source.is_broken { vec![(1, "is no Rust".into())] } else { Vec::new() }
         },
         bad: &[("crates/engine/src/file.rs", "fn f( {\n")],
         good: &[("crates/engine/src/file.rs", "fn f() {}\n")],
@@ -366,12 +339,7 @@ fn phrases(source: &Source, places: &[&str], phrases: &[&str]) -> Vec<(usize, St
     }
     let mut found = Vec::new();
     for phrase in phrases {
-        found.extend(
-            source
-                .phrase(phrase)
-                .into_iter()
-                .map(|line| (line, phrase.replace(' ', ""))),
-        );
+        found.extend(source.phrase(phrase).into_iter().map(|line| (line, phrase.replace(' ', ""))));
     }
     found
 }
@@ -392,10 +360,7 @@ fn threads(source: &Source) -> Vec<(usize, String)> {
 }
 
 fn outside_tests(source: &Source, found: Vec<(usize, String)>) -> Vec<(usize, String)> {
-    found
-        .into_iter()
-        .filter(|(line, _)| !source.is_test_line(*line))
-        .collect()
+    found.into_iter().filter(|(line, _)| !source.is_test_line(*line)).collect()
 }
 
 fn long(source: &Source) -> Vec<(usize, String)> {
@@ -405,11 +370,7 @@ fn long(source: &Source) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let whole = source.text.lines().count();
     let tests: usize = source.tests.iter().map(|lines| lines.end() + 1 - lines.start()).sum();
-    let code = if source.is_test() {
-        0
-    } else {
-        whole.saturating_sub(tests)
-    };
+    let code = if source.is_test() { 0 } else { whole.saturating_sub(tests) };
     if code > FILE_LINES_MAX {
         found.push((1, format!("{code} lines of code, the limit is {FILE_LINES_MAX}")));
     } else if whole > FILE_WITH_TESTS_LINES_MAX {
@@ -418,10 +379,8 @@ fn long(source: &Source) -> Vec<(usize, String)> {
             format!("{whole} lines with tests, the limit is {FILE_WITH_TESTS_LINES_MAX}"),
         ));
     }
-    for function in source
-        .functions
-        .iter()
-        .filter(|function| !source.is_test_line(*function.lines.start()))
+    for function in
+        source.functions.iter().filter(|function| !source.is_test_line(*function.lines.start()))
     {
         let lines = function.lines.end() + 1 - function.lines.start();
         if lines > FUNCTION_LINES_MAX {
@@ -453,7 +412,8 @@ fn spaces(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// What only one machine or one mirror knows. Put together here, so that this file keeps its own rule.
+/// What only one machine or one mirror knows. Put together here, so that this file keeps its own
+/// rule.
 const MACHINE: &[&str] = &[
     concat!("/wo", "rk/"),
     concat!("/tmp/tar", "get"),
@@ -493,9 +453,7 @@ fn names(source: &Source) -> Vec<(usize, String)> {
         .filter(|part| has_banned(part))
         .map(|part| (1, format!("file name {part}")));
     let words = source.words.iter().filter(|word| has_banned(&word.text));
-    parts
-        .chain(words.map(|word| (word.line, format!("name {}", word.text))))
-        .collect()
+    parts.chain(words.map(|word| (word.line, format!("name {}", word.text)))).collect()
 }
 
 /// Whether one of the words of `name`, in snake or camel case, is banned.

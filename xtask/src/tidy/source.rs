@@ -1,4 +1,5 @@
-//! One file as the rules see it: its path, its lines and, where it is Rust, its words without comments and strings.
+//! One file as the rules see it: its path, its lines and, where it is Rust, its words without
+//! comments and strings.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -41,13 +42,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding {
-            path,
-            line,
-            rule,
-            sentence,
-            reason,
-        } = self;
+        let Finding { path, line, rule, sentence, reason } = self;
         write!(f, "{path}:{line}: {sentence} ({rule}: {reason})")
     }
 }
@@ -96,7 +91,9 @@ impl Source {
 
     /// Whether the whole file belongs to the tests.
     pub fn is_test(&self) -> bool {
-        self.path.contains("/tests/") || self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs")
+        self.path.contains("/tests/")
+            || self.path.ends_with("/tests.rs")
+            || self.path.ends_with("_tests.rs")
     }
 
     /// Whether `line` belongs to the tests.
@@ -113,19 +110,20 @@ impl Source {
     pub fn phrase(&self, phrase: &str) -> Vec<usize> {
         let phrase: Vec<&str> = phrase.split(' ').collect();
         let windows = self.words.windows(phrase.len());
-        let same = |window: &&[Word]| window.iter().zip(&phrase).all(|(word, text)| word.text == *text);
+        let same =
+            |window: &&[Word]| window.iter().zip(&phrase).all(|(word, text)| word.text == *text);
         windows.filter(same).map(|window| window[0].line).collect()
     }
 
-    /// Whether an exception from `rule` stands in the comment (or among the attributes) above `line`, or on it.
+    /// Whether an exception from `rule` stands in the comment (or among the attributes) above
+    /// `line`, or on it.
     pub fn excuses(&self, rule: &str, line: usize) -> bool {
         let lines: Vec<&str> = self.text.lines().collect();
         let above = lines.get(..line.saturating_sub(1)).unwrap_or_default().iter().rev();
-        let beside =
-            above.take_while(|text| text.trim_start().starts_with("//") || text.trim_start().starts_with("#["));
-        beside
-            .chain(lines.get(line.saturating_sub(1)))
-            .any(|text| is_exception(text, rule))
+        let beside = above.take_while(|text| {
+            text.trim_start().starts_with("//") || text.trim_start().starts_with("#[")
+        });
+        beside.chain(lines.get(line.saturating_sub(1))).any(|text| is_exception(text, rule))
     }
 
     /// Whether an exception from `rule` for the whole file stands among its first lines.
@@ -161,10 +159,7 @@ impl Source {
 
     fn push(&mut self, text: &str, line: usize) {
         if !text.is_empty() {
-            self.words.push(Word {
-                text: text.into(),
-                line,
-            });
+            self.words.push(Word { text: text.into(), line });
         }
     }
 }
@@ -202,13 +197,11 @@ fn function(trees: &[TokenTree]) -> Option<Function> {
         _ => None,
     })??;
     let lines = trees[0].span().start().line..=body.span_close().end().line;
-    Some(Function {
-        name: name.to_string(),
-        lines,
-    })
+    Some(Function { name: name.to_string(), lines })
 }
 
-/// The lines of the module that begins with `trees`, if it is one of tests: `#[cfg(test)] mod NAME { ... }`.
+/// The lines of the module that begins with `trees`, if it is one of tests: `#[cfg(test)] mod NAME
+/// { ... }`.
 fn test_module(trees: &[TokenTree]) -> Option<RangeInclusive<usize>> {
     let [TokenTree::Punct(hash), TokenTree::Group(attribute), rest @ ..] = trees else {
         return None;

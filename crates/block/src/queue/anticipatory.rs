@@ -1,17 +1,21 @@
-//! `anticipatory`: a reader that was just answered is likely to ask for what lies next to it, if it is given a few
-//! milliseconds; so the device may stay idle for it although others, far away, wait.
+//! `anticipatory`: a reader that was just answered is likely to ask for what lies next to it, if it
+//! is given a few milliseconds; so the device may stay idle for it although others, far away, wait.
 //!
-//! The idea is Iyer and Druschel's (SOSP 2001); the shape is that of Linux 2.6's anticipatory scheduler as its documentation
-//! describes it: batches of reads and of writes by time (500 and 125 ms), within a batch a one-way elevator that also goes back
-//! a little when that is less than half as far, an age at which a command goes first (reads 125 ms, writes 250 ms; as often as
-//! once in that time), and a wait of 6.7 ms after a read whose stream is known to come back soon and near. What counts as near
-//! (4 MiB) is ours.
+//! The idea is Iyer and Druschel's (SOSP 2001); the shape is that of Linux 2.6's anticipatory
+//! scheduler as its documentation describes it: batches of reads and of writes by time (500 and 125
+//! ms), within a batch a one-way elevator that also goes back a little when that is less than half
+//! as far, an age at which a command goes first (reads 125 ms, writes 250 ms; as often as once in
+//! that time), and a wait of 6.7 ms after a read whose stream is known to come back soon and near.
+//! What counts as near (4 MiB) is ours.
 //!
-//! What it promises: a wait ends after 6.7 ms, when an older read expires, and when the batch is over and writes wait; a
-//! direction gets its batch when the other one's time is over; in each time of expiry at least the oldest that expired goes.
+//! What it promises: a wait ends after 6.7 ms, when an older read expires, and when the batch is
+//! over and writes wait; a direction gets its batch when the other one's time is over; in each time
+//! of expiry at least the oldest that expired goes.
 use super::stream::Streams;
 use super::waiting::Waiting;
-use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, NS_PER_US, Next, Queued, number_of};
+use super::{
+    Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, NS_PER_US, Next, Queued, number_of,
+};
 use crate::device::Operation;
 
 const PARAMETERS: &[ElevatorParameter] = &[
@@ -48,12 +52,7 @@ const NEAR_BYTES: u64 = 4 << 20;
 const BACK_BYTES_MAX: u64 = 1 << 20;
 
 const fn parameter(name: &'static str, default: u64) -> ElevatorParameter {
-    ElevatorParameter {
-        name,
-        default,
-        min: 0,
-        max: 1_000_000_000,
-    }
+    ElevatorParameter { name, default, min: 0, max: 1_000_000_000 }
 }
 
 /// What waits of one direction.
@@ -67,12 +66,7 @@ struct Line {
 
 impl Line {
     fn new(expire_ns: u64, batch_ns: u64) -> Line {
-        Line {
-            waiting: Waiting::default(),
-            expire_ns,
-            batch_ns,
-            expiry_from: 0,
-        }
+        Line { waiting: Waiting::default(), expire_ns, batch_ns, expiry_from: 0 }
     }
     fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -83,11 +77,10 @@ impl Line {
         Some((arrived.saturating_add(self.expire_ns).max(self.expiry_from), oldest))
     }
     fn expired(&self, now: u64) -> Option<Queued> {
-        self.expiry()
-            .filter(|(expiry, _)| now >= *expiry)
-            .map(|(_, oldest)| oldest)
+        self.expiry().filter(|(expiry, _)| now >= *expiry).map(|(_, oldest)| oldest)
     }
-    /// One way up from `position` and then from the lowest; a little back where that is less than half as far.
+    /// One way up from `position` and then from the lowest; a little back where that is less than
+    /// half as far.
     fn in_order(&self, position: u64) -> Option<Queued> {
         let ahead = self.waiting.at_or_behind(position);
         let back = self.waiting.before(position).filter(|back| {
@@ -111,7 +104,8 @@ struct Anticipatory {
     writes: Line,
     /// Of reads.
     streams: Streams,
-    /// The direction of the batch, and until when the other one has to wait (none: it has not begun).
+    /// The direction of the batch, and until when the other one has to wait (none: it has not
+    /// begun).
     batch: Operation,
     batch_ends: Option<u64>,
     /// Where the command that was sent last ends.
@@ -126,7 +120,8 @@ impl Anticipatory {
             Operation::Write | Operation::Flush => &mut self.writes,
         }
     }
-    /// Begins the next batch when this one is over (its time, or what it is made of) and the other direction waits.
+    /// Begins the next batch when this one is over (its time, or what it is made of) and the other
+    /// direction waits.
     fn turn(&mut self, now: u64) {
         let (mine, other, operation) = match self.batch {
             Operation::Read => (&self.reads, &self.writes, Operation::Write),
@@ -153,7 +148,9 @@ impl Anticipatory {
         {
             return None;
         }
-        if self.reads.waiting.has_near(place, NEAR_BYTES) || self.streams.pending(stream) > u64::from(ended.is_none()) {
+        if self.reads.waiting.has_near(place, NEAR_BYTES)
+            || self.streams.pending(stream) > u64::from(ended.is_none())
+        {
             return None;
         }
         let Some(ended) = ended else {
@@ -183,8 +180,7 @@ impl Anticipatory {
 impl Elevator for Anticipatory {
     fn add(&mut self, command: Queued, now: u64) {
         if command.operation == Operation::Read {
-            self.streams
-                .arrived(command.stream, (command.offset, command.end()), now);
+            self.streams.arrived(command.stream, (command.offset, command.end()), now);
         }
         self.line(command.operation).waiting.insert(command, now);
     }
@@ -228,10 +224,8 @@ impl Elevator for Anticipatory {
             return;
         }
         self.streams.answered(command.stream, now);
-        if let Some(last) = self
-            .last
-            .as_mut()
-            .filter(|last| last.command.sequence == command.sequence)
+        if let Some(last) =
+            self.last.as_mut().filter(|last| last.command.sequence == command.sequence)
         {
             last.ended = Some(now);
         }

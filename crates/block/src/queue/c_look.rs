@@ -1,7 +1,9 @@
-//! `c-look`: one way over the device, then back to the first that waits, as in the text books (and in BSD's `disksort`):
-//! what arrives ahead of the head goes with this sweep, what arrives behind it with the next. No expiry, no directions.
+//! `c-look`: one way over the device, then back to the first that waits, as in the text books (and
+//! in BSD's `disksort`): what arrives ahead of the head goes with this sweep, what arrives behind
+//! it with the next. No expiry, no directions.
 //!
-//! What it promises: a command is dispatched in the sweep in which it arrives or in the one after it.
+//! What it promises: a command is dispatched in the sweep in which it arrives or in the one after
+//! it.
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, Next, Queued};
 
@@ -45,7 +47,8 @@ impl Elevator for CircularLook {
         self.waiting.grow(after);
     }
     fn next(&mut self, head: u64, _now: u64) -> Next<Queued> {
-        let Some(command) = self.waiting.at_or_behind(head).or_else(|| self.waiting.lowest()) else {
+        let Some(command) = self.waiting.at_or_behind(head).or_else(|| self.waiting.lowest())
+        else {
             return Next::Empty;
         };
         self.waiting.remove(command.sequence);

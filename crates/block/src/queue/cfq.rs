@@ -1,18 +1,21 @@
-//! `cfq-like`: the device's time is shared out: each stream that waits for its commands has a queue and gets slices of time in
-//! turn, and all that nobody waits for shares one queue more.
+//! `cfq-like`: the device's time is shared out: each stream that waits for its commands has a queue
+//! and gets slices of time in turn, and all that nobody waits for shares one queue more.
 //!
-//! The shape and the numbers are those of CFQ as of Linux 2.6.20 on (slices of 100 ms for what is waited for, 40 ms for the
-//! rest, 8 ms idle; an age of 125 and 250 ms at which the oldest begins a slice). Reads and awaited writes are waited for. While
-//! a stream has its slice and nothing waiting, the device is kept for it until its commands ended and 8 ms more, if it is known
-//! to come back so soon. A slice of the rest ends when somebody new begins to wait, or after 16 commands if somebody waits (of
-//! which CFQ's formula gives as many for the usual priority). Not modelled: priorities, and different waits for streams that
-//! seek.
+//! The shape and the numbers are those of CFQ as of Linux 2.6.20 on (slices of 100 ms for what is
+//! waited for, 40 ms for the rest, 8 ms idle; an age of 125 and 250 ms at which the oldest begins a
+//! slice). Reads and awaited writes are waited for. While a stream has its slice and nothing
+//! waiting, the device is kept for it until its commands ended and 8 ms more, if it is known to
+//! come back so soon. A slice of the rest ends when somebody new begins to wait, or after 16
+//! commands if somebody waits (of which CFQ's formula gives as many for the usual priority). Not
+//! modelled: priorities, and different waits for streams that seek.
 //!
-//! With a `quantum` (CFQ of 2.6.22 and later: 4) the device never holds many commands that nobody waits for: as many as that while
-//! others wait for theirs, four times as many else, and no new one while one is inside that somebody waits for. Without one (2.6.20)
-//! a device that queues is filled with write-back to its depth, and a read comes behind that, whatever its turn here.
+//! With a `quantum` (CFQ of 2.6.22 and later: 4) the device never holds many commands that nobody
+//! waits for: as many as that while others wait for theirs, four times as many else, and no new one
+//! while one is inside that somebody waits for. Without one (2.6.20) a device that queues is filled
+//! with write-back to its depth, and a read comes behind that, whatever its turn here.
 //!
-//! What it promises: a slice ends, if others wait, with the first command after its time; queues that wait take turns.
+//! What it promises: a slice ends, if others wait, with the first command after its time; queues
+//! that wait take turns.
 use super::stream::Streams;
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
@@ -31,19 +34,14 @@ const PARAMETERS: &[ElevatorParameter] = &[
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "cfq-like",
-    summary: "Linux 2.6: slices of time in turn for each stream that waits, and for all write-back together",
+    summary: "Linux 2.6: slices of time in turn for each stream that waits, and for all write-back \
+        together",
     parameters: PARAMETERS,
     build: |numbers| {
         let ns = |index| number_of(PARAMETERS, numbers, index) * NS_PER_MS;
         Box::new(FairQueues {
-            sync: Class {
-                slice_ns: ns(0),
-                expire_ns: ns(3),
-            },
-            background: Class {
-                slice_ns: ns(1),
-                expire_ns: ns(4),
-            },
+            sync: Class { slice_ns: ns(0), expire_ns: ns(3) },
+            background: Class { slice_ns: ns(1), expire_ns: ns(4) },
             idle_ns: ns(2),
             quantum: number_of(PARAMETERS, numbers, 5),
             background_commands: number_of(PARAMETERS, numbers, 6),
@@ -58,12 +56,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
 };
 
 const fn parameter(name: &'static str, default: u64) -> ElevatorParameter {
-    ElevatorParameter {
-        name,
-        default,
-        min: 0,
-        max: 1_000_000_000,
-    }
+    ElevatorParameter { name, default, min: 0, max: 1_000_000_000 }
 }
 
 #[derive(Clone, Copy)]
@@ -115,7 +108,8 @@ impl Inside {
     }
 }
 
-/// A device that holds enough of the background and answers nothing for so long gets more all the same.
+/// A device that holds enough of the background and answers nothing for so long gets more all the
+/// same.
 const SILENCE_NS: u64 = 1_000_000_000;
 
 /// *Invariants*: `queues` has no empty queue; each of them is in `turns` once or has the slice.
@@ -157,7 +151,8 @@ impl FairQueues {
         let enough = slice.owner == Owner::Background && slice.sent >= self.background_commands;
         !self.turns.is_empty() && (now >= slice.ends || slice.preempted || enough)
     }
-    /// Until when the device is kept for a stream that has the slice and nothing waiting, while others wait.
+    /// Until when the device is kept for a stream that has the slice and nothing waiting, while
+    /// others wait.
     fn idles(&mut self, slice: &Slice, now: u64) -> Option<u64> {
         let Owner::Stream(stream) = slice.owner else {
             return None;
@@ -179,9 +174,12 @@ impl FairQueues {
     fn holds_enough(&self) -> bool {
         let others_wait = self.queues.keys().any(|owner| *owner != Owner::Background);
         let most = if others_wait { self.quantum } else { 4 * self.quantum };
-        self.quantum > 0 && self.inside.background > 0 && (self.inside.background >= most || self.inside.awaited > 0)
+        self.quantum > 0
+            && self.inside.background > 0
+            && (self.inside.background >= most || self.inside.awaited > 0)
     }
-    /// Sends one from the queue that has the slice. The first of a slice is the oldest, if that has expired.
+    /// Sends one from the queue that has the slice. The first of a slice is the oldest, if that has
+    /// expired.
     fn send(&mut self, mut slice: Slice, now: u64) -> Next<Queued> {
         let Some(queue) = self.queues.get(&slice.owner) else {
             return Next::Empty;
@@ -197,9 +195,8 @@ impl FairQueues {
             slice.ends = now.saturating_add(class.slice_ns);
             slice.sent = 0;
         }
-        let oldest = queue
-            .oldest()
-            .filter(|(_, arrived)| now >= arrived.saturating_add(class.expire_ns));
+        let oldest =
+            queue.oldest().filter(|(_, arrived)| now >= arrived.saturating_add(class.expire_ns));
         let expired = oldest.filter(|_| slice.sent == 0).map(|(oldest, _)| oldest);
         let in_order = || queue.at_or_behind(self.position).or_else(|| queue.lowest());
         let Some(command) = expired.or_else(in_order) else {
@@ -274,13 +271,7 @@ impl Elevator for FairQueues {
             return Next::Empty;
         };
         let ends = now.saturating_add(self.class(owner).slice_ns);
-        let slice = Slice {
-            owner,
-            ends,
-            sent: 0,
-            ended: now,
-            preempted: false,
-        };
+        let slice = Slice { owner, ends, sent: 0, ended: now, preempted: false };
         self.send(slice, now)
     }
     fn completed(&mut self, command: &Queued, now: u64) {

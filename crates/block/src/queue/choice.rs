@@ -7,8 +7,8 @@ use std::str::FromStr;
 /// How many numbers an elevator can have at most.
 const PARAMETERS_MAX: usize = 7;
 
-/// A line of the table of elevators with its numbers. Written as its name, or with numbers in parentheses for its
-/// parameters in their order; what is left out at the end is the default.
+/// A line of the table of elevators with its numbers. Written as its name, or with numbers in
+/// parentheses for its parameters in their order; what is left out at the end is the default.
 #[derive(Clone, Copy)]
 pub struct ElevatorChoice {
     entry: &'static ElevatorEntry,
@@ -102,41 +102,28 @@ impl fmt::Display for ElevatorError {
         match self {
             ElevatorError::UnknownName { name } => {
                 let known: Vec<&str> = ELEVATORS.iter().map(|entry| entry.name).collect();
-                write!(
-                    formatter,
-                    "no elevator is named {name:?}; there are {}",
-                    known.join(", ")
-                )
+                write!(formatter, "no elevator is named {name:?}; there are {}", known.join(", "))
             }
             ElevatorError::Parenthesis { text } => {
                 write!(
                     formatter,
-                    "{text:?} is no elevator: numbers stand in one pair of parentheses behind its name"
+                    "{text:?} is no elevator: numbers stand in one pair of parentheses behind its \
+                     name"
                 )
             }
             ElevatorError::TooManyNumbers { entry, given } => {
                 let found = ELEVATORS.iter().find(|found| found.name == *entry);
                 let parameters = found.map_or(&[][..], |found| found.parameters);
                 let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
-                let takes = if names.is_empty() {
-                    "no numbers".to_owned()
-                } else {
-                    names.join(", ")
-                };
-                write!(
-                    formatter,
-                    "the elevator {entry} takes {takes}; {given} numbers were given"
-                )
+                let takes =
+                    if names.is_empty() { "no numbers".to_owned() } else { names.join(", ") };
+                write!(formatter, "the elevator {entry} takes {takes}; {given} numbers were given")
             }
-            ElevatorError::Number {
-                entry,
-                parameter,
-                range: (min, max),
-                given,
-            } => {
+            ElevatorError::Number { entry, parameter, range: (min, max), given } => {
                 write!(
                     formatter,
-                    "{parameter} of the elevator {entry} is a number from {min} to {max}, not {given:?}"
+                    "{parameter} of the elevator {entry} is a number from {min} to {max}, not \
+                     {given:?}"
                 )
             }
         }
@@ -154,12 +141,11 @@ impl FromStr for ElevatorChoice {
         let mut choice = ElevatorChoice::of(entry);
         let given = numbers.len();
         if given > entry.parameters.len() {
-            return Err(ElevatorError::TooManyNumbers {
-                entry: entry.name,
-                given,
-            });
+            return Err(ElevatorError::TooManyNumbers { entry: entry.name, given });
         }
-        for ((number, parameter), given) in choice.numbers.iter_mut().zip(entry.parameters).zip(numbers) {
+        for ((number, parameter), given) in
+            choice.numbers.iter_mut().zip(entry.parameters).zip(numbers)
+        {
             let parsed = given
                 .parse()
                 .ok()
@@ -180,10 +166,7 @@ fn split(text: &str) -> Result<(&str, Vec<&str>), ElevatorError> {
     let Some((name, rest)) = text.split_once('(') else {
         return Ok((text.trim(), Vec::new()));
     };
-    let inside = rest
-        .trim_end()
-        .strip_suffix(')')
-        .filter(|inside| !inside.contains(['(', ')']));
+    let inside = rest.trim_end().strip_suffix(')').filter(|inside| !inside.contains(['(', ')']));
     let inside = inside.ok_or_else(|| ElevatorError::Parenthesis { text: text.to_owned() })?;
     let numbers = if inside.trim().is_empty() {
         Vec::new()
@@ -199,13 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_displayed_is_parsed() {
-        for text in [
-            "noop",
-            "c-look",
-            "linus",
-            "linus(20000,20000)",
-            "deadline(400,5000,16,2)",
-        ] {
+        for text in ["noop", "c-look", "linus", "linus(20000,20000)", "deadline(400,5000,16,2)"] {
             let choice: ElevatorChoice = text.parse().expect(text);
             assert_eq!(choice.to_string(), text);
             assert_eq!(choice.to_string().parse(), Ok(choice));
@@ -214,7 +191,8 @@ mod tests {
             assert_eq!(entry.name.parse(), Ok(ElevatorChoice::of(entry)));
             assert!(entry.parameters.len() <= PARAMETERS_MAX);
         }
-        let short: ElevatorChoice = " linus( 20000 ) ".parse().expect("numbers may be left out at the end");
+        let short: ElevatorChoice =
+            " linus( 20000 ) ".parse().expect("numbers may be left out at the end");
         assert_eq!(short.numbers(), [20000, 16384]);
         assert_eq!("linus()".parse(), Ok(ElevatorChoice::of(short.entry())));
     }
@@ -232,10 +210,7 @@ mod tests {
             ("linus(1,,)", "takes"),
             ("linus(-1)", "not \"-1\""),
             ("linus(99999999999999999999999)", "from 0 to"),
-            (
-                "deadline(500,5000,0)",
-                "batch_commands of the elevator deadline is a number from 1",
-            ),
+            ("deadline(500,5000,0)", "batch_commands of the elevator deadline is a number from 1"),
             ("a\nb", "a\\nb"),
         ];
         for (text, said) in cases {

@@ -1,12 +1,14 @@
-//! `deadline`: batches in rising order, of one direction each; a command that waited too long begins the next batch.
+//! `deadline`: batches in rising order, of one direction each; a command that waited too long
+//! begins the next batch.
 //!
-//! The rules are those of the deadline scheduler as Linux 2.6 documents it (read_expire 500 ms, write_expire 5 s, fifo_batch 16,
-//! writes_starved 2): a batch goes on in rising order from where its direction last was, until it has its number or nothing lies
-//! ahead. Then reads go first, unless writes were passed over so often; the batch begins with the oldest command of its
+//! The rules are those of the deadline scheduler as Linux 2.6 documents it (read_expire 500 ms,
+//! write_expire 5 s, fifo_batch 16, writes_starved 2): a batch goes on in rising order from where
+//! its direction last was, until it has its number or nothing lies ahead. Then reads go first,
+//! unless writes were passed over so often; the batch begins with the oldest command of its
 //! direction if that has expired or nothing lies ahead, else with what lies next.
 //!
-//! What it promises: with `n` older commands of its direction that wait when a read expires, at most
-//! `batch x (n + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
+//! What it promises: with `n` older commands of its direction that wait when a read expires, at
+//! most `batch x (n + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
 use crate::device::Operation;
@@ -20,7 +22,8 @@ const PARAMETERS: &[ElevatorParameter] = &[
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "deadline",
-    summary: "Linux 2.6: batches in rising order, reads before writes, and an age at which each must go",
+    summary: "Linux 2.6: batches in rising order, reads before writes, and an age at which each \
+        must go",
     parameters: PARAMETERS,
     build: |numbers| {
         Box::new(Deadline {
@@ -35,12 +38,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
 };
 
 const fn parameter(name: &'static str, default: u64, min: u64, max: u64) -> ElevatorParameter {
-    ElevatorParameter {
-        name,
-        default,
-        min,
-        max,
-    }
+    ElevatorParameter { name, default, min, max }
 }
 
 /// What waits of one direction.
@@ -53,11 +51,7 @@ struct Line {
 
 impl Line {
     fn expiring(expire_ns: u64) -> Line {
-        Line {
-            waiting: Waiting::default(),
-            expire_ns,
-            position: 0,
-        }
+        Line { waiting: Waiting::default(), expire_ns, position: 0 }
     }
     /// What lies next on the way up.
     fn ahead(&self) -> Option<Queued> {

@@ -1,14 +1,18 @@
-//! What waits for one device on the side of the host: cut, merged, limited, plugged, and ordered by an elevator.
+//! What waits for one device on the side of the host: cut, merged, limited, plugged, and ordered by
+//! an elevator.
 //!
-//! A request larger than `merge_bytes_max` becomes several commands; one that lies end to end with a waiting command of its
-//! direction becomes part of it; at most `requests_max` commands of each direction wait in the elevator, the others before it,
-//! in order of arrival, as those who submitted them would sleep until a request is free. An idle device is plugged: what
-//! arrives first waits a little for what it could be merged with. Each of these is behaviour of Linux 2.4 and 2.6 as described
-//! of them (plug, merge, the free list of requests for each direction), with its numbers in [`QueueSettings`].
+//! A request larger than `merge_bytes_max` becomes several commands; one that lies end to end with
+//! a waiting command of its direction becomes part of it; at most `requests_max` commands of each
+//! direction wait in the elevator, the others before it, in order of arrival, as those who
+//! submitted them would sleep until a request is free. An idle device is plugged: what arrives
+//! first waits a little for what it could be merged with. Each of these is behaviour of Linux 2.4
+//! and 2.6 as described of them (plug, merge, the free list of requests for each direction), with
+//! its numbers in [`QueueSettings`].
 //!
-//! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place: before the elevator,
-//! waiting, or dispatched, and a command's parts lie end to end and are of one direction. While a direction has requests before
-//! the elevator, as many as are allowed wait in it. `older_writes` has one count more than there are flushes.
+//! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place:
+//! before the elevator, waiting, or dispatched, and a command's parts lie end to end and are of one
+//! direction. While a direction has requests before the elevator, as many as are allowed wait in
+//! it. `older_writes` has one count more than there are flushes.
 use super::{Elevator, ElevatorChoice, ElevatorEntry, Next, Queued};
 use crate::device::{Operation, Urgency};
 use rustc_hash::FxHashMap;
@@ -24,8 +28,8 @@ pub struct QueueSettings {
     pub elevator: ElevatorChoice,
     /// No command is larger. Taken as a multiple of 4096, and at least that.
     pub merge_bytes_max: u64,
-    /// How many commands of each direction wait in the elevator (taken as at least 1): 64 in Linux 2.4 ("128 requests, half for
-    /// each direction"), 128 later.
+    /// How many commands of each direction wait in the elevator (taken as at least 1): 64 in Linux
+    /// 2.4 ("128 requests, half for each direction"), 128 later.
     pub requests_max: u32,
     /// So many waiting commands pull the plug.
     pub plug_requests: u32,
@@ -54,7 +58,8 @@ pub struct Part {
     pub sequence: u64,
     /// Where the piece starts on the device.
     pub offset: u64,
-    /// How many bytes of the request. A request is done when the commands with all its bytes have ended.
+    /// How many bytes of the request. A request is done when the commands with all its bytes have
+    /// ended.
     pub bytes: u64,
     /// How many flushes had arrived before the request, counted for ever.
     flushes_before: u64,
@@ -115,8 +120,8 @@ struct Outside {
 /// What is kept for each direction.
 #[derive(Default)]
 struct Direction {
-    /// Waiting commands by their first byte and by the first byte behind them: what can be merged with. Of several at one
-    /// place only the last is known here.
+    /// Waiting commands by their first byte and by the first byte behind them: what can be merged
+    /// with. Of several at one place only the last is known here.
     starts: FxHashMap<u64, u64>,
     ends: FxHashMap<u64, u64>,
     /// How many wait in the elevator.
@@ -134,8 +139,8 @@ enum End {
 
 /// The host's queue of one device.
 ///
-/// A flush is sent when all writes that arrived before it were sent, before anything else; it holds up nothing that arrives
-/// later.
+/// A flush is sent when all writes that arrived before it were sent, before anything else; it holds
+/// up nothing that arrives later.
 pub struct HostQueue {
     settings: QueueSettings,
     elevator: Box<dyn Elevator>,
@@ -146,8 +151,8 @@ pub struct HostQueue {
     flushes: VecDeque<Queued>,
     /// How many flushes were sent.
     flushes_sent: u64,
-    /// Writes (and pieces of writes) not sent: those older than the first flush that is not sent, those between that and the
-    /// next one, ... and those younger than all of them.
+    /// Writes (and pieces of writes) not sent: those older than the first flush that is not sent,
+    /// those between that and the next one, ... and those younger than all of them.
     older_writes: VecDeque<u64>,
     /// While plugged: until when.
     plugged_until: Option<u64>,
@@ -161,11 +166,7 @@ impl HostQueue {
         let merge_bytes_max = (settings.merge_bytes_max / CUT_BYTES).max(1) * CUT_BYTES;
         let requests_max = settings.requests_max.max(1);
         HostQueue {
-            settings: QueueSettings {
-                merge_bytes_max,
-                requests_max,
-                ..*settings
-            },
+            settings: QueueSettings { merge_bytes_max, requests_max, ..*settings },
             elevator: settings.elevator.build(),
             waiting: FxHashMap::default(),
             directions: Default::default(),
@@ -195,17 +196,10 @@ impl HostQueue {
         }
         let flushes_before = self.flushes_sent + self.flushes.len() as u64;
         self.count_write(request.operation, flushes_before, 1);
-        let arrived = Outside {
-            request,
-            flushes_before,
-        };
+        let arrived = Outside { request, flushes_before };
         // Whoever waits outside came first: nobody slips past him into a waiting command.
         let is_first = self.direction(request.operation).outside.is_empty();
-        let left = if is_first {
-            self.admit(arrived, now)
-        } else {
-            Some(arrived)
-        };
+        let left = if is_first { self.admit(arrived, now) } else { Some(arrived) };
         if let Some(left) = left {
             let outside = &mut self.direction(request.operation).outside;
             outside.push_back(left);
@@ -219,9 +213,9 @@ impl HostQueue {
         self.plugged_until = None;
     }
 
-    /// The next command, when the head stands at byte `head` (where the command that was sent last ends, if nothing better is
-    /// known). To be asked whenever the device can take one more, something arrived, something ended, or the time came that it
-    /// named.
+    /// The next command, when the head stands at byte `head` (where the command that was sent last
+    /// ends, if nothing better is known). To be asked whenever the device can take one more,
+    /// something arrived, something ended, or the time came that it named.
     pub fn next(&mut self, head: u64, now: u64) -> Next<Command> {
         if self.older_writes.front() == Some(&0)
             && let Some(flush) = self.flushes.pop_front()
@@ -238,7 +232,9 @@ impl HostQueue {
         }
         self.unplug();
         match self.elevator.next(head, now) {
-            Next::Dispatch(chosen) => self.send(chosen.sequence, now).map_or(Next::Empty, Next::Dispatch),
+            Next::Dispatch(chosen) => {
+                self.send(chosen.sequence, now).map_or(Next::Empty, Next::Dispatch)
+            }
             Next::IdleUntil(until) => Next::IdleUntil(until),
             Next::Empty => Next::Empty,
         }
@@ -281,7 +277,8 @@ impl HostQueue {
 
     /// Counts unsent writes (or takes from the count): see `older_writes`.
     fn count_write(&mut self, operation: Operation, flushes_before: u64, change: i64) {
-        let place = usize::try_from(flushes_before.saturating_sub(self.flushes_sent)).unwrap_or(usize::MAX);
+        let place =
+            usize::try_from(flushes_before.saturating_sub(self.flushes_sent)).unwrap_or(usize::MAX);
         if operation == Operation::Write
             && let Some(count) = self.older_writes.get_mut(place)
         {
@@ -329,13 +326,7 @@ impl HostQueue {
         let id = self.id_new();
         let queued = Queued { sequence: id, ..piece };
         self.index(&queued);
-        self.waiting.insert(
-            id,
-            Waiting {
-                queued,
-                parts: vec![part],
-            },
-        );
+        self.waiting.insert(id, Waiting { queued, parts: vec![part] });
         self.elevator.add(queued, now);
         self.count_write(piece.operation, flushes_before, 1);
         self.statistics.depth_max = self.statistics.depth_max.max(self.waiting.len() as u64);
@@ -345,7 +336,8 @@ impl HostQueue {
     /// Makes a piece part of a waiting command, if there is one that it fits to.
     fn merge(&mut self, piece: Queued, part: Part) -> bool {
         let direction = self.direction(piece.operation);
-        let (behind, before) = (direction.ends.get(&piece.offset), direction.starts.get(&piece.end()));
+        let (behind, before) =
+            (direction.ends.get(&piece.offset), direction.starts.get(&piece.end()));
         let candidates = [(behind.copied(), End::Back), (before.copied(), End::Front)];
         for (id, end) in candidates {
             let Some(waiting) = id.and_then(|id| self.waiting.get_mut(&id)) else {
@@ -353,7 +345,9 @@ impl HostQueue {
             };
             let before = waiting.queued;
             let after = together(&before, &piece);
-            if after.bytes > self.settings.merge_bytes_max || !self.elevator.may_grow(&before, &piece) {
+            if after.bytes > self.settings.merge_bytes_max
+                || !self.elevator.may_grow(&before, &piece)
+            {
                 continue;
             }
             waiting.queued = after;
@@ -378,9 +372,8 @@ impl HostQueue {
             End::Front => direction.ends.get(&grown.offset).copied(),
             End::Back => direction.starts.get(&grown.end()).copied(),
         };
-        let Some(neighbour) = neighbour
-            .and_then(|id| self.waiting.get(&id))
-            .map(|waiting| waiting.queued)
+        let Some(neighbour) =
+            neighbour.and_then(|id| self.waiting.get(&id)).map(|waiting| waiting.queued)
         else {
             return;
         };
@@ -390,7 +383,8 @@ impl HostQueue {
             (neighbour, grown)
         };
         let after = together(&older, &younger);
-        if after.bytes > self.settings.merge_bytes_max || !self.elevator.may_join(&older, &younger) {
+        if after.bytes > self.settings.merge_bytes_max || !self.elevator.may_join(&older, &younger)
+        {
             return;
         }
         self.unindex(&older);
@@ -415,10 +409,9 @@ impl HostQueue {
     }
     fn unindex(&mut self, command: &Queued) {
         let direction = self.direction(command.operation);
-        for (map, place) in [
-            (&mut direction.starts, command.offset),
-            (&mut direction.ends, command.end()),
-        ] {
+        for (map, place) in
+            [(&mut direction.starts, command.offset), (&mut direction.ends, command.end())]
+        {
             if map.get(&place) == Some(&command.sequence) {
                 map.remove(&place);
             }
@@ -460,11 +453,7 @@ impl HostQueue {
         };
         self.flushes_sent += 1;
         let sequence = self.id_new();
-        let queued = Queued {
-            sequence,
-            bytes: 0,
-            ..flush
-        };
+        let queued = Queued { sequence, bytes: 0, ..flush };
         self.start(queued, vec![part])
     }
 
@@ -489,14 +478,11 @@ impl HostQueue {
     }
 }
 
-/// Two that lie end to end as one, with the number of the first. It is awaited if one of them is, and of the stream that waits.
+/// Two that lie end to end as one, with the number of the first. It is awaited if one of them is,
+/// and of the stream that waits.
 fn together(command: &Queued, other: &Queued) -> Queued {
     let awaited = |queued: &Queued| queued.urgency == Urgency::Awaited;
-    let waits = if awaited(other) && !awaited(command) {
-        other
-    } else {
-        command
-    };
+    let waits = if awaited(other) && !awaited(command) { other } else { command };
     Queued {
         offset: command.offset.min(other.offset),
         bytes: command.bytes.saturating_add(other.bytes),

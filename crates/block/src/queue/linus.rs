@@ -1,23 +1,25 @@
-//! `linus`: the elevator of Linux 2.4. One list, sorted in sweeps; a newcomer's place is looked for from the tail; each waiting
-//! command has a budget of sectors that may still pass it, and one that has spent it is a barrier.
+//! `linus`: the elevator of Linux 2.4. One list, sorted in sweeps; a newcomer's place is looked for
+//! from the tail; each waiting command has a budget of sectors that may still pass it, and one that
+//! has spent it is a barrier.
 //!
-//! The rule is that of the 2.4 kernel as its users saw it through `elvtune -r -w` (the two budgets, for reads and writes:
-//! defaults 8192 and 16384 sectors; the author of the post of 2001 measured with 20000 for both). Ours is strict: a command
-//! passes another only if what is left of that one's budget covers all of its sectors.
+//! The rule is that of the 2.4 kernel as its users saw it through `elvtune -r -w` (the two budgets,
+//! for reads and writes: defaults 8192 and 16384 sectors; the author of the post of 2001 measured
+//! with 20000 for both). Ours is strict: a command passes another only if what is left of that
+//! one's budget covers all of its sectors.
 //!
-//! What it promises: no command is passed by more sectors than its budget, counting what joins a command further ahead.
+//! What it promises: no command is passed by more sectors than its budget, counting what joins a
+//! command further ahead.
 use super::{Elevator, ElevatorEntry, ElevatorParameter, Next, Queued, number_of};
 use crate::device::Operation;
 use std::collections::VecDeque;
 
-const PARAMETERS: &[ElevatorParameter] = &[
-    budget("read_latency_sectors", 8192),
-    budget("write_latency_sectors", 16384),
-];
+const PARAMETERS: &[ElevatorParameter] =
+    &[budget("read_latency_sectors", 8192), budget("write_latency_sectors", 16384)];
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "linus",
-    summary: "Linux 2.4: one sorted list; a command is passed by so many sectors at most (elvtune -r, -w)",
+    summary: "Linux 2.4: one sorted list; a command is passed by so many sectors at most (elvtune \
+        -r, -w)",
     parameters: PARAMETERS,
     build: |numbers| {
         Box::new(Linus {
@@ -29,12 +31,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
 };
 
 const fn budget(name: &'static str, default: u64) -> ElevatorParameter {
-    ElevatorParameter {
-        name,
-        default,
-        min: 0,
-        max: 1 << 40,
-    }
+    ElevatorParameter { name, default, min: 0, max: 1 << 40 }
 }
 
 #[derive(Default)]
@@ -57,19 +54,16 @@ fn sectors(bytes: u64) -> u64 {
     bytes.div_ceil(512)
 }
 
-/// Whether a command at `offset` is in order between `before` and what follows that, which may begin a new sweep.
+/// Whether a command at `offset` is in order between `before` and what follows that, which may
+/// begin a new sweep.
 fn in_order(before: u64, offset: u64, behind: u64) -> bool {
     let (goes_on, precedes) = (before <= offset, offset < behind);
-    if behind < before {
-        goes_on || precedes
-    } else {
-        goes_on && precedes
-    }
+    if behind < before { goes_on || precedes } else { goes_on && precedes }
 }
 
 impl Linus {
-    /// Where in the list a newcomer goes: as near to the tail as it is in order between two, or between the head and the
-    /// first, unless a barrier is met before; else to the tail.
+    /// Where in the list a newcomer goes: as near to the tail as it is in order between two, or
+    /// between the head and the first, unless a barrier is met before; else to the tail.
     fn place(&self, command: &Queued) -> usize {
         let sectors = sectors(command.bytes);
         let mut behind = None;
@@ -93,9 +87,7 @@ impl Linus {
         }
     }
     fn find(&self, command: &Queued) -> Option<usize> {
-        self.list
-            .iter()
-            .rposition(|entry| entry.command.sequence == command.sequence)
+        self.list.iter().rposition(|entry| entry.command.sequence == command.sequence)
     }
 }
 
@@ -111,11 +103,8 @@ impl Elevator for Linus {
     }
     fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
         let sectors = sectors(arriving.bytes);
-        let mut passed = self
-            .list
-            .iter()
-            .rev()
-            .take_while(|entry| entry.command.sequence != waiting.sequence);
+        let mut passed =
+            self.list.iter().rev().take_while(|entry| entry.command.sequence != waiting.sequence);
         passed.all(|entry| entry.budget >= sectors)
     }
     fn grow(&mut self, before: &Queued, after: &Queued) {

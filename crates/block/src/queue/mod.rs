@@ -4,13 +4,15 @@
 //!   requests -> HostQueue: cut, merge, limit, plug -> Elevator: order -> commands -> the device
 //! ```
 //!
-//! Both are state machines without I/O, lock, clock or thread: they are told what arrives, what ended, where the head is and
-//! what time it is, and say what goes next. Because the answer may also be "nothing before then", plugging and anticipation
-//! are answers like the others, and virtual and real time differ in nothing.
+//! Both are state machines without I/O, lock, clock or thread: they are told what arrives, what
+//! ended, where the head is and what time it is, and say what goes next. Because the answer may
+//! also be "nothing before then", plugging and anticipation are answers like the others, and
+//! virtual and real time differ in nothing.
 //!
-//! [`HostQueue`] merges, so that an elevator sees *commands*, each perhaps of many requests, and is nothing but an order of
-//! them. The elevators stand in one table, [`ELEVATORS`]; [`ElevatorChoice`] is a line of it with its numbers, as a user
-//! writes it: `deadline`, `linus(20000,20000)`.
+//! [`HostQueue`] merges, so that an elevator sees *commands*, each perhaps of many requests, and is
+//! nothing but an order of them. The elevators stand in one table, [`ELEVATORS`];
+//! [`ElevatorChoice`] is a line of it with its numbers, as a user writes it: `deadline`,
+//! `linus(20000,20000)`.
 mod anticipatory;
 mod c_look;
 mod cfq;
@@ -27,10 +29,12 @@ pub use host::{Command, HostQueue, Part, QueueSettings, QueueStatistics};
 
 use crate::device::{Operation, Urgency};
 
-/// A request as queues see it, or a command as elevators see it: where and what, without its memory.
+/// A request as queues see it, or a command as elevators see it: where and what, without its
+/// memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Queued {
-    /// Names a request to whoever keeps it. To an elevator: the number of the command, which rises by arrival.
+    /// Names a request to whoever keeps it. To an elevator: the number of the command, which rises
+    /// by arrival.
     pub sequence: u64,
     /// What for. An elevator sees no flush.
     pub operation: Operation,
@@ -40,7 +44,8 @@ pub struct Queued {
     pub bytes: u64,
     /// Whether somebody waits for it.
     pub urgency: Urgency,
-    /// Who submitted it (a process number): what is asked next by the same stream is likely to be near.
+    /// Who submitted it (a process number): what is asked next by the same stream is likely to be
+    /// near.
     pub stream: u32,
 }
 
@@ -56,22 +61,25 @@ impl Queued {
 pub enum Next<T> {
     /// This; it no longer waits.
     Dispatch(T),
-    /// Something waits, but nothing is to be sent before this time (by the clock's `now`). To be asked again then, and
-    /// before if something arrives or ends.
+    /// Something waits, but nothing is to be sent before this time (by the clock's `now`). To be
+    /// asked again then, and before if something arrives or ends.
     IdleUntil(u64),
     /// Nothing waits.
     Empty,
 }
 
-/// An order of commands. Driven by [`HostQueue`], which merges; usable alone, when what arrives is not to be merged.
+/// An order of commands. Driven by [`HostQueue`], which merges; usable alone, when what arrives is
+/// not to be merged.
 ///
-/// Contract: each command that was added is dispatched exactly once, as it was when it last changed; while one waits, `next`
-/// answers `Dispatch` or a time later than `now`, and asked again and again at the times that it names dispatches all of
-/// them. The numbers (`sequence`) of commands rise by arrival, and none is a flush.
+/// Contract: each command that was added is dispatched exactly once, as it was when it last
+/// changed; while one waits, `next` answers `Dispatch` or a time later than `now`, and asked again
+/// and again at the times that it names dispatches all of them. The numbers (`sequence`) of
+/// commands rise by arrival, and none is a flush.
 pub trait Elevator: Send {
     /// A command arrived.
     fn add(&mut self, command: Queued, now: u64);
-    /// Whether `arriving`, which lies just before or behind `waiting` on the device, may become part of it.
+    /// Whether `arriving`, which lies just before or behind `waiting` on the device, may become
+    /// part of it.
     fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
         let _ = (waiting, arriving);
         true
@@ -83,9 +91,11 @@ pub trait Elevator: Send {
         let _ = (older, younger);
         true
     }
-    /// Two waiting commands became `after`, which has the number of the older one. The younger one is no more.
+    /// Two waiting commands became `after`, which has the number of the older one. The younger one
+    /// is no more.
     fn join(&mut self, older: &Queued, younger: &Queued, after: &Queued);
-    /// What goes next when the head stands at byte `head`: where the command that was sent last ends.
+    /// What goes next when the head stands at byte `head`: where the command that was sent last
+    /// ends.
     fn next(&mut self, head: u64, now: u64) -> Next<Queued>;
     /// A command that was dispatched ended.
     fn completed(&mut self, command: &Queued, now: u64) {
@@ -113,20 +123,14 @@ pub struct ElevatorEntry {
     pub summary: &'static str,
     /// The numbers that may follow its name in parentheses, in this order.
     pub parameters: &'static [ElevatorParameter],
-    /// Makes one with nothing in it, from a number for each parameter (what is missing or out of range becomes the nearest
-    /// that makes sense).
+    /// Makes one with nothing in it, from a number for each parameter (what is missing or out of
+    /// range becomes the nearest that makes sense).
     pub build: fn(&[u64]) -> Box<dyn Elevator>,
 }
 
 /// All elevators.
-pub static ELEVATORS: &[ElevatorEntry] = &[
-    noop::ENTRY,
-    linus::ENTRY,
-    deadline::ENTRY,
-    anticipatory::ENTRY,
-    cfq::ENTRY,
-    c_look::ENTRY,
-];
+pub static ELEVATORS: &[ElevatorEntry] =
+    &[noop::ENTRY, linus::ENTRY, deadline::ENTRY, anticipatory::ENTRY, cfq::ENTRY, c_look::ENTRY];
 
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_US: u64 = 1_000;
@@ -147,11 +151,7 @@ mod tests {
     fn names_are_unique_and_their_numbers_make_sense() {
         for (index, entry) in ELEVATORS.iter().enumerate() {
             let earlier = ELEVATORS.iter().take(index);
-            assert!(
-                earlier.into_iter().all(|other| other.name != entry.name),
-                "{}",
-                entry.name
-            );
+            assert!(earlier.into_iter().all(|other| other.name != entry.name), "{}", entry.name);
             for parameter in entry.parameters {
                 assert!(
                     parameter.min <= parameter.default && parameter.default <= parameter.max,

@@ -17,9 +17,7 @@ struct Noop {
 
 impl Noop {
     fn place(&self, sequence: u64) -> Option<usize> {
-        self.waiting
-            .binary_search_by_key(&sequence, |command| command.sequence)
-            .ok()
+        self.waiting.binary_search_by_key(&sequence, |command| command.sequence).ok()
     }
 }
 

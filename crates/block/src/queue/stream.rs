@@ -1,13 +1,15 @@
-//! What is known of those who submit: how soon a stream comes back when it was answered, and how near. It is what decides
-//! whether waiting for it is worth an idle device (Iyer and Druschel, "Anticipatory scheduling", SOSP 2001).
+//! What is known of those who submit: how soon a stream comes back when it was answered, and how
+//! near. It is what decides whether waiting for it is worth an idle device (Iyer and Druschel,
+//! "Anticipatory scheduling", SOSP 2001).
 //!
-//! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table stays within four times
-//! what is pending, or [`STREAMS_MAX`].
+//! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table stays
+//! within four times what is pending, or [`STREAMS_MAX`].
 use std::collections::BTreeMap;
 
 /// So many streams are remembered before old ones are forgotten.
 const STREAMS_MAX: usize = 1024;
-/// After so many vain waits in a row a stream is not waited for, until it comes back soon by itself.
+/// After so many vain waits in a row a stream is not waited for, until it comes back soon by
+/// itself.
 const VAIN_MAX: u32 = 2;
 
 /// One stream. Means are of the last eight or so.
@@ -42,11 +44,7 @@ fn mean(old: Option<u64>, sample: u64) -> Option<u64> {
 
 impl Streams {
     pub fn new(patience_ns: u64) -> Streams {
-        Streams {
-            patience_ns,
-            habits: BTreeMap::new(),
-            habits_max: STREAMS_MAX,
-        }
+        Streams { patience_ns, habits: BTreeMap::new(), habits_max: STREAMS_MAX }
     }
     /// A command of the stream, from `offset` to `end`, waits.
     pub fn arrived(&mut self, stream: u32, (offset, end): (u64, u64), now: u64) {
@@ -62,7 +60,8 @@ impl Streams {
             }
             // A long absence is not a habit: it counts as a little more than is bearable.
             habit.think_ns = mean(habit.think_ns, think_ns.min(patience_ns.saturating_mul(2)));
-            habit.distance_bytes = mean(habit.distance_bytes, offset.abs_diff(habit.place).min(u64::MAX / 16));
+            habit.distance_bytes =
+                mean(habit.distance_bytes, offset.abs_diff(habit.place).min(u64::MAX / 16));
         }
         habit.place = end;
         habit.pending += 1;
@@ -95,13 +94,16 @@ impl Streams {
     /// Whether the stream is likely to come back soon. One of which nothing is known gets a chance.
     pub fn comes_soon(&self, stream: u32) -> bool {
         self.habits.get(&stream).is_some_and(|habit| {
-            habit.vain < VAIN_MAX && habit.think_ns.is_none_or(|think_ns| think_ns <= self.patience_ns)
+            habit.vain < VAIN_MAX
+                && habit.think_ns.is_none_or(|think_ns| think_ns <= self.patience_ns)
         })
     }
-    /// Whether the stream is likely to come back within so many bytes. One of which nothing is known gets a chance.
+    /// Whether the stream is likely to come back within so many bytes. One of which nothing is
+    /// known gets a chance.
     pub fn comes_near(&self, stream: u32, near_bytes: u64) -> bool {
         let habit = self.habits.get(&stream);
-        habit.is_some_and(|habit| habit.distance_bytes.is_none_or(|distance| distance <= near_bytes))
+        habit
+            .is_some_and(|habit| habit.distance_bytes.is_none_or(|distance| distance <= near_bytes))
     }
 
     /// Forgets the half of those with nothing pending that were not seen for longest.

@@ -1,12 +1,13 @@
 //! Waiting commands by place on the device and by age: what the sorting elevators are made of.
 //!
-//! *Invariants*: `by_place` and `commands` hold the same. `by_age` has the numbers of all of them, rising; its first is one of
-//! them, and it has not many more than they are.
+//! *Invariants*: `by_place` and `commands` hold the same. `by_age` has the numbers of all of them,
+//! rising; its first is one of them, and it has not many more than they are.
 use super::Queued;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Numbers of commands that no longer wait are dropped from the middle of `by_age` when it has twice as many, and so many more.
+/// Numbers of commands that no longer wait are dropped from the middle of `by_age` when it has
+/// twice as many, and so many more.
 const GONE_MAX: usize = 64;
 
 /// Commands that wait in one line of an elevator (a direction, a stream).
@@ -55,10 +56,7 @@ impl Waiting {
     }
     /// The oldest, and when it arrived.
     pub fn oldest(&self) -> Option<(Queued, u64)> {
-        self.by_age
-            .front()
-            .and_then(|oldest| self.commands.get(oldest))
-            .copied()
+        self.by_age.front().and_then(|oldest| self.commands.get(oldest)).copied()
     }
     /// The first at or behind this byte.
     pub fn at_or_behind(&self, offset: u64) -> Option<Queued> {
@@ -74,7 +72,8 @@ impl Waiting {
     }
     /// Whether one starts within so many bytes of this one, before or behind it.
     pub fn has_near(&self, offset: u64, near_bytes: u64) -> bool {
-        let range = (offset.saturating_sub(near_bytes), 0)..=(offset.saturating_add(near_bytes), u64::MAX);
+        let range =
+            (offset.saturating_sub(near_bytes), 0)..=(offset.saturating_add(near_bytes), u64::MAX);
         self.by_place.range(range).next().is_some()
     }
     fn command(&self, place: Option<&(u64, u64)>) -> Option<Queued> {

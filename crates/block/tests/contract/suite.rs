@@ -1,4 +1,5 @@
-//! The contract of block devices, as a suite that every device runs. Shared by the tests of all crates that have devices.
+//! The contract of block devices, as a suite that every device runs. Shared by the tests of all
+//! crates that have devices.
 use extant_block::*;
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
@@ -167,13 +168,9 @@ fn segments_lie_end_to_end(device: &dyn BlockDevice) {
 
 fn the_ends_are_guarded(device: &dyn BlockDevice) {
     let before = read(device, BYTES - 16, 16);
-    for (offset, length) in [
-        (BYTES, 1),
-        (BYTES - 1, 2),
-        (BYTES - 16, 100_000),
-        (u64::MAX, 1),
-        (u64::MAX - 3, 100),
-    ] {
+    for (offset, length) in
+        [(BYTES, 1), (BYTES - 1, 2), (BYTES - 16, 100_000), (u64::MAX, 1), (u64::MAX - 3, 100)]
+    {
         let error = device.read(offset, &mut vec![0; length]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "{error}");
         names_the_device(device, &error, "read");
@@ -181,11 +178,8 @@ fn the_ends_are_guarded(device: &dyn BlockDevice) {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
         names_the_device(device, &error, "write");
     }
-    let huge = vec![
-        Segment::Phantom(usize::MAX),
-        Segment::Phantom(usize::MAX),
-        Segment::Owned(vec![1]),
-    ];
+    let huge =
+        vec![Segment::Phantom(usize::MAX), Segment::Phantom(usize::MAX), Segment::Owned(vec![1])];
     let error = device.transfer(Operation::Write, 0, huge).result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     assert_eq!(read(device, BYTES - 16, 16), before, "a refused write stores nothing");
@@ -194,10 +188,7 @@ fn the_ends_are_guarded(device: &dyn BlockDevice) {
 
 fn names_the_device(device: &dyn BlockDevice, error: &io::Error, operation: &str) {
     let message = error.to_string();
-    assert!(
-        message.contains(&device.info().name) && message.contains(operation),
-        "{message}"
-    );
+    assert!(message.contains(&device.info().name) && message.contains(operation), "{message}");
     let inner = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<DeviceError>())
@@ -210,9 +201,7 @@ fn empty_requests_succeed(device: &dyn BlockDevice) {
     device.read(BYTES, &mut []).unwrap();
     device.write(BYTES, &[]).unwrap();
     device.write_vectored(5, &[]).unwrap();
-    device
-        .write_vectored(5, &[IoSlice::new(&[]), IoSlice::new(&[])])
-        .unwrap();
+    device.write_vectored(5, &[IoSlice::new(&[]), IoSlice::new(&[])]).unwrap();
 }
 
 fn reads_into_shared_memory_fail(device: &dyn BlockDevice) {
@@ -264,10 +253,7 @@ fn every_request_completes_once(device: &dyn BlockDevice) {
         );
     }
     for number in (0..REQUESTS).filter(|number| number % 3 != 0 && number % 7 != 0) {
-        assert!(
-            read(device, number as u64 * 1000, 1000) == pattern(9, 1000),
-            "request {number}"
-        );
+        assert!(read(device, number as u64 * 1000, 1000) == pattern(9, 1000), "request {number}");
     }
 }
 
@@ -289,9 +275,6 @@ fn neighbours_written_at_the_same_time_are_both_kept(device: &Arc<dyn BlockDevic
     let tasks: Vec<Task> = (0..4).map(spawn).collect();
     tasks.into_iter().for_each(Task::join);
     for index in 0..2000 {
-        assert!(
-            read(&**device, index * 100, 100) == pattern(index, 100),
-            "piece {index}"
-        );
+        assert!(read(&**device, index * 100, 100) == pattern(index, 100), "piece {index}");
     }
 }

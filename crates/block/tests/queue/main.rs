@@ -1,10 +1,11 @@
-//! The host's queue: each elevator's order step by step, what merges, what waits, and what is promised whatever arrives.
+//! The host's queue: each elevator's order step by step, what merges, what waits, and what is
+//! promised whatever arrives.
 mod simulation;
 
 use extant_block::queue::{ELEVATORS, Elevator};
 use extant_block::{
-    Clock, Command, ElevatorChoice, HostQueue, Next, Operation, QueueSettings, QueueStatistics, Queued, RealClock,
-    Urgency,
+    Clock, Command, ElevatorChoice, HostQueue, Next, Operation, QueueSettings, QueueStatistics,
+    Queued, RealClock, Urgency,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,23 +24,12 @@ fn choice(text: &str) -> ElevatorChoice {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 fn settings(elevator: &str) -> QueueSettings {
-    QueueSettings {
-        elevator: choice(elevator),
-        plug_ns: 0,
-        ..QueueSettings::default()
-    }
+    QueueSettings { elevator: choice(elevator), plug_ns: 0, ..QueueSettings::default() }
 }
 /// A request of 4 KiB at a place in MiB.
 fn request(sequence: u64, operation: Operation, place: u64, stream: u32) -> Queued {
     let urgency = if operation == Write { Background } else { Awaited };
-    Queued {
-        sequence,
-        operation,
-        offset: place * MIB,
-        bytes: 4 * KIB,
-        urgency,
-        stream,
-    }
+    Queued { sequence, operation, offset: place * MIB, bytes: 4 * KIB, urgency, stream }
 }
 
 /// What is done to an elevator, and what it has to answer. Times in microseconds, places in MiB.
@@ -153,7 +143,8 @@ fn deadline_sends_batches_and_what_expired() {
         Add(0, Read, 30, 0),
         Add(0, Read, 20, 0),
         Add(0, Read, 10, 0),
-        // Batches of two: reads; reads again (writes are starved twice at most), from the oldest as nothing lies ahead.
+        // Batches of two: reads; reads again (writes are starved twice at most), from the oldest as
+        // nothing lies ahead.
         SendsAll(0, &[10, 20, 30]),
         Add(0, Read, 10, 0),
         Add(0, Read, 40, 0),
@@ -170,7 +161,8 @@ fn deadline_sends_batches_and_what_expired() {
         SendsAll(0, &[10, 20]),
         Add(1, Read, 30, 0),
         Add(1, Read, 40, 0),
-        // The next batch begins with the oldest, which has expired, and goes on from there, then from the oldest again.
+        // The next batch begins with the oldest, which has expired, and goes on from there, then
+        // from the oldest again.
         Sends(500_000, 90),
         SendsAll(500_000, &[30, 40]),
         Empty(500_000),
@@ -214,13 +206,8 @@ fn anticipatory_waits_for_the_next_near_read() {
         Sends(11_700, 9000),
     ];
     follow("writes wait as well", "anticipatory", &write);
-    let near = [
-        Add(0, Read, 100, 1),
-        Add(0, Read, 102, 2),
-        Sends(0, 100),
-        Ends(5_000),
-        Sends(5_000, 102),
-    ];
+    let near =
+        [Add(0, Read, 100, 1), Add(0, Read, 102, 2), Sends(0, 100), Ends(5_000), Sends(5_000, 102)];
     follow("what lies near is not kept waiting", "anticipatory", &near);
     let expired = [
         Add(0, Read, 100, 1),
@@ -324,23 +311,15 @@ fn cfq_gives_slices_and_idles_in_them() {
         Empty(109_000),
     ];
     follow("slices of two readers", "cfq-like", &slices);
-    let alone = [
-        Add(0, Read, 1, 1),
-        Add(0, Read, 2, 1),
-        Sends(0, 1),
-        Ends(300_000),
-        Sends(300_000, 2),
-    ];
+    let alone =
+        [Add(0, Read, 1, 1), Add(0, Read, 2, 1), Sends(0, 1), Ends(300_000), Sends(300_000, 2)];
     follow("alone, a slice begins anew", "cfq-like", &alone);
 }
 
 #[test]
 fn cfq_with_a_quantum_keeps_the_device_nearly_free_of_write_back() {
     let mut queue = elevator("cfq-like(100,40,8,125,250,4)");
-    let write = |number| Queued {
-        urgency: Background,
-        ..request(number, Write, 1000 + number, 9)
-    };
+    let write = |number| Queued { urgency: Background, ..request(number, Write, 1000 + number, 9) };
     (0..40).for_each(|number| queue.add(write(number), 0));
     let mut inside: Vec<Queued> = Vec::new();
     let fill = |queue: &mut Box<dyn Elevator>, inside: &mut Vec<Queued>, now| loop {
@@ -392,12 +371,7 @@ fn cfq_background_gives_way() {
     let mut limited: Vec<Step> = (0..20).map(|place| Add(0, Write, place, 9)).collect();
     limited.extend([Add(0, Read, 500, 1)]);
     limited.extend((0..16).map(|place| Sends(0, place)));
-    limited.extend([
-        Sends(0, 500),
-        Ends(0),
-        Idles(0, 8_000),
-        SendsAll(8_000, &[16, 17, 18, 19]),
-    ]);
+    limited.extend([Sends(0, 500), Ends(0), Idles(0, 8_000), SendsAll(8_000, &[16, 17, 18, 19])]);
     follow("so many while somebody waits", "cfq-like", &limited);
     let old = [
         Add(0, Read, 1, 1),
@@ -473,23 +447,15 @@ fn two_commands_join_only_within_the_maximum_and_give_a_place_free() {
     arriving.iter().for_each(|request| large.add(*request, 0));
     assert_eq!(drain(&mut large), [(0, 61, vec![0, 2]), (61, 80, vec![1])]);
 
-    let mut limited = HostQueue::new(&QueueSettings {
-        requests_max: 2,
-        ..settings("noop")
-    });
+    let mut limited = HostQueue::new(&QueueSettings { requests_max: 2, ..settings("noop") });
     let arriving = [(0, 0), (1, 2), (2, 1), (3, 50), (4, 60)];
-    arriving
-        .iter()
-        .for_each(|(sequence, page)| limited.add(pages(*sequence, Read, *page, 1), 0));
+    arriving.iter().for_each(|(sequence, page)| limited.add(pages(*sequence, Read, *page, 1), 0));
     assert_eq!(
         limited.statistics().outside_max,
         1,
         "three became one command, so that one more has room"
     );
-    assert_eq!(
-        drain(&mut limited),
-        [(0, 3, vec![0, 2, 1]), (50, 1, vec![3]), (60, 1, vec![4])]
-    );
+    assert_eq!(drain(&mut limited), [(0, 3, vec![0, 2, 1]), (50, 1, vec![3]), (60, 1, vec![4])]);
 }
 
 #[test]
@@ -511,9 +477,11 @@ fn linus_joins_neighbours_which_keep_the_smaller_budget() {
         let sent = drain(&mut queue).into_iter();
         sent.map(|(page, count, _)| (page, count)).collect::<Vec<_>>()
     };
-    // Nothing may be passed: page 1 becomes part of the last, and that does not become part of the first.
+    // Nothing may be passed: page 1 becomes part of the last, and that does not become part of the
+    // first.
     assert_eq!(pages_of("linus(0)", &[0, 1000, 2, 1]), [(0, 1), (1000, 1), (1, 2)]);
-    // 50 and 40 pass 100; 101 makes it one with 102, which was passed less; 45 then finds a barrier.
+    // 50 and 40 pass 100; 101 makes it one with 102, which was passed less; 45 then finds a
+    // barrier.
     let joined = pages_of("linus(16)", &[100, 50, 40, 102, 101, 45]);
     assert_eq!(joined, [(40, 1), (50, 1), (100, 3), (45, 1)]);
 }
@@ -526,15 +494,10 @@ fn a_stream_whose_commands_joined_is_still_known_to_have_been_answered() {
             .iter()
             .enumerate()
             .for_each(|(sequence, page)| queue.add(pages(sequence as u64, Read, *page, 1), 0));
-        let Next::Dispatch(command) = queue.next(0, 0) else {
-            panic!("one waits")
-        };
+        let Next::Dispatch(command) = queue.next(0, 0) else { panic!("one waits") };
         assert_eq!(command.parts.len(), 3);
         queue.completed(command.id, 0);
-        let other = Queued {
-            stream: 1,
-            ..pages(3, Read, 100_000, 1)
-        };
+        let other = Queued { stream: 1, ..pages(3, Read, 100_000, 1) };
         queue.add(other, 0);
         assert_eq!(queue.next(0, 0), Next::IdleUntil(until), "{elevator}");
     }
@@ -562,42 +525,23 @@ fn nothing_grows_past_the_maximum_and_what_is_larger_is_cut() {
 #[test]
 fn a_merge_with_somebody_who_waits_is_waited_for() {
     let mut queue = HostQueue::new(&settings("deadline"));
-    let background = Queued {
-        urgency: Background,
-        stream: 7,
-        ..pages(0, Read, 0, 1)
-    };
+    let background = Queued { urgency: Background, stream: 7, ..pages(0, Read, 0, 1) };
     queue.add(background, 0);
-    queue.add(
-        Queued {
-            stream: 8,
-            ..pages(1, Read, 1, 1)
-        },
-        0,
-    );
-    let Next::Dispatch(command) = queue.next(0, 0) else {
-        panic!("two wait")
-    };
+    queue.add(Queued { stream: 8, ..pages(1, Read, 1, 1) }, 0);
+    let Next::Dispatch(command) = queue.next(0, 0) else { panic!("two wait") };
     assert_eq!((command.urgency, command.stream, command.parts.len()), (Awaited, 8, 2));
 }
 
 #[test]
 fn beyond_the_limit_requests_wait_in_order_of_arrival() {
-    let limited = QueueSettings {
-        requests_max: 2,
-        ..settings("c-look")
-    };
+    let limited = QueueSettings { requests_max: 2, ..settings("c-look") };
     let mut queue = HostQueue::new(&limited);
     for (sequence, page) in [90, 80, 70, 60, 50].into_iter().enumerate() {
         queue.add(pages(sequence as u64, Read, page, 1), 0);
     }
     queue.add(pages(5, Write, 10, 1), 0);
     assert_eq!(
-        (
-            queue.waiting(),
-            queue.statistics().depth_max,
-            queue.statistics().outside_max
-        ),
+        (queue.waiting(), queue.statistics().depth_max, queue.statistics().outside_max),
         (6, 3, 3)
     );
     // 90 and 80 are in, and the write; each that is sent lets in the next.
@@ -607,11 +551,7 @@ fn beyond_the_limit_requests_wait_in_order_of_arrival() {
 
 #[test]
 fn an_idle_device_is_plugged_until_somebody_waits_or_enough_came_or_time_passed() {
-    let plugged = QueueSettings {
-        plug_ns: 3 * MS,
-        plug_requests: 3,
-        ..settings("noop")
-    };
+    let plugged = QueueSettings { plug_ns: 3 * MS, plug_requests: 3, ..settings("noop") };
     let write = |sequence: u64| pages(sequence, Write, sequence * 10, 1);
     let sends = |queue: &mut HostQueue, now: u64| match queue.next(0, now) {
         Next::Dispatch(command) => command.id,
@@ -654,16 +594,9 @@ fn an_idle_device_is_plugged_until_somebody_waits_or_enough_came_or_time_passed(
 
 #[test]
 fn a_flush_goes_when_older_writes_are_sent_and_holds_up_nothing() {
-    let limited = QueueSettings {
-        requests_max: 1,
-        ..settings("noop")
-    };
+    let limited = QueueSettings { requests_max: 1, ..settings("noop") };
     let mut queue = HostQueue::new(&limited);
-    let flush = |sequence| Queued {
-        bytes: 0,
-        urgency: Awaited,
-        ..pages(sequence, Flush, 0, 0)
-    };
+    let flush = |sequence| Queued { bytes: 0, urgency: Awaited, ..pages(sequence, Flush, 0, 0) };
     queue.add(pages(0, Write, 0, 1), 0);
     queue.add(pages(1, Write, 10, 200), 0);
     queue.add(flush(2), 0);
@@ -673,10 +606,7 @@ fn a_flush_goes_when_older_writes_are_sent_and_holds_up_nothing() {
     queue.add(pages(6, Read, 400, 1), 0);
     // One write is in the elevator, the others before it; the read was alone in its direction.
     let order: Vec<Vec<u64>> = drain(&mut queue).into_iter().map(|sent| sent.2).collect();
-    assert_eq!(
-        order,
-        [vec![0], vec![6], vec![1], vec![1], vec![2], vec![3], vec![4], vec![5]]
-    );
+    assert_eq!(order, [vec![0], vec![6], vec![1], vec![1], vec![2], vec![3], vec![4], vec![5]]);
     assert!(queue.is_empty());
     queue.add(flush(7), 0);
     assert_eq!(drain(&mut queue).len(), 1);
@@ -700,14 +630,7 @@ fn odd_requests_end_too() {
         ];
         for (sequence, (offset, bytes)) in odd.into_iter().enumerate() {
             let sequence = sequence as u64;
-            queue.add(
-                Queued {
-                    offset,
-                    bytes,
-                    ..pages(sequence, Write, 0, 0)
-                },
-                0,
-            );
+            queue.add(Queued { offset, bytes, ..pages(sequence, Write, 0, 0) }, 0);
         }
         let mut bytes = BTreeMap::new();
         let mut now = 0;

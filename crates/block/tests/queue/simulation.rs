@@ -1,4 +1,5 @@
-//! Elevators and the queue in a closed loop of clients: what each elevator promises holds, whatever arrives.
+//! Elevators and the queue in a closed loop of clients: what each elevator promises holds, whatever
+//! arrives.
 use super::*;
 
 /// Who submits in a simulated run: the next request some time after one was answered.
@@ -77,11 +78,7 @@ impl Simulation<'_> {
         if !client.sequential || self.places[index] + client.pages > DEVICE_PAGES {
             self.places[index] = random(&mut self.random) % (DEVICE_PAGES - client.pages);
         }
-        let bytes = if client.operation == Flush {
-            0
-        } else {
-            client.pages * 4 * KIB
-        };
+        let bytes = if client.operation == Flush { 0 } else { client.pages * 4 * KIB };
         let request = Queued {
             sequence: self.run.arrivals.len() as u64,
             operation: client.operation,
@@ -92,21 +89,15 @@ impl Simulation<'_> {
         };
         self.places[index] += client.pages;
         self.left.insert(request.sequence, (bytes, index));
-        self.run.arrivals.push(Arrival {
-            request,
-            at: now,
-            sent_before: self.run.sent.len(),
-        });
+        self.run.arrivals.push(Arrival { request, at: now, sent_before: self.run.sent.len() });
         self.queue.add(request, now);
     }
     fn ends(&mut self, id: u64, now: u64) {
         let command = self.under_way.remove(&id).expect("it is under way");
         self.queue.completed(id, now);
         for part in command.parts {
-            let (left, client) = self
-                .left
-                .get_mut(&part.sequence)
-                .expect("parts are of requests that are not done");
+            let (left, client) =
+                self.left.get_mut(&part.sequence).expect("parts are of requests that are not done");
             *left = left.checked_sub(part.bytes).expect("no byte is sent twice");
             if *left == 0 {
                 let (client, _) = (*client, self.left.remove(&part.sequence));
@@ -119,7 +110,8 @@ impl Simulation<'_> {
         while self.under_way.len() < depth {
             match self.queue.next(*head, now) {
                 Next::Dispatch(command) => {
-                    let seek_ns = head.abs_diff(command.offset) / (DEVICE_PAGES * 4 * KIB / (8 * MS));
+                    let seek_ns =
+                        head.abs_diff(command.offset) / (DEVICE_PAGES * 4 * KIB / (8 * MS));
                     let ends = now + 300 * US + seek_ns.min(8 * MS) + command.bytes * 20;
                     *head = command.offset + command.bytes;
                     self.event(ends, Event::Ends(command.id));
@@ -140,7 +132,13 @@ impl Simulation<'_> {
     }
 }
 
-fn simulate(settings: &QueueSettings, clients: &[Client], seed: u64, depth: usize, submit_until: u64) -> Run {
+fn simulate(
+    settings: &QueueSettings,
+    clients: &[Client],
+    seed: u64,
+    depth: usize,
+    submit_until: u64,
+) -> Run {
     let mut simulation = Simulation {
         queue: HostQueue::new(settings),
         clients,
@@ -151,14 +149,11 @@ fn simulate(settings: &QueueSettings, clients: &[Client], seed: u64, depth: usiz
         events_made: 0,
         left: BTreeMap::new(),
         under_way: BTreeMap::new(),
-        run: Run {
-            arrivals: Vec::new(),
-            sent: Vec::new(),
-            statistics: QueueStatistics::default(),
-        },
+        run: Run { arrivals: Vec::new(), sent: Vec::new(), statistics: QueueStatistics::default() },
     };
     for (index, client) in clients.iter().enumerate() {
-        (0..client.outstanding).for_each(|_| simulation.event(client.begins, Event::Arrives(index)));
+        (0..client.outstanding)
+            .for_each(|_| simulation.event(client.begins, Event::Arrives(index)));
     }
     let (mut head, mut wake) = (0, None);
     loop {
@@ -178,19 +173,15 @@ fn simulate(settings: &QueueSettings, clients: &[Client], seed: u64, depth: usiz
         };
         wake = simulation.send(&mut head, depth, now);
     }
-    assert!(
-        simulation.left.is_empty(),
-        "{} requests are never answered",
-        simulation.left.len()
-    );
+    assert!(simulation.left.is_empty(), "{} requests are never answered", simulation.left.len());
     assert_eq!(simulation.queue.waiting() + simulation.queue.under_way(), 0);
     simulation.run.statistics = simulation.queue.statistics();
     simulation.run
 }
 
 impl Run {
-    /// Every request is sent once with exactly its bytes; commands are of one kind, whole, and not too large; flushes go
-    /// behind all older writes.
+    /// Every request is sent once with exactly its bytes; commands are of one kind, whole, and not
+    /// too large; flushes go behind all older writes.
     fn check_conservation(&self, settings: &QueueSettings) {
         let mut pieces: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
         let mut writes_unsent: BTreeMap<u64, u64> = BTreeMap::new();
@@ -245,11 +236,13 @@ impl Run {
         };
         self.sent.iter().enumerate().flat_map(parts).collect()
     }
-    /// How many requests of that direction had arrived before this one and were not sent at that time.
+    /// How many requests of that direction had arrived before this one and were not sent at that
+    /// time.
     fn older_waiting(&self, arrival: &Arrival, at: u64, sent_as: &BTreeMap<u64, usize>) -> u64 {
         let older = self.arrivals.iter().take(arrival.request.sequence as usize);
         let waits = |older: &&Arrival| {
-            older.request.operation == arrival.request.operation && self.sent[sent_as[&older.request.sequence]].at >= at
+            older.request.operation == arrival.request.operation
+                && self.sent[sent_as[&older.request.sequence]].at >= at
         };
         older.filter(waits).count() as u64
     }
@@ -259,15 +252,7 @@ fn clients() -> impl Strategy<Value = Vec<Client>> {
     let operation = prop_oneof![4 => Just(Read), 4 => Just(Write), 1 => Just(Flush)];
     let urgency = prop_oneof![Just(Awaited), Just(Background)];
     let think = prop_oneof![Just(0), 0..10 * MS, 0..200 * MS];
-    let client = (
-        operation,
-        urgency,
-        think,
-        any::<bool>(),
-        1_u64..40,
-        1_u64..20,
-        0..50 * MS,
-    );
+    let client = (operation, urgency, think, any::<bool>(), 1_u64..40, 1_u64..20, 0..50 * MS);
     let client = client.prop_map(
         |(operation, urgency, think_ns, sequential, pages, outstanding, begins)| Client {
             operation,
@@ -286,20 +271,12 @@ fn clients() -> impl Strategy<Value = Vec<Client>> {
 /// Without flushes, requests of so many pages at most.
 fn without_flushes(clients: Vec<Client>, pages_max: u64) -> Vec<Client> {
     let others = clients.into_iter().filter(|client| client.operation != Flush);
-    others
-        .map(|client| Client {
-            pages: client.pages.min(pages_max),
-            ..client
-        })
-        .collect()
+    others.map(|client| Client { pages: client.pages.min(pages_max), ..client }).collect()
 }
 
 /// No limit: what is promised is promised from the moment at which the elevator knows of a command.
 fn unlimited(elevator: &str) -> QueueSettings {
-    QueueSettings {
-        requests_max: 1 << 20,
-        ..settings(elevator)
-    }
+    QueueSettings { requests_max: 1 << 20, ..settings(elevator) }
 }
 
 proptest! {
@@ -370,7 +347,8 @@ proptest! {
             let after = run.sent[..index].iter().filter(|sent| sent.at >= expires).count() as u64;
             let older = run.older_waiting(arrival, expires, &sent_as);
             let batches = if reads { (older + 2) + (older / starved + 2) } else { (older + 2) * (1 + starved) };
-            prop_assert!(after <= batch * batches, "{after} were sent after {arrival:?} expired, {older} older ones waited",
+            prop_assert!(after <= batch * batches, "{after} were sent after {arrival:?} expired, \
+                {older} older ones waited",
                 arrival = arrival.request);
         }
     }
@@ -397,7 +375,8 @@ proptest! {
         let clients = without_flushes(clients, 64);
         let run = simulate(&unlimited("cfq-like"), &clients, seed, 1, 3000 * MS);
         let sent_as = run.sent_as();
-        // From the time at which a queue begins to wait, or was last served, it is served again within a slice of each other.
+        // From the time at which a queue begins to wait, or was last served, it is served again
+        // within a slice of each other.
         let mine = |request: &Queued| match (request.operation, request.urgency) {
             (Write, Background) => u32::MAX,
             _ => request.stream,
@@ -413,7 +392,8 @@ proptest! {
             let times = &served[&mine(&arrival.request)];
             let mut since = arrival.at;
             for time in times.iter().filter(|time| (arrival.at..=at).contains(time)) {
-                prop_assert!(time - since <= round, "{:?} waited {} for its queue's turn", arrival.request, time - since);
+                prop_assert!(time - since <= round, "{:?} waited {} for its queue's \
+                    turn", arrival.request, time - since);
                 since = *time;
             }
         }
@@ -432,11 +412,7 @@ fn a_stream_that_never_ends_starves_nobody() {
         outstanding: 1,
         begins: 0,
     };
-    let bounds_ms = [
-        ("deadline", 500, 5000),
-        ("anticipatory", 125, 500),
-        ("cfq-like", 100, 100),
-    ];
+    let bounds_ms = [("deadline", 500, 5000), ("anticipatory", 125, 500), ("cfq-like", 100, 100)];
     for (elevator, read_ms, write_ms) in bounds_ms {
         for (operation, bound_ms) in [(Read, read_ms), (Write, write_ms)] {
             let far = Client {
@@ -450,7 +426,8 @@ fn a_stream_that_never_ends_starves_nobody() {
             };
             let run = simulate(&unlimited(elevator), &[stream.clone(), far], 1, 1, 8000 * MS);
             let sent_as = run.sent_as();
-            let waits = |arrival: &Arrival| run.sent[sent_as[&arrival.request.sequence]].at - arrival.at;
+            let waits =
+                |arrival: &Arrival| run.sent[sent_as[&arrival.request.sequence]].at - arrival.at;
             let far = run.arrivals.iter().filter(|arrival| arrival.request.stream == 1);
             let longest = far.map(waits).max().expect("it submits");
             let bound = bound_ms * MS + 2 * SERVICE_NS_MAX;
@@ -472,8 +449,11 @@ fn waiting_for_a_stream_saves_seeks() {
         begins: 0,
     };
     let jumps_percent = |elevator: &str| {
-        let run = simulate(&unlimited(elevator), &[reader.clone(), reader.clone()], 3, 1, 4000 * MS);
-        let jump = |pair: &&[Sent]| pair[0].command.offset + pair[0].command.bytes != pair[1].command.offset;
+        let run =
+            simulate(&unlimited(elevator), &[reader.clone(), reader.clone()], 3, 1, 4000 * MS);
+        let jump = |pair: &&[Sent]| {
+            pair[0].command.offset + pair[0].command.bytes != pair[1].command.offset
+        };
         run.sent.windows(2).filter(jump).count() * 100 / run.sent.len()
     };
     assert!(jumps_percent("deadline") > 90);
@@ -487,10 +467,11 @@ fn waiting_for_a_stream_saves_seeks() {
 #[ignore = "a measurement"]
 fn requests_in_a_second() {
     for entry in ELEVATORS {
-        for (pattern, outside) in [("random", 0), ("random", 4000), ("sequential", 0), ("sequential", 4000)] {
-            let measured = (0..8)
-                .map(|_| nanoseconds_a_request(entry.name, pattern, outside))
-                .min();
+        for (pattern, outside) in
+            [("random", 0), ("random", 4000), ("sequential", 0), ("sequential", 4000)]
+        {
+            let measured =
+                (0..8).map(|_| nanoseconds_a_request(entry.name, pattern, outside)).min();
             println!(
                 "{:12} {pattern:10} {outside:4} outside: {} ns a request",
                 entry.name,
@@ -500,7 +481,8 @@ fn requests_in_a_second() {
     }
 }
 
-/// What a request costs, added, sent and completed, with some 128 waiting in the elevator and so many before it.
+/// What a request costs, added, sent and completed, with some 128 waiting in the elevator and so
+/// many before it.
 fn nanoseconds_a_request(elevator: &str, pattern: &str, outside: u64) -> u64 {
     const REQUESTS: u64 = 100_000;
     let mut queue = HostQueue::new(&settings(elevator));
@@ -509,11 +491,7 @@ fn nanoseconds_a_request(elevator: &str, pattern: &str, outside: u64) -> u64 {
     while sent < REQUESTS {
         while queue.waiting() < 128 + outside && arrived < REQUESTS {
             let random = random(&mut state);
-            let place = if pattern == "random" {
-                random % DEVICE_PAGES
-            } else {
-                arrived
-            };
+            let place = if pattern == "random" { random % DEVICE_PAGES } else { arrived };
             let operation = if random >> 63 == 0 { Read } else { Write };
             let stream = (random >> 60) as u32 & 7;
             let request = pages(arrived, operation, place, 1);

@@ -1,7 +1,9 @@
-//! A number for the content of a tree, from which UUID and hash seed are made: the same tree, the same image.
+//! A number for the content of a tree, from which UUID and hash seed are made: the same tree, the
+//! same image.
 //!
-//! It covers all that the image says of its files (names, types, modes, owners, times, attributes, targets, devices, sizes,
-//! holes, hard links), and not their bytes: those are read once, when they are written, and the seed is needed before.
+//! It covers all that the image says of its files (names, types, modes, owners, times, attributes,
+//! targets, devices, sizes, holes, hard links), and not their bytes: those are read once, when they
+//! are written, and the seed is needed before.
 use crate::tree::{NodeId, Tree};
 use extant_format::inode::FileType;
 use extant_format::layout::Wishes;
@@ -83,7 +85,8 @@ impl Listing {
         self.number(tree.mode(node).into());
         self.number(u64::from(tree.uid(node)) << 32 | u64::from(tree.gid(node)));
         for time in [tree.modify_time(node), tree.access_time(node), tree.change_time(node)] {
-            // As with holes: what the image does not keep does not tell two sources of the same image apart.
+            // As with holes: what the image does not keep does not tell two sources of the same
+            // image apart.
             let time = time.kept(self.inode_size);
             self.number(time.seconds as u64);
             self.number(time.nanoseconds.into());
@@ -101,11 +104,13 @@ impl Listing {
         true
     }
 
-    /// Which blocks hold data: holes finer than a block reach no image, and may not tell two sources of the same image apart.
+    /// Which blocks hold data: holes finer than a block reach no image, and may not tell two
+    /// sources of the same image apart.
     fn holes(&mut self, tree: &Tree, node: NodeId) {
         let mut last: Option<Range<u64>> = None;
         for segment in tree.data_segments(node) {
-            let blocks = segment.offset / self.block_size..(segment.offset + segment.length).div_ceil(self.block_size);
+            let blocks = segment.offset / self.block_size
+                ..(segment.offset + segment.length).div_ceil(self.block_size);
             match &mut last {
                 Some(last) if blocks.start <= last.end => last.end = last.end.max(blocks.end),
                 _ => {

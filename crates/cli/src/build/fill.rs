@@ -1,4 +1,5 @@
-//! The tree through the engine: every node in the order of its number, each with all that is known of it.
+//! The tree through the engine: every node in the order of its number, each with all that is known
+//! of it.
 use super::order::LostAndFound;
 use super::stream::Stream;
 use super::write::{Failure, Job};
@@ -13,7 +14,11 @@ const LOOK_NODES: usize = 64;
 
 impl Job<'_> {
     /// Brings the whole tree into an empty volume.
-    pub(super) fn import(&self, import: &mut Import, stream: &mut Stream<'_>) -> Result<(), Failure> {
+    pub(super) fn import(
+        &self,
+        import: &mut Import,
+        stream: &mut Stream<'_>,
+    ) -> Result<(), Failure> {
         let (tree, order) = (self.tree, &self.order);
         let names = order.names(tree, NodeId::ROOT);
         let root = import.root(&self.new_node(NodeId::ROOT), &mut entries(&names));
@@ -33,14 +38,20 @@ impl Job<'_> {
                 .import_node(import, stream, *node)
                 .map_err(|failure| self.at(*node, failure))?;
             if ino != order.ino(*node) {
-                let message = format!("inode {} was expected, {} was made", order.ino(*node).0, ino.0);
+                let message =
+                    format!("inode {} was expected, {} was made", order.ino(*node).0, ino.0);
                 return Err(Error::new(message).into());
             }
         }
         Ok(())
     }
 
-    fn import_node(&self, import: &mut Import, stream: &mut Stream<'_>, node: NodeId) -> Result<Ino, Failure> {
+    fn import_node(
+        &self,
+        import: &mut Import,
+        stream: &mut Stream<'_>,
+        node: NodeId,
+    ) -> Result<Ino, Failure> {
         let tree = self.tree;
         let new = self.new_node(node);
         let ino = match tree.file_type(node) {
@@ -99,9 +110,5 @@ impl Job<'_> {
 }
 
 fn entries<'a>(names: &'a [super::order::Name<'a>]) -> impl ExactSizeIterator<Item = NewEntry<'a>> {
-    names.iter().map(|name| NewEntry {
-        name: name.name,
-        ino: name.ino,
-        file_type: name.file_type,
-    })
+    names.iter().map(|name| NewEntry { name: name.name, ino: name.ino, file_type: name.file_type })
 }

@@ -71,10 +71,7 @@ impl InodeWish {
         };
         let ratio = of_room.ratio(bytes, self.asked);
         let with_room = |bytes: u64| InodeWish {
-            of_room: Some(RoomInodes {
-                room: Room::Bytes(bytes),
-                ..of_room
-            }),
+            of_room: Some(RoomInodes { room: Room::Bytes(bytes), ..of_room }),
             ..*self
         };
         let generous = InodeWish {
@@ -109,7 +106,9 @@ impl RoomInodes {
                 let (share, rest) = (u64::from(share), u64::from(1000 - share.min(999)));
                 // The inode tables have to fit into what is not free. Where the share leaves too
                 // little for them there are fewer inodes: tables take at most half of the rest.
-                while ratio.saturating_mul(rest) < share.saturating_mul(self.inode_size.into()).saturating_mul(2) {
+                while ratio.saturating_mul(rest)
+                    < share.saturating_mul(self.inode_size.into()).saturating_mul(2)
+                {
                     ratio = ratio.saturating_mul(2);
                 }
                 u64::try_from(u128::from(bytes) * u128::from(share) / 1000).unwrap_or(u64::MAX)
@@ -156,15 +155,9 @@ mod tests {
             );
         }
         let ratio = Some(Inodes::BytesPerInode(1 << 20));
-        assert_eq!(
-            wish(Room::Bytes(200 << 20), ratio).count(300 << 20),
-            Inodes::AtLeast(300)
-        );
+        assert_eq!(wish(Room::Bytes(200 << 20), ratio).count(300 << 20), Inodes::AtLeast(300));
         let number = Some(Inodes::AtLeast(5000));
-        assert_eq!(
-            wish(Room::Bytes(200 << 20), number).count(300 << 20),
-            Inodes::AtLeast(5000)
-        );
+        assert_eq!(wish(Room::Bytes(200 << 20), number).count(300 << 20), Inodes::AtLeast(5000));
     }
 
     #[test]
@@ -179,18 +172,12 @@ mod tests {
             let wishes = wish(Room::Bytes(0), None).of_fixed_size(64 << 20, free);
             wishes.iter().map(|wish| wish.count(64 << 20)).collect()
         };
-        assert_eq!(
-            counts(60 << 20),
-            [16_384, 100 + 14_456, 100].map(Inodes::AtLeast).to_vec()
-        );
+        assert_eq!(counts(60 << 20), [16_384, 100 + 14_456, 100].map(Inodes::AtLeast).to_vec());
         let mut crowded = wish(Room::Bytes(0), None);
         crowded.needed = 30_000;
         let first = crowded.of_fixed_size(64 << 20, 4 << 20)[0].count(64 << 20);
         assert_eq!(first, Inodes::AtLeast(31_024));
-        let none = InodeWish {
-            of_room: None,
-            ..crowded
-        };
+        let none = InodeWish { of_room: None, ..crowded };
         assert_eq!(none.of_fixed_size(64 << 20, 4 << 20), [none]);
     }
 }

@@ -14,15 +14,16 @@ pub fn note_times(tree: &Tree, order: &Order, inode_size: u16, notices: &mut Not
     let mut shortened = 0;
     for node in nodes(order).filter(|node| tree.is_described(*node)) {
         let times = [tree.modify_time(node), tree.access_time(node), tree.change_time(node)];
-        let beyond = times
-            .into_iter()
-            .find(|time| time.kept(inode_size).seconds != time.seconds);
+        let beyond = times.into_iter().find(|time| time.kept(inode_size).seconds != time.seconds);
         if let Some(time) = beyond {
             notices.add(NoticeKind::TimeClamped, || {
                 let path = printable(&tree.path(node));
                 let (told, kept) = (time, time.kept(inode_size));
                 let [told, kept] = [told, kept].map(|time| date::shown(time, Grain::Minute));
-                format!("/{path}: its time {told} became {kept}: inodes of {inode_size} bytes hold none beyond")
+                format!(
+                    "/{path}: its time {told} became {kept}: inodes of {inode_size} bytes hold \
+                    none beyond"
+                )
             });
         }
         let loses = |time: &Time| time.kept(inode_size).nanoseconds != time.nanoseconds;
@@ -30,7 +31,8 @@ pub fn note_times(tree: &Tree, order: &Order, inode_size: u16, notices: &mut Not
     }
     notices.add_many(NoticeKind::NanosecondsDropped, shortened, || {
         format!(
-            "{shortened} files lose the nanoseconds of their times: inodes of {inode_size} bytes hold whole seconds"
+            "{shortened} files lose the nanoseconds of their times: inodes of {inode_size} bytes \
+             hold whole seconds"
         )
     });
 }

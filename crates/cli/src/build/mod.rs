@@ -24,7 +24,8 @@ pub mod write;
 use extant_format::layout::Wishes;
 use extant_format::superblock::Superblock;
 
-/// A superblock that agrees with these wishes in all that structures ask of one (block size, features, inode size).
+/// A superblock that agrees with these wishes in all that structures ask of one (block size,
+/// features, inode size).
 pub fn sample_superblock(wishes: &Wishes) -> Superblock {
     let mut superblock = Superblock::empty();
     superblock.features = wishes.features;

@@ -39,17 +39,20 @@ struct Count<'a> {
 /// Counts exactly, but for the nodes of extent trees, of which there are never more than counted.
 ///
 /// # Errors
-/// A directory with more names than its index can hold; attributes that do not fit; the file is named.
-pub fn of_tree(tree: &Tree, order: &Order, wishes: &Wishes, tail_bytes: usize) -> Result<Need, Error> {
+/// A directory with more names than its index can hold; attributes that do not fit; the file is
+/// named.
+pub fn of_tree(
+    tree: &Tree,
+    order: &Order,
+    wishes: &Wishes,
+    tail_bytes: usize,
+) -> Result<Need, Error> {
     let mut count = Count {
         tree,
         block_size: wishes.block_size.into(),
         block_size_log2: wishes.block_size.trailing_zeros() as u8,
         extents: wishes.features.has(Feature::EXTENTS),
-        need: Need {
-            inodes: order.sequence().len() as u64,
-            ..Need::default()
-        },
+        need: Need { inodes: order.sequence().len() as u64, ..Need::default() },
         users: vec![0; tree.attribute_lists().len()],
     };
     count.node(order, NodeId::ROOT)?;
@@ -91,7 +94,8 @@ impl Count<'_> {
     fn file(&mut self, node: NodeId) {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for segment in self.tree.data_segments(node) {
-            let range = segment.offset / self.block_size..(segment.offset + segment.length).div_ceil(self.block_size);
+            let range = segment.offset / self.block_size
+                ..(segment.offset + segment.length).div_ceil(self.block_size);
             match ranges.last_mut() {
                 Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
                 _ => ranges.push(range),
@@ -109,11 +113,10 @@ impl Count<'_> {
             self.need.metadata += indirect::blocks_needed(ranges, self.block_size_log2);
             return;
         }
-        let pieces: u64 = ranges
-            .map(|range| (range.end - range.start).div_ceil(extent::MAX_LENGTH.into()))
-            .sum();
-        // Breaks of the volume (copies of the superblock, tables) may cut a piece in two: seldom, and never more
-        // often than there are groups; `slack` of the planner stands for those.
+        let pieces: u64 =
+            ranges.map(|range| (range.end - range.start).div_ceil(extent::MAX_LENGTH.into())).sum();
+        // Breaks of the volume (copies of the superblock, tables) may cut a piece in two: seldom,
+        // and never more often than there are groups; `slack` of the planner stands for those.
         if pieces > EXTENTS_IN_INODE {
             let mut level = pieces;
             let capacity = extent::capacity(self.block_size as usize) as u64;
@@ -131,7 +134,9 @@ impl Count<'_> {
         let lists = self.tree.attribute_lists().iter().zip(&self.users).skip(1);
         for (list, users) in lists.filter(|(_, users)| **users > 0) {
             match attribute::place(list, tail_bytes, superblock) {
-                Ok(placed) if placed.block.is_some() => self.need.metadata += users.div_ceil(SHARERS_MAX),
+                Ok(placed) if placed.block.is_some() => {
+                    self.need.metadata += users.div_ceil(SHARERS_MAX)
+                }
                 Ok(_) => {}
                 Err(error) => {
                     files += users;
@@ -146,14 +151,16 @@ impl Count<'_> {
     }
 
     /// Names a file whose attributes do not fit, and counts the others.
-    fn unplaceable(&self, list: &[attribute::Attribute], error: attribute::AttributeError, files: u64) -> Error {
+    fn unplaceable(
+        &self,
+        list: &[attribute::Attribute],
+        error: attribute::AttributeError,
+        files: u64,
+    ) -> Error {
         let nodes = (0..self.tree.node_bound() as u32).map(NodeId);
         let has_list = |node: &NodeId| self.tree.attributes(*node) == list;
-        let path = nodes
-            .filter(has_list)
-            .map(|node| self.tree.path(node))
-            .next()
-            .unwrap_or_default();
+        let path =
+            nodes.filter(has_list).map(|node| self.tree.path(node)).next().unwrap_or_default();
         let reason = extant_engine::Error::from(error);
         let more = match files {
             0 | 1 => String::new(),

@@ -1,7 +1,9 @@
-//! In which order an image is laid out: inode numbers, and with them the order of directories and of file data.
+//! In which order an image is laid out: inode numbers, and with them the order of directories and
+//! of file data.
 //!
-//! Names are numbered as a cold walk meets them: all names of a directory one after the other in the order of readdir,
-//! then those of each of its subdirectories. Data follows the numbers, so a directory's files lie next to each other.
+//! Names are numbered as a cold walk meets them: all names of a directory one after the other in
+//! the order of readdir, then those of each of its subdirectories. Data follows the numbers, so a
+//! directory's files lie next to each other.
 use crate::tree::{NodeId, Tree};
 use extant_engine::Packing;
 use extant_format::Ino;
@@ -18,7 +20,8 @@ pub enum LostAndFound {
     Made,
     /// mkfs makes it, and an empty one of a source gives it its owner, mode and times.
     Redressed(NodeId),
-    /// A source has one with content, or something else of that name: it is built like anything else.
+    /// A source has one with content, or something else of that name: it is built like anything
+    /// else.
     Own,
 }
 
@@ -46,7 +49,8 @@ pub struct Name<'t> {
 }
 
 impl Order {
-    /// Numbers all nodes. mkfs takes `first_free` for lost+found if it makes one, and `made_before` numbers more.
+    /// Numbers all nodes. mkfs takes `first_free` for lost+found if it makes one, and `made_before`
+    /// numbers more.
     pub fn new(tree: &Tree, packing: Packing, first_free: Ino, made_before: u32) -> Order {
         let lost_and_found = lost_and_found(tree);
         let mut numbers = vec![0; tree.node_bound()];
@@ -73,7 +77,8 @@ impl Order {
     }
 
     fn number_all(&mut self, tree: &Tree, mut next: u32) {
-        // Subdirectories wait on a stack, the first one on top: each is numbered whole before its next sibling.
+        // Subdirectories wait on a stack, the first one on top: each is numbered whole before its
+        // next sibling.
         let mut waiting = vec![NodeId::ROOT];
         let mut children = Vec::new();
         while let Some(directory) = waiting.pop() {
@@ -92,11 +97,15 @@ impl Order {
     }
 
     /// A directory's children in the order of readdir, into `children`.
-    fn sorted<'t>(&self, tree: &'t Tree, directory: NodeId, children: &mut Vec<(NameHash, crate::tree::Child<'t>)>) {
+    fn sorted<'t>(
+        &self,
+        tree: &'t Tree,
+        directory: NodeId,
+        children: &mut Vec<(NameHash, crate::tree::Child<'t>)>,
+    ) {
         children.clear();
         children.extend(
-            tree.children(directory)
-                .map(|child| (self.packing.hash_key(child.name), child)),
+            tree.children(directory).map(|child| (self.packing.hash_key(child.name), child)),
         );
         if self.packing.hasher.is_some() {
             children.sort_by_key(|(hash, _)| *hash);
@@ -157,12 +166,9 @@ fn lost_and_found(tree: &Tree) -> LostAndFound {
     match tree.children(NodeId::ROOT).find(|child| child.name == LOST_AND_FOUND) {
         None => LostAndFound::Made,
         Some(child) => {
-            let empty = tree.file_type(child.node) == FileType::Directory && tree.children(child.node).len() == 0;
-            if empty {
-                LostAndFound::Redressed(child.node)
-            } else {
-                LostAndFound::Own
-            }
+            let empty = tree.file_type(child.node) == FileType::Directory
+                && tree.children(child.node).len() == 0;
+            if empty { LostAndFound::Redressed(child.node) } else { LostAndFound::Own }
         }
     }
 }

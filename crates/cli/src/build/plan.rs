@@ -31,7 +31,8 @@ pub struct Plan {
     pub needed_most: u64,
     /// Blocks of the volume.
     pub blocks: u64,
-    /// Behind this block it can end at the earliest: its last group begins there, or has its metadata before.
+    /// Behind this block it can end at the earliest: its last group begins there, or has its
+    /// metadata before.
     pub end_least: u64,
     /// Groups of the volume.
     pub groups: u32,
@@ -44,7 +45,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Where it will end, when it is cut behind its content: at most, but for a piece that is broken.
+    /// Where it will end, when it is cut behind its content: at most, but for a piece that is
+    /// broken.
     fn end(&self) -> u64 {
         self.needed_most.max(self.end_least)
     }
@@ -59,16 +61,17 @@ impl Plan {
 const ROUNDS: usize = 400;
 /// Sizes that are looked at for a shorter volume.
 const SHORTER_TRIES: u64 = 256;
-/// Groups of a flex group, at most, where nobody said how many. A volume without room to grow into is one flex group: all
-/// that is read when it is mounted and walked lies in front.
+/// Groups of a flex group, at most, where nobody said how many. A volume without room to grow into
+/// is one flex group: all that is read when it is mounted and walked lies in front.
 const FLEX_GROUPS_MAX: u32 = 1 << 16;
 
-/// The smallest volume that surely holds the tree, with `free` besides; the little that is too much is cut off later.
+/// The smallest volume that surely holds the tree, with `free` besides; the little that is too much
+/// is cut off later.
 ///
-/// Small volumes have more inodes in a given room than large ones, and smaller journals. So the size
-/// decides what is needed, which decides the size, and near the steps of mke2fs's tables no size may
-/// agree with itself. A volume with room therefore keeps the ratio and the journal of the first size
-/// that suffices, also where it then becomes smaller than that.
+/// Small volumes have more inodes in a given room than large ones, and smaller journals. So the
+/// size decides what is needed, which decides the size, and near the steps of mke2fs's tables no
+/// size may agree with itself. A volume with room therefore keeps the ratio and the journal of the
+/// first size that suffices, also where it then becomes smaller than that.
 ///
 /// # Errors
 /// Options that no size satisfies.
@@ -109,9 +112,7 @@ fn search(
         JournalWish::Blocks(blocks) => u64::from(blocks),
         JournalWish::Default | JournalWish::None => 0,
     };
-    let mut blocks = (need.data + need.metadata)
-        .saturating_add(tables)
-        .saturating_add(journal);
+    let mut blocks = (need.data + need.metadata).saturating_add(tables).saturating_add(journal);
     let mut refusal = None;
     for _ in 0..ROUNDS {
         options.wishes.blocks = blocks;
@@ -128,32 +129,31 @@ fn search(
                     return Ok((finish(options, inodes, &layout, made, need), journal));
                 }
                 let dropped = layout.superblock.blocks_count < blocks;
-                blocks = if dropped {
-                    wanted.max(blocks) + 64
-                } else {
-                    wanted.max(blocks + 1)
-                };
+                blocks = if dropped { wanted.max(blocks) + 64 } else { wanted.max(blocks + 1) };
             }
         }
     }
     Err(refusal.unwrap_or(ErrorKind::InvalidArgument("no volume size fits this content").into()))
 }
 
-/// A plan that ends sooner, where the metadata of a last group reaches far beyond the content: with another size it may not.
-/// Where groups are small because there are more inodes than a full group can have, with other groups it may not either.
+/// A plan that ends sooner, where the metadata of a last group reaches far beyond the content: with
+/// another size it may not. Where groups are small because there are more inodes than a full group
+/// can have, with other groups it may not either.
 fn shorter(plan: Plan, need: &Need, inodes: InodeWish, flex: FlexGroups) -> Plan {
     let (from, until) = (plan.needed_most, plan.end());
     let step = (until.saturating_sub(from) / SHORTER_TRIES).max(1);
     let asked = plan.options.wishes.blocks_per_group;
-    let mut candidates: Vec<(u64, Option<u32>)> = (from..until)
-        .step_by(step as usize)
-        .map(|blocks| (blocks, asked))
-        .collect();
+    let mut candidates: Vec<(u64, Option<u32>)> =
+        (from..until).step_by(step as usize).map(|blocks| (blocks, asked)).collect();
     if asked.is_none() && plan.blocks_per_group < group_blocks_max(&plan.options) && from < until {
         let smaller = (1..64).filter_map(|step| plan.blocks_per_group.checked_sub(8 * step));
         let others = balanced_groups(from, plan.groups).chain(smaller);
         let full = |per_group: u32| u64::from(plan.groups) * u64::from(per_group);
-        candidates.extend(others.flat_map(|per_group| [from, full(per_group)].map(|blocks| (blocks, Some(per_group)))));
+        candidates.extend(
+            others.flat_map(|per_group| {
+                [from, full(per_group)].map(|blocks| (blocks, Some(per_group)))
+            }),
+        );
     }
     let mut best = plan;
     for (blocks, per_group) in candidates {
@@ -190,7 +190,8 @@ fn sized(
 ) -> Option<Plan> {
     for _ in 0..3 {
         options.wishes.blocks = blocks;
-        options.wishes.inodes = inodes.count(blocks.saturating_mul(options.wishes.block_size.into()));
+        options.wishes.inodes =
+            inodes.count(blocks.saturating_mul(options.wishes.block_size.into()));
         let (layout, journal) = laid_out(&mut options, NO_ROOM, flex).ok()?;
         let made = made(&options, &layout, journal);
         let plan = finish(options.clone(), inodes, &layout, made, need);
@@ -213,17 +214,19 @@ pub enum FlexGroups {
 }
 
 /// The layout of these options; flex groups are chosen for as many groups as there come to be.
-fn laid_out(options: &mut FormatOptions, free: Room, flex: FlexGroups) -> Result<(Layout, u32), extant_engine::Error> {
+fn laid_out(
+    options: &mut FormatOptions,
+    free: Room,
+    flex: FlexGroups,
+) -> Result<(Layout, u32), extant_engine::Error> {
     let laid_out = mkfs::plan(options)?;
-    if flex == FlexGroups::Given || free != NO_ROOM || !options.wishes.features.has(Feature::FLEX_BG) {
+    if flex == FlexGroups::Given
+        || free != NO_ROOM
+        || !options.wishes.features.has(Feature::FLEX_BG)
+    {
         return Ok(laid_out);
     }
-    let fitting = laid_out
-        .0
-        .superblock
-        .group_count()
-        .next_power_of_two()
-        .min(FLEX_GROUPS_MAX);
+    let fitting = laid_out.0.superblock.group_count().next_power_of_two().min(FLEX_GROUPS_MAX);
     if fitting == options.wishes.flex_groups {
         return Ok(laid_out);
     }
@@ -260,13 +263,17 @@ pub fn with_room(used: u64, free: Room, block_size: u64) -> u64 {
     }
 }
 
-fn finish(options: FormatOptions, inode_wish: InodeWish, layout: &Layout, made: Need, need: &Need) -> Plan {
+fn finish(
+    options: FormatOptions,
+    inode_wish: InodeWish,
+    layout: &Layout,
+    made: Need,
+    need: &Need,
+) -> Plan {
     let superblock = &layout.superblock;
     let last = GroupNo(superblock.group_count().saturating_sub(1));
-    let metadata_end = layout
-        .metadata_runs(last)
-        .last()
-        .map_or(0, |run| run.start.0 + u64::from(run.length));
+    let metadata_end =
+        layout.metadata_runs(last).last().map_or(0, |run| run.start.0 + u64::from(run.length));
     Plan {
         end_least: metadata_end.max(superblock.group_start(last).0 + 1),
         data_start: skip_free(layout, made.metadata + need.metadata),
@@ -282,14 +289,10 @@ fn finish(options: FormatOptions, inode_wish: InodeWish, layout: &Layout, made: 
 
 /// Blocks in use at the end, at most.
 fn needed(layout: &Layout, made: Need, need: &Need) -> u64 {
-    // A break of the volume may cut a file's piece in two, and a tree of extents may need a node more for it. In a volume
-    // of one group that is so rare that it is tried without.
+    // A break of the volume may cut a file's piece in two, and a tree of extents may need a node
+    // more for it. In a volume of one group that is so rare that it is tried without.
     let groups = u64::from(layout.superblock.group_count());
-    let slack = if layout.superblock.has(Feature::EXTENTS) && groups > 1 {
-        2 * groups
-    } else {
-        0
-    };
+    let slack = if layout.superblock.has(Feature::EXTENTS) && groups > 1 { 2 * groups } else { 0 };
     layout.overhead_blocks() + made.data + made.metadata + need.data + need.metadata + slack
 }
 
@@ -299,7 +302,9 @@ fn made(options: &FormatOptions, layout: &Layout, journal_blocks: u32) -> Need {
     let extents = superblock.has(Feature::EXTENTS);
     let journal_map = match (journal_blocks, extents) {
         (0, _) => 0,
-        (blocks, false) => indirect::blocks_needed(std::iter::once(0..blocks), superblock.block_size_log2),
+        (blocks, false) => {
+            indirect::blocks_needed(std::iter::once(0..blocks), superblock.block_size_log2)
+        }
         (blocks, true) => u64::from(blocks / extent::MAX_LENGTH > 3),
     };
     let resize_map = u64::from(superblock.has(Feature::RESIZE_INODE));
@@ -329,10 +334,8 @@ fn skip_free(layout: &Layout, mut free: u64) -> BlockNo {
         let start = superblock.group_start(group).0;
         let end = start + u64::from(superblock.group_length(group));
         let mut at = start;
-        let taken = layout
-            .metadata_runs(group)
-            .into_iter()
-            .map(|run| (run.start.0, u64::from(run.length)));
+        let taken =
+            layout.metadata_runs(group).into_iter().map(|run| (run.start.0, u64::from(run.length)));
         for (metadata, length) in taken.chain([(end, 0)]) {
             let here = metadata.saturating_sub(at);
             if free < here {

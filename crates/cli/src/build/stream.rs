@@ -1,7 +1,8 @@
-//! File data on its way into the image: the laid-out pieces come in rising order, and are read and written in large chunks
-//! by workers, while the next files are still being laid out.
+//! File data on its way into the image: the laid-out pieces come in rising order, and are read and
+//! written in large chunks by workers, while the next files are still being laid out.
 //!
-//! *Invariants*: a chunk is one run of the volume; buffers are made once. The first failure stops everything.
+//! *Invariants*: a chunk is one run of the volume; buffers are made once. The first failure stops
+//! everything.
 //! *Locking*: one channel to the workers behind a mutex; counters are atomics.
 use crate::error::Error;
 use crate::progress::Progress;
@@ -14,13 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a chunk: large enough for the device, small enough to stay in the processor's cache between read and write.
+/// Bytes of a chunk: large enough for the device, small enough to stay in the processor's cache
+/// between read and write.
 const CHUNK_BYTES: u64 = 512 << 10;
 /// Chunks that wait for a worker.
 const WAITING_MAX: usize = 64;
 /// Threads that read and write.
 const WORKERS: usize = 2;
-/// The device is asked to make data durable each time so many bytes came, so that little is left at the end.
+/// The device is asked to make data durable each time so many bytes came, so that little is left at
+/// the end.
 const FLUSH_BYTES: u64 = 128 << 20;
 
 /// A part of a chunk: whole blocks of one file.
@@ -55,10 +58,7 @@ impl Shared<'_> {
     /// The first failure stops everything.
     fn fail(&self, error: Error) {
         self.failed.store(true, Ordering::Relaxed);
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(error);
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
 
@@ -72,11 +72,7 @@ pub struct Stream<'s> {
 impl Stream<'_> {
     /// A stream that takes everything and writes nothing: to see how a layout comes out.
     pub fn nowhere(failed: &AtomicBool) -> Stream<'_> {
-        Stream {
-            chunk: Chunk::default(),
-            sender: None,
-            failed,
-        }
+        Stream { chunk: Chunk::default(), sender: None, failed }
     }
 
     /// A stretch of a file got its place.
@@ -93,11 +89,7 @@ impl Stream<'_> {
                 self.chunk.volume_offset = volume_offset;
             }
             let length = (stretch.length - done).min(CHUNK_BYTES - self.chunk.length);
-            self.chunk.pieces.push(Piece {
-                node,
-                file_offset: stretch.file_offset + done,
-                length,
-            });
+            self.chunk.pieces.push(Piece { node, file_offset: stretch.file_offset + done, length });
             self.chunk.length += length;
             done += length;
         }
@@ -122,8 +114,8 @@ impl Stream<'_> {
 /// Runs `lay_out` with a stream, and comes back when everything that it was given is written.
 ///
 /// # Errors
-/// The first source that could not be read, or the device's first error in the words of `write_error`; else what `lay_out`
-/// met.
+/// The first source that could not be read, or the device's first error in the words of
+/// `write_error`; else what `lay_out` met.
 pub fn with_stream<T, E: From<Error>>(
     tree: &Tree,
     sources: &Sources,
@@ -160,11 +152,8 @@ pub fn with_stream<T, E: From<Error>>(
                 Err(error) => shared.fail((shared.write_error)(&error)),
             });
         });
-        let mut stream = Stream {
-            chunk: Chunk::default(),
-            sender: Some(sender),
-            failed: &shared.failed,
-        };
+        let mut stream =
+            Stream { chunk: Chunk::default(), sender: Some(sender), failed: &shared.failed };
         let outcome = lay_out(&mut stream);
         if outcome.is_err() {
             shared.failed.store(true, Ordering::Relaxed);
@@ -213,8 +202,5 @@ fn write_chunk(
         reader.read_at(piece.node, piece.file_offset, part)?;
         rest = behind;
     }
-    shared
-        .device
-        .write(chunk.volume_offset, buffer)
-        .map_err(|error| (shared.write_error)(&error))
+    shared.device.write(chunk.volume_offset, buffer).map_err(|error| (shared.write_error)(&error))
 }

@@ -94,8 +94,8 @@ const ATTEMPTS: u32 = 12;
 enum Attempt {
     /// The image is complete.
     Built(Built),
-    /// The last group would be cut off, or has nothing but metadata: so many blocks suffice, if a volume of fewer groups
-    /// holds the tree.
+    /// The last group would be cut off, or has nothing but metadata: so many blocks suffice, if a
+    /// volume of fewer groups holds the tree.
     TooLarge { end: u64 },
     /// The tree does not fit.
     NoSpace,
@@ -105,7 +105,8 @@ enum Attempt {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Image,
-    /// To see whether it fits, in memory; nothing is read from the sources, nothing is written to the target.
+    /// To see whether it fits, in memory; nothing is read from the sources, nothing is written to
+    /// the target.
     Trial,
 }
 
@@ -131,7 +132,8 @@ impl Job<'_> {
     /// Builds the image.
     ///
     /// # Errors
-    /// What does not fit, with the shortfall and before anything is written; sources that cannot be read; the target.
+    /// What does not fit, with the shortfall and before anything is written; sources that cannot be
+    /// read; the target.
     pub fn build(&self) -> Result<Built, Error> {
         let built = match self.extent {
             Extent::Fixed(bytes) => self.build_fixed(bytes)?,
@@ -183,11 +185,7 @@ impl Job<'_> {
         for attempt in 0..ATTEMPTS {
             match self.attempt(&plan, purpose, Ending::Behind(free))? {
                 Attempt::Built(built) => {
-                    let settled = Settled {
-                        plan,
-                        ending: Ending::Behind(free),
-                        built,
-                    };
+                    let settled = Settled { plan, ending: Ending::Behind(free), built };
                     return self.tightened(purpose, settled, free);
                 }
                 Attempt::TooLarge { end } => {
@@ -243,15 +241,23 @@ impl Job<'_> {
         }
     }
 
-    /// The same with fewer blocks, where blocks stayed free (a bitmap or table that stands at the end) and it can be done.
-    fn tightened(&self, purpose: Purpose, mut settled: Settled, free: Room) -> Result<Settled, Error> {
+    /// The same with fewer blocks, where blocks stayed free (a bitmap or table that stands at the
+    /// end) and it can be done.
+    fn tightened(
+        &self,
+        purpose: Purpose,
+        mut settled: Settled,
+        free: Room,
+    ) -> Result<Settled, Error> {
         let ending = Ending::Behind(NO_ROOM);
         let written = settled.built.blocks;
         for _ in 0..ATTEMPTS {
             if free != NO_ROOM || settled.built.free_blocks == 0 {
                 break;
             }
-            let Ok(plan) = self.sized(&settled.plan, settled.built.blocks - settled.built.free_blocks) else {
+            let Ok(plan) =
+                self.sized(&settled.plan, settled.built.blocks - settled.built.free_blocks)
+            else {
                 break;
             };
             match self.attempt(&plan, Purpose::Trial, ending)? {
@@ -292,7 +298,10 @@ impl Job<'_> {
                 // The count is an upper bound: whether it really does not fit is tried out.
                 matches!(self.attempt(&plan, Purpose::Trial, Ending::Planned)?, Attempt::Built(_))
             };
-            if fits && let Attempt::Built(built) = self.attempt(&plan, Purpose::Image, Ending::Planned)? {
+            if fits
+                && let Attempt::Built(built) =
+                    self.attempt(&plan, Purpose::Image, Ending::Planned)?
+            {
                 return Ok(built);
             }
         }
@@ -300,10 +309,7 @@ impl Job<'_> {
         if exact.built.blocks > blocks || asked_inodes.is_some() {
             return Err(self.shortfall(exact.built.bytes(), bytes, asked_inodes));
         }
-        self.repeat(&Settled {
-            ending: Ending::At(blocks),
-            ..exact
-        })
+        self.repeat(&Settled { ending: Ending::At(blocks), ..exact })
     }
 
     /// What is tried on a volume of this many blocks, the most inodes first.
@@ -321,11 +327,9 @@ impl Job<'_> {
             return None;
         };
         // Tables are whole blocks: there may be a few more than were asked for.
-        let only_asked = InodeWish {
-            needed: 0,
-            ..self.inodes
-        };
-        let made = plan::fixed(&self.template, &self.need, only_asked, blocks).map_or(asked, |plan| plan.inodes);
+        let only_asked = InodeWish { needed: 0, ..self.inodes };
+        let made = plan::fixed(&self.template, &self.need, only_asked, blocks)
+            .map_or(asked, |plan| plan.inodes);
         (made < self.inodes.needed).then_some(asked)
     }
 
@@ -338,21 +342,18 @@ impl Job<'_> {
             Some(inodes) => format!("{missing} bytes and {inodes} inodes more than asked for"),
         };
         let hint = match asked_inodes {
-            None => format!("--size {needed}b suffices; without --size the image gets that size by itself"),
+            None => format!(
+                "--size {needed}b suffices; without --size the image gets that size by itself"
+            ),
             Some(_) => format!("-N {inodes} suffices; without -N there are as many as are needed"),
         };
         let name = self.target.path.display();
-        Error::new(format!(
-            "{name}: the content needs {needed} bytes with {inodes} inodes: {more}"
-        ))
-        .hint(hint)
+        Error::new(format!("{name}: the content needs {needed} bytes with {inodes} inodes: {more}"))
+            .hint(hint)
     }
 
     fn set_length(&self, bytes: u64) -> Result<(), Error> {
-        self.target
-            .file
-            .set_len(bytes)
-            .map_err(|error| self.target.write_error(&error))
+        self.target.file.set_len(bytes).map_err(|error| self.target.write_error(&error))
     }
 
     /// What an attempt is written to: the target, emptied, or memory.
@@ -368,7 +369,8 @@ impl Job<'_> {
         let failed = |error: io::Error| self.target.write_error(&error);
         let file = self.target.file.try_clone().map_err(failed)?;
         let name = self.target.path.display().to_string();
-        let device = FileDevice::from_file(Arc::clone(&self.clock), file, name, plan.bytes(), self.origin);
+        let device =
+            FileDevice::from_file(Arc::clone(&self.clock), file, name, plan.bytes(), self.origin);
         Ok(Arc::new(device.map_err(failed)?))
     }
 
@@ -397,7 +399,8 @@ impl Job<'_> {
         purpose: Purpose,
         ending: Ending,
     ) -> Result<Attempt, Failure> {
-        let mut policies: Policies = "packed".parse().map_err(|error| Error::new(format!("{error}")))?;
+        let mut policies: Policies =
+            "packed".parse().map_err(|error| Error::new(format!("{error}")))?;
         // The journal goes behind the directories, where the data begins.
         policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
         policies.map_blocks = self.map_blocks;
@@ -416,7 +419,9 @@ impl Job<'_> {
         let filesystem = Filesystem::open(Arc::clone(&device), &options)?;
         let mut import = filesystem.import();
         match purpose {
-            Purpose::Trial => self.import(&mut import, &mut Stream::nowhere(&AtomicBool::new(false)))?,
+            Purpose::Trial => {
+                self.import(&mut import, &mut Stream::nowhere(&AtomicBool::new(false)))?
+            }
             Purpose::Image => self.import_with_data(&mut import, &device)?,
         }
         if let Some(attempt) = self.cut(&filesystem, &mut import, ending)? {
@@ -435,29 +440,34 @@ impl Job<'_> {
         }))
     }
 
-    fn import_with_data(&self, import: &mut Import, device: &Arc<dyn BlockDevice>) -> Result<(), Failure> {
+    fn import_with_data(
+        &self,
+        import: &mut Import,
+        device: &Arc<dyn BlockDevice>,
+    ) -> Result<(), Failure> {
         let write_error = |error: &io::Error| self.device_error(error);
-        with_stream(
-            self.tree,
-            self.sources,
-            &**device,
-            self.progress,
-            &write_error,
-            |stream| self.import(import, stream),
-        )
+        with_stream(self.tree, self.sources, &**device, self.progress, &write_error, |stream| {
+            self.import(import, stream)
+        })
     }
 
     /// Ends the volume where it is to end, or says why not.
-    fn cut(&self, filesystem: &Filesystem, import: &mut Import, ending: Ending) -> Result<Option<Attempt>, Failure> {
+    fn cut(
+        &self,
+        filesystem: &Filesystem,
+        import: &mut Import,
+        ending: Ending,
+    ) -> Result<Option<Attempt>, Failure> {
         let superblock = filesystem.superblock();
         let blocks = superblock.blocks_count;
-        let last_group = superblock
-            .group_start(GroupNo(superblock.group_count().saturating_sub(1)))
-            .0;
+        let last_group =
+            superblock.group_start(GroupNo(superblock.group_count().saturating_sub(1))).0;
         let end = match ending {
             Ending::Planned => return Ok(None),
             Ending::At(end) => end.max(import.used_end()?).max(last_group + 1),
-            Ending::Behind(NO_ROOM) => (blocks - filesystem.statfs().free_blocks).max(import.used_end()?),
+            Ending::Behind(NO_ROOM) => {
+                (blocks - filesystem.statfs().free_blocks).max(import.used_end()?)
+            }
             Ending::Behind(free) => {
                 let used = blocks - filesystem.statfs().free_blocks;
                 let end = plan::with_room(used, free, superblock.block_size().into());
@@ -466,10 +476,9 @@ impl Job<'_> {
                 }
                 let used_end = import.used_end()?;
                 if end < used_end && superblock.group_count() > 1 {
-                    // The room ends within the last group's own metadata: without that group it may fit.
-                    return Ok(Some(Attempt::TooLarge {
-                        end: end.min(last_group),
-                    }));
+                    // The room ends within the last group's own metadata: without that group it may
+                    // fit.
+                    return Ok(Some(Attempt::TooLarge { end: end.min(last_group) }));
                 }
                 end.max(used_end)
             }
@@ -509,17 +518,25 @@ impl From<extant_engine::Error> for Failure {
 fn unfit(error: &extant_engine::Error) -> Error {
     let message = Error::new(error.to_string());
     match &error.kind {
-        ErrorKind::FileTooLarge => message.hint("larger blocks (-b) or extents (-t ext4) hold larger files"),
-        ErrorKind::NameTooLong => message.hint("a target has to fit into a block: larger blocks (-b) hold it"),
+        ErrorKind::FileTooLarge => message.hint(
+            "larger blocks (-b) or extents (-t ext4) hold \
+            larger files",
+        ),
+        ErrorKind::NameTooLong => message.hint(
+            "a target has to fit into a block: larger blocks \
+            (-b) hold it",
+        ),
         ErrorKind::DirectoryFull => message.hint("larger blocks (-b) hold more names"),
-        ErrorKind::TooManyLinks => {
-            message.hint("a file has at most 65,000 names, and a directory so many subdirectories without -O dir_nlink")
-        }
+        ErrorKind::TooManyLinks => message.hint(
+            "a file has at most 65,000 names, and a directory so many subdirectories \
+                without -O dir_nlink",
+        ),
         _ => message,
     }
 }
 
-/// Inodes that the image needs besides those of the tree's files: the reserved ones, and those that mkfs makes.
+/// Inodes that the image needs besides those of the tree's files: the reserved ones, and those that
+/// mkfs makes.
 pub fn inodes_made(order: &Order, template: &FormatOptions) -> u64 {
     let lost_and_found = u64::from(order.lost_and_found != LostAndFound::Own);
     10 + lost_and_found + u64::from(template.wishes.features.has(Feature::ORPHAN_FILE))

@@ -7,20 +7,24 @@ use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::preset::Policies;
 use extant_engine::{ErrorKind, read_superblock};
-use extant_lab::ageing::{self, AgeingError, DatedClock, ImageAged, ImageOptions, PROFILES, Profile, Tell, age_image};
+use extant_lab::ageing::{
+    self, AgeingError, DatedClock, ImageAged, ImageOptions, PROFILES, Profile, Tell, age_image,
+};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Use an image for months, in place: files are made, deleted, cut, appended to, overwritten and renamed as a profile says.
+/// Use an image for months, in place: files are made, deleted, cut, appended to, overwritten and
+/// renamed as a profile says.
 ///
-/// For tests that want a volume with a past: fragmented files and free space, directories that grew and shrank. The same image,
-/// profile, seed and days give the same bytes. What is on the image stays as it is; what is made lies beside it, or in the
-/// directory of --into. Files' bytes are random numbers of the seed. All times of the inodes lie before the image's last change
-/// (or SOURCE_DATE_EPOCH).
+/// For tests that want a volume with a past: fragmented files and free space, directories that grew
+/// and shrank. The same image, profile, seed and days give the same bytes. What is on the image
+/// stays as it is; what is made lies beside it, or in the directory of --into. Files' bytes are
+/// random numbers of the seed. All times of the inodes lie before the image's last change (or
+/// SOURCE_DATE_EPOCH).
 ///
-/// The image has to be clean, and nothing else may have it open. A run that is stopped half-way leaves it marked as not clean:
-/// e2fsck -fy mends it, and it is not to be used for comparisons.
+/// The image has to be clean, and nothing else may have it open. A run that is stopped half-way
+/// leaves it marked as not clean: e2fsck -fy mends it, and it is not to be used for comparisons.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant mkfs disk.img 2G && extant age disk.img --profile mail --days 30
@@ -31,7 +35,8 @@ pub struct Arguments {
     /// The image or block device that is changed
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
-    /// What it is used for: mail, git, packages, containers, new-directories, file-server, or a TOML file
+    /// What it is used for: mail, git, packages, containers, new-directories, file-server, or a
+    /// TOML file
     #[arg(long, value_name = "PROFILE")]
     pub profile: String,
     /// For so many days; 0 only fills it
@@ -46,7 +51,8 @@ pub struct Arguments {
     /// Make everything in this directory of the image
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     pub into: String,
-    /// Where things go: a preset, perhaps with columns changed. Nothing is written behind: the throttle is always `inline`
+    /// Where things go: a preset, perhaps with columns changed. Nothing is written behind: the
+    /// throttle is always `inline`
     #[arg(long, value_name = "POLICIES", default_value = "modern", visible_alias = "policies")]
     pub preset: String,
     #[allow(missing_docs)]
@@ -86,14 +92,16 @@ struct Report<'a> {
     utilisation_ppm: u32,
 }
 
-/// Ages it. With `--json`: `{"schema": "extant-age/1", "image", "profile", "days", "seed", "operations", "refused",
-/// "bytes_written", "files_made", "files_deleted", "files_left", "utilisation_ppm"}`.
+/// Ages it. With `--json`: `{"schema": "extant-age/1", "image", "profile", "days", "seed",
+/// "operations", "refused", "bytes_written", "files_made", "files_deleted", "files_left",
+/// "utilisation_ppm"}`.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let profile = profile(&arguments.profile)?;
     let policies = policies(&arguments.preset)?;
     let epoch = epoch()?;
     let offset = arguments.place.offset_bytes();
-    // Looked at before it is opened for writing: refusals are told of an image that nobody has touched.
+    // Looked at before it is opened for writing: refusals are told of an image that nobody has
+    // touched.
     let written_seconds = check(&arguments.image, offset)?;
     let into = into(&arguments.into)?;
     let target = Target::in_place(&arguments.image)?;
@@ -129,8 +137,14 @@ const MISSED_PPM: u32 = 50_000;
 
 /// A volume that is much fuller or emptier in the end than was asked for: too small for the
 /// profile, or full before.
-fn warn_of_missed_target(arguments: &Arguments, profile: &Profile, aged: &ImageAged, console: &Console) {
-    let is_due = arguments.target_utilisation.is_some() || arguments.days >= profile.utilisation.after_days;
+fn warn_of_missed_target(
+    arguments: &Arguments,
+    profile: &Profile,
+    aged: &ImageAged,
+    console: &Console,
+) {
+    let is_due =
+        arguments.target_utilisation.is_some() || arguments.days >= profile.utilisation.after_days;
     let target = arguments.target_utilisation.unwrap_or(profile.utilisation.target_ppm);
     if is_due && target.abs_diff(aged.utilisation_ppm) > MISSED_PPM {
         let percent = |ppm: u32| f64::from(ppm) / 1e4;
@@ -147,8 +161,10 @@ fn profile(word: &str) -> Result<Profile, Error> {
     let is_builtin = PROFILES.iter().any(|builtin| builtin.name == word);
     ageing::find(word).map_err(|error| match is_builtin || word.contains(['/', '.']) {
         true => Error::new(error.to_string()),
-        false => Error::usage(format!("--profile {error}"))
-            .hint("extant lab age says what each is; a file is named with its folder or its ending: ./mine.toml"),
+        false => Error::usage(format!("--profile {error}")).hint(
+            "extant lab age says what each is; a file is named with its folder or its \
+                ending: ./mine.toml",
+        ),
     })
 }
 
@@ -156,7 +172,10 @@ fn profile(word: &str) -> Result<Profile, Error> {
 fn policies(words: &str) -> Result<Policies, Error> {
     let parse = |words: &str| words.parse::<Policies>();
     let said = parse(words).map_err(|error| {
-        Error::usage(format!("--preset {words}: {error}")).hint("extant lab policies says what each of them does")
+        Error::usage(format!("--preset {words}: {error}")).hint(
+            "extant lab policies says what \
+            each of them does",
+        )
     })?;
     if said.names.get("throttle") == "inline" {
         return Ok(said);
@@ -199,14 +218,17 @@ fn check(path: &Path, offset: u64) -> Result<u64, Error> {
             0 => "was not unmounted in order",
             _ => "is marked as having errors",
         };
-        return Err(
-            Error::new(format!("{shown}: {reason}: it is not aged")).hint(format!("e2fsck -f {shown} mends it"))
-        );
+        return Err(Error::new(format!("{shown}: {reason}: it is not aged"))
+            .hint(format!("e2fsck -f {shown} mends it")));
     }
     Ok(superblock.written_seconds)
 }
 
-fn device(target: &Target, clock: &Arc<DatedClock>, offset: u64) -> Result<Arc<dyn BlockDevice>, Error> {
+fn device(
+    target: &Target,
+    clock: &Arc<DatedClock>,
+    offset: u64,
+) -> Result<Arc<dyn BlockDevice>, Error> {
     let shown = target.path.display().to_string();
     let failed = |error: std::io::Error| Error::io(&shown, &error);
     let length = match target.device_bytes {
@@ -221,9 +243,15 @@ fn device(target: &Target, clock: &Arc<DatedClock>, offset: u64) -> Result<Arc<d
 
 fn failure(path: &Path, error: AgeingError) -> Error {
     match error {
-        AgeingError::Filesystem(_, error) if matches!(error.kind, ErrorKind::Exists) => image::failure(path, *error)
-            .hint("what is on the image is left alone: --into DIRECTORY makes everything elsewhere"),
-        AgeingError::Filesystem(doing, error) if doing != "opening the volume" => half_aged(image::failure(path, *error)),
+        AgeingError::Filesystem(_, error) if matches!(error.kind, ErrorKind::Exists) => {
+            image::failure(path, *error).hint(
+                "what is on the image is left alone: --into DIRECTORY makes everything \
+                elsewhere",
+            )
+        }
+        AgeingError::Filesystem(doing, error) if doing != "opening the volume" => {
+            half_aged(image::failure(path, *error))
+        }
         AgeingError::Filesystem(_, error) => image::failure(path, *error),
         error => Error::new(format!("{}: {error}", path.display())),
     }
@@ -238,7 +266,12 @@ fn half_aged(failure: Error) -> Error {
     }
 }
 
-fn print(arguments: &Arguments, profile: &Profile, aged: &ImageAged, console: &Console) -> Result<(), Error> {
+fn print(
+    arguments: &Arguments,
+    profile: &Profile,
+    aged: &ImageAged,
+    console: &Console,
+) -> Result<(), Error> {
     let tally = &aged.tally;
     let report = Report {
         schema: "extant-age/1",
@@ -266,7 +299,8 @@ fn print(arguments: &Arguments, profile: &Profile, aged: &ImageAged, console: &C
         refused => format!("; {refused} operations found it full"),
     };
     console.print(&format!(
-        "{}: {} days of {}: {} operations, {} files made, {} deleted, {} left; {percent:.1} % used{refused}\n",
+        "{}: {} days of {}: {} operations, {} files made, {} deleted, {} left; {percent:.1} % \
+         used{refused}\n",
         report.image,
         report.days,
         report.profile,

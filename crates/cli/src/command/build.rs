@@ -28,9 +28,9 @@ use std::path::PathBuf;
 
 /// Build an ext2, ext3 or ext4 image from directories and tar archives, without root.
 ///
-/// The image is exactly as large as its content needs, and the same input gives the same bytes. Sources are laid over each
-/// other in the order given. A SOURCE is a directory, a tar archive (plain, or compressed with gzip, zstd or xz), or "-" for
-/// an archive on standard input.
+/// The image is exactly as large as its content needs, and the same input gives the same bytes.
+/// Sources are laid over each other in the order given. A SOURCE is a directory, a tar archive
+/// (plain, or compressed with gzip, zstd or xz), or "-" for an archive on standard input.
 #[derive(clap::Args)]
 #[command(override_usage = "extant build [OPTIONS] SOURCE... IMAGE")]
 #[command(after_help = "Examples:
@@ -96,7 +96,8 @@ struct ReportedKind<'a> {
     named: &'a [String],
 }
 
-/// Volumes of fewer blocks get no journal unless it is asked for, as mke2fs does it; a journal has at least so many.
+/// Volumes of fewer blocks get no journal unless it is asked for, as mke2fs does it; a journal has
+/// at least so many.
 const JOURNAL_FROM_BLOCKS: u64 = 2048;
 const JOURNAL_BLOCKS_MIN: u32 = 1024;
 /// Block size where none is given: one that the kernel mounts everywhere.
@@ -108,21 +109,14 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let format = arguments.format.read()?;
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let mut read_options = arguments.sources.options(epoch.as_deref())?;
-    let existing = if arguments.force {
-        Existing::Overwrite
-    } else {
-        Existing::Refuse
-    };
+    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let target = Target::create(&image, existing)?;
     let identity = target.identity().map_err(|error| Error::io(image.display(), &error))?;
     read_options.never.push(identity);
     // Nor is the image that this one replaces part of it.
-    read_options
-        .never
-        .extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
-    read_options.spool_folder = std::env::var_os("TMPDIR")
-        .map(PathBuf::from)
-        .or_else(|| folder_of(&image));
+    read_options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
+    read_options.spool_folder =
+        std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
     let mut collected = {
         let progress = Progress::new(console, "read", Unit::Items, 0);
         collect(sources, &read_options, &progress)?
@@ -137,10 +131,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     kept::note_times(&collected.tree, &prepared.job.order, inode_size, &mut notices);
     warn(console, &notices);
     let progress = Progress::new(console, "build", Unit::Bytes, prepared.data_bytes);
-    let job = Job {
-        progress: &progress,
-        ..prepared.job
-    };
+    let job = Job { progress: &progress, ..prepared.job };
     let name = target.path.display().to_string();
     let built = job.build()?;
     drop(job);
@@ -149,30 +140,20 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     target.finish()?;
     print(console, &name, &built, &collected, &notices)?;
-    Ok(if collected.skipped.is_empty() {
-        Exit::Complete
-    } else {
-        Exit::Incomplete
-    })
+    Ok(if collected.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete })
 }
 
 fn split(paths: &[OsString]) -> Result<(&[OsString], PathBuf), Error> {
     match paths.split_last() {
         Some((image, sources)) if !sources.is_empty() => Ok((sources, PathBuf::from(image))),
-        _ => {
-            Err(Error::usage("a source and an image are needed")
-                .hint("extant build SOURCE... IMAGE: the image comes last"))
-        }
+        _ => Err(Error::usage("a source and an image are needed")
+            .hint("extant build SOURCE... IMAGE: the image comes last")),
     }
 }
 
 fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
     let folder = image.parent()?;
-    Some(if folder.as_os_str().is_empty() {
-        PathBuf::from(".")
-    } else {
-        folder.to_owned()
-    })
+    Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
 }
 
 /// The first of each kind by name, and how many more there are.
@@ -194,7 +175,8 @@ fn report_grown(console: &Console, collected: &Collected) {
     if let Some((node, length)) = grown.first() {
         let (path, before) = (collected.tree.path(*node), collected.tree.length(*node));
         console.warn(&format!(
-            "{} files grew while they were read, and end in the image where they ended before: the first is {}, \
+            "{} files grew while they were read, and end in the image where they ended before: the \
+             first is {}, \
              {before} bytes then, {length} now",
             grown.len(),
             printable(&path)
@@ -255,7 +237,8 @@ fn prepare<'a>(
     {
         template.journal = JournalWish::Blocks(JOURNAL_BLOCKS_MIN);
     }
-    let inodes = inode_wish(arguments, format, &template, inodes_made(&order, &template) + need.inodes);
+    let inodes =
+        inode_wish(arguments, format, &template, inodes_made(&order, &template) + need.inodes);
     check_share(arguments, &inodes, template.wishes.inode_size)?;
     let job = Job {
         map_blocks: arguments.format.map_blocks(),
@@ -264,21 +247,11 @@ fn prepare<'a>(
         target,
         order,
         need,
-        flex: if format.flex_groups.is_some() {
-            FlexGroups::Given
-        } else {
-            FlexGroups::Fitting
-        },
+        flex: if format.flex_groups.is_some() { FlexGroups::Given } else { FlexGroups::Fitting },
         extent: extent(arguments)?,
         inodes,
-        created: Time {
-            seconds: newest,
-            nanoseconds: 0,
-        },
-        clock: RealClock::pinned(WallTime {
-            seconds: newest,
-            nanoseconds: 0,
-        }),
+        created: Time { seconds: newest, nanoseconds: 0 },
+        clock: RealClock::pinned(WallTime { seconds: newest, nanoseconds: 0 }),
         root_owner: format.root_owner,
         origin: format.offset_bytes,
         progress: &HIDDEN,
@@ -289,8 +262,14 @@ fn prepare<'a>(
 }
 
 /// What is asked for beside the inodes in use, and what free room brings where nothing is.
-fn inode_wish(arguments: &Arguments, format: &Format, template: &FormatOptions, used: u64) -> InodeWish {
-    let says_how_many = arguments.free_inodes.is_some() || matches!(format.inodes, Some(Inodes::AtLeast(_)));
+fn inode_wish(
+    arguments: &Arguments,
+    format: &Format,
+    template: &FormatOptions,
+    used: u64,
+) -> InodeWish {
+    let says_how_many =
+        arguments.free_inodes.is_some() || matches!(format.inodes, Some(Inodes::AtLeast(_)));
     let spare = arguments.free_inodes.map_or(0, |free| free.beside(used));
     let of_room = RoomInodes {
         room: arguments.free.unwrap_or(NO_ROOM),
@@ -309,7 +288,9 @@ fn inode_wish(arguments: &Arguments, format: &Format, template: &FormatOptions, 
 /// Inode tables grow with the image: where -i or -T ask for more of them than a share of free room
 /// leaves, no size is large enough.
 fn check_share(arguments: &Arguments, inodes: &InodeWish, inode_size: u16) -> Result<(), Error> {
-    let (Some(Room::PerMille(share)), Some(Inodes::BytesPerInode(ratio))) = (arguments.free, inodes.asked) else {
+    let (Some(Room::PerMille(share)), Some(Inodes::BytesPerInode(ratio))) =
+        (arguments.free, inodes.asked)
+    else {
         return Ok(());
     };
     let tables = u64::from(inode_size) * 1000 / ratio.max(1);
@@ -317,7 +298,8 @@ fn check_share(arguments: &Arguments, inodes: &InodeWish, inode_size: u16) -> Re
         return Ok(());
     }
     Err(Error::usage(format!(
-        "--free: with an inode for each {ratio} bytes the inode tables take {}% of the image, and the room leaves less",
+        "--free: with an inode for each {ratio} bytes the inode tables take {}% of the image, and \
+         the room leaves less",
         tables / 10
     ))
     .hint("less room, fewer inodes (a larger -i), or a number of them (--free-inodes)"))
@@ -353,21 +335,24 @@ fn template(format: &Format, tree: &Tree, newest: i64) -> Result<FormatOptions, 
     let block_size = u64::from(wishes.block_size);
     let mut options = FormatOptions::new(wishes);
     if let Some(bytes) = format.journal_bytes {
-        let blocks =
-            u32::try_from(bytes / block_size).map_err(|_| Error::usage("-J size: more blocks than a journal has"))?;
+        let blocks = u32::try_from(bytes / block_size).map_err(|_| {
+            Error::usage(
+                "-J size: more blocks than \
+                a journal has",
+            )
+        })?;
         options.journal = JournalWish::Blocks(blocks);
     }
     Ok(options)
 }
 
-/// The newest time of the content: what stands for the time of building, so that it does not matter when that was. Times to
-/// come do not count: e2fsck complains of a volume that was written tomorrow.
+/// The newest time of the content: what stands for the time of building, so that it does not matter
+/// when that was. Times to come do not count: e2fsck complains of a volume that was written
+/// tomorrow.
 fn newest_time(tree: &Tree) -> i64 {
     let now = RealClock::new().wall().seconds;
     let nodes = (0..tree.node_bound() as u32).map(NodeId);
-    let times = nodes
-        .map(|node| tree.modify_time(node).seconds)
-        .filter(|time| *time <= now);
+    let times = nodes.map(|node| tree.modify_time(node).seconds).filter(|time| *time <= now);
     times.max().unwrap_or(0).max(0)
 }
 

@@ -34,18 +34,17 @@ pub fn run(arguments: Arguments, _console: &Console) -> Result<Exit, Error> {
     for word in &arguments.places {
         let place = Place::of(word);
         let Some(path) = &place.path else {
-            return Err(
-                Error::usage(format!("{}: names no file in the image", place.image.display()))
-                    .hint("write IMAGE:/path"),
-            );
+            return Err(Error::usage(format!(
+                "{}: names no file in the image",
+                place.image.display()
+            ))
+            .hint("write IMAGE:/path"));
         };
         let filesystem = match opened.take() {
             Some((image, filesystem)) if image == place.image => filesystem,
             _ => image::open(&place.image, offset)?,
         };
-        let file = filesystem
-            .open_file(path)
-            .map_err(|error| failure(&place.image, error))?;
+        let file = filesystem.open_file(path).map_err(|error| failure(&place.image, error))?;
         copy(&file, &mut buffer, &place.image, path)?;
         opened = Some::<(PathBuf, _)>((place.image, filesystem));
     }
@@ -75,7 +74,11 @@ fn copy(file: &File, buffer: &mut [u8], image: &Path, path: &Path) -> Result<(),
     zeros(size.saturating_sub(at), buffer, &mut write)
 }
 
-fn zeros(mut length: u64, buffer: &mut [u8], write: &mut impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+fn zeros(
+    mut length: u64,
+    buffer: &mut [u8],
+    write: &mut impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     if length > 0 {
         buffer.fill(0);
     }

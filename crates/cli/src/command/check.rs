@@ -9,13 +9,16 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Check a volume: superblocks, groups, inodes, maps, directories and their indexes, links, attributes, bitmaps, checksums.
+/// Check a volume: superblocks, groups, inodes, maps, directories and their indexes, links,
+/// attributes, bitmaps, checksums.
 ///
-/// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the order of the disk. Each problem is one
-/// line; what is only advice does not change the exit code. An image that is mounted and written meanwhile looks damaged.
+/// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the
+/// order of the disk. Each problem is one line; what is only advice does not change the exit code.
+/// An image that is mounted and written meanwhile looks damaged.
 ///
-/// Exit codes are those of fsck: 0 clean; 4 problems were found, and left; 8 it could not be checked (not a file system, or it cannot
-/// be read); 12 problems were found that hide others; 16 wrong usage.
+/// Exit codes are those of fsck: 0 clean; 4 problems were found, and left; 8 it could not be
+/// checked (not a file system, or it cannot be read); 12 problems were found that hide others; 16
+/// wrong usage.
 #[derive(clap::Args)]
 #[command(override_usage = "extant check [OPTIONS] <IMAGE>\n       extant check --list")]
 #[command(after_help = "Examples:
@@ -23,7 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
   extant check --offset 1M whole-disk.img && echo clean
   extant check --json disk.img | jq -r '.problems[] | .code'
   extant check --list                   all problems that it knows
-  extant check disk.img; case $? in 0) echo clean;; 4|12) echo damaged;; *) echo not checked;; esac")]
+  extant check disk.img; case $? in 0) echo clean;; 4|12) echo damaged;; *) echo not checked;; \
+  esac")]
 pub struct Arguments {
     /// The image: a file or a block device
     #[arg(value_name = "IMAGE", required_unless_present = "list")]
@@ -56,7 +60,8 @@ fn plan(word: &str) -> Result<Plan, String> {
     }
 }
 
-/// Checks it and prints what was found; the exit code is fsck's. With `--json`: the report, see `docs/CHECK.md`.
+/// Checks it and prints what was found; the exit code is fsck's. With `--json`: the report, see
+/// `docs/CHECK.md`.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Some(image) = &arguments.image else {
         return list(console);
@@ -92,10 +97,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 
 fn machine_threads() -> NonZeroU32 {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
-    u32::try_from(threads)
-        .ok()
-        .and_then(NonZeroU32::new)
-        .unwrap_or(NonZeroU32::MIN)
+    u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
 /// The line that moves, one after the other for each pass.
@@ -132,10 +134,7 @@ fn label(pass: Pass) -> &'static str {
 
 fn print_text(image: &Path, report: &CheckReport, console: &Console) -> Result<(), Error> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = report
-        .problems
-        .iter()
-        .try_for_each(|problem| print_problem(problem, &mut out));
+    let written = report.problems.iter().try_for_each(|problem| print_problem(problem, &mut out));
     let written = written.and_then(|()| match report.omitted {
         0 => Ok(()),
         more => writeln!(out, "... and {more} more"),
@@ -156,10 +155,9 @@ fn sum(report: &CheckReport) -> String {
     let found: u64 = report.counts.values().sum();
     let state = match (report.is_clean(), found) {
         (true, 0) => "clean".to_owned(),
-        (true, _) => format!(
-            "clean; {found} {}",
-            plural(found, "piece of advice", "pieces of advice")
-        ),
+        (true, _) => {
+            format!("clean; {found} {}", plural(found, "piece of advice", "pieces of advice"))
+        }
         (false, _) => format!("{found} {}", plural(found, "problem", "problems")),
     };
     let held = &report.summary;
@@ -191,12 +189,7 @@ fn list(console: &Console) -> Result<Exit, Error> {
     }
     let width = CODES.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
     let rows = CODES.iter().map(|rule| {
-        format!(
-            "{:width$}  {:8}  {}\n",
-            rule.name,
-            rule.severity.to_string(),
-            rule.sentence
-        )
+        format!("{:width$}  {:8}  {}\n", rule.name, rule.severity.to_string(), rule.sentence)
     });
     console.print(&rows.collect::<String>())?;
     Ok(Exit::Complete)

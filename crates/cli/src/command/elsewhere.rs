@@ -11,54 +11,41 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["cp", "copy", "put", "add", "insert", "write", "install"],
-        "out of an image: extant cat IMAGE:/PATH > FILE; into an existing one not yet: a new image with it is made by \
+        "out of an image: extant cat IMAGE:/PATH > FILE; into an existing one not yet: a new image \
+         with it is made by \
          extant tar IMAGE | extant build - FOLDER NEW.img",
     ),
     (
         &[
-            "rm", "remove", "delete", "rmdir", "mkdir", "mknod", "mv", "rename", "move", "ln", "touch", "chmod",
-            "chown", "edit",
+            "rm", "remove", "delete", "rmdir", "mkdir", "mknod", "mv", "rename", "move", "ln",
+            "touch", "chmod", "chown", "edit",
         ],
-        "an existing image is not changed yet: make a new one, extant tar IMAGE | extant build - FOLDER NEW.img (with \
+        "an existing image is not changed yet: make a new one, extant tar IMAGE | extant build - \
+         FOLDER NEW.img (with \
          --exclude PATTERN and --owner), or mount it: mount -o loop IMAGE /mnt",
     ),
     (
         &["mount", "fuse", "fuse2fs", "ext4fuse", "guestmount"],
-        "extant does not mount yet: mount -o loop IMAGE /mnt does as root, fuse2fs IMAGE FOLDER without; extant ls, cat, \
+        "extant does not mount yet: mount -o loop IMAGE /mnt does as root, fuse2fs IMAGE FOLDER \
+         without; extant ls, cat, \
          stat and tar look into an image that is not mounted",
     ),
-    (
-        &["umount", "unmount"],
-        "extant mounts nothing: umount FOLDER ends a mount of the kernel",
-    ),
+    (&["umount", "unmount"], "extant mounts nothing: umount FOLDER ends a mount of the kernel"),
     (
         &["diff", "cmp", "compare"],
-        "compare two listings: extant ls -lR --json --sha256 A.img | jq -c 'del(.ino)' > a, the same of B.img > b, diff a b",
+        "compare two listings: extant ls -lR --json --sha256 A.img | jq -c 'del(.ino)' > a, the \
+         same of B.img > b, diff a b",
     ),
     (
-        &[
-            "resize",
-            "resize2fs",
-            "grow",
-            "shrink",
-            "expand",
-            "minimize",
-            "truncate",
-        ],
-        "a new image of another size is made by extant tar IMAGE | extant build --size SIZE - NEW.img (without --size as \
+        &["resize", "resize2fs", "grow", "shrink", "expand", "minimize", "truncate"],
+        "a new image of another size is made by extant tar IMAGE | extant build --size SIZE - \
+         NEW.img (without --size as \
          small as can be, with --free ROOM larger); in place: resize2fs IMAGE SIZE",
     ),
     (
-        &[
-            "mke2fs",
-            "mkfs.ext2",
-            "mkfs.ext3",
-            "mkfs.ext4",
-            "format",
-            "mkext2fs",
-            "newfs",
-        ],
-        "extant mkfs IMAGE SIZE makes an empty file system; extant build FOLDER IMAGE one that holds a folder (mke2fs -d)",
+        &["mke2fs", "mkfs.ext2", "mkfs.ext3", "mkfs.ext4", "format", "mkext2fs", "newfs"],
+        "extant mkfs IMAGE SIZE makes an empty file system; extant build FOLDER IMAGE one that \
+         holds a folder (mke2fs -d)",
     ),
     (
         &[
@@ -73,7 +60,8 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
             "img",
             "import",
         ],
-        "extant build FOLDER IMAGE makes an image of a folder or archive; extant mkfs IMAGE SIZE an empty one",
+        "extant build FOLDER IMAGE makes an image of a folder or archive; extant mkfs IMAGE SIZE \
+         an empty one",
     ),
     (
         &[
@@ -111,11 +99,13 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["tune2fs", "tune", "e2label", "label", "set"],
-        "a new image is given these by extant mkfs and extant build (-L, -U, -O, -m); an existing one is changed by tune2fs",
+        "a new image is given these by extant mkfs and extant build (-L, -U, -O, -m); an existing \
+         one is changed by tune2fs",
     ),
     (
         &["debugfs", "open", "shell", "browse"],
-        "extant ls, cat and stat look at files (stat --extents at their blocks), extant info at groups, extant layout at what \
+        "extant ls, cat and stat look at files (stat --extents at their blocks), extant info at \
+         groups, extant layout at what \
          lies where",
     ),
     (
@@ -126,34 +116,27 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         &["find", "grep", "search", "locate"],
         "extant ls -R IMAGE lists every path, to be searched: extant ls -R IMAGE | grep NAME",
     ),
-    (
-        &["df", "free", "usage"],
-        "extant info -h IMAGE shows how many blocks and inodes are free",
-    ),
+    (&["df", "free", "usage"], "extant info -h IMAGE shows how many blocks and inodes are free"),
     (
         &["du", "size"],
-        "extant ls -lR IMAGE shows the size of every file, extant layout IMAGE how many blocks there are of each kind",
+        "extant ls -lR IMAGE shows the size of every file, extant layout IMAGE how many blocks \
+         there are of each kind",
     ),
     (
         &["e2image", "dd", "clone", "backup", "save", "restore"],
-        "an image is an ordinary file: cp --sparse=always IMAGE COPY; extant tar IMAGE -o FILE keeps what is in it",
+        "an image is an ordinary file: cp --sparse=always IMAGE COPY; extant tar IMAGE -o FILE \
+         keeps what is in it",
     ),
     (
         &["convert", "qemu-img", "simg2img", "img2simg", "compress", "decompress"],
-        "extant reads and writes raw images: qemu-img convert -O raw and simg2img make one of other forms; \
+        "extant reads and writes raw images: qemu-img convert -O raw and simg2img make one of \
+         other forms; \
          extant tar IMAGE | extant build -t TYPE - NEW.img makes another ext of one",
     ),
     (
-        &[
-            "defrag",
-            "e4defrag",
-            "filefrag",
-            "fragments",
-            "frag",
-            "e2freefrag",
-            "map",
-        ],
-        "extant layout IMAGE shows fragments and free runs; extant tar IMAGE | extant build - NEW.img lays everything out anew",
+        &["defrag", "e4defrag", "filefrag", "fragments", "frag", "e2freefrag", "map"],
+        "extant layout IMAGE shows fragments and free runs; extant tar IMAGE | extant build - \
+         NEW.img lays everything out anew",
     ),
     (
         &["md5", "md5sum", "sha256", "sha256sum", "checksum", "hash"],
@@ -163,15 +146,9 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         &["readlink", "xattr", "getfattr", "getfacl", "attr"],
         "extant stat IMAGE:/PATH shows all of a file but its bytes",
     ),
-    (
-        &["head", "tail", "less", "more", "type", "read"],
-        "extant cat IMAGE:/PATH | less",
-    ),
+    (&["head", "tail", "less", "more", "type", "read"], "extant cat IMAGE:/PATH | less"),
     (&["completion", "complete"], "extant completions bash, zsh or fish"),
-    (
-        &["manual", "docs", "doc"],
-        "extant man COMMAND shows the manual of a command",
-    ),
+    (&["manual", "docs", "doc"], "extant man COMMAND shows the manual of a command"),
     (&["version"], "extant --version"),
     (
         &["bench", "benchmark", "simulate", "scenario", "posts", "post"],
@@ -194,7 +171,8 @@ mod tests {
     #[test]
     fn no_word_is_a_command_and_each_has_one_row() {
         let table = super::super::table();
-        let commands: BTreeSet<&str> = table.get_subcommands().map(clap::Command::get_name).collect();
+        let commands: BTreeSet<&str> =
+            table.get_subcommands().map(clap::Command::get_name).collect();
         let mut seen = BTreeSet::new();
         for word in ELSEWHERE.iter().flat_map(|(words, _)| *words) {
             assert!(!commands.contains(word), "{word} is a command");
@@ -205,12 +183,14 @@ mod tests {
     #[test]
     fn advice_names_commands_that_exist() {
         let table = super::super::table();
-        let commands: BTreeSet<&str> = table.get_subcommands().map(clap::Command::get_name).collect();
+        let commands: BTreeSet<&str> =
+            table.get_subcommands().map(clap::Command::get_name).collect();
         for (_, advice) in ELSEWHERE {
             let named = advice.split("extant ").skip(1);
             for rest in named {
                 let word = rest.split([' ', ';', ',', ':', ')']).next().unwrap_or_default();
-                let is_prose = ["does", "mounts", "reads", "has"].contains(&word) || word.starts_with('-');
+                let is_prose =
+                    ["does", "mounts", "reads", "has"].contains(&word) || word.starts_with('-');
                 assert!(is_prose || commands.contains(word), "{word:?} in {advice:?}");
             }
         }

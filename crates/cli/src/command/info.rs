@@ -9,7 +9,8 @@ use extant_lab::report::wrapped;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Show what a volume says of itself: superblock, features, journal; groups with their free blocks and inodes.
+/// Show what a volume says of itself: superblock, features, journal; groups with their free blocks
+/// and inodes.
 ///
 /// In the shape of dumpe2fs, but that long lines are folded to the terminal's width, or to 100
 /// columns; programs read --json. Volumes with features that nothing else here supports are shown
@@ -54,7 +55,9 @@ fn block_size(text: &str) -> Result<u32, String> {
 /// Shows it. With `--json`: `{"volume": .., "groups": [..]}`.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let volume = open(&arguments)?;
-    let failed = |error: extant_inspect::Error| Error::new(format!("{}: {error}", arguments.image.display()));
+    let failed = |error: extant_inspect::Error| {
+        Error::new(format!("{}: {error}", arguments.image.display()))
+    };
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let written = match console.is_json() {
         true => print_json(&volume, arguments.header, &mut out),
@@ -77,26 +80,26 @@ fn open(arguments: &Arguments) -> Result<Volume, Error> {
     let offset = arguments.place.offset_bytes();
     let device = image::device(image, offset)?;
     let place = match (arguments.superblock, arguments.block_size) {
-        (Some(block), Some(block_size)) => SuperblockPlace::Copy {
-            block: BlockNo(block),
-            block_size,
-        },
+        (Some(block), Some(block_size)) => {
+            SuperblockPlace::Copy { block: BlockNo(block), block_size }
+        }
         _ => SuperblockPlace::Primary,
     };
     Volume::open(device.clone(), place).map_err(|error| match error {
-        extant_inspect::Error::Superblock {
-            error: SuperblockError::NotExt,
-            byte,
-        } if place != SuperblockPlace::Primary => {
+        extant_inspect::Error::Superblock { error: SuperblockError::NotExt, byte }
+            if place != SuperblockPlace::Primary =>
+        {
             Error::new(format!("{}: no superblock at byte {byte}", image.display()))
                 .hint("extant mkfs -n with the options of the volume prints where copies are")
         }
-        extant_inspect::Error::Superblock {
-            error: SuperblockError::NotExt,
-            ..
-        } => image::not_ext(image, &*device, offset),
-        extant_inspect::Error::Superblock { error, .. } => Error::new(format!("{}: {error}", image.display()))
-            .hint("a copy may be better: --superblock 32768 --block-size 4096, or 8193 and 1024"),
+        extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. } => {
+            image::not_ext(image, &*device, offset)
+        }
+        extant_inspect::Error::Superblock { error, .. } => {
+            Error::new(format!("{}: {error}", image.display())).hint(
+                "a copy may be better: --superblock 32768 --block-size 4096, or 8193 and 1024",
+            )
+        }
         error => Error::new(format!("{}: {error}", image.display())),
     })
 }
@@ -118,7 +121,12 @@ impl From<std::io::Error> for Stop {
     }
 }
 
-fn print_text(volume: &Volume, header: bool, width: usize, out: &mut impl Write) -> Result<(), Stop> {
+fn print_text(
+    volume: &Volume,
+    header: bool,
+    width: usize,
+    out: &mut impl Write,
+) -> Result<(), Stop> {
     write!(out, "{}", wrapped(&volume.info().to_string(), width, VALUES_AT))?;
     if header {
         return Ok(());

@@ -25,8 +25,8 @@ use clap::Subcommand;
 
 /// Run the engine on drives in virtual time: scenarios, the mailing list posts, traces.
 ///
-/// The laboratory runs the file system of the other commands, not a copy of it, on models of drives. What it says is the
-/// same on every machine: the same command gives the same bytes.
+/// The laboratory runs the file system of the other commands, not a copy of it, on models of
+/// drives. What it says is the same on every machine: the same command gives the same bytes.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Examples:

@@ -3,20 +3,25 @@ use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use extant_format::superblock::SuperblockError;
-use extant_inspect::{Cell, LayoutMap, LayoutReport, Paths, SuperblockPlace, SurveyOptions, Volume};
+use extant_inspect::{
+    Cell, LayoutMap, LayoutReport, Paths, SuperblockPlace, SurveyOptions, Volume,
+};
 use extant_lab::report::wrapped;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Show how well files lie: fragments, layout score, map blocks and how clustered they are, free runs.
+/// Show how well files lie: fragments, layout score, map blocks and how clustered they are, free
+/// runs.
 ///
-/// The layout score is the share of blocks that lie right behind the one before them in their file (Smith and Seltzer): 1 is
-/// perfect. Map blocks are indirect blocks and nodes of extent trees; those of a group are clustered when they lie within a
-/// 64th of it. Seeks are counted with gaps of up to 256 KiB read over. Nothing is written.
+/// The layout score is the share of blocks that lie right behind the one before them in their file
+/// (Smith and Seltzer): 1 is perfect. Map blocks are indirect blocks and nodes of extent trees;
+/// those of a group are clustered when they lie within a 64th of it. Seeks are counted with gaps of
+/// up to 256 KiB read over. Nothing is written.
 ///
-/// With --json: {"schema": "extant-layout/1", "image", "block_size", "layout", "map"}; map is null without --map, else
-/// the cells of each group with their counts of blocks: free, data, map, directory, metadata.
+/// With --json: {"schema": "extant-layout/1", "image", "block_size", "layout", "map"}; map is null
+/// without --map, else the cells of each group with their counts of blocks: free, data, map,
+/// directory, metadata.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant layout disk.img
@@ -57,10 +62,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     let failed = |error: extant_inspect::Error| Error::new(format!("{}: {error}", image.display()));
     let volume = open(&arguments)?;
-    let options = SurveyOptions {
-        worst_files: arguments.files.into(),
-        paths: Paths::Found,
-    };
+    let options = SurveyOptions { worst_files: arguments.files.into(), paths: Paths::Found };
     let layout = extant_inspect::survey_with(&volume, &options).map_err(failed)?;
     let map = match arguments.map {
         true => Some(extant_inspect::group_map(&volume, arguments.width).map_err(failed)?),
@@ -96,10 +98,9 @@ fn open(arguments: &Arguments) -> Result<Volume, Error> {
     let offset = arguments.place.offset_bytes();
     let device = image::device(image, offset)?;
     Volume::open(device.clone(), SuperblockPlace::Primary).map_err(|error| match error {
-        extant_inspect::Error::Superblock {
-            error: SuperblockError::NotExt,
-            ..
-        } => image::not_ext(image, &*device, offset),
+        extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. } => {
+            image::not_ext(image, &*device, offset)
+        }
         error => Error::new(format!("{}: {error}", image.display())),
     })
 }
@@ -125,9 +126,7 @@ fn sign(cell: &Cell) -> char {
 /// A row for each group; groups that look the same as the one before are left out.
 fn draw(map: &LayoutMap, text: &mut String) {
     let per_group = map.cells_per_group.unwrap_or(1).max(1) as usize;
-    let rows = map
-        .cells
-        .chunk_by(|one, other| group_of(map, one) == group_of(map, other));
+    let rows = map.cells.chunk_by(|one, other| group_of(map, one) == group_of(map, other));
     let digits = map.groups.saturating_sub(1).to_string().len().max(5);
     // Writing to a String cannot fail.
     let _ = writeln!(

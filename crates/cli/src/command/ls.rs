@@ -16,8 +16,8 @@ use std::path::Path;
 
 /// List files in an image.
 ///
-/// Owners are numbers, times are UTC. With --json one line is printed for each object, what is named first: all names,
-/// whether hidden or not, with extended attributes.
+/// Owners are numbers, times are UTC. With --json one line is printed for each object, what is
+/// named first: all names, whether hidden or not, with extended attributes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant ls disk.img
@@ -93,7 +93,8 @@ struct Lister<'a, W: Write> {
     arguments: &'a Arguments,
     names: Names,
     out: &'a mut W,
-    /// Directories that were listed: each has one name, so to meet one again is a fault of the image.
+    /// Directories that were listed: each has one name, so to meet one again is a fault of the
+    /// image.
     visited: FxHashSet<Ino>,
 }
 
@@ -136,11 +137,14 @@ impl<W: Write> Lister<'_, W> {
         let ino = directory.metadata().map_err(|error| self.failure(path, error))?.ino;
         if !self.visited.insert(ino) {
             let (image, path) = (self.image.display(), printable(path));
-            return Err(
-                Error::new(format!("{image}:{path}: directory inode {} was met before", ino.0)).hint(format!(
-                    "a directory has one name: e2fsck -fn {image} tells all that is wrong"
-                )),
-            );
+            return Err(Error::new(format!(
+                "{image}:{path}: directory inode {} was met \
+                    before",
+                ino.0
+            ))
+            .hint(format!(
+                "a directory has one name: e2fsck -fn {image} tells all that is wrong"
+            )));
         }
         let mut entries = directory.read_dir().map_err(|error| self.failure(path, error))?;
         if !self.arguments.unsorted {
@@ -151,11 +155,7 @@ impl<W: Write> Lister<'_, W> {
             let failed = |error| self.failure(&join(path, &entry.name), error);
             let object = self.filesystem.object_of(entry.ino).map_err(failed)?;
             let metadata = object.metadata().map_err(failed)?;
-            all.push(Named {
-                name: entry.name,
-                object,
-                metadata,
-            });
+            all.push(Named { name: entry.name, object, metadata });
         }
         Ok(all)
     }
@@ -185,10 +185,8 @@ impl<W: Write> Lister<'_, W> {
             self.lines(&directory.name, &entries)?;
             if self.arguments.recursive {
                 let directories = entries.into_iter().rev().filter(is_directory);
-                let full = |entry: Named| Named {
-                    name: join(&directory.name, &entry.name),
-                    ..entry
-                };
+                let full =
+                    |entry: Named| Named { name: join(&directory.name, &entry.name), ..entry };
                 waiting.extend(directories.map(full));
             }
         }
@@ -209,15 +207,10 @@ impl<W: Write> Lister<'_, W> {
                 line.extend(format!("{:>1$} ", entry.metadata.ino.0, widths.ino).bytes());
             }
             if self.arguments.long {
-                let grain = if self.arguments.full_time {
-                    Grain::Nanosecond
-                } else {
-                    Grain::Minute
-                };
-                let mark = marks
-                    .get(number)
-                    .filter(|_| marked)
-                    .map_or(String::new(), char::to_string);
+                let grain =
+                    if self.arguments.full_time { Grain::Nanosecond } else { Grain::Minute };
+                let mark =
+                    marks.get(number).filter(|_| marked).map_or(String::new(), char::to_string);
                 line.extend(facts(&entry.metadata, &mark, &widths, grain).bytes());
             }
             line.extend(self.names.write(&entry.name));
@@ -239,10 +232,10 @@ impl<W: Write> Lister<'_, W> {
     fn marks(&self, path: &[u8], entries: &[Named]) -> Result<Vec<char>, Error> {
         let mark = |entry: &Named| {
             let attributes = entry.object.attributes();
-            let attributes = attributes.map_err(|error| self.failure(&join(path, &entry.name), error))?;
-            let has_list = attributes
-                .iter()
-                .any(|attribute| attribute.name.starts_with(b"system.posix_acl_"));
+            let attributes =
+                attributes.map_err(|error| self.failure(&join(path, &entry.name), error))?;
+            let has_list =
+                attributes.iter().any(|attribute| attribute.name.starts_with(b"system.posix_acl_"));
             Ok(if has_list { '+' } else { ' ' })
         };
         entries.iter().map(mark).collect()
@@ -261,15 +254,8 @@ impl<W: Write> Lister<'_, W> {
             }
             below = true;
             let entries = self.read(&named.name, &named.object)?;
-            let full = |entry: Named| {
-                (
-                    Named {
-                        name: join(&named.name, &entry.name),
-                        ..entry
-                    },
-                    false,
-                )
-            };
+            let full =
+                |entry: Named| (Named { name: join(&named.name, &entry.name), ..entry }, false);
             waiting.extend(entries.into_iter().rev().map(full));
         }
         Ok(())
@@ -281,7 +267,8 @@ impl<W: Write> Lister<'_, W> {
         if self.arguments.sha256 && named.metadata.file_type == FileType::Regular {
             record.sha256 = Some(sum(&named.object, named.metadata.size).map_err(failed)?);
         }
-        let mut line = serde_json::to_vec(&record).map_err(|error| Error::new(format!("JSON: {error}")))?;
+        let mut line =
+            serde_json::to_vec(&record).map_err(|error| Error::new(format!("JSON: {error}")))?;
         line.push(b'\n');
         self.put(&line)
     }
@@ -363,12 +350,7 @@ fn facts(metadata: &Metadata, mark: &str, widths: &Widths, grain: Grain) -> Stri
     let mode = mode_letters(metadata);
     let (links, uid, gid) = (metadata.links, metadata.uid, metadata.gid);
     let (size, time) = (size_column(metadata, widths), date::shown(metadata.modify_time, grain));
-    let Widths {
-        links: w_links,
-        uid: w_uid,
-        gid: w_gid,
-        ..
-    } = *widths;
+    let Widths { links: w_links, uid: w_uid, gid: w_gid, .. } = *widths;
     format!("{mode}{mark} {links:>w_links$} {uid:>w_uid$} {gid:>w_gid$} {size} {time} ")
 }
 

@@ -53,7 +53,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         return show(std::slice::from_ref(page), console);
     }
     let folder = match &words[..] {
-        [word] if word.as_bytes().contains(&b'/') || Path::new(word).is_dir() => PathBuf::from(word),
+        [word] if word.as_bytes().contains(&b'/') || Path::new(word).is_dir() => {
+            PathBuf::from(word)
+        }
         _ => return Err(no_page(words)),
     };
     write(&pages, &folder, console)
@@ -68,13 +70,12 @@ fn is_named(page: &Page, words: &[OsString]) -> bool {
 }
 
 fn no_page(words: &[OsString]) -> Error {
-    let said: Vec<String> = words
-        .iter()
-        .map(|word| crate::error::printable(word.as_bytes()))
-        .collect();
+    let said: Vec<String> =
+        words.iter().map(|word| crate::error::printable(word.as_bytes())).collect();
     let said = said.join(" ");
     Error::usage(format!("{said}: there is no such command, and no such folder")).hint(format!(
-        "extant --help shows the commands; all pages are written to a folder that is named with a slash: ./{}",
+        "extant --help shows the commands; all pages are written to a folder that is named with a \
+         slash: ./{}",
         said.replace(' ', "-")
     ))
 }
@@ -133,10 +134,7 @@ fn pages() -> io::Result<Vec<Page>> {
 fn add_pages(command: &clap::Command, name: String, pages: &mut Vec<Page>) -> io::Result<()> {
     let mut text = Vec::new();
     Man::new(command.clone()).title(name.replace(' ', "-")).render(&mut text)?;
-    pages.push(Page {
-        command: name.clone(),
-        text: String::from_utf8_lossy(&text).into_owned(),
-    });
+    pages.push(Page { command: name.clone(), text: String::from_utf8_lossy(&text).into_owned() });
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
         add_pages(inner, format!("{name} {}", inner.get_name()), pages)?;
     }

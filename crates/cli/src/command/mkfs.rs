@@ -24,14 +24,16 @@ use std::sync::Arc;
 
 /// Make an empty ext2, ext3 or ext4 file system, as mke2fs does.
 ///
-/// SIZE is 512M, 2G, 2048s (sectors) or a number of blocks (of KiB without -b); without it a file or device keeps the size
-/// that it has. A new file is sparse. What holds data already is left alone, unless --force is given; what is mounted, always.
+/// SIZE is 512M, 2G, 2048s (sectors) or a number of blocks (of KiB without -b); without it a file
+/// or device keeps the size that it has. A new file is sparse. What holds data already is left
+/// alone, unless --force is given; what is mounted, always.
 ///
-/// With --metacluster the map blocks of the journal, of the resize inode and of lost+found lie in the clusters of their groups.
+/// With --metacluster the map blocks of the journal, of the resize inode and of lost+found lie in
+/// the clusters of their groups.
 ///
-/// UUID and hash seed are random, and the present time is that of the creation; with the environment variable
-/// SOURCE_DATE_EPOCH that is the time, and UUID and hash seed follow from it and the options: the same command, the same
-/// bytes.
+/// UUID and hash seed are random, and the present time is that of the creation; with the
+/// environment variable SOURCE_DATE_EPOCH that is the time, and UUID and hash seed follow from it
+/// and the options: the same command, the same bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant mkfs disk.img 2G
@@ -112,14 +114,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
                 place.check_empty(&arguments.image, format.offset_bytes, bytes)?;
             }
             let map_blocks = arguments.format.map_blocks();
-            write(
-                &arguments.image,
-                &place,
-                &mut options,
-                map_blocks,
-                format.offset_bytes,
-                bytes,
-            )?
+            write(&arguments.image, &place, &mut options, map_blocks, format.offset_bytes, bytes)?
         }
     };
     print(&arguments, console, &format, &superblock, journal_blocks)?;
@@ -182,10 +177,9 @@ fn volume_bytes(arguments: &Arguments, format: &Format, place: &Spot) -> Result<
     let offset = format.offset_bytes;
     let unit = file_system_unit(arguments.format.block_size);
     let asked = match arguments.size {
-        Some(size) => Some(
-            size.bytes(unit)
-                .ok_or_else(|| Error::usage("SIZE: more than 64 bits hold"))?,
-        ),
+        Some(size) => {
+            Some(size.bytes(unit).ok_or_else(|| Error::usage("SIZE: more than 64 bits hold"))?)
+        }
         None => None,
     };
     let present = match *place {
@@ -197,12 +191,15 @@ fn volume_bytes(arguments: &Arguments, format: &Format, place: &Spot) -> Result<
             "{shown}: {asked} bytes are asked for, and the device has room for {present}"
         ))),
         (Some(asked), _) => Ok(asked),
-        (None, Spot::Nothing) => Err(Error::usage(format!("{shown}: is not there yet, so a SIZE is needed"))
-            .hint(format!("extant mkfs {shown} 512M"))),
-        (None, _) if present == 0 => Err(
-            Error::usage(format!("{shown}: has no bytes there, so a SIZE is needed"))
-                .hint(format!("extant mkfs {shown} 512M")),
-        ),
+        (None, Spot::Nothing) => Err(Error::usage(format!(
+            "{shown}: is not there yet, so a SIZE is \
+            needed"
+        ))
+        .hint(format!("extant mkfs {shown} 512M"))),
+        (None, _) if present == 0 => {
+            Err(Error::usage(format!("{shown}: has no bytes there, so a SIZE is needed"))
+                .hint(format!("extant mkfs {shown} 512M")))
+        }
         (None, _) => Ok(present),
     }
 }
@@ -214,13 +211,19 @@ fn source_date_epoch() -> Result<Option<u64>, Error> {
     };
     let seconds = text.to_str().and_then(|text| text.parse().ok());
     let wrong = || {
-        Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds")).hint("as date +%s prints it")
+        Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds"))
+            .hint("as date +%s prints it")
     };
     seconds.map(Some).ok_or_else(wrong)
 }
 
 /// The options with identity and time: from SOURCE_DATE_EPOCH and themselves, or from the host.
-fn options(format: &Format, blocks: u64, block_size: u32, epoch: Option<u64>) -> Result<FormatOptions, Error> {
+fn options(
+    format: &Format,
+    blocks: u64,
+    block_size: u32,
+    epoch: Option<u64>,
+) -> Result<FormatOptions, Error> {
     let now = RealClock::new().wall().seconds.max(0).cast_unsigned();
     let mut unsaid = Unsaid {
         block_size: Some(block_size),
@@ -244,13 +247,17 @@ fn options(format: &Format, blocks: u64, block_size: u32, epoch: Option<u64>) ->
 
 fn warn(console: &Console, options: &FormatOptions, journal_blocks: u32) {
     let wishes = &options.wishes;
-    if wishes.features.has(Feature::HAS_JOURNAL) && journal_blocks == 0 && options.journal == JournalWish::Default {
+    if wishes.features.has(Feature::HAS_JOURNAL)
+        && journal_blocks == 0
+        && options.journal == JournalWish::Default
+    {
         console.warn("the file system is too small for a journal: it has none");
     }
     if wishes.block_size > 4096 {
         let size = wishes.block_size;
         console.warn(&format!(
-            "blocks of {size} bytes: most kernels mount only up to the size of their pages, often 4096"
+            "blocks of {size} bytes: most kernels mount only up to the size of their pages, often \
+             4096"
         ));
     }
     if wishes.inode_size < 256 {
@@ -267,8 +274,8 @@ fn write(
     offset: u64,
     bytes: u64,
 ) -> Result<Superblock, Error> {
-    // A file is written anew beside the old one, which stays until the new one is whole; but with an offset what lies
-    // around the volume stays.
+    // A file is written anew beside the old one, which stays until the new one is whole; but with
+    // an offset what lies around the volume stays.
     let target = match place {
         Spot::Nothing => Target::create(image, Existing::Refuse)?,
         Spot::File(_) if offset == 0 => Target::create(image, Existing::Overwrite)?,
@@ -287,20 +294,17 @@ fn write(
     let shown = target.path.display().to_string();
     let file = target.file.try_clone().map_err(failed)?;
     let seconds = i64::try_from(options.wishes.created_seconds).unwrap_or(i64::MAX);
-    let clock = RealClock::pinned(WallTime {
-        seconds,
-        nanoseconds: 0,
-    });
+    let clock = RealClock::pinned(WallTime { seconds, nanoseconds: 0 });
     let device: Arc<dyn BlockDevice> =
         Arc::new(FileDevice::from_file(clock, file, shown.clone(), bytes, offset).map_err(failed)?);
-    let mut policies: Policies = "modern"
-        .parse()
-        .map_err(|error| Error::new(format!("policies: {error}")))?;
+    let mut policies: Policies =
+        "modern".parse().map_err(|error| Error::new(format!("policies: {error}")))?;
     policies.map_blocks = map_blocks;
-    let superblock = mkfs::format(device, options, &policies).map_err(|error| match error.kind {
-        ErrorKind::Device(error) => failed(error),
-        _ => refusal(error, &shown),
-    })?;
+    let superblock =
+        mkfs::format(device, options, &policies).map_err(|error| match error.kind {
+            ErrorKind::Device(error) => failed(error),
+            _ => refusal(error, &shown),
+        })?;
     target.finish()?;
     Ok(superblock)
 }
@@ -313,9 +317,8 @@ fn print(
     journal_blocks: u32,
 ) -> Result<(), Error> {
     let image = arguments.image.display().to_string();
-    let copies = (1..superblock.group_count())
-        .map(GroupNo)
-        .filter(|group| superblock.has_super(*group));
+    let copies =
+        (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group));
     let label = superblock.label.split(|byte| *byte == 0).next().unwrap_or_default();
     let report = Report {
         image: &image,
@@ -355,18 +358,11 @@ fn seed_bytes(seed: [u32; 4]) -> [u8; 16] {
 
 /// In the words of mke2fs.
 fn text(report: &Report<'_>, verbose: bool) -> String {
-    let Report {
-        image,
-        profile,
-        blocks,
-        block_size,
-        inodes,
-        uuid,
-        ..
-    } = report;
+    let Report { image, profile, blocks, block_size, inodes, uuid, .. } = report;
     let doing = if report.dry_run { "Would create" } else { "Created" };
     let mut text = format!(
-        "{doing} {profile} file system in {image} with {blocks} {block_size}-byte blocks and {inodes} inodes\n"
+        "{doing} {profile} file system in {image} with {blocks} {block_size}-byte blocks and \
+         {inodes} inodes\n"
     );
     // Writing to a String cannot fail.
     let _ = writeln!(text, "Filesystem UUID: {uuid}");

@@ -1,5 +1,5 @@
-//! The commands. The table below is all there is: the parser, `--help`, the completions and the man pages are made of
-//! its rows, and of the doc comment and the fields of each row's `Arguments`.
+//! The commands. The table below is all there is: the parser, `--help`, the completions and the man
+//! pages are made of its rows, and of the doc comment and the fields of each row's `Arguments`.
 //!
 //! A command is one file with
 //! - `pub struct Arguments`, whose doc comment is the help and whose `after_help` shows examples;
@@ -67,8 +67,8 @@ pub struct Extant {
     pub quiet: bool,
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; 130, 143 stopped by a signal; check: fsck's.";
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; \
+    130, 143 stopped by a signal; check: fsck's.";
 
 /// The table, as clap's own value: for completions, man pages, and tests.
 pub fn table() -> clap::Command {
@@ -83,16 +83,15 @@ pub fn run(line: Extant) -> ExitCode {
         chatter: if line.quiet { Chatter::Quiet } else { Chatter::Normal },
     };
     let watched = crate::cleanup::watch_signals().map_err(|error| Error::io("signals", &error));
-    let exit = watched
-        .and_then(|()| line.command.run(&console))
-        .unwrap_or_else(|error| {
-            console.fail(&error);
-            error.exit
-        });
+    let exit = watched.and_then(|()| line.command.run(&console)).unwrap_or_else(|error| {
+        console.fail(&error);
+        error.exit
+    });
     ExitCode::from(Convention::of(console.command).code(exit))
 }
 
-/// Prints what clap has to say of words that it did not accept: help and version on stdout, mistakes on stderr.
+/// Prints what clap has to say of words that it did not accept: help and version on stdout,
+/// mistakes on stderr.
 pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind;
     let command = named(words);
@@ -102,11 +101,7 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
             true => Form::Json,
             false => Form::Text,
         };
-        let console = Console {
-            command: "",
-            form,
-            chatter: Chatter::Normal,
-        };
+        let console = Console { command: "", form, chatter: Chatter::Normal };
         console.fail(&error);
         return ExitCode::from(Convention::Plain.code(error.exit));
     }
@@ -118,12 +113,11 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     }
     let text = refusal.render().to_string();
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let console = Console {
-        command,
-        form: Form::Json,
-        chatter: Chatter::Normal,
-    };
-    console.fail(&Error::usage(message).hint("extant --help shows the commands, extant COMMAND --help the options"));
+    let console = Console { command, form: Form::Json, chatter: Chatter::Normal };
+    console.fail(
+        &Error::usage(message)
+            .hint("extant --help shows the commands, extant COMMAND --help the options"),
+    );
     ExitCode::from(Convention::of(command).code(Exit::Usage))
 }
 
@@ -135,10 +129,7 @@ fn of_another_tool(refusal: &clap::Error, words: &[OsString]) -> Option<Error> {
         _ => return None,
     };
     // A word after `lab` is one of the laboratory's.
-    let first = words
-        .iter()
-        .skip(1)
-        .find(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
+    let first = words.iter().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
     let advice = elsewhere::advice(word).filter(|_| first == word.as_str())?;
     Some(Error::usage(format!("{word}: there is no such command")).hint(advice))
 }
@@ -175,11 +166,7 @@ mod tests {
                 "{name}: {examples}"
             );
             for argument in command.get_arguments() {
-                assert!(
-                    argument.get_help().is_some(),
-                    "{name}: {} has no help",
-                    argument.get_id()
-                );
+                assert!(argument.get_help().is_some(), "{name}: {} has no help", argument.get_id());
             }
         }
     }

@@ -13,7 +13,8 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
-/// Show all that an image says of files: times, owners, flags, extended attributes, where the blocks lie.
+/// Show all that an image says of files: times, owners, flags, extended attributes, where the
+/// blocks lie.
 ///
 /// Symbolic links are not followed. With --json one line is printed for each file.
 #[derive(clap::Args)]
@@ -62,18 +63,19 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     for word in &arguments.places {
         let place = Place::of(word);
         let filesystem = image::open(&place.image, offset)?;
-        let failed = |error: extant_engine::Error| failure(&place.image, error.at(place.path_or_root()));
+        let failed =
+            |error: extant_engine::Error| failure(&place.image, error.at(place.path_or_root()));
         let object = filesystem.object(place.path_or_root()).map_err(failed)?;
-        let extents = if arguments.extents {
-            Some(extents(&object).map_err(failed)?)
-        } else {
-            None
-        };
+        let extents =
+            if arguments.extents { Some(extents(&object).map_err(failed)?) } else { None };
         if console.is_json() {
-            console.print_json(&report(&place, &filesystem, &object, extents.as_deref()).map_err(failed)?)?;
+            console.print_json(
+                &report(&place, &filesystem, &object, extents.as_deref()).map_err(failed)?,
+            )?;
         } else {
             let block_size = filesystem.superblock().block_size();
-            console.print(&text(&place, &object, block_size, extents.as_deref()).map_err(failed)?)?;
+            console
+                .print(&text(&place, &object, block_size, extents.as_deref()).map_err(failed)?)?;
         }
     }
     Ok(Exit::Complete)
@@ -113,7 +115,12 @@ fn report<'a>(
 }
 
 /// In the shape of stat(1), with what ext has beyond it.
-fn text(place: &Place, object: &Object, block_size: u32, extents: Option<&[Extent]>) -> extant_engine::Result<String> {
+fn text(
+    place: &Place,
+    object: &Object,
+    block_size: u32,
+    extents: Option<&[Extent]>,
+) -> extant_engine::Result<String> {
     let metadata = object.metadata()?;
     let mut text = String::new();
     let name = printable(place.path_or_root().as_os_str().as_bytes());
@@ -140,11 +147,7 @@ fn text(place: &Place, object: &Object, block_size: u32, extents: Option<&[Exten
         metadata
             .create_time
             .map_or_else(|| " Birth: -".to_owned(), |time| time_row(" Birth", time)),
-        format!(
-            " Flags: {:#x} ({})",
-            metadata.flags,
-            flag_names(metadata.flags).join(", ")
-        ),
+        format!(" Flags: {:#x} ({})", metadata.flags, flag_names(metadata.flags).join(", ")),
         format!("  Generation: {}", metadata.generation),
     ];
     for row in rows {
@@ -167,10 +170,7 @@ fn size_row(metadata: &Metadata, block_size: u32) -> String {
 
 fn owner_row(metadata: &Metadata) -> String {
     let (mode, letters) = (metadata.mode & 0o7777, mode_letters(metadata));
-    format!(
-        "Access: ({mode:04o}/{letters})  Uid: {}  Gid: {}",
-        metadata.uid, metadata.gid
-    )
+    format!("Access: ({mode:04o}/{letters})  Uid: {}  Gid: {}", metadata.uid, metadata.gid)
 }
 
 fn time_row(label: &str, time: Time) -> String {
@@ -192,13 +192,7 @@ fn attribute_row(attribute: &Attribute) -> String {
 
 fn extent_table(extents: &[Extent]) -> String {
     let mut table = format!("  Extents: {}\n", extents.len());
-    for Extent {
-        file_block,
-        block,
-        length,
-        state,
-    } in extents
-    {
+    for Extent { file_block, block, length, state } in extents {
         // Writing to a String cannot fail.
         let _ = writeln!(table, "  {file_block:>10} at {block:>12}, {length:>10} blocks, {state}");
     }

@@ -1,17 +1,12 @@
 //! Access lists as text, with numbers for names: what GNU tar and bsdtar restore.
 
-const TAG_NAMES: [(u16, &str); 6] = [
-    (1, "user:"),
-    (2, "user:"),
-    (4, "group:"),
-    (8, "group:"),
-    (16, "mask:"),
-    (32, "other:"),
-];
+const TAG_NAMES: [(u16, &str); 6] =
+    [(1, "user:"), (2, "user:"), (4, "group:"), (8, "group:"), (16, "mask:"), (32, "other:")];
 const USER: u16 = 2;
 const GROUP: u16 = 8;
 
-/// The text of a list in the form of getxattr: `user::rw-,user:1000:r--,...`; `None` when it is no such list.
+/// The text of a list in the form of getxattr: `user::rw-,user:1000:r--,...`; `None` when it is no
+/// such list.
 pub(super) fn to_text(value: &[u8]) -> Option<String> {
     let (version, entries) = value.split_first_chunk()?;
     if u32::from_le_bytes(*version) != 2 || entries.is_empty() || entries.len() % 8 != 0 {
@@ -43,7 +38,9 @@ mod tests {
 
     #[test]
     fn a_list_in_words() {
-        let entry = |tag: u8, permissions: u8, id: u32| [&[tag, 0, permissions, 0][..], &id.to_le_bytes()].concat();
+        let entry = |tag: u8, permissions: u8, id: u32| {
+            [&[tag, 0, permissions, 0][..], &id.to_le_bytes()].concat()
+        };
         let list = [
             vec![2, 0, 0, 0],
             entry(1, 6, u32::MAX),

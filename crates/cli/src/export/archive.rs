@@ -1,8 +1,8 @@
-//! An archive, entry by entry. Headers are made in one buffer, bodies stay in the chunks that they were read into; both go out
-//! together, a chunk at a time, without being copied.
+//! An archive, entry by entry. Headers are made in one buffer, bodies stay in the chunks that they
+//! were read into; both go out together, a chunk at a time, without being copied.
 //!
-//! *Invariants*: what is said of the length of a body is what follows, also when it cannot be read; nothing waits in `pieces`
-//! when a chunk goes back to its reader.
+//! *Invariants*: what is said of the length of a body is what follows, also when it cannot be read;
+//! nothing waits in `pieces` when a chunk goes back to its reader.
 use super::body::{Bodies, Chunk, Part, Shape, shape};
 use super::header::{self, BLOCK, Entry, Headers, Kind};
 use super::plan::{Item, PATH_BYTES_MAX, Plan, Step};
@@ -47,8 +47,8 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// Writes an archive of all that is planned. What is found wrong on the way is told to `trouble`; an error that it gives back
-/// ends the archive.
+/// Writes an archive of all that is planned. What is found wrong on the way is told to `trouble`;
+/// an error that it gives back ends the archive.
 ///
 /// # Errors
 /// The output takes no more, or `trouble` ended it.
@@ -127,7 +127,9 @@ impl Archive<'_> {
                 format_args!("a path of more than {PATH_BYTES_MAX} bytes"),
             ))?;
             return match ranges {
-                Some(ranges) => self.skip_body(ranges.iter().map(|range| range.end - range.start).sum()),
+                Some(ranges) => {
+                    self.skip_body(ranges.iter().map(|range| range.end - range.start).sum())
+                }
                 None if matches!(shape, Shape::Whole(_)) => self.skip_body(facts.size),
                 None => Ok(()),
             };
@@ -164,12 +166,7 @@ impl Archive<'_> {
             return (self.trouble)(LeftOut::new(path, "a link to a path that is too long"));
         }
         self.summary.hard_links += 1;
-        self.append(&Entry {
-            path,
-            facts,
-            kind: Kind::Link { target: &target },
-            attributes: &[],
-        })
+        self.append(&Entry { path, facts, kind: Kind::Link { target: &target }, attributes: &[] })
     }
 
     fn symlink(&mut self, object: ObjectId, facts: &Facts, path: &[u8]) -> Result<(), Error> {
@@ -182,27 +179,31 @@ impl Archive<'_> {
         }
     }
 
-    fn sparse(&mut self, object: ObjectId, facts: &Facts, path: &[u8], ranges: &[Range<u64>]) -> Result<(), Error> {
+    fn sparse(
+        &mut self,
+        object: ObjectId,
+        facts: &Facts,
+        path: &[u8],
+        ranges: &[Range<u64>],
+    ) -> Result<(), Error> {
         let mut map = Vec::new();
         header::append_map(ranges, facts.size, &mut map);
         let data = ranges.iter().map(|range| range.end - range.start).sum();
         let stored = map.len() as u64 + data;
         self.summary.files += 1;
-        self.header(
-            object,
-            facts,
-            path,
-            Kind::Sparse {
-                size: facts.size,
-                stored,
-            },
-        )?;
+        self.header(object, facts, path, Kind::Sparse { size: facts.size, stored })?;
         self.push_made(&map)?;
         self.body(path, data)?;
         self.pad(data)
     }
 
-    fn header(&mut self, object: ObjectId, facts: &Facts, path: &[u8], kind: Kind<'_>) -> Result<(), Error> {
+    fn header(
+        &mut self,
+        object: ObjectId,
+        facts: &Facts,
+        path: &[u8],
+        kind: Kind<'_>,
+    ) -> Result<(), Error> {
         let attributes: Vec<Attribute> = match self.plan.survey.attributes(object) {
             Ok(attributes) => attributes,
             Err(error) => {
@@ -213,12 +214,7 @@ impl Archive<'_> {
                 Vec::new()
             }
         };
-        self.append(&Entry {
-            path,
-            facts,
-            kind,
-            attributes: &attributes,
-        })
+        self.append(&Entry { path, facts, kind, attributes: &attributes })
     }
 
     fn append(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
@@ -238,7 +234,9 @@ impl Archive<'_> {
     fn push(&mut self, piece: Piece) -> Result<(), Error> {
         self.summary.bytes += length(&piece) as u64;
         match (&piece, self.pieces.last_mut()) {
-            (Piece::Made(next), Some(Piece::Made(last))) if last.end == next.start => last.end = next.end,
+            (Piece::Made(next), Some(Piece::Made(last))) if last.end == next.start => {
+                last.end = next.end
+            }
             _ => self.pieces.push(piece),
         }
         match self.pieces.len() >= PIECES_MAX || self.made.len() >= HEADER_BYTES_MAX {
@@ -313,7 +311,8 @@ impl Archive<'_> {
         match lost {
             None => Ok(()),
             Some(reason) => {
-                let reason = format_args!("bytes that cannot be read are zeros in the archive: {reason}");
+                let reason =
+                    format_args!("bytes that cannot be read are zeros in the archive: {reason}");
                 (self.trouble)(LeftOut::new(path, reason))
             }
         }
@@ -384,7 +383,8 @@ fn length(piece: &Piece) -> usize {
     }
 }
 
-/// The path of the entry that is written, made from that of the entry before it where that is less work.
+/// The path of the entry that is written, made from that of the entry before it where that is less
+/// work.
 #[derive(Default)]
 struct Path {
     bytes: Vec<u8>,
@@ -398,10 +398,7 @@ struct Path {
 impl Path {
     fn step_to(&mut self, plan: &Plan, item: &Item) {
         let Some(name) = item.name else {
-            *self = Path {
-                object: Some(item.object),
-                ..Path::default()
-            };
+            *self = Path { object: Some(item.object), ..Path::default() };
             return;
         };
         let directory = Some(plan.survey.directory_of(name));

@@ -1,10 +1,11 @@
-//! The bytes of files, read ahead by a thread of their own: in the order of the archive, in large pieces, into a few buffers
-//! that are used again and again.
+//! The bytes of files, read ahead by a thread of their own: in the order of the archive, in large
+//! pieces, into a few buffers that are used again and again.
 //!
-//! One thread goes through the plan as the writer does, and finds out where everything is; two others read, a chunk each in
-//! turn: where the page cache holds the image, reading is copying, and one processor copies no faster than `dd`. A chunk's
-//! parts are, end to end, what the bodies of files need; the writer knows from the plan which file each byte belongs to. Of a
-//! file that is not in one piece its map comes first.
+//! One thread goes through the plan as the writer does, and finds out where everything is; two
+//! others read, a chunk each in turn: where the page cache holds the image, reading is copying, and
+//! one processor copies no faster than `dd`. A chunk's parts are, end to end, what the bodies of
+//! files need; the writer knows from the plan which file each byte belongs to. Of a file that is
+//! not in one piece its map comes first.
 //!
 //! ```text
 //!             +-- loader 0 --+
@@ -12,8 +13,9 @@
 //!       ^     +-- loader 1 --+     |          places that nearly touch are one read
 //!       +------ empty chunks ------+
 //! ```
-//! *Invariants*: every whole regular file that is neither empty nor in one piece has exactly one `Map`; the parts that follow it
-//! cover its ranges exactly, in order. Chunk n goes through loader n mod 2, so that chunks arrive in order.
+//! *Invariants*: every whole regular file that is neither empty nor in one piece has exactly one
+//! `Map`; the parts that follow it cover its ranges exactly, in order. Chunk n goes through loader
+//! n mod 2, so that chunks arrive in order.
 //! *Locking*: none but that of the channels.
 use super::plan::{Item, Plan, Step};
 use extant_block::{Clock, RealClock, Task};
@@ -32,7 +34,8 @@ const CHUNKS: usize = 8;
 const GAP_BYTES_MAX: u64 = 16 << 10;
 /// Parts of a chunk, at most.
 const PARTS_MAX: usize = 4096;
-/// Ranges of one file that are kept. A file in more pieces than this loses its holes from there on: they become zeros.
+/// Ranges of one file that are kept. A file in more pieces than this loses its holes from there on:
+/// they become zeros.
 const RANGES_MAX: usize = 1 << 20;
 
 /// Why something could not be read: words for the user.
@@ -109,12 +112,7 @@ impl Bodies {
             let _ = composer.flush();
         };
         tasks.push(clock.spawn("composer", Box::new(body)));
-        Bodies {
-            filled,
-            turn: 0,
-            empty: Some(empty),
-            tasks,
-        }
+        Bodies { filled, turn: 0, empty: Some(empty), tasks }
     }
 
     /// The next chunk; `None` behind the last.
@@ -153,12 +151,7 @@ fn load(survey: &Survey, take: &Receiver<Chunk>, give: &SyncSender<Chunk>) {
 
 impl Chunk {
     fn read(&mut self, survey: &Survey) {
-        let length = self
-            .spans
-            .iter()
-            .map(|span| span.start + span.length)
-            .max()
-            .unwrap_or(0);
+        let length = self.spans.iter().map(|span| span.start + span.length).max().unwrap_or(0);
         if self.bytes.len() < length {
             self.bytes.resize(length, 0);
         }
@@ -171,12 +164,15 @@ impl Chunk {
         }
     }
 
-    /// A span that cannot be read at once: its sectors one by one, and what cannot be read even so is lost.
+    /// A span that cannot be read at once: its sectors one by one, and what cannot be read even so
+    /// is lost.
     fn read_in_parts(&mut self, survey: &Survey, span: &Span) {
         const SECTOR: usize = 4096;
         for part in std::mem::take(&mut self.parts) {
             let range = match &part {
-                Part::Bytes(range) if range.start >= span.start && range.end <= span.start + span.length => {
+                Part::Bytes(range)
+                    if range.start >= span.start && range.end <= span.start + span.length =>
+                {
                     range.clone()
                 }
                 _ => {
@@ -189,10 +185,11 @@ impl Chunk {
                 let offset = span.volume_offset + (start - span.start) as u64;
                 // To the end of the sector, wherever in it this begins.
                 let length = (SECTOR - offset as usize % SECTOR).min(range.end - start);
-                let part = match survey.device().read(offset, &mut self.bytes[start..start + length]) {
-                    Ok(()) => Part::Bytes(start..start + length),
-                    Err(error) => Part::Lost(length as u64, error.to_string()),
-                };
+                let part =
+                    match survey.device().read(offset, &mut self.bytes[start..start + length]) {
+                        Ok(()) => Part::Bytes(start..start + length),
+                        Err(error) => Part::Lost(length as u64, error.to_string()),
+                    };
                 self.parts.push(part);
                 start += length;
             }
@@ -223,7 +220,10 @@ pub(super) enum Shape {
 
 /// What both ends agree upon.
 pub(super) fn shape(survey: &Survey, object: ObjectId, step: Step) -> Shape {
-    if step == Step::Link || survey.file_type(object) != Some(FileType::Regular) || survey.size(object) == 0 {
+    if step == Step::Link
+        || survey.file_type(object) != Some(FileType::Regular)
+        || survey.size(object) == 0
+    {
         return Shape::None;
     }
     survey.whole(object).map_or(Shape::Mapped, Shape::Whole)
@@ -276,7 +276,8 @@ impl Composer<'_> {
             let data = match data {
                 Ok(data) => data,
                 Err(error) => {
-                    let lost = (left.end - left.start) + ranges.map(|range| range.end - range.start).sum::<u64>();
+                    let lost = (left.end - left.start)
+                        + ranges.map(|range| range.end - range.start).sum::<u64>();
                     return self.push(Part::Lost(lost, error.to_string()));
                 }
             };

@@ -1,11 +1,13 @@
-//! Headers of an archive: 512 bytes of ustar, and an extended header in front where these cannot say it all.
+//! Headers of an archive: 512 bytes of ustar, and an extended header in front where these cannot
+//! say it all.
 //!
 //! ```text
 //! name 100 | mode 8 | uid 8 | gid 8 | size 12 | mtime 12 | checksum 8 | type 1 | link 100
 //! "ustar" NUL "00" | user 32 | group 32 | major 8 | minor 8 | prefix 155 | 12 unused
 //! ```
-//! An extended header is a file of type `x` whose body is lines `LENGTH KEY=VALUE`. Its own name means nothing. Names that are
-//! not UTF-8 stand in lines as they are, as GNU tar has them, which does not know the keyword that pax has for this.
+//! An extended header is a file of type `x` whose body is lines `LENGTH KEY=VALUE`. Its own name
+//! means nothing. Names that are not UTF-8 stand in lines as they are, as GNU tar has them, which
+//! does not know the keyword that pax has for this.
 use super::access;
 use extant_engine::survey::Facts;
 use extant_format::attribute::Attribute;
@@ -170,9 +172,8 @@ impl Headers {
                 self.decimal(key.as_bytes(), number);
             }
         }
-        let seconds = u64::try_from(facts.modify_time.seconds)
-            .ok()
-            .filter(|seconds| *seconds <= SIZE_MAX);
+        let seconds =
+            u64::try_from(facts.modify_time.seconds).ok().filter(|seconds| *seconds <= SIZE_MAX);
         octal(block, MTIME, seconds.unwrap_or(0));
         if matches!(facts.file_type, FileType::CharacterDevice | FileType::BlockDevice) {
             octal(block, MAJOR, facts.device.major.into());
@@ -202,7 +203,8 @@ impl Headers {
         }
     }
 
-    /// Access lists both as text, which GNU tar and bsdtar restore, and as bytes, which say all that an image can hold.
+    /// Access lists both as text, which GNU tar and bsdtar restore, and as bytes, which say all
+    /// that an image can hold.
     fn attributes(&mut self, attributes: &[Attribute]) {
         let mut sorted: Vec<&Attribute> = attributes.iter().collect();
         sorted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -233,15 +235,17 @@ impl Headers {
         self.with_value(key, |value| write!(value, "{number}"));
     }
 
-    /// Seconds, and as many decimals as there are. Before 1970 the decimals count towards 1970, as in any number.
+    /// Seconds, and as many decimals as there are. Before 1970 the decimals count towards 1970, as
+    /// in any number.
     fn time(&mut self, key: &[u8], time: Time) {
         self.with_value(key, |value| match time {
-            Time {
-                seconds,
-                nanoseconds: 0,
-            } => write!(value, "{seconds}"),
-            Time { seconds, nanoseconds } if seconds >= 0 => write!(value, "{seconds}.{nanoseconds:09}"),
-            Time { seconds, nanoseconds } => write!(value, "-{}.{:09}", -(seconds + 1), 1_000_000_000 - nanoseconds),
+            Time { seconds, nanoseconds: 0 } => write!(value, "{seconds}"),
+            Time { seconds, nanoseconds } if seconds >= 0 => {
+                write!(value, "{seconds}.{nanoseconds:09}")
+            }
+            Time { seconds, nanoseconds } => {
+                write!(value, "-{}.{:09}", -(seconds + 1), 1_000_000_000 - nanoseconds)
+            }
         });
     }
 
@@ -301,7 +305,8 @@ fn seal(block: &mut [u8; BLOCK]) {
     block[CHECKSUM.start + 6] = 0;
 }
 
-/// Puts a name into its field, or its front into the prefix, if it can be cut at a slash so that both fit.
+/// Puts a name into its field, or its front into the prefix, if it can be cut at a slash so that
+/// both fit.
 fn ustar_name(block: &mut [u8; BLOCK], name: &[u8]) -> bool {
     if name.len() <= NAME.len() {
         put(block, NAME, name);
@@ -313,9 +318,7 @@ fn ustar_name(block: &mut [u8; BLOCK], name: &[u8]) -> bool {
     // The last byte of a directory is a slash, behind which nothing is left.
     let from = name.len() - NAME.len() - 1;
     let to = PREFIX.len().min(name.len() - 2);
-    let slash = name
-        .get(from..=to)
-        .and_then(|middle| middle.iter().position(|byte| *byte == b'/'));
+    let slash = name.get(from..=to).and_then(|middle| middle.iter().position(|byte| *byte == b'/'));
     match slash {
         Some(slash) if from + slash > 0 => {
             put(block, PREFIX, &name[..from + slash]);
@@ -331,15 +334,11 @@ fn sparse_name(block: &mut [u8; BLOCK], path: &[u8]) {
     let folder = b"GNUSparseFile.0/";
     put(block, NAME, folder);
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    put(
-        block,
-        folder.len()..NAME.len(),
-        &name[..name.len().min(NAME.len() - folder.len())],
-    );
+    put(block, folder.len()..NAME.len(), &name[..name.len().min(NAME.len() - folder.len())]);
 }
 
-/// The map of a file with holes, form 1.0: how many pieces, then offset and length of each, a decimal number a line, filled up
-/// to whole blocks. A hole at the end shows in an empty piece.
+/// The map of a file with holes, form 1.0: how many pieces, then offset and length of each, a
+/// decimal number a line, filled up to whole blocks. A hole at the end shows in an empty piece.
 pub(super) fn append_map(pieces: &[Range<u64>], size: u64, to: &mut Vec<u8>) {
     let start = to.len();
     let ends_with_hole = pieces.last().is_none_or(|last| last.end < size);
@@ -358,10 +357,7 @@ mod tests {
     use super::*;
 
     fn facts() -> Facts {
-        let time = Time {
-            seconds: 1_700_000_000,
-            nanoseconds: 0,
-        };
+        let time = Time { seconds: 1_700_000_000, nanoseconds: 0 };
         Facts {
             file_type: FileType::Regular,
             permissions: 0o644,
@@ -377,21 +373,17 @@ mod tests {
 
     fn made(path: &[u8], facts: &Facts, kind: Kind<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        Headers::default().append(
-            &Entry {
-                path,
-                facts,
-                kind,
-                attributes: &[],
-            },
-            &mut bytes,
-        );
+        Headers::default().append(&Entry { path, facts, kind, attributes: &[] }, &mut bytes);
         bytes
     }
 
     fn lines(bytes: &[u8]) -> String {
         assert_eq!(bytes[KIND], b'x');
-        let size = usize::from_str_radix(std::str::from_utf8(&bytes[SIZE.start..SIZE.end - 1]).unwrap(), 8).unwrap();
+        let size = usize::from_str_radix(
+            std::str::from_utf8(&bytes[SIZE.start..SIZE.end - 1]).unwrap(),
+            8,
+        )
+        .unwrap();
         String::from_utf8_lossy(&bytes[BLOCK..BLOCK + size]).into_owned()
     }
 
@@ -418,10 +410,7 @@ mod tests {
     fn long_names_are_cut_or_told_in_a_line() {
         let prefix = [&[b'p'; 120][..], b"/", &[b'n'; 100]].concat();
         let bytes = made(&prefix, &facts(), Kind::File { size: 3 });
-        assert_eq!(
-            (bytes.len(), bytes[PREFIX.start], bytes[NAME.end - 1]),
-            (BLOCK, b'p', b'n')
-        );
+        assert_eq!((bytes.len(), bytes[PREFIX.start], bytes[NAME.end - 1]), (BLOCK, b'p', b'n'));
         let directory = [&[b'p'; 120][..], b"/", &[b'n'; 100]].concat();
         assert_eq!(made(&directory, &facts(), Kind::Directory).len(), 3 * BLOCK);
         let long = [b'x'; 200];
@@ -435,15 +424,9 @@ mod tests {
     fn times_and_ids_beyond_the_fields() {
         let mut facts = facts();
         facts.uid = 0o1000_0000;
-        facts.modify_time = Time {
-            seconds: -2,
-            nanoseconds: 750_000_000,
-        };
+        facts.modify_time = Time { seconds: -2, nanoseconds: 750_000_000 };
         facts.access_time = facts.modify_time;
-        facts.change_time = Time {
-            seconds: 5,
-            nanoseconds: 1,
-        };
+        facts.change_time = Time { seconds: 5, nanoseconds: 1 };
         let lines = lines(&made(b"a", &facts, Kind::File { size: SIZE_MAX + 1 }));
         assert_eq!(
             lines,

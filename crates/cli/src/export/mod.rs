@@ -1,4 +1,5 @@
-//! From an image to a tar archive that holds all of it: pax, deterministic, read in the order of the disk.
+//! From an image to a tar archive that holds all of it: pax, deterministic, read in the order of
+//! the disk.
 //!
 //! ```text
 //! plan       which names, in which order; what cannot be exported
@@ -10,13 +11,15 @@
 //! ```
 //!
 //! # The order
-//! A directory stands before what is in it, and all that is in it stands together, because GNU tar sets a directory's time
-//! when it leaves it. Within a directory names follow each other as their first bytes do on the disk: an image that was filled
-//! from a tree, directory by directory, is read from front to back.
+//! A directory stands before what is in it, and all that is in it stands together, because GNU tar
+//! sets a directory's time when it leaves it. Within a directory names follow each other as their
+//! first bytes do on the disk: an image that was filled from a tree, directory by directory, is
+//! read from front to back.
 //!
 //! # What is said how
-//! As little as possible: an extended header only for what the old fields cannot hold. Access and change time only where they
-//! differ from the modify time; our own reader, as others, takes that for what is not said.
+//! As little as possible: an extended header only for what the old fields cannot hold. Access and
+//! change time only where they differ from the modify time; our own reader, as others, takes that
+//! for what is not said.
 mod access;
 mod archive;
 mod body;
@@ -45,10 +48,7 @@ impl LeftOut {
             b"" => "/".to_owned(),
             path => crate::error::printable(path),
         };
-        LeftOut {
-            path,
-            reason: reason.to_string(),
-        }
+        LeftOut { path, reason: reason.to_string() }
     }
 }
 

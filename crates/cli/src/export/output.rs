@@ -1,4 +1,5 @@
-//! Where an archive goes: a file, which is there only when it is whole; or a pipe or device, which takes what comes.
+//! Where an archive goes: a file, which is there only when it is whole; or a pipe or device, which
+//! takes what comes.
 use crate::error::Error;
 use crate::target::{Existing, Target};
 use std::fs::File;
@@ -27,20 +28,17 @@ impl Output {
     pub fn stdout() -> Result<Output, Error> {
         let stdout = io::stdout();
         if stdout.is_terminal() {
-            return Err(
-                Error::usage("standard output is a terminal: an archive is not written there")
-                    .hint("-o FILE, or a pipe behind the command"),
-            );
+            return Err(Error::usage(
+                "standard output is a terminal: an archive is not written there",
+            )
+            .hint("-o FILE, or a pipe behind the command"));
         }
         let copy = rustix::io::dup(&stdout).map_err(|error| Error::stdout(&error.into()))?;
-        Ok(Output {
-            file: File::from(copy),
-            name: "standard output".into(),
-            kind: Kind::Stdout,
-        })
+        Ok(Output { file: File::from(copy), name: "standard output".into(), kind: Kind::Stdout })
     }
 
-    /// A file of that name, replaced when it is there only if so wished; a pipe or character device is written to.
+    /// A file of that name, replaced when it is there only if so wished; a pipe or character device
+    /// is written to.
     ///
     /// # Errors
     /// It is there, or cannot be written.
@@ -52,23 +50,13 @@ impl Output {
             return Err(Error::new(format!("{name}: is a directory, not an archive")));
         }
         if file_type.is_some_and(|kind| kind.is_char_device() || kind.is_fifo()) {
-            let file = File::options()
-                .write(true)
-                .open(path)
-                .map_err(|error| Error::io(&name, &error))?;
-            return Ok(Output {
-                file,
-                name,
-                kind: Kind::Stream,
-            });
+            let file =
+                File::options().write(true).open(path).map_err(|error| Error::io(&name, &error))?;
+            return Ok(Output { file, name, kind: Kind::Stream });
         }
         let target = Target::create(path, existing)?;
         let file = target.file.try_clone().map_err(|error| Error::io(&name, &error))?;
-        Ok(Output {
-            file,
-            name,
-            kind: Kind::File(target),
-        })
+        Ok(Output { file, name, kind: Kind::File(target) })
     }
 
     /// Writes all of the pieces.

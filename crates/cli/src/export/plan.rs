@@ -1,7 +1,8 @@
 //! Which names go into an archive, and in which order.
 //!
-//! *Invariants*: a directory is planned once, behind its own name and before all that is in it, whatever the image says: what
-//! leads to a directory a second time is left out, so that the plan is a tree and ends.
+//! *Invariants*: a directory is planned once, behind its own name and before all that is in it,
+//! whatever the image says: what leads to a directory a second time is left out, so that the plan
+//! is a tree and ends.
 use super::LeftOut;
 use crate::error::{Error, printable};
 use extant_engine::survey::{NameId, ObjectId, Survey};
@@ -41,7 +42,8 @@ pub(super) struct Item {
 pub enum Trouble {
     /// The image is damaged there.
     Damaged(LeftOut),
-    /// A socket: an archive has no form for it, and without the program that made it, it is worth nothing.
+    /// A socket: an archive has no form for it, and without the program that made it, it is worth
+    /// nothing.
     Socket(LeftOut),
 }
 
@@ -100,10 +102,8 @@ impl Plan {
             hashes: Vec::new(),
         };
         let starts = planner.starts(paths)?;
-        let starts: Vec<_> = starts
-            .into_iter()
-            .filter(|start| planner.reach(*start) == Reached::Yes)
-            .collect();
+        let starts: Vec<_> =
+            starts.into_iter().filter(|start| planner.reach(*start) == Reached::Yes).collect();
         planner.place_directories();
         planner.plan.items.reserve_exact(names + 1);
         for start in starts {
@@ -131,9 +131,7 @@ impl Plan {
 
     /// The name under which something is written first; `None` for the root.
     pub(super) fn first_name(&self, object: ObjectId) -> Option<NameId> {
-        Some(self.first_names[object.0 as usize])
-            .filter(|name| *name != NONE)
-            .map(NameId)
+        Some(self.first_names[object.0 as usize]).filter(|name| *name != NONE).map(NameId)
     }
 
     fn damaged(&mut self, name: Option<NameId>, reason: impl std::fmt::Display) {
@@ -147,7 +145,8 @@ impl Planner {
     /// Where to begin: the root, or the paths without those that lie below others.
     fn starts(&mut self, paths: &[Vec<u8>]) -> Result<Vec<(Option<NameId>, ObjectId)>, Error> {
         let root = self.plan.survey.object(extant_format::Ino::ROOT);
-        let root = root.map_err(|error| Error::new(format!("the image has no root directory: {error}")))?;
+        let root =
+            root.map_err(|error| Error::new(format!("the image has no root directory: {error}")))?;
         if self.plan.survey.file_type(root) != Some(FileType::Directory) {
             let reason = self
                 .plan
@@ -173,7 +172,11 @@ impl Planner {
         Ok(starts)
     }
 
-    fn find(&mut self, root: ObjectId, path: &[&[u8]]) -> Result<(Option<NameId>, ObjectId), Error> {
+    fn find(
+        &mut self,
+        root: ObjectId,
+        path: &[&[u8]],
+    ) -> Result<(Option<NameId>, ObjectId), Error> {
         let survey = Arc::clone(&self.plan.survey);
         let shown = || printable(&path.join(&b'/'));
         let mut found = (None, root);
@@ -188,7 +191,10 @@ impl Planner {
                 .map_err(|error| Error::new(format!("{}: {error}", shown())))?;
             self.objects[name.0 as usize] = object.0;
             // The way to what is wanted, for its path; never a way back.
-            if at + 1 < path.len() && object != root && self.reached[object.0 as usize] == Reached::No {
+            if at + 1 < path.len()
+                && object != root
+                && self.reached[object.0 as usize] == Reached::No
+            {
                 self.plan.first_names[object.0 as usize] = name.0;
                 self.reached[object.0 as usize] = Reached::Yes;
             }
@@ -197,7 +203,8 @@ impl Planner {
         Ok(found)
     }
 
-    /// Finds all directories at and below a start, and what the names in them lead to. Says whether there is a start.
+    /// Finds all directories at and below a start, and what the names in them lead to. Says whether
+    /// there is a start.
     fn reach(&mut self, (name, object): (Option<NameId>, ObjectId)) -> Reached {
         let survey = Arc::clone(&self.plan.survey);
         let first = self.directories.len();
@@ -256,7 +263,9 @@ impl Planner {
         let doubles: Vec<NameId> = self
             .hashes
             .windows(2)
-            .filter(|pair| pair[0].0 == pair[1].0 && survey.name(pair[0].1) == survey.name(pair[1].1))
+            .filter(|pair| {
+                pair[0].0 == pair[1].0 && survey.name(pair[0].1) == survey.name(pair[1].1)
+            })
             .map(|pair| pair[1].1)
             .collect();
         for name in doubles {
@@ -278,9 +287,7 @@ impl Planner {
     }
 
     fn object_of(&self, name: NameId) -> Option<ObjectId> {
-        Some(self.objects[name.0 as usize])
-            .filter(|object| *object < DOUBLE)
-            .map(ObjectId)
+        Some(self.objects[name.0 as usize]).filter(|object| *object < DOUBLE).map(ObjectId)
     }
 
     /// Plans a start and all below it.
@@ -308,7 +315,13 @@ impl Planner {
         }
     }
 
-    fn item(&mut self, survey: &Survey, name: Option<NameId>, object: ObjectId, file_type: Option<FileType>) {
+    fn item(
+        &mut self,
+        survey: &Survey,
+        name: Option<NameId>,
+        object: ObjectId,
+        file_type: Option<FileType>,
+    ) {
         if file_type == Some(FileType::Socket) {
             let mut path = Vec::new();
             self.plan.path(name, &mut path);
@@ -338,9 +351,13 @@ fn place(survey: &Survey, object: ObjectId) -> u64 {
     }
 }
 
-/// Every mkfs makes it, so nothing is lost when an archive does not mention it: empty, root's own, as old as the volume.
+/// Every mkfs makes it, so nothing is lost when an archive does not mention it: empty, root's own,
+/// as old as the volume.
 fn is_plain_lost_and_found(survey: &Survey, name: NameId, object: ObjectId) -> bool {
-    if survey.name(name) != b"lost+found" || survey.fault(object).is_some() || survey.names(object).len() > 0 {
+    if survey.name(name) != b"lost+found"
+        || survey.fault(object).is_some()
+        || survey.names(object).len() > 0
+    {
         return false;
     }
     let Some(facts) = survey.facts(object) else {
@@ -356,7 +373,5 @@ fn is_plain_lost_and_found(survey: &Survey, name: NameId, object: ObjectId) -> b
 
 /// The names that a path is made of.
 fn components(path: &[u8]) -> Vec<&[u8]> {
-    path.split(|byte| *byte == b'/')
-        .filter(|step| !step.is_empty() && *step != b".")
-        .collect()
+    path.split(|byte| *byte == b'/').filter(|step| !step.is_empty() && *step != b".").collect()
 }

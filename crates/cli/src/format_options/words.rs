@@ -1,4 +1,5 @@
-//! The words of each format option by itself: what clap calls while it parses. Each says in one line what it expects.
+//! The words of each format option by itself: what clap calls while it parses. Each says in one
+//! line what it expects.
 use super::{random_uuid, shaped};
 use crate::error::Error;
 use crate::size::Size;
@@ -28,13 +29,12 @@ pub struct Usage {
     pub bytes_per_inode: u64,
 }
 
-const fn usage_row(name: &'static str, block_size: Option<u32>, bytes_per_inode: Option<u64>) -> UsageType {
-    UsageType {
-        name,
-        block_size,
-        inode_size: None,
-        bytes_per_inode,
-    }
+const fn usage_row(
+    name: &'static str,
+    block_size: Option<u32>,
+    bytes_per_inode: Option<u64>,
+) -> UsageType {
+    UsageType { name, block_size, inode_size: None, bytes_per_inode }
 }
 
 const USAGES: [UsageType; 9] = [
@@ -46,14 +46,12 @@ const USAGES: [UsageType; 9] = [
     usage_row("news", None, Some(4096)),
     usage_row("largefile", Some(4096), Some(1 << 20)),
     usage_row("largefile4", Some(4096), Some(4 << 20)),
-    UsageType {
-        inode_size: Some(128),
-        ..usage_row("hurd", Some(4096), None)
-    },
+    UsageType { inode_size: Some(128), ..usage_row("hurd", Some(4096), None) },
 ];
 
 impl UsageType {
-    /// Several rows on top of mke2fs's defaults, later ones before earlier ones; `None` without any.
+    /// Several rows on top of mke2fs's defaults, later ones before earlier ones; `None` without
+    /// any.
     pub fn joined(rows: &[UsageType]) -> Option<Usage> {
         let last = |of: fn(&UsageType) -> Option<u64>| rows.iter().rev().find_map(of);
         (!rows.is_empty()).then(|| Usage {
@@ -139,7 +137,9 @@ pub(super) fn usage_type(text: &str) -> Result<UsageType, String> {
 fn power_of_two(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number: &u32| number.is_power_of_two());
     let number = number.filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("it must be a power of two from {} to {}", range.start(), range.end()))
+    number.ok_or_else(|| {
+        format!("it must be a power of two from {} to {}", range.start(), range.end())
+    })
 }
 
 pub(super) fn block_size(text: &str) -> Result<u32, String> {
@@ -186,21 +186,23 @@ pub(super) fn uuid(text: &str) -> Result<UuidWord, String> {
         "clear" | "null" => Ok(UuidWord::Clear),
         "random" => Ok(UuidWord::Random),
         "time" => Ok(UuidWord::Time),
-        _ => parse_uuid(text)
-            .map(UuidWord::Given)
-            .ok_or_else(|| "it must be a UUID (8-4-4-4-12 hexadecimal digits), random, time or clear".to_owned()),
+        _ => parse_uuid(text).map(UuidWord::Given).ok_or_else(|| {
+            "it must be a UUID (8-4-4-4-12 hexadecimal digits), random, time or clear".to_owned()
+        }),
     }
 }
 
 pub(super) fn metacluster(text: &str) -> Result<Metacluster, String> {
-    let wrong = "it must be begin, middle or end, perhaps with a size: a number of blocks, 1% to 50% or 1/2 to 1/4096 of \
+    let wrong = "it must be begin, middle or end, perhaps with a size: a number of blocks, 1% to \
+        50% or 1/2 to 1/4096 of \
                  the group, as in middle,1/64";
     text.parse().map_err(|_| wrong.to_owned())
 }
 
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let mut lengths = [8, 4, 4, 4, 12].into_iter();
-    let shaped = text.split('-').count() == 5 && text.split('-').all(|part| Some(part.len()) == lengths.next());
+    let shaped = text.split('-').count() == 5
+        && text.split('-').all(|part| Some(part.len()) == lengths.next());
     let digits = text.replace('-', "");
     if !shaped || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
@@ -229,7 +231,8 @@ fn now_ns() -> u128 {
     since.map_or(0, |since| since.as_nanos())
 }
 
-/// Version 1: steps of 100 ns since 15 October 1582; clock sequence and node stay random, the node marked as such.
+/// Version 1: steps of 100 ns since 15 October 1582; clock sequence and node stay random, the node
+/// marked as such.
 fn by_time(mut bytes: [u8; 16], since_1970_ns: u128) -> [u8; 16] {
     const FROM_1582_TO_1970: u64 = 0x01b2_1dd2_1381_4000;
     let steps = u64::try_from(since_1970_ns / 100).unwrap_or(u64::MAX);
@@ -250,7 +253,9 @@ pub(super) fn feature(text: &str) -> Result<FeatureWord, String> {
     match removed {
         Some(_) => Ok(FeatureWord::Remove(feature)),
         None if !feature.is_supported() => Err("this feature is not supported".to_owned()),
-        None if of_use => Err("this feature marks a volume in use; a new one never has it".to_owned()),
+        None if of_use => {
+            Err("this feature marks a volume in use; a new one never has it".to_owned())
+        }
         None => Ok(FeatureWord::Add(feature)),
     }
 }
@@ -264,12 +269,15 @@ pub(super) fn journal(text: &str) -> Result<JournalWord, String> {
             let bytes = bytes.ok_or("size= wants megabytes, or a size such as 4096K")?;
             Ok(JournalWord { bytes })
         }
-        "device" | "location" | "fast_commit_size" => Err(format!("{name}= is not supported; known is size=MEGABYTES")),
+        "device" | "location" | "fast_commit_size" => {
+            Err(format!("{name}= is not supported; known is size=MEGABYTES"))
+        }
         _ => Err("known is size=MEGABYTES".to_owned()),
     }
 }
 
-const EXTENDED: &str = "known are hash_seed=, offset=, stride=, stripe_width=, resize=, root_owner=, and without effect lazy_itable_init, \
+const EXTENDED: &str = "known are hash_seed=, offset=, stride=, stripe_width=, resize=, \
+    root_owner=, and without effect lazy_itable_init, \
      lazy_journal_init, discard, nodiscard, assume_storage_prezeroed";
 /// What mke2fs knows and we do not do.
 const NOT_SUPPORTED: [&str; 10] = [
@@ -322,9 +330,7 @@ pub(super) fn extended(text: &str) -> Result<Extended, String> {
         _ if NOT_SUPPORTED.contains(&name) => Err(format!("{name} is not supported; {EXTENDED}")),
         _ => {
             let known = WITHOUT_EFFECT.iter().find(|known| **known == name);
-            known
-                .map(|name| Extended::WithoutEffect(name))
-                .ok_or_else(|| EXTENDED.to_owned())
+            known.map(|name| Extended::WithoutEffect(name)).ok_or_else(|| EXTENDED.to_owned())
         }
     }
 }
@@ -344,9 +350,7 @@ mod tests {
     #[test]
     fn uuids_are_read_whole_or_not() {
         let text = "00112233-4455-6677-8899-aabbccddeeff";
-        let UuidWord::Given(bytes) = uuid(text).unwrap() else {
-            panic!("{text}")
-        };
+        let UuidWord::Given(bytes) = uuid(text).unwrap() else { panic!("{text}") };
         assert_eq!(bytes, std::array::from_fn(|at| at as u8 * 0x11));
         for wrong in [
             "",
@@ -377,7 +381,8 @@ mod tests {
     fn usage_types_add_up_as_in_mke2fs() {
         let joined = |names: &[&str]| {
             let rows: Vec<_> = names.iter().map(|name| usage_type(name).unwrap()).collect();
-            UsageType::joined(&rows).map(|usage| (usage.block_size, usage.inode_size, usage.bytes_per_inode))
+            UsageType::joined(&rows)
+                .map(|usage| (usage.block_size, usage.inode_size, usage.bytes_per_inode))
         };
         assert_eq!(joined(&[]), None);
         assert_eq!(joined(&["small", "largefile4"]), Some((4096, 256, 4 << 20)));
@@ -389,10 +394,7 @@ mod tests {
     fn extended_options_are_known_or_refused_by_name() {
         assert_eq!(extended("offset=1M"), Ok(Extended::Offset(1 << 20)));
         assert_eq!(extended("root_owner=70000:5"), Ok(Extended::RootOwner(70000, 5)));
-        assert_eq!(
-            extended("lazy_itable_init=1"),
-            Ok(Extended::WithoutEffect("lazy_itable_init"))
-        );
+        assert_eq!(extended("lazy_itable_init=1"), Ok(Extended::WithoutEffect("lazy_itable_init")));
         for (wrong, word) in [
             ("packed_meta_blocks=1", "not supported"),
             ("stride=70000", "65535"),

@@ -1,8 +1,10 @@
-//! POSIX access lists: from the text that archives carry to the bytes that getxattr gives (version 2).
+//! POSIX access lists: from the text that archives carry to the bytes that getxattr gives (version
+//! 2).
 //!
-//! Text is `user::rw-,user:1000:r--,group::r--,mask::r--,other::---`, separated by commas or lines. Names of users and
-//! groups mean nothing here: an image knows numbers only, and the host that builds it is not the one that reads it. A
-//! fourth field, as libarchive and star write it, gives the number.
+//! Text is `user::rw-,user:1000:r--,group::r--,mask::r--,other::---`, separated by commas or lines.
+//! Names of users and groups mean nothing here: an image knows numbers only, and the host that
+//! builds it is not the one that reads it. A fourth field, as libarchive and star write it, gives
+//! the number.
 
 /// Whom an entry speaks of. The values are those of the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -17,14 +19,7 @@ pub(super) enum Tag {
     Other = 32,
 }
 
-const TAGS: [Tag; 6] = [
-    Tag::Owner,
-    Tag::User,
-    Tag::OwningGroup,
-    Tag::Group,
-    Tag::Mask,
-    Tag::Other,
-];
+const TAGS: [Tag; 6] = [Tag::Owner, Tag::User, Tag::OwningGroup, Tag::Group, Tag::Mask, Tag::Other];
 const VERSION: u32 = 2;
 const NOBODY: u32 = u32::MAX;
 const HEADER_BYTES: usize = 4;
@@ -53,9 +48,8 @@ pub(super) struct Read {
 /// anything.
 pub(super) fn from_text(text: &[u8]) -> Option<Read> {
     let text = std::str::from_utf8(text).ok()?;
-    let words = text
-        .split([',', '\n'])
-        .map(|word| word.split('#').next().unwrap_or_default().trim());
+    let words =
+        text.split([',', '\n']).map(|word| word.split('#').next().unwrap_or_default().trim());
     let (mut entries, mut nameless) = (Vec::new(), Vec::new());
     for word in words.filter(|word| !word.is_empty()) {
         match entry(word)? {
@@ -65,13 +59,10 @@ pub(super) fn from_text(text: &[u8]) -> Option<Read> {
     }
     entries.sort();
     let count = |tag| entries.iter().filter(|entry| entry.tag == tag).count();
-    let single = [Tag::Owner, Tag::OwningGroup, Tag::Other]
-        .into_iter()
-        .all(|tag| count(tag) == 1);
+    let single = [Tag::Owner, Tag::OwningGroup, Tag::Other].into_iter().all(|tag| count(tag) == 1);
     let named = count(Tag::User) + count(Tag::Group) + nameless.len() > 0;
-    let twice = entries
-        .windows(2)
-        .any(|pair| (pair[0].tag, pair[0].id) == (pair[1].tag, pair[1].id));
+    let twice =
+        entries.windows(2).any(|pair| (pair[0].tag, pair[0].id) == (pair[1].tag, pair[1].id));
     if !single || twice || count(Tag::Mask) > 1 || (named && count(Tag::Mask) == 0) {
         return None;
     }
@@ -96,10 +87,7 @@ enum Subject {
 }
 
 fn entry(word: &str) -> Option<Subject> {
-    let word = word
-        .strip_prefix("default:")
-        .or_else(|| word.strip_prefix("d:"))
-        .unwrap_or(word);
+    let word = word.strip_prefix("default:").or_else(|| word.strip_prefix("d:")).unwrap_or(word);
     let mut fields = word.split(':').map(str::trim);
     let (kind, whom) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
     // "other:r--" and "mask:r--" without the empty field are written by some.
@@ -108,10 +96,7 @@ fn entry(word: &str) -> Option<Subject> {
         (None, "other" | "o" | "mask" | "m") => ("", whom),
         (None, _) => return None,
     };
-    let number = whom
-        .parse()
-        .ok()
-        .or_else(|| fields.next().and_then(|id| id.parse().ok()));
+    let number = whom.parse().ok().or_else(|| fields.next().and_then(|id| id.parse().ok()));
     let (tag, id) = match (kind, whom) {
         ("user" | "u", "") => (Tag::Owner, Some(NOBODY)),
         ("user" | "u", _) => (Tag::User, number),
@@ -139,13 +124,11 @@ fn permissions_of(text: &str) -> Option<u16> {
     })
 }
 
-/// Changes the ids in the bytes of a list, and puts it in order again. What is no list is left as it is.
+/// Changes the ids in the bytes of a list, and puts it in order again. What is no list is left as
+/// it is.
 pub(super) fn map_ids(value: &mut [u8], map: impl Fn(Tag, u32) -> u32) {
     let Some(mut entries) = entries(value) else { return };
-    for entry in entries
-        .iter_mut()
-        .filter(|entry| matches!(entry.tag, Tag::User | Tag::Group))
-    {
+    for entry in entries.iter_mut().filter(|entry| matches!(entry.tag, Tag::User | Tag::Group)) {
         entry.id = map(entry.tag, entry.id);
     }
     entries.sort();
@@ -160,12 +143,7 @@ pub(super) fn map_ids(value: &mut [u8], map: impl Fn(Tag, u32) -> u32) {
 /// those of the group are the mask's. `None` for what is no whole list.
 pub(super) fn permissions(value: &[u8]) -> Option<u16> {
     let entries = entries(value)?;
-    let of = |tag| {
-        entries
-            .iter()
-            .find(|entry| entry.tag == tag)
-            .map(|entry| entry.permissions & 7)
-    };
+    let of = |tag| entries.iter().find(|entry| entry.tag == tag).map(|entry| entry.permissions & 7);
     let group = of(Tag::Mask).or(of(Tag::OwningGroup))?;
     Some(of(Tag::Owner)? << 6 | group << 3 | of(Tag::Other)?)
 }
@@ -190,7 +168,9 @@ mod tests {
 
     #[test]
     fn text_becomes_sorted_bytes() {
-        let read = from_text(b"user::rw-\nother::---\nmask::r--\ngroup::r-x\nuser:lisp:r--:1000\nuser:7:rwx\n");
+        let read = from_text(
+            b"user::rw-\nother::---\nmask::r--\ngroup::r-x\nuser:lisp:r--:1000\nuser:7:rwx\n",
+        );
         let bytes = read.and_then(|read| read.list).unwrap();
         let tags: Vec<u8> = bytes[4..].chunks(8).map(|entry| entry[0]).collect();
         assert_eq!(tags, [1, 2, 2, 4, 16, 32]);
@@ -205,7 +185,8 @@ mod tests {
 
     #[test]
     fn entries_without_a_number_are_left_out_and_nonsense_is_refused() {
-        let read = from_text(b"user::rw-,user:joe:r--,group:7:r--,group::r--,mask::r--,other::r--").unwrap();
+        let read = from_text(b"user::rw-,user:joe:r--,group:7:r--,group::r--,mask::r--,other::r--")
+            .unwrap();
         assert_eq!(read.nameless, ["user joe"]);
         let kept = from_text(b"user::rw-,group:7:r--,group::r--,mask::r--,other::r--").unwrap();
         assert_eq!(read.list, kept.list);
@@ -233,9 +214,6 @@ mod tests {
         let list = "user::rw-,user:1:r--,user:2:-w-,group::r--,mask::rw-,other::---";
         let mut bytes = from_text(list.as_bytes()).unwrap().list.unwrap();
         map_ids(&mut bytes, |_, id| if id == 1 { 9 } else { id });
-        assert_eq!(
-            bytes,
-            from_text(list.replace(":1:", ":9:").as_bytes()).unwrap().list.unwrap()
-        );
+        assert_eq!(bytes, from_text(list.replace(":1:", ":9:").as_bytes()).unwrap().list.unwrap());
     }
 }

@@ -1,4 +1,5 @@
-//! Reads the bytes of files when the image is written: straight into the caller's buffer, nothing kept in between.
+//! Reads the bytes of files when the image is written: straight into the caller's buffer, nothing
+//! kept in between.
 use super::{Place, Sources};
 use crate::error::{Error, printable};
 use crate::tree::{Body, NodeId, Segment, SourceId, Tree};
@@ -10,13 +11,12 @@ use rustix::io::{Errno, pread};
 const PATH_PIECE_BYTES: usize = 3_500;
 
 /// How a folder is opened that is only passed through: nothing in it is listed.
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC)
-    .union(OFlags::NOFOLLOW);
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// Reads bodies. Cheap to make: one a thread. It keeps open the file and the folder that it read last, so reading the
-/// files of a directory one after the other, each from front to back, costs one open a file.
+/// Reads bodies. Cheap to make: one a thread. It keeps open the file and the folder that it read
+/// last, so reading the files of a directory one after the other, each from front to back, costs
+/// one open a file.
 pub struct BodyReader<'a> {
     tree: &'a Tree,
     sources: &'a Sources,
@@ -29,20 +29,20 @@ pub struct BodyReader<'a> {
 impl<'a> BodyReader<'a> {
     /// A reader of the bodies of `tree`.
     pub fn new(tree: &'a Tree, sources: &'a Sources) -> BodyReader<'a> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOATIME;
-        BodyReader {
-            tree,
-            sources,
-            file: None,
-            folder: None,
-            flags,
-        }
+        let flags = OFlags::RDONLY
+            | OFlags::CLOEXEC
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOATIME;
+        BodyReader { tree, sources, file: None, folder: None, flags }
     }
 
-    /// Fills `buffer` from byte `offset` of a regular file. Holes, and what lies beyond the end, are zeros.
+    /// Fills `buffer` from byte `offset` of a regular file. Holes, and what lies beyond the end,
+    /// are zeros.
     ///
     /// # Errors
-    /// A source that cannot be read, or that has become shorter since its tree was read; it is named.
+    /// A source that cannot be read, or that has become shorter since its tree was read; it is
+    /// named.
     pub fn read_at(&mut self, node: NodeId, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
         let body = self.tree.body(node);
         let (length, map) = match body {
@@ -51,9 +51,8 @@ impl<'a> BodyReader<'a> {
             Body::Sparse { length, map, .. } => (length, Some(map)),
             Body::File { length, map, .. } => (length, map),
         };
-        let inside = usize::try_from(length.saturating_sub(offset))
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
+        let inside =
+            usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
         let (buffer, beyond) = buffer.split_at_mut(inside);
         beyond.fill(0);
         let Some(map) = map else {
@@ -83,12 +82,10 @@ impl<'a> BodyReader<'a> {
             zeros.fill(0);
             at += hole as u64;
             let inside = at.saturating_sub(segment.offset);
-            let (data, behind) = behind.split_at_mut(clamped(segment.length - inside, behind.len()));
-            let stored = if matches!(body, Body::Sparse { .. }) {
-                segment.packed
-            } else {
-                segment.offset
-            };
+            let (data, behind) =
+                behind.split_at_mut(clamped(segment.length - inside, behind.len()));
+            let stored =
+                if matches!(body, Body::Sparse { .. }) { segment.packed } else { segment.offset };
             self.read_stored(node, body, stored + inside, data)?;
             at += data.len() as u64;
             rest = behind;
@@ -98,7 +95,13 @@ impl<'a> BodyReader<'a> {
     }
 
     /// Reads from where the body is kept; `at` counts from the start of what is kept.
-    fn read_stored(&mut self, node: NodeId, body: Body, at: u64, buffer: &mut [u8]) -> Result<(), Error> {
+    fn read_stored(
+        &mut self,
+        node: NodeId,
+        body: Body,
+        at: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), Error> {
         if buffer.is_empty() {
             return Ok(());
         }
@@ -139,11 +142,7 @@ impl<'a> BodyReader<'a> {
             return Ok(true);
         }
         let parent = self.tree.parent(node);
-        if !self
-            .folder
-            .as_ref()
-            .is_some_and(|(from, open, _)| (*from, *open) == (source, parent))
-        {
+        if !self.folder.as_ref().is_some_and(|(from, open, _)| (*from, *open) == (source, parent)) {
             let Place::Folder { folder, .. } = self.sources.place(source) else {
                 return Err(Errno::BADF);
             };
@@ -168,11 +167,19 @@ impl<'a> BodyReader<'a> {
         Ok(end >= length)
     }
 
-    /// From the folder that was open last if that is where it is: a chain of folders is not walked anew for each link.
-    fn open_parent(&self, root: BorrowedFd<'_>, source: SourceId, folder: NodeId) -> Result<OwnedFd, Errno> {
+    /// From the folder that was open last if that is where it is: a chain of folders is not walked
+    /// anew for each link.
+    fn open_parent(
+        &self,
+        root: BorrowedFd<'_>,
+        source: SourceId,
+        folder: NodeId,
+    ) -> Result<OwnedFd, Errno> {
         let above = self.tree.parent(folder);
         match &self.folder {
-            Some((from, open, held)) if (*from, *open) == (source, above) && folder != NodeId::ROOT => {
+            Some((from, open, held))
+                if (*from, *open) == (source, above) && folder != NodeId::ROOT =>
+            {
                 open_folder(held.as_fd(), &[self.tree.first_name(folder)], FOLDER)
             }
             _ => open_folder(root, &self.tree.steps(folder), FOLDER),
@@ -181,7 +188,11 @@ impl<'a> BodyReader<'a> {
 }
 
 /// Opens a folder below another, in pieces when the path is longer than the host takes.
-pub(super) fn open_folder(root: BorrowedFd<'_>, steps: &[&[u8]], flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn open_folder(
+    root: BorrowedFd<'_>,
+    steps: &[&[u8]],
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
     let mut folder = openat(root, c".", flags, Mode::empty())?;
     let mut piece: Vec<u8> = Vec::new();
     for step in steps {

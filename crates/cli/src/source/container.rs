@@ -29,12 +29,14 @@ enum Form {
 }
 
 fn form(tree: &Tree) -> Option<Form> {
-    let has = |directory: NodeId, name: &[u8]| tree.children(directory).any(|child| child.name == name);
+    let has =
+        |directory: NodeId, name: &[u8]| tree.children(directory).any(|child| child.name == name);
     let has_layout = has(NodeId::ROOT, b"oci-layout");
     // A folder of web pages has a manifest.json too.
     if has(NodeId::ROOT, b"manifest.json") {
-        let is_layer =
-            |directory: NodeId| tree.file_type(directory) == FileType::Directory && has(directory, b"layer.tar");
+        let is_layer = |directory: NodeId| {
+            tree.file_type(directory) == FileType::Directory && has(directory, b"layer.tar")
+        };
         let has_layers = || tree.children(NodeId::ROOT).any(|child| is_layer(child.node));
         if has_layout || has(NodeId::ROOT, b"repositories") || has_layers() {
             return Some(Form::Docker);

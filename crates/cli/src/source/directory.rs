@@ -1,10 +1,10 @@
 //! A folder of the host as a source: its content becomes the image's root.
 //!
-//! Every name is looked at once with `fstatat`, in sorted order, relative to its open folder; depth is limited by
-//! nothing but memory. Attributes are asked for through `/proc/self/fd`, which is as good as a file descriptor for
-//! things that cannot be opened. All that the host shows is kept, `security.selinux` included.
-//! Reading leaves the access times of files and folders as they are where the host allows it; that
-//! of a symlink changes when its target is read.
+//! Every name is looked at once with `fstatat`, in sorted order, relative to its open folder; depth
+//! is limited by nothing but memory. Attributes are asked for through `/proc/self/fd`, which is as
+//! good as a file descriptor for things that cannot be opened. All that the host shows is kept,
+//! `security.selinux` included. Reading leaves the access times of files and folders as they are
+//! where the host allows it; that of a symlink changes when its target is read.
 //!
 //! Every question goes through the C library, and through calls that fakeroot and pseudo replace
 //! (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what they pretend.
@@ -76,7 +76,11 @@ struct Walk<'a, 'b> {
 }
 
 /// Lays a folder over the tree.
-pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) -> Result<(), Error> {
+pub(super) fn read(
+    path: &Path,
+    intake: &mut Intake<'_>,
+    sources: &mut Sources,
+) -> Result<(), Error> {
     let failed = |error: Errno| Error::io(path.display(), &error.into());
     let host = preload::host()?;
     let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOATIME;
@@ -94,10 +98,7 @@ pub(super) fn read(path: &Path, intake: &mut Intake<'_>, sources: &mut Sources) 
     intake.adjust(&mut facts, b"");
     intake.tree.describe_root(&facts)?;
     let copy = root.try_clone().map_err(|error| Error::io(path.display(), &error))?;
-    let source = sources.add(Place::Folder {
-        folder: copy,
-        name: path.to_owned(),
-    })?;
+    let source = sources.add(Place::Folder { folder: copy, name: path.to_owned() })?;
     let mut walk = Walk {
         intake,
         source,
@@ -127,7 +128,9 @@ impl Walk<'_, '_> {
     fn descend(&mut self, root: BorrowedFd<'_>, next: Pending) -> Result<(), Error> {
         let open = |flags: OFlags| match &next.parent {
             Some(parent) => openat(&parent.folder, next.name.as_slice(), flags, Mode::empty()),
-            None => open_folder(root, &next.path.split(|byte| *byte == b'/').collect::<Vec<_>>(), flags),
+            None => {
+                open_folder(root, &next.path.split(|byte| *byte == b'/').collect::<Vec<_>>(), flags)
+            }
         };
         let opened = match open(self.flags) {
             // Only an owner may leave the access time as it is.
@@ -156,11 +159,7 @@ impl Walk<'_, '_> {
         device: u64,
         mounted: Mounted,
     ) -> Result<(), Error> {
-        let held = Held {
-            folder,
-            device,
-            open: self.open.clone(),
-        };
+        let held = Held { folder, device, open: self.open.clone() };
         match kernel_made(held.folder.as_fd()).filter(|_| mounted == Mounted::Other) {
             Some(system) => self.refuse_kernel_made(&path, system),
             None => self.folder(node, Rc::new(held), path),
@@ -169,13 +168,15 @@ impl Walk<'_, '_> {
 
     fn refuse_kernel_made(&mut self, path: &[u8], system: &str) -> Result<(), Error> {
         let refusal = Error::new(format!(
-            "{}: is the kernel's {system}: it holds no files, but what the kernel makes up while it is read",
+            "{}: is the kernel's {system}: it holds no files, but what the kernel makes up while \
+             it is read",
             self.shown(path)
         ));
         let hint = match path.is_empty() {
             true => "copy the files that are wanted into a directory first".to_owned(),
             false => format!(
-                "--one-file-system makes mount points empty directories; --exclude /{} leaves out this one",
+                "--one-file-system makes mount points empty directories; --exclude /{} leaves out \
+                 this one",
                 printable(path)
             ),
         };
@@ -216,7 +217,13 @@ impl Walk<'_, '_> {
     }
 
     /// One name. The inner error is the host's, about this file.
-    fn name(&mut self, node: NodeId, held: &Rc<Held>, name: &[u8], path: &[u8]) -> Result<Result<(), Errno>, Error> {
+    fn name(
+        &mut self,
+        node: NodeId,
+        held: &Rc<Held>,
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<Result<(), Errno>, Error> {
         let folder = held.folder.as_fd();
         let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -306,29 +313,27 @@ impl Walk<'_, '_> {
         self.intake.insert(node, name, facts, content).map(Ok)
     }
 
-    fn body(&mut self, folder: BorrowedFd<'_>, name: &[u8], stat: &Stat) -> Result<Result<Body, Errno>, Error> {
+    fn body(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        name: &[u8],
+        stat: &Stat,
+    ) -> Result<Result<Body, Errno>, Error> {
         let length = stat.st_size.cast_unsigned();
         if length == 0 {
             return Ok(Ok(Body::Empty));
         }
         let source = self.source;
         if stat.st_blocks.cast_unsigned().saturating_mul(512) >= length {
-            return Ok(Ok(Body::File {
-                source,
-                map: None,
-                length,
-            }));
+            return Ok(Ok(Body::File { source, map: None, length }));
         }
         let pieces = match pieces(folder, name, length) {
             Ok(pieces) => pieces,
             Err(error) => return Ok(Err(error)),
         };
         let whole = pieces == [(0, length)];
-        let map: Option<MapId> = if whole {
-            None
-        } else {
-            Some(self.intake.tree.keep_map(&pieces)?)
-        };
+        let map: Option<MapId> =
+            if whole { None } else { Some(self.intake.tree.keep_map(&pieces)?) };
         Ok(Ok(Body::File { source, map, length }))
     }
 }
@@ -402,8 +407,8 @@ fn attributes_of(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<Attribute>, 
     attributes(folder, &name)
 }
 
-/// The attributes of a name in a folder, not following a symlink. A name that a file system lists but does not give (as
-/// some do with their own) is left out.
+/// The attributes of a name in a folder, not following a symlink. A name that a file system lists
+/// but does not give (as some do with their own) is left out.
 fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Vec<Attribute>, Errno> {
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());
@@ -415,10 +420,7 @@ fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Vec<Attri
     let mut attributes = Vec::new();
     for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         match grown(|buffer| rustix::fs::lgetxattr(path, name, buffer)) {
-            Ok(value) => attributes.push(Attribute {
-                name: name.to_vec(),
-                value,
-            }),
+            Ok(value) => attributes.push(Attribute { name: name.to_vec(), value }),
             Err(Errno::NODATA | Errno::NOTSUP) => {}
             Err(error) => return Err(error),
         }
@@ -426,7 +428,8 @@ fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Vec<Attri
     Ok(attributes)
 }
 
-/// What a call puts into a buffer: a small one first, since most lists are empty and most values short.
+/// What a call puts into a buffer: a small one first, since most lists are empty and most values
+/// short.
 fn grown(call: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut small = [0; 256];
     match call(&mut small) {

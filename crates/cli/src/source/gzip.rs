@@ -50,7 +50,9 @@ impl Follows {
             match bytes.iter().position(|byte| *byte != 0) {
                 None if bytes.is_empty() => return Ok(Follows::Nothing),
                 Some(0) if !padded => return Ok(Follows::Member),
-                Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid gzip header")),
+                Some(_) => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid gzip header"));
+                }
                 None => {
                     padded = true;
                     let count = bytes.len();

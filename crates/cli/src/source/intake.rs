@@ -1,4 +1,5 @@
-//! What every source hands over to: ids, times and attributes are adjusted here, excluded and unreadable files counted.
+//! What every source hands over to: ids, times and attributes are adjusted here, excluded and
+//! unreadable files counted.
 use super::access;
 use super::options::{IdMap, ReadOptions, Times, Trouble};
 use crate::error::{Error, printable};
@@ -50,7 +51,11 @@ pub(super) enum Fate {
 }
 
 impl<'a> Intake<'a> {
-    pub(super) fn new(tree: Growing, options: &'a ReadOptions, progress: &'a Progress) -> Intake<'a> {
+    pub(super) fn new(
+        tree: Growing,
+        options: &'a ReadOptions,
+        progress: &'a Progress,
+    ) -> Intake<'a> {
         Intake {
             tree,
             options,
@@ -134,9 +139,8 @@ impl<'a> Intake<'a> {
         }
         let split = path.iter().rposition(|byte| *byte == b'/');
         let (folder, name) = split.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
-        if let Some(above) = folder
-            .split(|byte| *byte == b'/')
-            .find(|name| name.starts_with(WHITEOUT))
+        if let Some(above) =
+            folder.split(|byte| *byte == b'/').find(|name| name.starts_with(WHITEOUT))
         {
             if !matches!(self.role(above), Role::Bookkeeping) {
                 self.notices.add(NoticeKind::BelowWhiteout, || {
@@ -160,10 +164,7 @@ impl<'a> Intake<'a> {
         self.notices.add(NoticeKind::WhiteoutOfNothing, || {
             let removed = name.strip_prefix(WHITEOUT).unwrap_or_default();
             let path = joined(folder, name);
-            format!(
-                "{path}: was left out: a whiteout of {:?} removes nothing",
-                printable(removed)
-            )
+            format!("{path}: was left out: a whiteout of {:?} removes nothing", printable(removed))
         });
     }
 
@@ -177,7 +178,9 @@ impl<'a> Intake<'a> {
     ) -> Result<NodeId, Error> {
         self.note_replaced(directory, name, facts.file_type);
         self.note_kept_whiteout(directory, name);
-        if content == Content::Device(Device::default()) && facts.file_type == FileType::CharacterDevice {
+        if content == Content::Device(Device::default())
+            && facts.file_type == FileType::CharacterDevice
+        {
             let path = || joined(&self.tree.path(directory), name);
             self.notices.add(NoticeKind::OverlayWhiteoutKept, || {
                 format!(
@@ -190,7 +193,12 @@ impl<'a> Intake<'a> {
     }
 
     /// One more name for a file, as [`Growing::link`] gives it.
-    pub(super) fn link(&mut self, directory: NodeId, name: &[u8], node: NodeId) -> Result<(), Error> {
+    pub(super) fn link(
+        &mut self,
+        directory: NodeId,
+        name: &[u8],
+        node: NodeId,
+    ) -> Result<(), Error> {
         self.note_replaced(directory, name, self.tree.file_type(node));
         self.note_kept_whiteout(directory, name);
         self.tree.link(directory, name, node)
@@ -200,7 +208,9 @@ impl<'a> Intake<'a> {
         self.note_replaced_within(directory, name, new);
         let kind = match (self.tree.earlier(directory, name), new) {
             (Some(FileType::Symlink), FileType::Directory) => NoticeKind::DirectoryOverSymlink,
-            (Some(FileType::Directory), new) if new != FileType::Directory && self.options.layers == Layers::Plain => {
+            (Some(FileType::Directory), new)
+                if new != FileType::Directory && self.options.layers == Layers::Plain =>
+            {
                 NoticeKind::FileOverDirectory
             }
             _ => return,
@@ -210,7 +220,9 @@ impl<'a> Intake<'a> {
             NoticeKind::DirectoryOverSymlink => {
                 format!("{path}: a directory replaces the symlink of an earlier source")
             }
-            _ => format!("{path}: replaces the directory of an earlier source, with all that was in it"),
+            _ => format!(
+                "{path}: replaces the directory of an earlier source, with all that was in it"
+            ),
         });
     }
 
@@ -252,10 +264,7 @@ impl<'a> Intake<'a> {
             (facts.access_time, facts.change_time) = (None, None);
         }
         if let Some(newest) = options.newest {
-            let newest = Time {
-                seconds: newest,
-                nanoseconds: 0,
-            };
+            let newest = Time { seconds: newest, nanoseconds: 0 };
             facts.modify_time = facts.modify_time.min(newest);
             facts.access_time = facts.access_time.map(|time| time.min(newest));
             facts.change_time = facts.change_time.map(|time| time.min(newest));

@@ -1,4 +1,5 @@
-//! What an image is built from: directories and tar archives, laid over each other in the order given.
+//! What an image is built from: directories and tar archives, laid over each other in the order
+//! given.
 //!
 //! ```text
 //! options      the words of the command line about sources, checked
@@ -23,7 +24,9 @@ mod stream;
 mod tar;
 
 pub use body::BodyReader;
-pub use options::{ArchiveEnd, IdMap, Mounts, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm};
+pub use options::{
+    ArchiveEnd, IdMap, Mounts, Owner, ReadOptions, SourceArguments, Times, Trouble, WhiteoutForm,
+};
 
 use crate::error::Error;
 use crate::notice::Notices;
@@ -37,7 +40,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Where the bodies of a tree are. Files stay open, so that they are found again whatever happens to their names.
+/// Where the bodies of a tree are. Files stay open, so that they are found again whatever happens
+/// to their names.
 #[derive(Default)]
 pub struct Sources {
     list: Vec<Place>,
@@ -54,14 +58,16 @@ enum Place {
 
 impl Sources {
     fn add(&mut self, place: Place) -> Result<SourceId, Error> {
-        let number = u16::try_from(self.list.len()).map_err(|_| Error::new("more than 65,535 sources"))?;
+        let number =
+            u16::try_from(self.list.len()).map_err(|_| Error::new("more than 65,535 sources"))?;
         self.list.push(place);
         Ok(SourceId(number))
     }
     fn place(&self, source: SourceId) -> &Place {
         &self.list[usize::from(source.0)]
     }
-    /// The archive or spool that holds ranges of this source, to be read with `pread`; `None` for a directory.
+    /// The archive or spool that holds ranges of this source, to be read with `pread`; `None` for a
+    /// directory.
     pub fn file(&self, source: SourceId) -> Option<&File> {
         match self.place(source) {
             Place::Bytes { file, .. } => Some(file),
@@ -94,17 +100,24 @@ pub struct Collected {
     pub tree: Tree,
     /// Where the bodies are.
     pub sources: Sources,
-    /// Files that were left out because they could not be read, a sentence each (`--keep-going`): exit code 1.
+    /// Files that were left out because they could not be read, a sentence each (`--keep-going`):
+    /// exit code 1.
     pub skipped: Vec<String>,
     /// What could not be kept or may surprise: worth warnings.
     pub notices: Notices,
 }
 
-/// Reads every source. `progress` is advanced by bytes of archive, or by files of a directory... see [`Progress`].
+/// Reads every source. `progress` is advanced by bytes of archive, or by files of a directory...
+/// see [`Progress`].
 ///
 /// # Errors
-/// The first source that cannot be read, with its name; with [`Trouble::Skip`], single files do not count.
-pub fn collect(words: &[OsString], options: &ReadOptions, progress: &Progress) -> Result<Collected, Error> {
+/// The first source that cannot be read, with its name; with [`Trouble::Skip`], single files do not
+/// count.
+pub fn collect(
+    words: &[OsString],
+    options: &ReadOptions,
+    progress: &Progress,
+) -> Result<Collected, Error> {
     if words.iter().filter(|word| *word == "-").count() > 1 {
         return Err(Error::usage("-: standard input can be read only once"));
     }
@@ -114,26 +127,17 @@ pub fn collect(words: &[OsString], options: &ReadOptions, progress: &Progress) -
         read(word, &mut intake, &mut sources)?;
         intake.tree.end_layer()?;
     }
-    let Intake {
-        tree,
-        skipped,
-        mut notices,
-        ..
-    } = intake;
+    let Intake { tree, skipped, mut notices, .. } = intake;
     let tree = tree.finish();
     container::note(&tree, &mut notices);
-    Ok(Collected {
-        tree,
-        sources,
-        skipped,
-        notices,
-    })
+    Ok(Collected { tree, sources, skipped, notices })
 }
 
 fn read(word: &OsString, intake: &mut Intake<'_>, sources: &mut Sources) -> Result<(), Error> {
     if word == "-" {
         let stdin = std::io::stdin();
-        let copy = rustix::io::dup(&stdin).map_err(|error| Error::io("standard input", &error.into()))?;
+        let copy =
+            rustix::io::dup(&stdin).map_err(|error| Error::io("standard input", &error.into()))?;
         return tar::read_file(File::from(copy), "standard input", intake, sources);
     }
     let path = Path::new(word);

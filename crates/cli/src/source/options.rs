@@ -8,7 +8,8 @@ use std::str::FromStr;
 /// The options of every command that reads sources; flatten it into the command's own.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct SourceArguments {
-    /// Leave out what matches: a pattern without "/" matches a name anywhere, one with "/" a path from the root.
+    /// Leave out what matches: a pattern without "/" matches a name anywhere, one with "/" a path
+    /// from the root.
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
     /// Everything belongs to this user and group (numbers).
@@ -131,7 +132,8 @@ pub struct ReadOptions {
     pub times: Times,
     /// What happens to an archive without its end.
     pub archive_end: ArchiveEnd,
-    /// Where streams are kept while the image is built; the host's folder for temporary files if `None`.
+    /// Where streams are kept while the image is built; the host's folder for temporary files if
+    /// `None`.
     pub spool_folder: Option<PathBuf>,
     /// Device and inode number of files that are never part of a source: the image itself.
     pub never: Vec<(u64, u64)>,
@@ -148,24 +150,12 @@ impl SourceArguments {
             owner: self.owner,
             map_users: self.map_users.clone(),
             map_groups: self.map_groups.clone(),
-            layers: if self.whiteouts.is_some() {
-                Layers::Oci
-            } else {
-                Layers::Plain
-            },
+            layers: if self.whiteouts.is_some() { Layers::Oci } else { Layers::Plain },
             newest: source_date_epoch.map(epoch).transpose()?,
             trouble: if self.keep_going { Trouble::Skip } else { Trouble::Stop },
-            mounts: if self.one_file_system {
-                Mounts::Stay
-            } else {
-                Mounts::Cross
-            },
+            mounts: if self.one_file_system { Mounts::Stay } else { Mounts::Cross },
             times: if self.keep_atime { Times::All } else { Times::Modify },
-            archive_end: if self.strict_archive {
-                ArchiveEnd::Strict
-            } else {
-                ArchiveEnd::Lenient
-            },
+            archive_end: if self.strict_archive { ArchiveEnd::Strict } else { ArchiveEnd::Lenient },
             ..ReadOptions::default()
         })
     }
@@ -173,7 +163,8 @@ impl SourceArguments {
 
 fn epoch(text: &str) -> Result<i64, Error> {
     text.parse().map_err(|_| {
-        Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number")).hint("seconds since 1970, as date +%s")
+        Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number"))
+            .hint("seconds since 1970, as date +%s")
     })
 }
 
@@ -181,10 +172,7 @@ fn patterns(words: &[String]) -> Result<GlobSet, Error> {
     let wrong = |error: globset::Error| Error::usage(format!("--exclude: {error}"));
     let mut set = GlobSetBuilder::new();
     for word in words {
-        let anchored = word
-            .trim_end_matches('/')
-            .trim_start_matches("./")
-            .trim_start_matches('/');
+        let anchored = word.trim_end_matches('/').trim_start_matches("./").trim_start_matches('/');
         let pattern = match word.trim_end_matches('/').contains('/') {
             true => anchored.to_owned(),
             false => format!("**/{anchored}"),
@@ -203,12 +191,9 @@ fn patterns(words: &[String]) -> Result<GlobSet, Error> {
 impl FromStr for Owner {
     type Err = Error;
     fn from_str(text: &str) -> Result<Owner, Error> {
-        let parsed = text.split_once(':').and_then(|(uid, gid)| {
-            Some(Owner {
-                uid: uid.parse().ok()?,
-                gid: gid.parse().ok()?,
-            })
-        });
+        let parsed = text
+            .split_once(':')
+            .and_then(|(uid, gid)| Some(Owner { uid: uid.parse().ok()?, gid: gid.parse().ok()? }));
         parsed.ok_or_else(|| Error::usage(format!("{text:?} is not UID:GID")))
     }
 }
@@ -218,18 +203,13 @@ impl FromStr for IdMap {
     fn from_str(text: &str) -> Result<IdMap, Error> {
         let numbers: Option<Vec<u32>> = text.split(':').map(|word| word.parse().ok()).collect();
         let map = match numbers.as_deref() {
-            Some([from, to, count]) if *count > 0 => Some(IdMap {
-                from: *from,
-                to: *to,
-                count: *count,
-            }),
+            Some([from, to, count]) if *count > 0 => {
+                Some(IdMap { from: *from, to: *to, count: *count })
+            }
             _ => None,
         };
         let fits = |map: &IdMap| {
-            map.from
-                .checked_add(map.count - 1)
-                .and(map.to.checked_add(map.count - 1))
-                .is_some()
+            map.from.checked_add(map.count - 1).and(map.to.checked_add(map.count - 1)).is_some()
         };
         map.filter(fits)
             .ok_or_else(|| Error::usage(format!("{text:?} is not FROM:TO:COUNT in 32-bit ids")))

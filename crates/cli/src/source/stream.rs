@@ -1,8 +1,9 @@
-//! Archives that come only once: compressed ones, and pipes. Bodies go to a spool, an unlinked file that holds them end
-//! to end without headers and holes; from then on they are ranges of a file like those of a plain archive.
+//! Archives that come only once: compressed ones, and pipes. Bodies go to a spool, an unlinked file
+//! that holds them end to end without headers and holes; from then on they are ranges of a file
+//! like those of a plain archive.
 //!
-//! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140 MB/s, no C; the C
-//! library 165), zstd on the C library (1.3 GB/s; the one in Rust 400).
+//! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140
+//! MB/s, no C; the C library 165), zstd on the C library (1.3 GB/s; the one in Rust 400).
 use super::gzip::Gzip;
 use crate::error::Error;
 use std::fs::File;
@@ -62,7 +63,11 @@ pub(super) enum StreamError {
 
 impl Stream {
     /// A stream whose first bytes were read already, into `start`.
-    pub(super) fn new(file: File, start: Vec<u8>, folder: Option<&Path>) -> Result<(Stream, File), Error> {
+    pub(super) fn new(
+        file: File,
+        start: Vec<u8>,
+        folder: Option<&Path>,
+    ) -> Result<(Stream, File), Error> {
         let compression = compression(&start);
         let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(file));
         let reader: Box<dyn BufRead> = match compression {
@@ -77,12 +82,7 @@ impl Stream {
         let (spool, copy) = spool(folder)?;
         let spool = BufWriter::with_capacity(BUFFER_BYTES, spool);
         Ok((
-            Stream {
-                reader,
-                spool,
-                spooled: 0,
-                compressed: compression != Compression::None,
-            },
+            Stream { reader, spool, spooled: 0, compressed: compression != Compression::None },
             copy,
         ))
     }
@@ -123,9 +123,11 @@ impl Stream {
         Ok(start)
     }
 
-    /// The archive has ended: reads a compressed stream to its end, where its checksum is, and writes out the spool.
+    /// The archive has ended: reads a compressed stream to its end, where its checksum is, and
+    /// writes out the spool.
     pub(super) fn finish(&mut self) -> Result<(), StreamError> {
-        // A pipe is emptied a little, so that its writer is not killed for the padding behind the archive.
+        // A pipe is emptied a little, so that its writer is not killed for the padding behind the
+        // archive.
         let mut left: u64 = if self.compressed { u64::MAX } else { 1 << 20 };
         while left > 0 {
             match self.reader.fill_buf() {
@@ -180,5 +182,8 @@ pub(super) fn spool_error(folder: Option<&Path>, error: &io::Error) -> Error {
         folder.display(),
         crate::error::reason(error)
     ))
-    .hint("an archive that comes only once needs room for its files twice: set TMPDIR, or unpack it to a plain .tar")
+    .hint(
+        "an archive that comes only once needs room for its files twice: set TMPDIR, or unpack \
+        it to a plain .tar",
+    )
 }

@@ -68,12 +68,7 @@ pub(super) fn of(node: &Node) -> Body {
     let map = (node.map != NONE).then_some(MapId(node.map));
     match (node.offset, map) {
         (IN_FILE, map) => Body::File { source, map, length },
-        (offset, Some(map)) => Body::Sparse {
-            source,
-            offset,
-            map,
-            length,
-        },
+        (offset, Some(map)) => Body::Sparse { source, offset, map, length },
         (offset, None) => Body::Range { source, offset, length },
     }
 }
@@ -82,12 +77,7 @@ pub(super) fn store(node: &mut Node, body: Body) {
     let (source, offset, map, length) = match body {
         Body::Empty => (SourceId(0), 0, None, 0),
         Body::Range { source, offset, length } => (source, offset, None, length),
-        Body::Sparse {
-            source,
-            offset,
-            map,
-            length,
-        } => (source, offset, Some(map), length),
+        Body::Sparse { source, offset, map, length } => (source, offset, Some(map), length),
         Body::File { source, map, length } => (source, IN_FILE, map, length),
     };
     node.source = source.0;

@@ -96,8 +96,7 @@ impl Growing {
 
     /// The node of a name in a directory.
     pub fn find(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
-        self.find_entry(directory, name)
-            .map(|entry| NodeId(self.tree.entries[entry as usize].node))
+        self.find_entry(directory, name).map(|entry| NodeId(self.tree.entries[entry as usize].node))
     }
     /// The type of what an earlier source has under a name; `None` if it has nothing there, or this
     /// source replaced it.
@@ -122,8 +121,8 @@ impl Growing {
         self.describe(NodeId::ROOT, facts)
     }
 
-    /// Puts a new file under a name. A directory over a directory only describes it anew; anything else replaces what was
-    /// there, with all below it. Other names of what was there keep it.
+    /// Puts a new file under a name. A directory over a directory only describes it anew; anything
+    /// else replaces what was there, with all below it. Other names of what was there keep it.
     pub fn insert(
         &mut self,
         directory: NodeId,
@@ -131,8 +130,9 @@ impl Growing {
         facts: &Facts,
         content: Content<'_>,
     ) -> Result<NodeId, Error> {
-        let both_directories =
-            |node: &NodeId| facts.file_type == FileType::Directory && self.file_type(*node) == FileType::Directory;
+        let both_directories = |node: &NodeId| {
+            facts.file_type == FileType::Directory && self.file_type(*node) == FileType::Directory
+        };
         if let Some(node) = self.find(directory, name).filter(both_directories) {
             self.describe(node, facts)?;
             let entry = self.tree.nodes[node.index()].entry;
@@ -148,7 +148,11 @@ impl Growing {
     }
 
     /// A file without a name: one that is excluded, but may be the target of a hard link.
-    pub fn insert_nameless(&mut self, facts: &Facts, content: Content<'_>) -> Result<NodeId, Error> {
+    pub fn insert_nameless(
+        &mut self,
+        facts: &Facts,
+        content: Content<'_>,
+    ) -> Result<NodeId, Error> {
         self.new_node(facts, content)
     }
 
@@ -173,11 +177,7 @@ impl Growing {
         u32::try_from(self.tree.segments.len() + pieces.len()).map_err(full)?;
         let mut packed = 0_u64;
         for (offset, length) in pieces {
-            self.tree.segments.push(Segment {
-                offset: *offset,
-                length: *length,
-                packed,
-            });
+            self.tree.segments.push(Segment { offset: *offset, length: *length, packed });
             packed = packed.saturating_add(*length);
         }
         let map = u32::try_from(self.tree.maps.len()).map_err(full)?;
@@ -185,16 +185,14 @@ impl Growing {
         Ok(MapId(map))
     }
 
-    /// The directory of a clean path (see [`clean_path`]) and the path's last name. Directories on the way that are missing are made,
-    /// described by nobody; symlinks on the way are followed within the tree, as tar does when it unpacks.
+    /// The directory of a clean path (see [`clean_path`]) and the path's last name. Directories on
+    /// the way that are missing are made, described by nobody; symlinks on the way are followed
+    /// within the tree, as tar does when it unpacks.
     pub fn walk<'a>(&mut self, path: &'a [u8]) -> Result<(NodeId, &'a [u8]), Error> {
         let split = path.iter().rposition(|byte| *byte == b'/');
         let (folder, name) = split.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
-        let common = folder
-            .iter()
-            .zip(&self.trail_path)
-            .take_while(|(new, old)| new == old)
-            .count();
+        let common =
+            folder.iter().zip(&self.trail_path).take_while(|(new, old)| new == old).count();
         let on_the_way = |end: usize| end <= common && (end == folder.len() || folder[end] == b'/');
         while self.trail.last().is_some_and(|(end, _)| !on_the_way(*end)) {
             self.trail.pop();
@@ -221,7 +219,8 @@ impl Growing {
         Ok((directory, name))
     }
 
-    /// The node of a clean path; `None` when there is none. Symlinks on the way are followed, a last one is not.
+    /// The node of a clean path; `None` when there is none. Symlinks on the way are followed, a
+    /// last one is not.
     pub fn look_up(&self, path: &[u8]) -> Option<NodeId> {
         if path.is_empty() {
             return Some(NodeId::ROOT);
@@ -243,23 +242,24 @@ impl Growing {
             FileType::Symlink => self.resolve(directory, name, &mut follow, LastLink::Follow),
             _ => None,
         };
-        reached
-            .filter(|node| self.file_type(*node) == FileType::Directory)
-            .ok_or_else(|| {
-                Error::new(format!(
-                    "{}: is not a directory, but has files below it",
-                    self.shown(directory, name)
-                ))
-            })
+        reached.filter(|node| self.file_type(*node) == FileType::Directory).ok_or_else(|| {
+            Error::new(format!(
+                "{}: is not a directory, but has files below it",
+                self.shown(directory, name)
+            ))
+        })
     }
 
-    /// Follows a path as it stands in a symlink: `..` and absolute ones are allowed, missing ones are not.
-    fn resolve(&self, from: NodeId, path: &[u8], follow: &mut u32, last: LastLink) -> Option<NodeId> {
-        let mut at = if path.first() == Some(&b'/') {
-            NodeId::ROOT
-        } else {
-            from
-        };
+    /// Follows a path as it stands in a symlink: `..` and absolute ones are allowed, missing ones
+    /// are not.
+    fn resolve(
+        &self,
+        from: NodeId,
+        path: &[u8],
+        follow: &mut u32,
+        last: LastLink,
+    ) -> Option<NodeId> {
+        let mut at = if path.first() == Some(&b'/') { NodeId::ROOT } else { from };
         let mut names = path
             .split(|byte| *byte == b'/')
             .filter(|name| !name.is_empty() && *name != b".")
@@ -311,11 +311,7 @@ impl Growing {
     fn describe(&mut self, node: NodeId, facts: &Facts) -> Result<(), Error> {
         let described = self.bare_node(facts)?;
         let node = &mut self.tree.nodes[node.index()];
-        *node = Node {
-            entry: node.entry,
-            links: node.links,
-            ..described
-        };
+        *node = Node { entry: node.entry, links: node.links, ..described };
         Ok(())
     }
 
@@ -337,7 +333,9 @@ impl Growing {
         match content {
             Content::None => {}
             Content::Body(body) => body::store(&mut node, body),
-            Content::Device(device) => node.offset = u64::from(device.major) << 32 | u64::from(device.minor),
+            Content::Device(device) => {
+                node.offset = u64::from(device.major) << 32 | u64::from(device.minor)
+            }
             Content::Target(target) => {
                 if target.is_empty() || target.len() > TARGET_MAX || target.contains(&0) {
                     let what = match target.len() {
@@ -363,7 +361,8 @@ impl Growing {
 
     fn keep_name(&mut self, bytes: &[u8]) -> Result<u32, Error> {
         let start = u32::try_from(self.tree.names.len());
-        let start = start.map_err(|_| Error::new("the names of all files together are larger than 4 GiB"))?;
+        let start = start
+            .map_err(|_| Error::new("the names of all files together are larger than 4 GiB"))?;
         self.tree.names.extend_from_slice(bytes);
         Ok(start)
     }
@@ -378,7 +377,8 @@ impl Growing {
             return Ok(*list);
         }
         let number = u32::try_from(self.tree.attributes.len());
-        let number = number.map_err(|_| Error::new("more than 4,294,967,295 lists of attributes"))?;
+        let number =
+            number.map_err(|_| Error::new("more than 4,294,967,295 lists of attributes"))?;
         let list: Arc<[Attribute]> = Arc::from(sorted);
         self.tree.attributes.push(list.clone());
         self.lists.insert(list, number);
@@ -386,13 +386,12 @@ impl Growing {
     }
 
     fn keep_times(&mut self, facts: &Facts) -> Result<u32, Error> {
-        let times = [facts.access_time, facts.change_time].map(|time| time.unwrap_or(facts.modify_time));
+        let times =
+            [facts.access_time, facts.change_time].map(|time| time.unwrap_or(facts.modify_time));
         if times == [facts.modify_time; 2] {
             return Ok(NONE);
         }
-        let number = u32::try_from(self.tree.times.len())
-            .ok()
-            .filter(|number| *number != IMPLICIT);
+        let number = u32::try_from(self.tree.times.len()).ok().filter(|number| *number != IMPLICIT);
         let number = number.ok_or_else(|| Error::new("more than 4,294,967,294 times"))?;
         self.tree.times.push(times);
         Ok(number)
@@ -428,8 +427,15 @@ impl Growing {
         Ok(())
     }
 
-    fn push_entry(&mut self, directory: NodeId, name: &[u8], length: u8, node: NodeId) -> Result<u32, Error> {
-        let at = u32::try_from(self.tree.entries.len()).map_err(|_| Error::new("more than 4,294,967,295 names"))?;
+    fn push_entry(
+        &mut self,
+        directory: NodeId,
+        name: &[u8],
+        length: u8,
+        node: NodeId,
+    ) -> Result<u32, Error> {
+        let at = u32::try_from(self.tree.entries.len())
+            .map_err(|_| Error::new("more than 4,294,967,295 names"))?;
         let start = self.keep_name(name)?;
         let (state, layer) = (State::Alive, self.layer);
         self.tree.entries.push(Entry {
@@ -449,8 +455,8 @@ impl Growing {
         Ok(at)
     }
 
-    /// Fixes the tree: drops what is dead, counts links, sorts names, and dates directories that nobody described by the
-    /// newest file in them.
+    /// Fixes the tree: drops what is dead, counts links, sorts names, and dates directories that
+    /// nobody described by the newest file in them.
     pub fn finish(self) -> Tree {
         let Growing { mut tree, index, .. } = self;
         drop(index);
@@ -494,11 +500,7 @@ impl Tree {
             let time = self.modify_time(NodeId(entry.node));
             let directory = &mut self.nodes[entry.directory as usize];
             if directory.times == IMPLICIT
-                && time
-                    > (Time {
-                        seconds: directory.seconds,
-                        nanoseconds: directory.nanoseconds,
-                    })
+                && time > (Time { seconds: directory.seconds, nanoseconds: directory.nanoseconds })
             {
                 (directory.seconds, directory.nanoseconds) = (time.seconds, time.nanoseconds);
             }
@@ -508,8 +510,9 @@ impl Tree {
     /// Counts the names of each directory, deals entries out to them, and sorts each hand.
     fn sort(&mut self) {
         let (mut nodes, entries) = (std::mem::take(&mut self.nodes), &self.entries);
-        let alive =
-            |nodes: &[Node], entry: &Entry| entry.state == State::Alive && nodes[entry.directory as usize].links > 0;
+        let alive = |nodes: &[Node], entry: &Entry| {
+            entry.state == State::Alive && nodes[entry.directory as usize].links > 0
+        };
         for entry in entries {
             if alive(&nodes, entry) {
                 nodes[entry.directory as usize].length += 1;
@@ -566,8 +569,8 @@ fn hash(directory: u32, name: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Writes the path as the tree knows it into `clean`: without leading `/` and `./`, without empty and `.` components. Empty
-/// for the root.
+/// Writes the path as the tree knows it into `clean`: without leading `/` and `./`, without empty
+/// and `.` components. Empty for the root.
 ///
 /// # Errors
 /// `..` and NUL, by name.

@@ -1,8 +1,9 @@
-//! The merged tree of all sources: what the image will hold, complete and in canonical order, before a byte is written.
+//! The merged tree of all sources: what the image will hold, complete and in canonical order,
+//! before a byte is written.
 //!
-//! A tree is grown by [`Growing`] while sources are read, and is then fixed: names sorted, links counted, the dead
-//! dropped. The same content gives the same tree whatever the order in which it came, up to the numbers of nodes, which
-//! reach no image.
+//! A tree is grown by [`Growing`] while sources are read, and is then fixed: names sorted, links
+//! counted, the dead dropped. The same content gives the same tree whatever the order in which it
+//! came, up to the numbers of nodes, which reach no image.
 //!
 //! ```text
 //! nodes     64 bytes a file: mode, ids, times, and where its body, target or children are
@@ -12,8 +13,9 @@
 //! ```
 //! Attribute lists are shared: most files have none, and those that have one mostly have the same.
 //!
-//! *Invariants*: node 0 is the root. A directory has exactly one name. An entry stands behind the entry of its
-//! directory. Segments of a map rise, do not touch holes, and end within the body's length.
+//! *Invariants*: node 0 is the root. A directory has exactly one name. An entry stands behind the
+//! entry of its directory. Segments of a map rise, do not touch holes, and end within the body's
+//! length.
 
 mod body;
 mod growing;
@@ -81,7 +83,8 @@ struct Node {
     /// Index into `times`, or `IMPLICIT`.
     times: u32,
     seconds: i64,
-    /// Of the body in its source; of a target in `names`; of children in `order`; major and minor of a device.
+    /// Of the body in its source; of a target in `names`; of children in `order`; major and minor
+    /// of a device.
     offset: u64,
     /// Of the body or target in bytes; of children in entries.
     length: u64,
@@ -142,7 +145,10 @@ impl Tree {
         self.order.len()
     }
     /// The names in a directory, sorted as bytes. Empty for anything else.
-    pub fn children(&self, directory: NodeId) -> impl ExactSizeIterator<Item = Child<'_>> + DoubleEndedIterator {
+    pub fn children(
+        &self,
+        directory: NodeId,
+    ) -> impl ExactSizeIterator<Item = Child<'_>> + DoubleEndedIterator {
         let node = &self.nodes[directory.index()];
         let range = match file_type(node) {
             FileType::Directory => node.offset as usize..(node.offset + node.length) as usize,
@@ -150,10 +156,7 @@ impl Tree {
         };
         self.order[range].iter().map(|entry| {
             let entry = &self.entries[*entry as usize];
-            Child {
-                name: name(&self.names, entry),
-                node: NodeId(entry.node),
-            }
+            Child { name: name(&self.names, entry), node: NodeId(entry.node) }
         })
     }
     /// What a file is.
@@ -175,10 +178,7 @@ impl Tree {
     /// When the content changed.
     pub fn modify_time(&self, node: NodeId) -> Time {
         let node = &self.nodes[node.index()];
-        Time {
-            seconds: node.seconds,
-            nanoseconds: node.nanoseconds,
-        }
+        Time { seconds: node.seconds, nanoseconds: node.nanoseconds }
     }
     /// When it was read: the modify time where no source told.
     pub fn access_time(&self, node: NodeId) -> Time {
@@ -211,8 +211,8 @@ impl Tree {
     pub fn attribute_lists(&self) -> &[Arc<[Attribute]>] {
         &self.attributes
     }
-    /// The link count: names of a file; 2 and one a subdirectory for a directory. The walk over the children of a
-    /// directory makes this linear in their number.
+    /// The link count: names of a file; 2 and one a subdirectory for a directory. The walk over the
+    /// children of a directory makes this linear in their number.
     pub fn links(&self, node: NodeId) -> u32 {
         match self.file_type(node) {
             FileType::Directory => {
@@ -241,7 +241,8 @@ impl Tree {
         let (start, count) = self.maps[map.0 as usize];
         &self.segments[start as usize..(start + count) as usize]
     }
-    /// The pieces of a file that hold data, rising: one for a body without holes, none for an empty one.
+    /// The pieces of a file that hold data, rising: one for a body without holes, none for an empty
+    /// one.
     pub fn data_segments(&self, node: NodeId) -> impl Iterator<Item = Segment> + '_ {
         let body = self.body(node);
         let map = match body {
@@ -249,11 +250,7 @@ impl Tree {
             Body::File { map, .. } => map,
             Body::Empty | Body::Range { .. } => None,
         };
-        let whole = Segment {
-            offset: 0,
-            length: self.length(node),
-            packed: 0,
-        };
+        let whole = Segment { offset: 0, length: self.length(node), packed: 0 };
         let whole = (map.is_none() && body != Body::Empty).then_some(whole);
         whole
             .into_iter()
@@ -263,7 +260,9 @@ impl Tree {
     pub fn target(&self, node: NodeId) -> &[u8] {
         let node = &self.nodes[node.index()];
         match file_type(node) {
-            FileType::Symlink => &self.names[node.offset as usize..(node.offset + node.length) as usize],
+            FileType::Symlink => {
+                &self.names[node.offset as usize..(node.offset + node.length) as usize]
+            }
             _ => &[],
         }
     }
@@ -271,14 +270,14 @@ impl Tree {
     pub fn device(&self, node: NodeId) -> Device {
         let node = &self.nodes[node.index()];
         match file_type(node) {
-            FileType::CharacterDevice | FileType::BlockDevice => Device {
-                major: (node.offset >> 32) as u32,
-                minor: node.offset as u32,
-            },
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                Device { major: (node.offset >> 32) as u32, minor: node.offset as u32 }
+            }
             _ => Device::default(),
         }
     }
-    /// Where a file stands in its source: the names from the root, first name first. Empty for the root.
+    /// Where a file stands in its source: the names from the root, first name first. Empty for the
+    /// root.
     pub fn steps(&self, node: NodeId) -> Vec<&[u8]> {
         steps(&self.nodes, &self.entries, &self.names, node)
     }

@@ -74,16 +74,13 @@ pub fn refusal(command: &mut Command) -> Refusal {
 pub fn read_refusal(output: &Output) -> Refusal {
     let said = String::from_utf8_lossy(&output.stderr);
     let last = said.lines().last().unwrap_or_default();
-    let line: serde_json::Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("not one line of JSON: {said}"));
+    let line: serde_json::Value =
+        serde_json::from_str(last).unwrap_or_else(|_| panic!("not one line of JSON: {said}"));
     let text = |field: &str| line.get(field).and_then(|value| value.as_str()).map(str::to_owned);
     let message = text("error").unwrap_or_else(|| panic!("no error: {said}"));
     assert!(!message.contains('\n'), "one line: {message}");
     assert!(output.stdout.is_empty(), "nothing on stdout");
-    Refusal {
-        code: output.status.code(),
-        message,
-        hint: text("hint"),
-    }
+    Refusal { code: output.status.code(), message, hint: text("hint") }
 }
 
 /// e2fsck has nothing to say, and dumpe2fs counts what the report counts.
@@ -97,7 +94,8 @@ pub fn judge(image: &Path, report: &Report) {
     let sums = |of: fn(&xtask::oracle::DumpGroup) -> u64| dump.groups.iter().map(of).sum::<u64>();
     assert_eq!(sums(|group| group.free_blocks), report.free_blocks);
     assert_eq!(sums(|group| group.free_inodes), u64::from(report.free_inodes));
-    let in_runs = |runs: &[(u64, u64)]| runs.iter().map(|(first, last)| last - first + 1).sum::<u64>();
+    let in_runs =
+        |runs: &[(u64, u64)]| runs.iter().map(|(first, last)| last - first + 1).sum::<u64>();
     for group in &dump.groups {
         assert_eq!(in_runs(&group.free_block_runs), group.free_blocks, "{group:?}");
         assert_eq!(in_runs(&group.free_inode_runs), group.free_inodes, "{group:?}");
@@ -112,14 +110,10 @@ pub fn same_when_mounted(image: &Path, source: &Path, options: &Options) {
 
 /// No field of any entry differs.
 pub fn same_trees(source: &Path, image: &Path, options: &Options) {
-    let differences = compare::trees(source, image, options).unwrap_or_else(|error| panic!("{error}"));
+    let differences =
+        compare::trees(source, image, options).unwrap_or_else(|error| panic!("{error}"));
     let shown: Vec<String> = differences.iter().take(20).map(ToString::to_string).collect();
-    assert!(
-        differences.is_empty(),
-        "{} differences:\n{}",
-        differences.len(),
-        shown.join("\n")
-    );
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
 }
 
 /// What a copy keeps, with its holes; lost+found belongs to the image.
@@ -136,9 +130,8 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         bytes.extend_from_slice(&(state >> 24).to_le_bytes());
     }
     bytes.truncate(length);

@@ -1,4 +1,5 @@
-//! Laid out to be read cold: inodes in the order of readdir, data in the order of inodes, directories together in front.
+//! Laid out to be read cold: inodes in the order of readdir, data in the order of inodes,
+//! directories together in front.
 use crate::command::{build, bytes, judge};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -9,7 +10,8 @@ use xtask::scratch::Scratch;
 
 /// Three levels; directories of one block and of several; every kind of name.
 fn make_tree(root: &Path) {
-    for (folder, count) in [("", 20), ("b", 300), ("a", 3), ("a/deep", 40), ("c", 0), ("d/e/f", 1)] {
+    for (folder, count) in [("", 20), ("b", 300), ("a", 3), ("a/deep", 40), ("c", 0), ("d/e/f", 1)]
+    {
         let folder = root.join(folder);
         fs::create_dir_all(&folder).unwrap();
         for number in 0..count {
@@ -19,7 +21,8 @@ fn make_tree(root: &Path) {
     }
 }
 
-/// What the kernel says of a mounted image: every directory's path, its inode and its entries in the order of readdir.
+/// What the kernel says of a mounted image: every directory's path, its inode and its entries in
+/// the order of readdir.
 struct Listing {
     path: PathBuf,
     ino: u64,
@@ -42,11 +45,7 @@ fn listings(root: &Path) -> Vec<Listing> {
             .collect();
         let folders = entries.iter().rev().filter(|(_, _, is_folder)| *is_folder);
         waiting.extend(folders.map(|(path, ..)| path.clone()));
-        found.push(Listing {
-            ino: folder.metadata().unwrap().ino(),
-            path,
-            entries,
-        });
+        found.push(Listing { ino: folder.metadata().unwrap().ino(), path, entries });
     }
     found
 }
@@ -54,17 +53,15 @@ fn listings(root: &Path) -> Vec<Listing> {
 /// The blocks of each of these files, by debugfs.
 fn blocks(image: &Path, folder: &Scratch, paths: &[PathBuf]) -> Vec<Vec<u64>> {
     let script = folder.join("script");
-    let requests: Vec<String> = paths.iter().map(|path| format!("blocks {}", path.display())).collect();
+    let requests: Vec<String> =
+        paths.iter().map(|path| format!("blocks {}", path.display())).collect();
     fs::write(&script, requests.join("\n")).unwrap();
     let output = program("debugfs").arg("-f").arg(&script).arg(image).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let parts = text.split("debugfs: ").skip(1);
     let read = |part: &str| {
         let numbers = part.split_once('\n').map_or("", |(_, numbers)| numbers);
-        numbers
-            .split_whitespace()
-            .map(|number| number.parse().unwrap())
-            .collect()
+        numbers.split_whitespace().map(|number| number.parse().unwrap()).collect()
     };
     let found: Vec<Vec<u64>> = parts.map(read).collect();
     assert_eq!(found.len(), paths.len(), "{text}");
@@ -85,13 +82,9 @@ fn a_cold_walk_goes_forwards() {
     let folder = Scratch::new("build-layout");
     let source = folder.join("source");
     make_tree(&source);
-    for words in [
-        "-t ext2",
-        "-t ext3 -J size=4",
-        "-t ext4",
-        "-t ext4 -b 1024",
-        "-t ext4 -b 2048 --free 20M",
-    ] {
+    for words in
+        ["-t ext2", "-t ext3 -J size=4", "-t ext4", "-t ext4 -b 1024", "-t ext4 -b 2048 --free 20M"]
+    {
         let image = folder.join(&format!("{}.img", words.replace(' ', "")));
         judge(&image, &build(words, &[&source], &image));
         let mounted = mount_loop(&image, Access::ReadOnly, "").unwrap();
@@ -102,7 +95,8 @@ fn a_cold_walk_goes_forwards() {
     }
 }
 
-/// A directory's names have consecutive numbers in the order in which readdir gives them, and no number is left out.
+/// A directory's names have consecutive numbers in the order in which readdir gives them, and no
+/// number is left out.
 fn check_inodes(listings: &[Listing], words: &str) {
     let mut all = Vec::new();
     for listing in listings {

@@ -1,5 +1,6 @@
-//! Many names in one directory, chains of directories, files of a tebibyte: from a folder and from an archive. What the
-//! release binary needs for them at full scale is measured by `bench/run`; here they are smaller.
+//! Many names in one directory, chains of directories, files of a tebibyte: from a folder and from
+//! an archive. What the release binary needs for them at full scale is measured by `bench/run`;
+//! here they are smaller.
 use crate::command::{build, build_command, everything, judge, same_when_mounted};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use std::fs::{self, File};
@@ -127,17 +128,17 @@ fn a_sparse_tebibyte() {
             }
         }
     }
-    // An indirect map of blocks of 1 KiB ends at 16 GiB: said of the file, before anything is written.
+    // An indirect map of blocks of 1 KiB ends at 16 GiB: said of the file, before anything is
+    // written.
     let image = folder.join("x.img");
-    let refused = crate::command::refusal(&mut build_command("-t ext2 -b 1024", &[&source], &image));
-    assert!(
-        refused.message.contains("huge") && refused.code == Some(1),
-        "{refused:?}"
-    );
+    let refused =
+        crate::command::refusal(&mut build_command("-t ext2 -b 1024", &[&source], &image));
+    assert!(refused.message.contains("huge") && refused.code == Some(1), "{refused:?}");
     assert!(refused.hint.is_some() && !image.exists(), "{refused:?}");
 }
 
-/// A file has at most 65,000 names, as has a directory without dir_nlink; a symlink at most a block less one byte: what does not fit is named.
+/// A file has at most 65,000 names, as has a directory without dir_nlink; a symlink at most a block
+/// less one byte: what does not fit is named.
 #[test]
 fn what_no_inode_can_hold_is_named() {
     let folder = Scratch::new("build-unfit");
@@ -146,10 +147,7 @@ fn what_no_inode_can_hold_is_named() {
     fs::create_dir(&source).unwrap();
     std::os::unix::fs::symlink("t/".repeat(600), source.join("long-link")).unwrap();
     let refused = crate::command::refusal(&mut build_command("-b 1024", &[&source], &image));
-    assert!(
-        refused.message.contains("long-link") && refused.hint.is_some(),
-        "{refused:?}"
-    );
+    assert!(refused.message.contains("long-link") && refused.hint.is_some(), "{refused:?}");
     build("-b 2048", &[&source], &image);
 
     let source = folder.join("attributes");
@@ -164,10 +162,7 @@ fn what_no_inode_can_hold_is_named() {
     .unwrap();
     let image = folder.join("y.img");
     let refused = crate::command::refusal(&mut build_command("-b 1024", &[&source], &image));
-    assert!(
-        refused.message.contains("rich") && refused.hint.is_some(),
-        "{refused:?}"
-    );
+    assert!(refused.message.contains("rich") && refused.hint.is_some(), "{refused:?}");
     assert!(!image.exists());
 
     // 64,998 names and those of the root itself are as many as ext3 counts.
@@ -179,10 +174,7 @@ fn what_no_inode_can_hold_is_named() {
     let tar = folder.join("x.tar");
     fs::write(&tar, archive).unwrap();
     let refused = crate::command::refusal(&mut build_command("-t ext3 -b 1024", &[&tar], &image));
-    assert!(
-        refused.message.starts_with("/: ") && refused.hint.is_some(),
-        "{refused:?}"
-    );
+    assert!(refused.message.starts_with("/: ") && refused.hint.is_some(), "{refused:?}");
     assert!(!image.exists());
     judge(&image, &build("-t ext4 -b 1024", &[&tar], &image));
 }

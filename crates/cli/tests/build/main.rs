@@ -1,4 +1,5 @@
-//! `extant build`, end to end: what it writes is judged by e2fsck, dumpe2fs and the kernel, and compared with its source.
+//! `extant build`, end to end: what it writes is judged by e2fsck, dumpe2fs and the kernel, and
+//! compared with its source.
 //!
 //! ```text
 //! command        the command, run and read

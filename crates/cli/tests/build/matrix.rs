@@ -1,5 +1,6 @@
-//! Block size x inode size x profile x features, in a choice that brings every two of them together, from a tree that has
-//! everything: e2fsck is silent, dumpe2fs counts the same, and the kernel reads what went in.
+//! Block size x inode size x profile x features, in a choice that brings every two of them
+//! together, from a tree that has everything: e2fsck is silent, dumpe2fs counts the same, and the
+//! kernel reads what went in.
 use crate::command::{build, bytes, everything, judge, rebuild, same_trees, same_when_mounted};
 use rustix::fs::XattrFlags;
 use std::fs::{self, File};
@@ -16,7 +17,8 @@ fn make_tree(root: &Path, block_size: u32, seed: u64) {
     fs::create_dir(root).unwrap();
     let room = Room {
         block_size,
-        // Where the host has promised blocks only, what it calls a hole depends on what was read before.
+        // Where the host has promised blocks only, what it calls a hole depends on what was read
+        // before.
         has_extents: false,
         carried: Filler::Kernel,
         seed,
@@ -71,12 +73,7 @@ struct Case {
 }
 
 const fn case(block_size: u32, inode_size: u32, profile: &'static str, more: &'static str) -> Case {
-    Case {
-        block_size,
-        inode_size,
-        profile,
-        more,
-    }
+    Case { block_size, inode_size, profile, more }
 }
 
 const SMALL_BLOCKS: [Case; 13] = [
@@ -147,14 +144,17 @@ fn run(cases: &[Case]) {
     }
 }
 
-/// Where the kernel cannot mount it: debugfs copies the files out, and bytes, modes, owners and targets are the same.
+/// Where the kernel cannot mount it: debugfs copies the files out, and bytes, modes, owners and
+/// targets are the same.
 fn same_when_dumped(image: &Path, source: &Path, target: &Path) {
     fs::create_dir(target).unwrap();
     for name in ["sizes", "symlinks", "life", "sparse", "b", "names"] {
         // debugfs cannot be told of a name with a line's end in it; it walks over it all the same.
-        debugfs(image, &format!("rdump /{name} {}", target.display())).unwrap_or_else(|error| panic!("{error}"));
+        debugfs(image, &format!("rdump /{name} {}", target.display()))
+            .unwrap_or_else(|error| panic!("{error}"));
         let mut options = Options::copy();
-        options.fields = [Field::Mode, Field::Owner, Field::Size, Field::Target, Field::Bytes].into();
+        options.fields =
+            [Field::Mode, Field::Owner, Field::Size, Field::Target, Field::Bytes].into();
         same_trees(&source.join(name), &target.join(name), &options);
     }
     fs::remove_dir_all(target).unwrap();
@@ -170,7 +170,8 @@ fn large_blocks() {
     run(&LARGE_BLOCKS);
 }
 
-/// Files whose last block is the first or the last that a level of indirection maps, with nothing before it.
+/// Files whose last block is the first or the last that a level of indirection maps, with nothing
+/// before it.
 #[test]
 fn far_blocks_of_sparse_files() {
     if !can_mount() {
@@ -181,32 +182,20 @@ fn far_blocks_of_sparse_files() {
     fs::create_dir(&source).unwrap();
     let block = 1024u64;
     let fan = block / 4;
-    let edges = [
-        11,
-        12,
-        12 + fan - 1,
-        12 + fan,
-        12 + fan + fan * fan - 1,
-        12 + fan + fan * fan,
-    ];
+    let edges = [11, 12, 12 + fan - 1, 12 + fan, 12 + fan + fan * fan - 1, 12 + fan + fan * fan];
     for edge in edges {
         for shift in [0, 1, 700] {
             let file = File::create(source.join(format!("{edge}-{shift}"))).unwrap();
-            file.write_all_at(&bytes(edge, 4096), (edge / 4 * 4) * block + shift)
-                .unwrap();
+            file.write_all_at(&bytes(edge, 4096), (edge / 4 * 4) * block + shift).unwrap();
             if shift == 1 {
                 file.set_len((edge + 3 * fan) * block + 1).unwrap();
             }
         }
     }
     let image = folder.join("x.img");
-    for words in [
-        "-t ext2 -b 1024",
-        "-t ext4 -b 1024",
-        "-t ext3 -b 2048",
-        "-t ext2 -b 4096",
-        "-t ext4",
-    ] {
+    for words in
+        ["-t ext2 -b 1024", "-t ext4 -b 1024", "-t ext3 -b 2048", "-t ext2 -b 4096", "-t ext4"]
+    {
         let report = rebuild(words, &[&source], &image);
         judge(&image, &report);
         assert_eq!(report.free_blocks, 0, "{words}");

@@ -27,11 +27,7 @@ impl Drop for Mount {
 fn names(image: &Path) -> Vec<String> {
     let mut list = extant(["ls", "-R"]);
     let listed = output(list.arg(image)).unwrap();
-    String::from_utf8(listed.stdout)
-        .unwrap()
-        .lines()
-        .map(str::to_owned)
-        .collect()
+    String::from_utf8(listed.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 fn has(image: &Path, name: &str) -> bool {
@@ -55,7 +51,8 @@ fn mount_points_stay_empty_directories_where_asked() {
     fs::write(tree.join("memory/inner/deep"), "deep").unwrap();
     let inner = tree.join("memory/inner");
     let _bound = Mount::new(&["--bind", inner.to_str().unwrap()], &tree.join("bound"));
-    let _single = Mount::new(&["--bind", inner.join("deep").to_str().unwrap()], &tree.join("single"));
+    let _single =
+        Mount::new(&["--bind", inner.join("deep").to_str().unwrap()], &tree.join("single"));
     let _same = Mount::new(&["--bind", tree.join("plain").to_str().unwrap()], &tree.join("same"));
 
     let image = folder.join("x.img");
@@ -68,13 +65,7 @@ fn mount_points_stay_empty_directories_where_asked() {
 
     // GNU tar leaves the same.
     let mut tar = program("tar");
-    tar.args([
-        "--one-file-system",
-        "--format=pax",
-        "--numeric-owner",
-        "--xattrs",
-        "-cf",
-    ]);
+    tar.args(["--one-file-system", "--format=pax", "--numeric-owner", "--xattrs", "-cf"]);
     output(tar.arg(folder.join("x.tar")).arg("-C").arg(&tree).arg(".")).unwrap();
     build("--force", &[&folder.join("x.tar")], &image);
     assert!(fs::read(&image).unwrap() == ours);
@@ -103,7 +94,8 @@ fn file_systems_of_the_kernel_are_named() {
     let image = folder.join("x.img");
     let _proc = Mount::new(&["-t", "proc", "none"], &tree.join("proc"));
     let _sys = Mount::new(&["-t", "sysfs", "none"], &tree.join("sys"));
-    let both: [(&Path, &str); 2] = [(&tree, "--one-file-system"), (Path::new("/proc/sys/kernel"), "copy")];
+    let both: [(&Path, &str); 2] =
+        [(&tree, "--one-file-system"), (Path::new("/proc/sys/kernel"), "copy")];
     for (source, mend) in both {
         let refusal = refusal(&mut build_command("", &[source], &image));
         assert_eq!(refusal.code, Some(1), "{refusal:?}");
@@ -115,9 +107,7 @@ fn file_systems_of_the_kernel_are_named() {
     assert!(has(&image, "proc") && has(&image, "passwd") && !has(&image, "version"));
     build("--force --exclude /proc --exclude /sys", &[&tree], &image);
     assert!(!has(&image, "proc") && has(&image, "passwd"));
-    let output = build_command("--force --keep-going", &[&tree], &image)
-        .output()
-        .unwrap();
+    let output = build_command("--force --keep-going", &[&tree], &image).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(

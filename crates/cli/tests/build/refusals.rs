@@ -1,4 +1,5 @@
-//! Bad input: one line that names the thing, a hint where there is something to do, the exit code, nothing left behind.
+//! Bad input: one line that names the thing, a hint where there is something to do, the exit code,
+//! nothing left behind.
 use crate::command::{Refusal, build, build_command, bytes, extant, judge, read_refusal, refusal};
 use std::fs::{self, File};
 use std::io::Write;
@@ -43,15 +44,7 @@ impl Place {
 
     fn tar(&self) -> PathBuf {
         let path = self.folder.join("x.tar");
-        output(
-            program("tar")
-                .arg("-cf")
-                .arg(&path)
-                .arg("-C")
-                .arg(&self.source)
-                .arg("."),
-        )
-        .unwrap();
+        output(program("tar").arg("-cf").arg(&path).arg("-C").arg(&self.source).arg(".")).unwrap();
         path
     }
 }
@@ -60,10 +53,7 @@ impl Place {
 fn as_nobody(command: &Command) -> Command {
     let mut nobody = Command::new(find("setpriv").unwrap());
     nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    nobody
-        .arg(command.get_program())
-        .args(command.get_args())
-        .env_remove("SOURCE_DATE_EPOCH");
+    nobody.arg(command.get_program()).args(command.get_args()).env_remove("SOURCE_DATE_EPOCH");
     nobody
 }
 
@@ -106,11 +96,7 @@ fn what_cannot_be_read_is_named_and_may_be_left_out() {
     let report: crate::command::Report = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report.skipped.len(), 2, "{report:?}");
     assert!(report.skipped.iter().any(|line| line.contains("file-7")), "{report:?}");
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr).lines().count(),
-        2,
-        "a line each"
-    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 2, "a line each");
     judge(&place.image, &report);
 }
 
@@ -124,7 +110,8 @@ fn a_source_that_is_not_there() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Cut off or changed in the middle, in every dress: refused, with the archive's name, and the image is not there.
+/// Cut off or changed in the middle, in every dress: refused, with the archive's name, and the
+/// image is not there.
 #[test]
 fn broken_archives() {
     if !require("gzip") || !require("zstd") || !require("xz") {
@@ -132,17 +119,11 @@ fn broken_archives() {
     }
     let place = place("build-broken");
     let tar = place.tar();
-    for (tool, words, suffix) in [
-        ("gzip", "-kn", "gz"),
-        ("zstd", "-qk", "zst"),
-        ("xz", "-k", "xz"),
-        ("true", "", "tar"),
-    ] {
-        let path = if suffix == "tar" {
-            tar.clone()
-        } else {
-            tar.with_extension(format!("tar.{suffix}"))
-        };
+    for (tool, words, suffix) in
+        [("gzip", "-kn", "gz"), ("zstd", "-qk", "zst"), ("xz", "-k", "xz"), ("true", "", "tar")]
+    {
+        let path =
+            if suffix == "tar" { tar.clone() } else { tar.with_extension(format!("tar.{suffix}")) };
         if suffix != "tar" {
             output(program(tool).arg(words).arg(&tar)).unwrap();
         }
@@ -150,17 +131,12 @@ fn broken_archives() {
         let broken = place.folder.join(&format!("broken.{suffix}"));
         let mut changed = whole.clone();
         // In a plain archive only headers have a sum: the size of the third entry is made nonsense.
-        let at = if suffix == "tar" {
-            find_header(&whole, "./file-2") + 124
-        } else {
-            whole.len() / 2
-        };
+        let at =
+            if suffix == "tar" { find_header(&whole, "./file-2") + 124 } else { whole.len() / 2 };
         changed[at..at + 8].copy_from_slice(b"!~#\xff!~#\xff");
-        for (content, name) in [
-            (&whole[..whole.len() / 2], "cut"),
-            (&whole[..40], "stump"),
-            (&changed[..], "changed"),
-        ] {
+        for (content, name) in
+            [(&whole[..whole.len() / 2], "cut"), (&whole[..40], "stump"), (&changed[..], "changed")]
+        {
             fs::write(&broken, content).unwrap();
             let refused = refusal(&mut build_command("", &[&broken], &place.image));
             assert!(refused.message.contains("broken"), "{suffix} {name}: {refused:?}");
@@ -175,14 +151,12 @@ fn broken_archives() {
         }
     }
     let refused = refusal(&mut build_command("", &[&place.source.join("file-1")], &place.image));
-    assert!(
-        refused.message.contains("file-1") && refused.code == Some(1),
-        "{refused:?}"
-    );
+    assert!(refused.message.contains("file-1") && refused.code == Some(1), "{refused:?}");
 }
 
 fn find_header(archive: &[u8], name: &str) -> usize {
-    let is_it = |at: &usize| archive[*at..].starts_with(name.as_bytes()) && archive[*at + name.len()] == 0;
+    let is_it =
+        |at: &usize| archive[*at..].starts_with(name.as_bytes()) && archive[*at + name.len()] == 0;
     (0..archive.len()).step_by(512).find(is_it).unwrap()
 }
 
@@ -191,10 +165,7 @@ fn an_image_that_exists_is_not_touched() {
     let place = place("build-exists");
     fs::write(&place.image, "old").unwrap();
     let refused = refusal(&mut build_command("", &[&place.source], &place.image));
-    assert!(
-        refused.message.ends_with("exists already") && refused.code == Some(1),
-        "{refused:?}"
-    );
+    assert!(refused.message.ends_with("exists already") && refused.code == Some(1), "{refused:?}");
     assert!(refused.hint.is_some_and(|hint| hint.contains("--force")));
     assert_eq!(fs::read(&place.image).unwrap(), b"old");
     // Nor when a replacement fails half-way.
@@ -219,10 +190,7 @@ fn what_is_no_place_for_an_image() {
     ] {
         for force in ["", "--force"] {
             let refused = refusal(&mut build_command(force, &[&place.source], target));
-            assert!(
-                refused.message.contains(words) && refused.code == Some(1),
-                "{refused:?}"
-            );
+            assert!(refused.message.contains(words) && refused.code == Some(1), "{refused:?}");
         }
     }
     assert!(Path::new("/dev/null").metadata().unwrap().file_type().is_char_device());
@@ -241,10 +209,7 @@ fn a_mounted_image_is_refused() {
     let before = fs::read(&place.image).unwrap();
     let mounted = mount_loop(&place.image, Access::ReadOnly, "").unwrap();
     let refused = refusal(&mut build_command("--force", &[&place.source], &place.image));
-    assert!(
-        refused.message.contains("is mounted on") && refused.hint.is_some(),
-        "{refused:?}"
-    );
+    assert!(refused.message.contains("is mounted on") && refused.hint.is_some(), "{refused:?}");
     assert!(fs::read(&place.image).unwrap() == before);
     assert!(mounted.path().join("file-1").exists());
 }
@@ -294,14 +259,13 @@ fn a_full_disk_is_the_hosts_and_the_image_goes() {
     for kind in ["tmpfs", "ext4"] {
         let place = place("build-full");
         for number in 0..20 {
-            fs::write(place.source.join(format!("large-{number}")), bytes(number, 1 << 20)).unwrap();
+            fs::write(place.source.join(format!("large-{number}")), bytes(number, 1 << 20))
+                .unwrap();
         }
         let (folder, disk) = small_disk(&place, kind);
         let names = || {
-            let mut names: Vec<_> = fs::read_dir(&disk)
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name())
-                .collect();
+            let mut names: Vec<_> =
+                fs::read_dir(&disk).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             names.sort();
             names
         };
@@ -348,10 +312,7 @@ fn signals_remove_what_is_partial() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         // The archive never ends, so the command is there when the signal comes.
         let mut command = build_command("", &[Path::new("-")], &place.image);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         let tar = fs::read(place.tar()).unwrap();
@@ -368,20 +329,19 @@ fn signals_remove_what_is_partial() {
         drop(input);
         assert_eq!(ended.status.code(), Some(code), "{signal}");
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(
-            said.contains(&format!("SIG{signal}")) && said.lines().count() == 1,
-            "{said}"
-        );
+        assert!(said.contains(&format!("SIG{signal}")) && said.lines().count() == 1, "{said}");
         assert!(place.is_clean(), "{signal}");
     }
 }
 
-/// A file that shrinks between its stat and its reading is named; one that grows is taken as long as it was.
+/// A file that shrinks between its stat and its reading is named; one that grows is taken as long
+/// as it was.
 #[test]
 fn files_that_change_under_way() {
     let place = place("build-changing");
     fs::write(place.source.join("aaa-changing"), bytes(1, 3 << 20)).unwrap();
-    // A pipe as a second source holds the build back between the reading of names and that of bytes.
+    // A pipe as a second source holds the build back between the reading of names and that of
+    // bytes.
     let start = |words: &str| {
         let _ = fs::remove_file(&place.image);
         let mut command = build_command(words, &[&place.source, Path::new("-")], &place.image);
@@ -397,10 +357,7 @@ fn files_that_change_under_way() {
         (child, input)
     };
     let end_of_archive = [0; 1024];
-    let file = File::options()
-        .write(true)
-        .open(place.source.join("aaa-changing"))
-        .unwrap();
+    let file = File::options().write(true).open(place.source.join("aaa-changing")).unwrap();
 
     let (child, mut input) = start("");
     file.write_all_at(&bytes(2, 1 << 20), 3 << 20).unwrap();
@@ -419,7 +376,8 @@ fn files_that_change_under_way() {
     assert!(place.is_clean() && refused.code == Some(1));
 }
 
-/// A loop device with old content: only --force writes it, whatever it held before, and never more than it has.
+/// A loop device with old content: only --force writes it, whatever it held before, and never more
+/// than it has.
 #[test]
 fn block_devices() {
     if !can_mount() || !require("losetup") {
@@ -433,7 +391,10 @@ fn block_devices() {
     let device = PathBuf::from(String::from_utf8_lossy(&attached.stdout).trim().to_owned());
     let detach = Detach(device.clone());
     let refused = refusal(&mut build_command("", &[&place.source], &device));
-    assert!(refused.message.contains("exists already") && refused.hint.is_some_and(|hint| hint.contains("--force")));
+    assert!(
+        refused.message.contains("exists already")
+            && refused.hint.is_some_and(|hint| hint.contains("--force"))
+    );
     for words in [
         "-t ext2",
         "-t ext3",
@@ -455,10 +416,7 @@ fn block_devices() {
         let busy = refusal(&mut build_command("--force", &[&place.source], &device));
         output(program("umount").arg(place.folder.join("target"))).unwrap();
         assert!(copied == bytes(3, 5000), "{words}");
-        assert!(
-            busy.message.contains("mounted") || busy.message.contains("in use"),
-            "{busy:?}"
-        );
+        assert!(busy.message.contains("mounted") || busy.message.contains("in use"), "{busy:?}");
         assert!(report.bytes <= 24 << 20);
         let rest = fs::read(&backing).unwrap();
         assert_eq!(rest.len(), garbage.len());
@@ -469,19 +427,13 @@ fn block_devices() {
         output(program("blockdev").arg("--flushbufs").arg(&device)).unwrap();
     }
     for words in ["--size 25M", "--free 30M", "-J size=40"] {
-        let refused = refusal(&mut build_command(
-            &format!("--force {words}"),
-            &[&place.source],
-            &device,
-        ));
+        let refused =
+            refusal(&mut build_command(&format!("--force {words}"), &[&place.source], &device));
         assert!(
             refused.message.contains("bytes more") && refused.code == Some(1),
             "{words}: {refused:?}"
         );
-        assert!(
-            fs::read(&backing).unwrap() == garbage,
-            "{words}: the device was touched"
-        );
+        assert!(fs::read(&backing).unwrap() == garbage, "{words}: the device was touched");
     }
     // Before the offset nothing changes.
     build("--force -E offset=1048576", &[&place.source], &device);
@@ -501,25 +453,15 @@ impl Drop for Detach {
 #[test]
 fn people_read_two_lines() {
     let place = place("build-people");
-    let output = extant(["build", "--size", "20K"])
-        .arg(&place.source)
-        .arg(&place.image)
-        .output()
-        .unwrap();
+    let output =
+        extant(["build", "--size", "20K"]).arg(&place.source).arg(&place.image).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
-    assert!(
-        lines[0].starts_with("extant: build: ") && lines[1].starts_with("  hint: "),
-        "{said}"
-    );
+    assert!(lines[0].starts_with("extant: build: ") && lines[1].starts_with("  hint: "), "{said}");
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty() && place.is_clean());
-    let quiet = extant(["build", "--quiet"])
-        .arg(&place.source)
-        .arg(&place.image)
-        .output()
-        .unwrap();
+    let quiet = extant(["build", "--quiet"]).arg(&place.source).arg(&place.image).output().unwrap();
     assert!(quiet.status.success() && quiet.stdout.is_empty() && quiet.stderr.is_empty());
 }
 

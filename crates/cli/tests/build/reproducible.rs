@@ -1,4 +1,5 @@
-//! The same input, the same bytes: whatever order the host lists a directory in, and however the archive came.
+//! The same input, the same bytes: whatever order the host lists a directory in, and however the
+//! archive came.
 use crate::command::{build, build_command, bytes, extant};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, utimensat};
 use std::fs::{self, File};
@@ -28,31 +29,23 @@ fn make_tree(root: &Path, names: &[String]) {
 /// Gives everything the same time, from the leaves up.
 fn settle(path: &Path) {
     if path.symlink_metadata().unwrap().is_dir() {
-        fs::read_dir(path)
-            .unwrap()
-            .for_each(|entry| settle(&entry.unwrap().path()));
+        fs::read_dir(path).unwrap().for_each(|entry| settle(&entry.unwrap().path()));
     }
-    let time = Timespec {
-        tv_sec: 1_600_000_000,
-        tv_nsec: 123_456_789,
-    };
-    let times = Timestamps {
-        last_access: time,
-        last_modification: time,
-    };
+    let time = Timespec { tv_sec: 1_600_000_000, tv_nsec: 123_456_789 };
+    let times = Timestamps { last_access: time, last_modification: time };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
 fn names() -> Vec<String> {
     let names = ["a", "b/deep", "c"].into_iter();
-    names
-        .flat_map(|folder| (0..80).map(move |number| format!("{folder}/{number:03}")))
-        .collect()
+    names.flat_map(|folder| (0..80).map(move |number| format!("{folder}/{number:03}"))).collect()
 }
 
 /// The same files in another order.
 fn shuffled(mut names: Vec<String>) -> Vec<String> {
-    names.sort_by_key(|name| bytes(name.bytes().map(u64::from).sum::<u64>() * 31 + name.len() as u64, 8));
+    names.sort_by_key(|name| {
+        bytes(name.bytes().map(u64::from).sum::<u64>() * 31 + name.len() as u64, 8)
+    });
     names
 }
 
@@ -78,13 +71,7 @@ fn the_order_of_the_host_does_not_matter() {
 /// `tar` of these members, in that order.
 fn archive(tree: &Path, members: &[&str], path: &Path) {
     let mut tar = program("tar");
-    tar.args([
-        "--format=pax",
-        "--sparse",
-        "--xattrs",
-        "--xattrs-include=*",
-        "--no-recursion",
-    ]);
+    tar.args(["--format=pax", "--sparse", "--xattrs", "--xattrs-include=*", "--no-recursion"]);
     tar.args(["--numeric-owner", "-cf"]).arg(path).arg("-C").arg(tree);
     output(tar.args(members)).unwrap();
 }
@@ -128,16 +115,10 @@ fn however_the_archive_came_the_image_is_that_of_the_folder() {
     }
     let expected = image_of(&folder, "-t ext4", &[&tree]);
     for name in ["x.tar", "backwards.tar", "x.tar.gz", "x.tar.zst", "x.tar.xz"] {
-        assert!(
-            image_of(&folder, "-t ext4", &[&folder.join(name)]) == expected,
-            "{name}"
-        );
+        assert!(image_of(&folder, "-t ext4", &[&folder.join(name)]) == expected, "{name}");
         let image = folder.join("piped.img");
-        let mut cat = Command::new("cat")
-            .arg(folder.join(name))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut cat =
+            Command::new("cat").arg(folder.join(name)).stdout(Stdio::piped()).spawn().unwrap();
         let mut piped = extant(["build", "--force", "-q", "-"]);
         let status = piped.arg(&image).stdin(cat.stdout.take().unwrap()).status().unwrap();
         assert!(cat.wait().unwrap().success() && status.success());
@@ -166,15 +147,12 @@ fn identity_follows_the_content() {
     let uuid = |words: &str| build(&format!("--force {words}"), &[&tree], &image).uuid;
     let mut seen = vec![uuid(""), uuid("-t ext3"), uuid("-L other"), uuid("--owner 5:6")];
     let changes: [(&str, crate::Deed); 6] = [
-        ("name", |tree| {
-            fs::rename(tree.join("a/001"), tree.join("a/other")).unwrap()
-        }),
-        ("mode", |tree| {
-            rustix::fs::chmod(tree.join("a/002"), rustix::fs::Mode::RWXU).unwrap()
-        }),
+        ("name", |tree| fs::rename(tree.join("a/001"), tree.join("a/other")).unwrap()),
+        ("mode", |tree| rustix::fs::chmod(tree.join("a/002"), rustix::fs::Mode::RWXU).unwrap()),
         ("size", |tree| fs::write(tree.join("a/003"), "12").unwrap()),
         ("attribute", |tree| {
-            rustix::fs::lsetxattr(tree.join("a/004"), "user.name", b"x", XattrFlags::empty()).unwrap();
+            rustix::fs::lsetxattr(tree.join("a/004"), "user.name", b"x", XattrFlags::empty())
+                .unwrap();
         }),
         ("link", |tree| {
             fs::remove_file(tree.join("linked")).unwrap();
@@ -198,14 +176,8 @@ fn identity_follows_the_content() {
 }
 
 fn settle_at(path: &Path, seconds: i64) {
-    let time = Timespec {
-        tv_sec: seconds,
-        tv_nsec: 0,
-    };
-    let times = Timestamps {
-        last_access: time,
-        last_modification: time,
-    };
+    let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
@@ -222,11 +194,7 @@ fn source_date_epoch_stamps_and_clamps() {
     let images = ["one.img", "two.img"].map(|name| folder.join(name));
     for image in &images {
         let mut command = extant(["build", "-q"]);
-        command
-            .env("SOURCE_DATE_EPOCH", "1500000000")
-            .env("TZ", "UTC")
-            .arg(&tree)
-            .arg(image);
+        command.env("SOURCE_DATE_EPOCH", "1500000000").env("TZ", "UTC").arg(&tree).arg(image);
         assert!(command.status().unwrap().success());
         // The second time everything was touched meanwhile.
         fs::write(tree.join("a/001"), fs::read(tree.join("a/001")).unwrap()).unwrap();
@@ -236,17 +204,11 @@ fn source_date_epoch_stamps_and_clamps() {
     for field in ["Filesystem created", "Last write time", "Last checked"] {
         let text = dump.fields.get(field).unwrap();
         let parsed = program("date").args(["-d", text, "+%s"]).output().unwrap();
-        assert_eq!(
-            String::from_utf8_lossy(&parsed.stdout).trim(),
-            "1500000000",
-            "{field}: {text}"
-        );
+        assert_eq!(String::from_utf8_lossy(&parsed.stdout).trim(), "1500000000", "{field}: {text}");
     }
     let stat = |path: &str| xtask::oracle::debugfs(&images[0], &format!("stat {path}")).unwrap();
     let seconds = |text: &str, name: &str| {
-        let at = text
-            .find(&format!("{name}: 0x"))
-            .unwrap_or_else(|| panic!("no {name}: {text}"))
+        let at = text.find(&format!("{name}: 0x")).unwrap_or_else(|| panic!("no {name}: {text}"))
             + name.len()
             + 4;
         u32::from_str_radix(&text[at..at + 8], 16).unwrap()
@@ -258,14 +220,12 @@ fn source_date_epoch_stamps_and_clamps() {
         }
     }
     let mut wrong = extant(["build", "--json"]);
-    wrong
-        .env("SOURCE_DATE_EPOCH", "yesterday")
-        .arg(&tree)
-        .arg(folder.join("x.img"));
+    wrong.env("SOURCE_DATE_EPOCH", "yesterday").arg(&tree).arg(folder.join("x.img"));
     assert_eq!(crate::command::refusal(&mut wrong).code, Some(2));
 }
 
-/// What comes out of an image and goes into one again gives the same image, in a file and through a pipe.
+/// What comes out of an image and goes into one again gives the same image, in a file and through a
+/// pipe.
 #[test]
 fn out_and_in_again() {
     if !xtask::command::is_root() {
@@ -274,12 +234,7 @@ fn out_and_in_again() {
     let folder = Scratch::new("build-again");
     let source = folder.join("source");
     fs::create_dir(&source).unwrap();
-    let room = Room {
-        block_size: 2048,
-        has_extents: true,
-        carried: Filler::Kernel,
-        seed: 5,
-    };
+    let room = Room { block_size: 2048, has_extents: true, carried: Filler::Kernel, seed: 5 };
     populate(&source, &room).unwrap();
     // An archive holds everything but sockets.
     fs::remove_file(source.join("special/socket")).unwrap();
@@ -292,13 +247,7 @@ fn out_and_in_again() {
         "-t ext4 --size 64M -O orphan_file",
     ] {
         build(&format!("--force {words}"), &[&source], &first);
-        let out = extant(["tar"])
-            .arg(&first)
-            .arg("--force")
-            .arg("-o")
-            .arg(&tar)
-            .status()
-            .unwrap();
+        let out = extant(["tar"]).arg(&first).arg("--force").arg("-o").arg(&tar).status().unwrap();
         assert!(out.success(), "{words}");
         build(&format!("--force {words}"), &[&tar], &again);
         assert!(fs::read(&first).unwrap() == fs::read(&again).unwrap(), "{words}");

@@ -77,10 +77,7 @@ fn free_room_holds_as_many_files_as_mke2fs_gives_it_inodes() {
         // keeps a 50th of its blocks to itself (/sys/fs/ext4/DISK/reserved_clusters).
         let names = 2 + report.free_blocks.min(empty) * 40 / block;
         let least = (report.free_blocks - names - report.blocks / 50).min(empty);
-        assert!(
-            (least..=empty).contains(&files),
-            "{options}: {files} of {least}, {report:?}"
-        );
+        assert!((least..=empty).contains(&files), "{options}: {files} of {least}, {report:?}");
     }
 }
 
@@ -176,10 +173,7 @@ fn room_is_as_asked_on_either_side_of_every_step() {
     fs::create_dir(&empty).unwrap();
     let full = source(&folder, 3 << 20);
     let cases: [(&str, &[u64]); 7] = [
-        (
-            "-t ext4 -b 4096",
-            &[100, 238, 440, 460, 470, 485, 500, 511, 512, 600, 620, 1024, 3850],
-        ),
+        ("-t ext4 -b 4096", &[100, 238, 440, 460, 470, 485, 500, 511, 512, 600, 620, 1024, 3850]),
         ("-t ext4 -b 4096 -O ^has_journal", &[470, 490, 500, 600]),
         ("-t ext4 -b 4096 -O ^flex_bg", &[480, 600, 2048]),
         ("-t ext4 -b 1024", &[100, 500, 560]),
@@ -215,11 +209,7 @@ fn a_fixed_size_has_the_inodes_that_mke2fs_gives_it() {
         let report = rebuild(&format!("{options} --size {size}"), &[&source], &image);
         judge(&image, &report);
         let mut mke2fs = program("mke2fs");
-        mke2fs
-            .args(["-q", "-F"])
-            .args(options.split(' '))
-            .arg("-d")
-            .arg(&source);
+        mke2fs.args(["-q", "-F"]).args(options.split(' ')).arg("-d").arg(&source);
         output(mke2fs.arg(&theirs).arg(size)).unwrap();
         let count = dumpe2fs(&theirs).unwrap().number("Inode count");
         assert_eq!(Some(u64::from(report.inodes)), count, "{options} {size}");
@@ -263,17 +253,11 @@ fn bare_numbers_mean_what_mke2fs_means_or_nothing() {
     ] {
         let refused = refusal(&mut build_command(options, &[&source], &image));
         assert_eq!(refused.code, Some(2), "{options}");
-        assert!(
-            words.iter().all(|word| refused.message.contains(word)),
-            "{options}: {refused:?}"
-        );
+        assert!(words.iter().all(|word| refused.message.contains(word)), "{options}: {refused:?}");
         assert!(!image.exists(), "{options}");
     }
     let refused = refusal(&mut build_command("--free 95% -i 1024", &[&source], &image));
-    assert!(
-        refused.code == Some(2) && refused.message.contains("25%"),
-        "{refused:?}"
-    );
+    assert!(refused.code == Some(2) && refused.message.contains("25%"), "{refused:?}");
     let report: Report = build("--free 20%", &[&source], &image);
     assert!(report.free_blocks * 5 >= report.blocks);
 }

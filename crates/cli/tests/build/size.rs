@@ -1,5 +1,7 @@
 //! As large as its content, to the block; and what --size, --free, --free-inodes and -E offset say.
-use crate::command::{Report, build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted};
+use crate::command::{
+    Report, build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted,
+};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -14,8 +16,8 @@ fn source_of(folder: &Scratch, blocks: u64, block_size: u64) -> std::path::PathB
     source
 }
 
-/// No block is free; or the volume ends with the metadata of its last group, which nothing but its own content needs, and
-/// which cannot be shorter.
+/// No block is free; or the volume ends with the metadata of its last group, which nothing but its
+/// own content needs, and which cannot be shorter.
 fn assert_exact(image: &Path, report: &Report, words: &str) {
     assert_eq!(fs::metadata(image).unwrap().len(), report.bytes, "{words}");
     assert_eq!(report.bytes, report.blocks * u64::from(report.block_size));
@@ -28,10 +30,7 @@ fn assert_exact(image: &Path, report: &Report, words: &str) {
     let end_of_metadata = last.inode_table.1.max(last.block_bitmap).max(last.inode_bitmap) + 1;
     let own = end_of_metadata.saturating_sub(last.blocks.0);
     assert_eq!(report.blocks, end_of_metadata, "{words}: {report:?}");
-    assert!(
-        report.free_blocks < own,
-        "{words}: {report:?} could do without its last group"
-    );
+    assert!(report.free_blocks < own, "{words}: {report:?} could do without its last group");
 }
 
 fn sweep(words: &str, block_size: u64, sizes: impl IntoIterator<Item = u64>) {
@@ -67,23 +66,11 @@ fn groups_end_where_the_content_does() {
     sweep(&format!("-t ext2 {small}"), 1024, 225..245);
     sweep(&format!("-t ext2 {small}"), 1024, 470..500);
     sweep(&format!("-t ext4 {small},^has_journal,^flex_bg"), 1024, 225..245);
-    sweep(
-        &format!("-t ext4 {small},^has_journal,^flex_bg"),
-        1024,
-        (470..500).step_by(2),
-    );
+    sweep(&format!("-t ext4 {small},^has_journal,^flex_bg"), 1024, (470..500).step_by(2));
     sweep(&format!("-t ext4 {small},^has_journal"), 1024, 225..250);
     sweep(&format!("-t ext4 {small},^has_journal"), 1024, (470..1100).step_by(19));
-    sweep(
-        &format!("-t ext4 {small},^has_journal"),
-        1024,
-        (4000..5000).step_by(211),
-    );
-    sweep(
-        &format!("-t ext4 {small},^has_journal -G 4"),
-        1024,
-        (960..1010).step_by(2),
-    );
+    sweep(&format!("-t ext4 {small},^has_journal"), 1024, (4000..5000).step_by(211));
+    sweep(&format!("-t ext4 {small},^has_journal -G 4"), 1024, (960..1010).step_by(2));
 }
 
 /// A journal comes with 2,048 blocks; it is content too.
@@ -129,7 +116,8 @@ fn a_size_is_kept_or_refused_with_what_is_missing() {
                 !image.exists() && fs::read_dir(folder.path()).unwrap().count() == 1,
                 "{words}: something is left"
             );
-            let missing = number_before(&refused.message, " bytes more").unwrap_or_else(|| panic!("{refused:?}"));
+            let missing = number_before(&refused.message, " bytes more")
+                .unwrap_or_else(|| panic!("{refused:?}"));
             assert!(number_before(&refused.message, " inodes:").is_some(), "{refused:?}");
             let enough = asked + missing;
             let report = build(&format!("{words} --size {enough}b"), &[&source], &image);
@@ -169,18 +157,23 @@ fn too_few_inodes_are_refused_with_their_number() {
             .unwrap()
             .parse()
             .unwrap();
-        let refused = refusal(&mut build_command(&format!("--size 8M {words}"), &[&source], &image));
+        let refused =
+            refusal(&mut build_command(&format!("--size 8M {words}"), &[&source], &image));
         assert!(!refused.message.contains("bytes and"), "{refused:?}");
-        let missing = number_before(&refused.message, " inodes more").unwrap_or_else(|| panic!("{refused:?}"));
+        let missing = number_before(&refused.message, " inodes more")
+            .unwrap_or_else(|| panic!("{refused:?}"));
         assert!(refused.hint.is_some() && !image.exists());
         let enough = words.replace(&format!("-N {asked}"), &format!("-N {}", asked + missing));
         let report = build(&format!("--size 8M {enough}"), &[&source], &image);
         judge(&image, &report);
         fs::remove_file(&image).unwrap();
 
-        let refused = refusal(&mut build_command(&format!("--size 20K {words}"), &[&source], &image));
-        let bytes = number_before(&refused.message, " bytes and").unwrap_or_else(|| panic!("{refused:?}"));
-        let inodes = number_before(&refused.message, " inodes more").unwrap_or_else(|| panic!("{refused:?}"));
+        let refused =
+            refusal(&mut build_command(&format!("--size 20K {words}"), &[&source], &image));
+        let bytes =
+            number_before(&refused.message, " bytes and").unwrap_or_else(|| panic!("{refused:?}"));
+        let inodes = number_before(&refused.message, " inodes more")
+            .unwrap_or_else(|| panic!("{refused:?}"));
         let enough = words.replace(&format!("-N {asked}"), &format!("-N {}", asked + inodes));
         let report = build(&format!("--size {}b {enough}", 20_480 + bytes), &[&source], &image);
         judge(&image, &report);
@@ -206,13 +199,9 @@ fn room_is_given_as_asked() {
         "-t ext3 -b 1024 -g 1024 -O ^resize_inode",
         "-t ext4 -b 2048 -O ^flex_bg,^resize_inode -g 512",
     ] {
-        for (room, least) in [
-            ("20%", 0),
-            ("512K", 512 << 10),
-            ("40M", 40 << 20),
-            ("1b", 1),
-            ("95.5%", 0),
-        ] {
+        for (room, least) in
+            [("20%", 0), ("512K", 512 << 10), ("40M", 40 << 20), ("1b", 1), ("95.5%", 0)]
+        {
             let report = build(
                 &format!("--force {words} --free {room} --free-inodes 100"),
                 &[&source],
@@ -220,15 +209,14 @@ fn room_is_given_as_asked() {
             );
             judge(&image, &report);
             let free = report.free_blocks * u64::from(report.block_size);
-            let share = room
-                .strip_suffix('%')
-                .map_or(0.0, |share| share.parse::<f64>().unwrap());
+            let share = room.strip_suffix('%').map_or(0.0, |share| share.parse::<f64>().unwrap());
             assert!(
                 free >= least && free as f64 * 100.0 >= share * report.bytes as f64,
                 "{words} {room}: {report:?}"
             );
-            let generous =
-                (report.bytes as f64 * share / 100.0).max(least as f64) + 0.02 * report.bytes as f64 + 65536.0;
+            let generous = (report.bytes as f64 * share / 100.0).max(least as f64)
+                + 0.02 * report.bytes as f64
+                + 65536.0;
             assert!((free as f64) < generous, "{words} {room}: {report:?}");
             assert!(report.free_inodes >= 100);
         }
@@ -260,10 +248,7 @@ fn the_words_of_mke2fs_reach_the_superblock() {
     assert_eq!(report.uuid, "01234567-89ab-cdef-0123-456789abcdef");
     assert_eq!(field("Directory Hash Seed"), "fedcba98-7654-3210-fedc-ba9876543210");
     assert_eq!(dump.number("Total journal blocks"), Some(2048));
-    assert_eq!(
-        (dump.number("RAID stride"), dump.number("RAID stripe width")),
-        (Some(4), Some(8))
-    );
+    assert_eq!((dump.number("RAID stride"), dump.number("RAID stripe width")), (Some(4), Some(8)));
     let reserved = dump.number("Reserved block count").unwrap();
     assert!(
         reserved.abs_diff(report.blocks / 10) <= 1 + report.blocks / 100,
@@ -289,10 +274,7 @@ fn an_offset_leaves_the_rest_alone() {
     assert!(fresh[..offset as usize].iter().all(|byte| *byte == 0));
     let plain = folder.join("plain.img");
     build("", &[&source], &plain);
-    assert!(
-        fresh[offset as usize..] == fs::read(&plain).unwrap(),
-        "the same volume, elsewhere"
-    );
+    assert!(fresh[offset as usize..] == fs::read(&plain).unwrap(), "the same volume, elsewhere");
 
     let (before, behind) = (bytes(1, offset as usize), bytes(2, 12_345));
     let old = File::create(&image).unwrap();

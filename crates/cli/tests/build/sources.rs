@@ -1,5 +1,7 @@
 //! Layers over each other, whiteouts, owners and exclusions: what is in the image in the end.
-use crate::command::{build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted};
+use crate::command::{
+    build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted,
+};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
@@ -43,12 +45,7 @@ fn later_sources_lie_over_earlier_ones() {
     write(top.join("folder-then-file"), "top");
     fs::hard_link(top.join("folder-then-file"), top.join("linked")).unwrap();
     output(
-        program("tar")
-            .arg("-cf")
-            .arg(folder.join("middle.tar"))
-            .arg("-C")
-            .arg(&middle)
-            .arg("."),
+        program("tar").arg("-cf").arg(folder.join("middle.tar")).arg("-C").arg(&middle).arg("."),
     )
     .unwrap();
     // What lying over each other means is what copying over each other gives.
@@ -142,10 +139,7 @@ fn what_is_excluded_is_not_there() {
         write(source.join(name), name);
     }
     let image = folder.join("x.img");
-    judge(
-        &image,
-        &build("--exclude *.o --exclude /cache --exclude b/c/k*", &[&source], &image),
-    );
+    judge(&image, &build("--exclude *.o --exclude /cache --exclude b/c/k*", &[&source], &image));
     mounted(&image, |root| {
         assert_eq!(names(root), ["a", "b", "lost+found"]);
         assert_eq!(names(&root.join("a")), ["x.c"]);
@@ -179,7 +173,8 @@ fn an_image_inside_its_source_is_left_out() {
         names(root)
     });
     assert_eq!(first, ["file", "lost+found", "pipe"]);
-    // The old image is no part of the new one. (A copy of it: the kernel may not have let go of it yet.)
+    // The old image is no part of the new one. (A copy of it: the kernel may not have let go of it
+    // yet.)
     fs::copy(&image, folder.join("old")).unwrap();
     fs::rename(folder.join("old"), &image).unwrap();
     judge(&image, &build("--force", &[folder.path()], &image));
@@ -200,11 +195,7 @@ fn wrong_words_are_wrong_usage() {
         "-b 1000",
         "-O nothing",
     ] {
-        assert_eq!(
-            refusal(&mut build_command(words, &[&source], &image)).code,
-            Some(2),
-            "{words}"
-        );
+        assert_eq!(refusal(&mut build_command(words, &[&source], &image)).code, Some(2), "{words}");
         assert!(!image.exists());
     }
     assert_eq!(

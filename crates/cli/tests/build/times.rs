@@ -17,10 +17,7 @@ archive.close()
 ";
 
 /// A modify time that a floating-point number holds: Python knows no other.
-const MODIFIED: Timespec = Timespec {
-    tv_sec: 1_600_000_000,
-    tv_nsec: 250_000_000,
-};
+const MODIFIED: Timespec = Timespec { tv_sec: 1_600_000_000, tv_nsec: 250_000_000 };
 
 fn make(tree: &Path) {
     fs::create_dir_all(tree.join("folder")).unwrap();
@@ -36,10 +33,7 @@ fn read_at(path: &Path, seconds: i64) {
         names.for_each(|entry| read_at(&entry.unwrap().path(), seconds));
     }
     let times = Timestamps {
-        last_access: Timespec {
-            tv_sec: seconds,
-            tv_nsec: 5,
-        },
+        last_access: Timespec { tv_sec: seconds, tv_nsec: 5 },
         last_modification: MODIFIED,
     };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
@@ -93,21 +87,14 @@ fn who_read_or_packed_the_tree_and_when_is_in_no_image() {
         assert!(image(&folder, "", &tree) == expected, "the folder after {packer}");
     }
     // The archives are not alike: it is not for want of other times that their images are.
-    let [one, two] = [1, 2].map(|moment| fs::read(folder.join(&format!("tar-{moment}.tar"))).unwrap());
+    let [one, two] =
+        [1, 2].map(|moment| fs::read(folder.join(&format!("tar-{moment}.tar"))).unwrap());
     assert!(one != two);
     // Neither does it matter what image an archive came from.
     let kept = folder.join("kept.img");
     build("--keep-atime", &[&tree], &kept);
     let archive = folder.join("kept.tar");
-    assert!(
-        extant(["tar"])
-            .arg(&kept)
-            .arg("-o")
-            .arg(&archive)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(extant(["tar"]).arg(&kept).arg("-o").arg(&archive).status().unwrap().success());
     assert!(image(&folder, "", &archive) == expected);
 }
 
@@ -128,40 +115,25 @@ fn all_times_are_kept_where_they_are_asked_for() {
         "it was read quietly"
     );
     let stat = debugfs(&folder.join("x.img"), "stat /folder/file").unwrap();
-    for (name, seconds) in [
-        ("atime", metadata.atime()),
-        ("ctime", metadata.ctime()),
-        ("mtime", metadata.mtime()),
-    ] {
+    for (name, seconds) in
+        [("atime", metadata.atime()), ("ctime", metadata.ctime()), ("mtime", metadata.mtime())]
+    {
         assert!(stat.contains(&format!("{name}: 0x{seconds:08x}")), "{name}: {stat}");
     }
     assert!(image(&folder, "--keep-atime", &tree) == expected, "built twice");
     pack("tar", &tree, &folder.join("x.tar"));
-    assert!(
-        image(&folder, "--keep-atime", &folder.join("x.tar")) == expected,
-        "from GNU tar"
-    );
+    assert!(image(&folder, "--keep-atime", &folder.join("x.tar")) == expected, "from GNU tar");
     // Out of the image and in again.
     let archive = folder.join("again.tar");
     image(&folder, "--keep-atime", &tree);
     let mut out = extant(["tar"]);
-    assert!(
-        out.arg(folder.join("x.img"))
-            .arg("-o")
-            .arg(&archive)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(out.arg(folder.join("x.img")).arg("-o").arg(&archive).status().unwrap().success());
     assert!(image(&folder, "--keep-atime", &archive) == expected, "from our archive");
 
     read_at(&tree, 1_650_000_001);
     assert!(image(&folder, "--keep-atime", &tree) != expected, "another access time");
     let mut clamped = extant(["build", "-qF", "--keep-atime"]);
-    clamped
-        .env("SOURCE_DATE_EPOCH", "1610000000")
-        .arg(&tree)
-        .arg(folder.join("x.img"));
+    clamped.env("SOURCE_DATE_EPOCH", "1610000000").arg(&tree).arg(folder.join("x.img"));
     assert!(clamped.status().unwrap().success());
     let stat = debugfs(&folder.join("x.img"), "stat /folder/file").unwrap();
     for name in ["atime", "ctime"] {

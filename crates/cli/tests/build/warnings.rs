@@ -9,9 +9,7 @@ use xtask::scratch::Scratch;
 
 /// Builds; what was warned of in the report, and the lines on stderr.
 fn warned(options: &str, sources: &[&Path], image: &Path) -> (Vec<Warned>, Vec<String>) {
-    let done = build_command(&format!("--force {options}"), sources, image)
-        .output()
-        .unwrap();
+    let done = build_command(&format!("--force {options}"), sources, image).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(0), "{said}");
     let report: crate::command::Report = serde_json::from_slice(&done.stdout).unwrap();
@@ -55,18 +53,19 @@ fn times_beyond_the_inode_are_named_and_nanoseconds_counted_once() {
     let image = folder.join("x.img");
     assert_eq!(warned("", &[&tar], &image), (vec![], vec![]));
     let (kinds, lines) = warned("-I 128", &[&tar], &image);
-    let counts: Vec<(&str, u64)> = kinds.iter().map(|kind| (kind.kind.as_str(), kind.count)).collect();
+    let counts: Vec<(&str, u64)> =
+        kinds.iter().map(|kind| (kind.kind.as_str(), kind.count)).collect();
     assert_eq!(counts, [("time-clamped", 9), ("nanoseconds-dropped", 9)]);
     assert_eq!(lines.len(), 7, "five names, the others, and one line: {lines:?}");
-    assert!(lines[0].starts_with("/file-") && lines[0].contains("2100-01-01") && lines[0].contains("2038-01-19"));
+    assert!(
+        lines[0].starts_with("/file-")
+            && lines[0].contains("2100-01-01")
+            && lines[0].contains("2038-01-19")
+    );
     assert!(lines[5].starts_with("and 4 more of this kind"), "{lines:?}");
     assert!(lines[6].starts_with("9 files lose the nanoseconds"), "{lines:?}");
     // Quiet is quiet, and text is lines too.
-    let text = extant(["build", "--force", "-I", "128"])
-        .arg(&tar)
-        .arg(&image)
-        .output()
-        .unwrap();
+    let text = extant(["build", "--force", "-I", "128"]).arg(&tar).arg(&image).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&text.stderr).lines().count(), 7);
     let quiet = extant(["build", "--force", "--quiet", "-I", "128"])
         .arg(&tar)
@@ -105,10 +104,7 @@ fn files_and_attributes_that_are_too_large_are_named_and_counted() {
     let folder = Scratch::new("build-large");
     let source = source(&folder, 7, "@1000000000");
     for number in 0..7 {
-        let file = File::options()
-            .write(true)
-            .open(source.join(format!("file-{number}")))
-            .unwrap();
+        let file = File::options().write(true).open(source.join(format!("file-{number}"))).unwrap();
         file.set_len(20 << 30).unwrap();
     }
     let image = folder.join("x.img");
@@ -116,7 +112,8 @@ fn files_and_attributes_that_are_too_large_are_named_and_counted() {
     assert!(refused.message.matches("/file-").count() == 5, "{refused:?}");
     assert!(refused.message.contains(" and 2 more: larger than the "), "{refused:?}");
     assert!(refused.hint.is_some() && refused.code == Some(1) && !image.exists());
-    let script = "for file in \"$0\"/*; do truncate -s 0 \"$file\"; setfattr -n user.long -v $(printf %03000d 7) \"$file\"; done";
+    let script = "for file in \"$0\"/*; do truncate -s 0 \"$file\"; setfattr -n user.long -v \
+        $(printf %03000d 7) \"$file\"; done";
     output(program("sh").arg("-ec").arg(script).arg(&source)).unwrap();
     let refused = refusal(&mut build_command("-b 1024", &[&source], &image));
     assert!(
@@ -131,10 +128,7 @@ fn a_container_image_is_not_taken_for_a_file_tree_without_a_word() {
     let folder = Scratch::new("build-container");
     let image = folder.join("x.img");
     let cases: [(&[&str], Option<&str>); 6] = [
-        (
-            &["manifest.json", "0123.json", "4567/layer.tar"],
-            Some("/manifest.json: "),
-        ),
+        (&["manifest.json", "0123.json", "4567/layer.tar"], Some("/manifest.json: ")),
         (&["manifest.json", "repositories", "89ab.tar"], Some("/manifest.json: ")),
         (
             &["manifest.json", "index.json", "oci-layout", "blobs/sha256/0"],

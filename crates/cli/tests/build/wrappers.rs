@@ -31,8 +31,8 @@ stat -c '%n %h' file hard disk folder/locked
 getfattr -h -d -m - -e base64 disk file folder folder/locked hard link terminal
 "#;
 
-const ARCHIVE: &str =
-    "tar --format=pax --numeric-owner --xattrs --xattrs-include='*' --sort=name -cf tree.tar -C tree .";
+const ARCHIVE: &str = "tar --format=pax --numeric-owner --xattrs --xattrs-include='*' --sort=name \
+    -cf tree.tar -C tree .";
 
 /// A folder that an ordinary user may write to, with the command in it: where it was built, the
 /// user may not be let in.
@@ -66,12 +66,9 @@ fn run(folder: &Scratch, wrapper: &str, script: &str) -> String {
 }
 
 fn judge(folder: &Scratch, said: &str) {
-    for words in [
-        "character special file 5 1",
-        "block special file 8 12c",
-        "70000 4755",
-        "link 77 88",
-    ] {
+    for words in
+        ["character special file 5 1", "block special file 8 12c", "70000 4755", "link 77 88"]
+    {
         assert!(said.contains(words), "{words}: {said}");
     }
     let image = folder.join("tree.img");
@@ -94,10 +91,7 @@ fn judge(folder: &Scratch, said: &str) {
 
 #[test]
 fn the_image_is_what_fakeroot_pretends() {
-    if ["fakeroot", "setfattr", "tar", "setpriv"]
-        .iter()
-        .any(|tool| !require(tool))
-    {
+    if ["fakeroot", "setfattr", "tar", "setpriv"].iter().any(|tool| !require(tool)) {
         return;
     }
     let folder = workplace("build-fakeroot");
@@ -110,10 +104,7 @@ fn the_image_is_what_fakeroot_pretends() {
 
 #[test]
 fn the_image_is_what_pseudo_pretends() {
-    if ["fakeroot-pseudo", "setfattr", "tar", "setpriv"]
-        .iter()
-        .any(|tool| !require(tool))
-    {
+    if ["fakeroot-pseudo", "setfattr", "tar", "setpriv"].iter().any(|tool| !require(tool)) {
         return;
     }
     let folder = workplace("build-pseudo");
@@ -138,10 +129,8 @@ fn a_wrapper_that_has_no_effect_is_an_error() {
         refusal(&mut command)
     };
     for name in ["FAKEROOTKEY", "PSEUDO_PREFIX", "FAKECHROOT"] {
-        for words in [
-            &["build", "tree", "x.img"][..],
-            &["mkfs", "-E", "root_owner", "x.img", "2M"],
-        ] {
+        for words in [&["build", "tree", "x.img"][..], &["mkfs", "-E", "root_owner", "x.img", "2M"]]
+        {
             let refusal = refused(words, name);
             assert_eq!(refusal.code, Some(1), "{refusal:?}");
             assert!(refusal.message.starts_with(name), "{refusal:?}");
@@ -151,11 +140,7 @@ fn a_wrapper_that_has_no_effect_is_an_error() {
     }
     let with = |name: &str, words: &[&str]| -> bool {
         let mut command = crate::command::extant(words.iter());
-        command
-            .arg("-q")
-            .current_dir(folder.path())
-            .env("PSEUDO_PREFIX", "/usr")
-            .env(name, "1");
+        command.arg("-q").current_dir(folder.path()).env("PSEUDO_PREFIX", "/usr").env(name, "1");
         succeeds(&mut command)
     };
     assert!(with("PSEUDO_DISABLED", &["build", "tree", "x.img"]));
@@ -183,8 +168,5 @@ fn pretended_root_reads_no_more_than_the_user() {
     let script = "./extant build --keep-going tree tree.img 2>&1; echo $?";
     let said = run(&folder, "fakeroot", script);
     assert!(said.contains("tree/secret: Permission denied"), "{said}");
-    assert!(
-        said.ends_with("1\n") && Path::new(&folder.join("tree.img")).exists(),
-        "{said}"
-    );
+    assert!(said.ends_with("1\n") && Path::new(&folder.join("tree.img")).exists(), "{said}");
 }

@@ -74,7 +74,9 @@ impl Claims {
 
     pub fn superblock(&self) -> [u8; 1024] {
         let mut bytes = [0; 1024];
-        let mut word = |at: usize, value: u64| bytes[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
+        let mut word = |at: usize, value: u64| {
+            bytes[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes())
+        };
         word(0, self.groups() * u64::from(self.inodes_per_group));
         word(4, self.blocks);
         word(20, u64::from(self.block_log == 0));
@@ -122,7 +124,8 @@ impl Claims {
                 bytes[40..40 + node.len()].copy_from_slice(&node);
             }
             Map::Pointers(pointers) => {
-                let words: Vec<u8> = pointers.iter().flat_map(|pointer| pointer.to_le_bytes()).collect();
+                let words: Vec<u8> =
+                    pointers.iter().flat_map(|pointer| pointer.to_le_bytes()).collect();
                 bytes[40..40 + words.len()].copy_from_slice(&words);
             }
         }

@@ -20,7 +20,8 @@ const SECONDS_MAX: u64 = 120;
 /// Runs a command under the limit. Its output goes nowhere: of a volume that claims much there may
 /// be a lot.
 fn limited(words: &[&str]) -> Output {
-    let script = format!("ulimit -d {MEMORY_KIB}; exec timeout -s KILL {SECONDS_MAX} \"$0\" \"$@\"");
+    let script =
+        format!("ulimit -d {MEMORY_KIB}; exec timeout -s KILL {SECONDS_MAX} \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_extant")]).args(words);
     command.stdout(Stdio::null()).output().expect("sh starts")
@@ -82,17 +83,18 @@ fn more_groups_than_are_described_are_refused_by_name() {
         // 16.8 million groups; two billion; and with their descriptors spread over the volume.
         (4 * TIB, 0, 256, 8, 128, 64, ORDINARY.features),
         (15 * TIB, 0, 8, 1, 1024, 64, ORDINARY.features),
-        (
-            15 * TIB,
-            0,
-            8,
-            1,
-            1024,
-            1024,
-            [SPARSE_SUPER_2, ORDINARY.features[1] | META_BG, 0],
-        ),
+        (15 * TIB, 0, 8, 1, 1024, 1024, [SPARSE_SUPER_2, ORDINARY.features[1] | META_BG, 0]),
     ];
-    for (length, block_log, blocks_per_group, inodes_per_group, inode_size, descriptor_size, features) in rows {
+    for (
+        length,
+        block_log,
+        blocks_per_group,
+        inodes_per_group,
+        inode_size,
+        descriptor_size,
+        features,
+    ) in rows
+    {
         let claims = Claims {
             block_log,
             blocks: length >> 10,
@@ -135,10 +137,7 @@ fn what_groups_share_is_looked_at_once() {
     let file = claims.inode(FILE, 4 * TIB, 1, Map::Extents(&runs));
     let directory = claims.inode(DIRECTORY, 4096, 2, Map::Extents(&[(0, 1, 9000)]));
     let table = [file.repeat(1), directory, file.repeat(2)].concat().repeat(1024);
-    let pieces = [
-        descriptors(&claims, 16384, |_| [6000, 6001, 5000]),
-        (5000 * 4096, table),
-    ];
+    let pieces = [descriptors(&claims, 16384, |_| [6000, 6001, 5000]), (5000 * 4096, table)];
     write(&path, claims.blocks * 4096, &claims, &pieces);
     assert_eq!(survives("tables over each other", &path), 12);
     // A bitmap of 4,096 free runs that 50,000 groups claim to be theirs.
@@ -179,22 +178,12 @@ fn holes_are_known_to_be_zeros() {
         survives("two billion inodes", &path);
     }
     // Directories of half a million blocks that were never written, many of them.
-    let claims = Claims {
-        blocks: 32 * 32768,
-        inodes_per_group: 4096,
-        ..claims
-    };
-    let runs: Vec<_> = (0..4)
-        .map(|run| (run * 32768, 32768, 20_000 + u64::from(run) * 32768))
-        .collect();
+    let claims = Claims { blocks: 32 * 32768, inodes_per_group: 4096, ..claims };
+    let runs: Vec<_> =
+        (0..4).map(|run| (run * 32768, 32768, 20_000 + u64::from(run) * 32768)).collect();
     let directory = claims.inode(DIRECTORY, 524_288 * 4096, 2, Map::Extents(&runs));
-    let table = [
-        vec![0; 256],
-        directory.clone(),
-        vec![0; 256 * 10],
-        directory.repeat(2000),
-    ]
-    .concat();
+    let table =
+        [vec![0; 256], directory.clone(), vec![0; 256 * 10], directory.repeat(2000)].concat();
     let pieces = [
         descriptors(&claims, 32, |group| [3000 + group, 4000 + group, 5000 + group * 300]),
         (5000 * 4096, table),
@@ -268,16 +257,17 @@ fn drawn(random: &Random) -> (u64, Claims) {
     let block_size = 1024_u64 << block_log;
     let bits = block_size * 8;
     let wide = random.pick(&[SIXTY_FOUR_BIT, SIXTY_FOUR_BIT, 0]);
-    let incompatible = random.pick(&[0, FLEX_BG, META_BG, FLEX_BG | 0x400, 0x8000]) | wide | FILETYPE | EXTENTS;
+    let incompatible =
+        random.pick(&[0, FLEX_BG, META_BG, FLEX_BG | 0x400, 0x8000]) | wide | FILETYPE | EXTENTS;
     let read_only = random.pick(&[0, SPARSE_SUPER, SPARSE_SUPER, BIGALLOC, SPARSE_SUPER | 0x10]);
     let on_device = length / block_size;
-    let blocks = random.pick(&[on_device, on_device, on_device * 1000, 100 + random.below(on_device)]);
+    let blocks =
+        random.pick(&[on_device, on_device, on_device * 1000, 100 + random.below(on_device)]);
     let most = if wide == 0 { u64::from(u32::MAX) } else { 1 << 48 };
     let blocks = blocks.clamp(100, most);
     let blocks_per_group = random.pick(&[8, 16, 64, 256, bits, bits, 8 + random.below(bits - 8)]);
-    let inode_size = random
-        .pick(&[128, 256, 256, 512, 1024, block_size.min(32768)])
-        .min(block_size);
+    let inode_size =
+        random.pick(&[128, 256, 256, 512, 1024, block_size.min(32768)]).min(block_size);
     let per_block = block_size / inode_size;
     let groups = blocks.div_ceil(blocks_per_group);
     let most = (u64::from(u32::MAX) / groups).clamp(per_block, bits);
@@ -285,21 +275,16 @@ fn drawn(random: &Random) -> (u64, Claims) {
         block_log,
         blocks,
         blocks_per_group: blocks_per_group as u32,
-        inodes_per_group: random.pick(&[per_block, most, per_block + random.below(most - per_block)]) as u32,
+        inodes_per_group: random.pick(&[
+            per_block,
+            most,
+            per_block + random.below(most - per_block),
+        ]) as u32,
         inode_size: inode_size as u16,
-        descriptor_size: if wide == 0 {
-            32
-        } else {
-            random.pick(&[64, 64, 128, 1024])
-        },
+        descriptor_size: if wide == 0 { 32 } else { random.pick(&[64, 64, 128, 1024]) },
         first_inode: random.pick(&[11, 11, 11, 11 + random.below(1 << 31) as u32]),
         first_meta_group: random.pick(&[0, 1, 100, 1 << 31]),
-        cluster_log: block_log
-            + if read_only == BIGALLOC {
-                random.pick(&[0, 1, 4, 8])
-            } else {
-                0
-            },
+        cluster_log: block_log + if read_only == BIGALLOC { random.pick(&[0, 1, 4, 8]) } else { 0 },
         journal_inode: random.pick(&[0, 0, 8]),
         reserved_descriptors: random.pick(&[0, 0, random.below(block_size / 4) as u16]),
         features: [random.pick(&[0, SPARSE_SUPER_2, 0x10, 0x24]), incompatible, read_only],
@@ -319,7 +304,8 @@ fn some_inode(random: &Random, claims: &Claims, shared: u64, blocks: u64) -> Vec
             .collect();
         return claims.inode(mode, size, links, Map::Extents(&runs));
     }
-    let pointers = std::array::from_fn(|_| random.pick(&[0, shared as u32, random.below(blocks) as u32]));
+    let pointers =
+        std::array::from_fn(|_| random.pick(&[0, shared as u32, random.below(blocks) as u32]));
     claims.inode(mode, size, links, Map::Pointers(&pointers))
 }
 
@@ -330,24 +316,21 @@ fn contents(random: &Random, claims: &Claims, length: u64) -> Vec<(u64, Vec<u8>)
     let blocks = claims.blocks.min(length / block_size);
     let [first, second, table, shared] = std::array::from_fn(|_| 1 + random.below(blocks - 1));
     let step = random.pick(&[0, 1, u64::from(claims.blocks_per_group)]);
-    let table_step = random.pick(&[0, 1, claims.table_blocks(), u64::from(claims.blocks_per_group)]);
+    let table_step =
+        random.pick(&[0, 1, claims.table_blocks(), u64::from(claims.blocks_per_group)]);
     let at = |base: u64, step: u64, group: u64| (base + step * group) % blocks;
     let room = random.pick(&[0, 64, 100_000, 1_200_000]);
     let count = (room / u64::from(claims.descriptor_size)).min(claims.groups());
     let mut pieces = vec![descriptors(claims, count, |group| {
-        [
-            at(first, step, group),
-            at(second, step, group),
-            at(table, table_step, group),
-        ]
+        [at(first, step, group), at(second, step, group), at(table, table_step, group)]
     })];
     let kinds: Vec<_> = (0..8).map(|_| some_inode(random, claims, shared, blocks)).collect();
     for _ in 0..random.pick(&[1, 1, 4, 20]) {
         let group = random.below(count);
-        let bytes = random
-            .pick(&[4096, 16 << 10, 300 << 10])
-            .min((400 << 10) / (count.min(20) + 1));
-        let inodes = (0..bytes / u64::from(claims.inode_size)).flat_map(|_| kinds[random.below(8) as usize].clone());
+        let bytes =
+            random.pick(&[4096, 16 << 10, 300 << 10]).min((400 << 10) / (count.min(20) + 1));
+        let inodes = (0..bytes / u64::from(claims.inode_size))
+            .flat_map(|_| kinds[random.below(8) as usize].clone());
         pieces.push((at(table, table_step, group) * block_size, inodes.collect()));
     }
     let block: Vec<u8> = match random.below(3) {
@@ -356,9 +339,8 @@ fn contents(random: &Random, claims: &Claims, length: u64) -> Vec<(u64, Vec<u8>)
             .collect(),
         1 => {
             let fit = ((block_size - 12) / 12) as u16;
-            let runs: Vec<_> = (0..u32::from(fit))
-                .map(|run| (run * 32768, 32768, random.below(blocks)))
-                .collect();
+            let runs: Vec<_> =
+                (0..u32::from(fit)).map(|run| (run * 32768, 32768, random.below(blocks))).collect();
             node(&runs, fit)
         }
         _ => (0..block_size).map(|_| random.below(256) as u8).collect(),
@@ -369,8 +351,10 @@ fn contents(random: &Random, claims: &Claims, length: u64) -> Vec<(u64, Vec<u8>)
 
 #[test]
 fn any_superblock_is_survived() {
-    let rounds: u64 = std::env::var("EXTANT_CLAIMS_ROUNDS").map_or(24, |text| text.parse().expect("a number"));
-    let first: u64 = std::env::var("EXTANT_CLAIMS_SEED").map_or(0, |text| text.parse().expect("a number"));
+    let rounds: u64 =
+        std::env::var("EXTANT_CLAIMS_ROUNDS").map_or(24, |text| text.parse().expect("a number"));
+    let first: u64 =
+        std::env::var("EXTANT_CLAIMS_SEED").map_or(0, |text| text.parse().expect("a number"));
     let folder = Scratch::new("claims-drawn");
     let path = folder.join("drawn.img");
     for seed in first..first + rounds {

@@ -94,11 +94,7 @@ fn tar(words: &[&str], archive: &Path, folder: &Path) -> Output {
 
 fn build(archive: &Path, image: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
-    command
-        .env_remove("SOURCE_DATE_EPOCH")
-        .arg("build")
-        .arg(archive)
-        .arg(image);
+    command.env_remove("SOURCE_DATE_EPOCH").arg("build").arg(archive).arg(image);
     command.output().unwrap()
 }
 
@@ -115,9 +111,8 @@ fn last_line(bytes: &[u8]) -> String {
 fn first_words(bytes: &[u8], archive: &Path) -> String {
     let text = String::from_utf8_lossy(bytes);
     let first = text.lines().next().unwrap_or_default();
-    let folder = archive
-        .parent()
-        .map_or_else(String::new, |folder| format!("{}/", folder.display()));
+    let folder =
+        archive.parent().map_or_else(String::new, |folder| format!("{}/", folder.display()));
     shortened(&first.trim_start_matches("extant: build: ").replace(&folder, ""))
 }
 
@@ -139,21 +134,17 @@ fn refused(built: &Output, archive: &Path, image: &Path, words: &str) -> Result<
     Ok(())
 }
 
-fn same(built: &Output, listed: &[u8], archive: &Path, image: &Path, unpacked: &Path) -> Result<(), String> {
+fn same(
+    built: &Output,
+    listed: &[u8],
+    archive: &Path,
+    image: &Path,
+    unpacked: &Path,
+) -> Result<(), String> {
     if !built.status.success() {
-        return Err(format!(
-            "GNU tar lists it, but: {}",
-            String::from_utf8_lossy(&built.stderr)
-        ));
+        return Err(format!("GNU tar lists it, but: {}", String::from_utf8_lossy(&built.stderr)));
     }
-    let words = [
-        "-x",
-        "-p",
-        "--numeric-owner",
-        "--acls",
-        "--xattrs",
-        "--xattrs-include=*",
-    ];
+    let words = ["-x", "-p", "--numeric-owner", "--acls", "--xattrs", "--xattrs-include=*"];
     let output = tar(&words, archive, unpacked);
     if !output.status.success() {
         return Err(format!(
@@ -182,21 +173,16 @@ fn same(built: &Output, listed: &[u8], archive: &Path, image: &Path, unpacked: &
 /// The paths that a listing names, as a walk names them.
 fn described(listed: &[u8]) -> BTreeSet<PathBuf> {
     let clean = |line: &[u8]| {
-        let names = line
-            .split(|byte| *byte == b'/')
-            .filter(|name| !matches!(*name, b"" | b"."));
+        let names = line.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
         PathBuf::from(std::ffi::OsString::from_vec(names.collect::<Vec<_>>().join(&b'/')))
     };
-    listed
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(clean)
-        .collect()
+    listed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(clean).collect()
 }
 
 /// Takes out of the comparison what no archive says or no system call does: symlinks have no mode
 /// to set, directories that the archive does not name are made by both sides as they see fit, GNU
-/// tar restores labels of SELinux only where that runs, and no system call gives a file to user 4294967295.
+/// tar restores labels of SELinux only where that runs, and no system call gives a file to user
+/// 4294967295.
 fn adjust(theirs: &mut [Entry], ours: &mut [Entry], described: &BTreeSet<PathBuf>, began: i64) {
     const OVERFLOW: (u32, u32) = (65_534, 65_534);
     for (theirs, ours) in theirs.iter_mut().zip(ours.iter()) {

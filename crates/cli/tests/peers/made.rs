@@ -19,8 +19,10 @@ const fn recipe(tool: &'static str, words: &'static str, expected: Expected) -> 
 /// The tree: files of all types, holes, hard links, long names, attributes and access lists, wide
 /// numbers.
 const TREE: &str = "
-    mkdir -p in/d/e in/empty; echo hello >in/d/f; ln in/d/f in/d/e/g; ln -s ../f in/d/e/s; mkfifo in/p
-    chmod 4751 in/d/f; chmod 1777 in/empty; : >in/zero; printf %512s x >in/block; printf %70000s x >in/large
+    mkdir -p in/d/e in/empty; echo hello >in/d/f; ln in/d/f in/d/e/g; ln -s ../f in/d/e/s; mkfifo \
+    in/p
+    chmod 4751 in/d/f; chmod 1777 in/empty; : >in/zero; printf %512s x >in/block; printf %70000s x \
+    >in/large
     truncate -s 3M in/holes; printf x | dd of=in/holes bs=1 seek=1000000 conv=notrunc status=none
     printf y | dd of=in/holes bs=1 seek=2500000 conv=notrunc status=none; truncate -s 1M in/hole
     mknod in/c c 5 1; mknod in/b b 8 17; chown 1000:1001 in/zero; printf '\\303\\274\\377' >in/bytes
@@ -29,11 +31,15 @@ const TREE: &str = "
 
 /// What v7 and its kin have no words for.
 const PLAIN: &str = "rm -f in/p in/c in/b;";
-const LONG: &str = "n=$(printf %0100d 7); mkdir -p in/$n/$n; echo 1 >in/$n/$n/$n; ln in/$n/$n/$n in/hard;
+const LONG: &str =
+    "n=$(printf %0100d 7); mkdir -p in/$n/$n; echo 1 >in/$n/$n/$n; ln in/$n/$n/$n in/hard;
     ln -s $n/$n/$n in/link;";
-const ATTRIBUTES: &str = "setfattr -n user.colour -v red in/large; setfattr -n user.a=b%c -v 0x00ff0a in/large;
-    setfacl -m u:1234:rw,g:7777:r in/block; setfacl -d -m u:1235:rx in/d; setcap cap_net_raw+ep in/zero;";
-const WIDE: &str = "chown 3000000:4000000000 in/zero; touch -d @-1000000000 in/block; touch -d @9000000000 in/large;";
+const ATTRIBUTES: &str = "setfattr -n user.colour -v red in/large; setfattr -n user.a=b%c -v \
+    0x00ff0a in/large;
+    setfacl -m u:1234:rw,g:7777:r in/block; setfacl -d -m u:1235:rx in/d; setcap cap_net_raw+ep \
+    in/zero;";
+const WIDE: &str = "chown 3000000:4000000000 in/zero; touch -d @-1000000000 in/block; touch -d \
+    @9000000000 in/large;";
 
 /// `PLAIN`, `LONG`, `ATTRIBUTES` and `WIDE` stand for those commands.
 const RECIPES: &[Recipe] = &[
@@ -54,7 +60,8 @@ const RECIPES: &[Recipe] = &[
     recipe("tar", "tar --format=posix -S --sparse-version=1.0 -C in -cf x .", Same),
     recipe(
         "tar",
-        "ATTRIBUTES tar --format=posix --numeric-owner --acls --xattrs --xattrs-include=* -C in -cf x .",
+        "ATTRIBUTES tar --format=posix --numeric-owner --acls --xattrs --xattrs-include=* -C in \
+         -cf x .",
         Same,
     ),
     recipe("tar", "tar --format=gnu --label=name -C in -cf x .", Same),
@@ -63,7 +70,8 @@ const RECIPES: &[Recipe] = &[
     recipe("tar", "tar --format=posix -g snapshot -C in -cf x .", Same),
     recipe(
         "tar",
-        "tar --format=gnu -g old -C in -cf y .; rm in/zero; echo more >in/d/f; tar --format=gnu -g old -C in -cf x .",
+        "tar --format=gnu -g old -C in -cf y .; rm in/zero; echo more >in/d/f; tar --format=gnu -g \
+         old -C in -cf x .",
         Same,
     ),
     recipe(
@@ -71,11 +79,7 @@ const RECIPES: &[Recipe] = &[
         "tar --format=posix --pax-option=globexthdr.name=g,comment=words -C in -cf x .",
         Same,
     ),
-    recipe(
-        "tar",
-        "tar --format=posix --pax-option=delete=mtime,delete=atime -C in -cf x .",
-        Same,
-    ),
+    recipe("tar", "tar --format=posix --pax-option=delete=mtime,delete=atime -C in -cf x .", Same),
     recipe("tar", "tar --format=gnu -b 1 -C in -cf x .", Same),
     recipe("tar", "tar -P -cf x $PWD/in", Same),
     recipe("tar", "tar -cf x in/d; tar -rf x in/zero in/d/f", Same),
@@ -86,11 +90,7 @@ const RECIPES: &[Recipe] = &[
     recipe("xz", "tar -C in -cJf x .", Same),
     recipe("zstd", "tar -C in -c . | zstd -q >x", Same),
     recipe("bzip2", "tar -C in -cjf x .", Refused("compressed with bzip2")),
-    recipe(
-        "tar",
-        "cd in/d; tar -P -cf ../../x ../zero",
-        Refused("leads out of the archive"),
-    ),
+    recipe("tar", "cd in/d; tar -P -cf ../../x ../zero", Refused("leads out of the archive")),
     recipe(
         "tar",
         "yes 'n y' | tar --format=gnu -cM -L 1030 -f x in/zero in/holes >z 2>&1 || true; test -s x",
@@ -101,42 +101,38 @@ const RECIPES: &[Recipe] = &[
         "yes 'n x' | tar --format=gnu -cM -L 1030 -f y in/holes >z 2>&1 || true; test -s x",
         Refused("rest of a file of another volume"),
     ),
-    recipe(
-        "tar",
-        "cd in; tar -cf ../x nothing || true; : >../x",
-        Refused("is empty"),
-    ),
+    recipe("tar", "cd in; tar -cf ../x nothing || true; : >../x", Refused("is empty")),
     recipe("bsdtar", "PLAIN bsdtar --format=v7tar -C in -cf x .", Same),
     recipe("bsdtar", "LONG bsdtar --format=gnutar -C in -cf x .", Same),
     recipe("bsdtar", "bsdtar --format=ustar -C in -cf x .", Same),
     recipe("bsdtar", "LONG ATTRIBUTES WIDE bsdtar --format=pax -C in -cf x .", Same),
     recipe("bsdtar", "ATTRIBUTES bsdtar --numeric-owner -C in -cf x .", Same),
     recipe("busybox", "LONG busybox tar -C in -cf x .", Same),
-    recipe(
-        "7z",
-        "rm -rf in/p in/c in/b; cd in; 7z a -ttar ../x.tar . >y; mv ../x.tar ../x",
-        Same,
-    ),
+    recipe("7z", "rm -rf in/p in/c in/b; cd in; 7z a -ttar ../x.tar . >y; mv ../x.tar ../x", Same),
     recipe("cpio", "cd in; find . | cpio --quiet -o -H ustar >../x", Same),
     recipe("cpio", "PLAIN cd in; find . | cpio --quiet -o -H tar >../x", Same),
     recipe(
         "git",
-        "PLAIN LONG cd in; git init -q; git add .; git -c user.name=x -c user.email=x@example.org commit -qm x; git archive HEAD >../x",
+        "PLAIN LONG cd in; git init -q; git add .; git -c user.name=x -c user.email=x@example.org \
+         commit -qm x; git archive HEAD >../x",
         Same,
     ),
     recipe(
         "python3",
-        "python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.USTAR_FORMAT); a.add('in'); a.close()\"",
+        "python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.USTAR_FORMAT); \
+         a.add('in'); a.close()\"",
         Same,
     ),
     recipe(
         "python3",
-        "LONG python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.GNU_FORMAT); a.add('in'); a.close()\"",
+        "LONG python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.GNU_FORMAT); \
+         a.add('in'); a.close()\"",
         Same,
     ),
     recipe(
         "python3",
-        "LONG WIDE python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.PAX_FORMAT); a.add('in'); a.close()\"",
+        "LONG WIDE python3 -c \"import tarfile as t; a = t.open('x', 'w', format=t.PAX_FORMAT); \
+         a.add('in'); a.close()\"",
         Same,
     ),
 ];

@@ -104,23 +104,19 @@ fn archives_of_go() {
 #[test]
 fn archives_of_a_crate() {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
+    let home =
+        home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
     let registries = home.and_then(|home| std::fs::read_dir(home.join("registry/src")).ok());
     let crates = registries
         .into_iter()
         .flatten()
         .filter_map(|registry| std::fs::read_dir(registry.ok()?.path()).ok());
     let is_it = |path: &PathBuf| path.to_string_lossy().contains("/astral-tokio-tar-");
-    let found = crates
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(is_it)
-        .max();
-    match found
-        .map(|folder| folder.join("tests/archives"))
-        .filter(|folder| folder.is_dir())
-    {
-        None => eprintln!("skipped: cargo has no astral-tokio-tar here (cargo fetch in a project that needs it)"),
+    let found = crates.flatten().filter_map(|entry| Some(entry.ok()?.path())).filter(is_it).max();
+    match found.map(|folder| folder.join("tests/archives")).filter(|folder| folder.is_dir()) {
+        None => eprintln!(
+            "skipped: cargo has no astral-tokio-tar here (cargo fetch in a project that needs it)"
+        ),
         Some(folder) if can_judge() => judge_all(&archives(&folder)),
         Some(_) => {}
     }

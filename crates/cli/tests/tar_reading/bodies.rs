@@ -5,11 +5,8 @@ use std::path::Path;
 
 /// The names in an archive of a file, this entry with what follows it, and another file.
 fn names(folder: &Path, parts: &[Vec<u8>]) -> Vec<String> {
-    let path = archive(
-        folder,
-        "x.tar",
-        &[&file("target", b"abc"), &parts.concat(), &file("z", b"z")],
-    );
+    let path =
+        archive(folder, "x.tar", &[&file("target", b"abc"), &parts.concat(), &file("z", b"z")]);
     let found = read(&path);
     // The same from a stream.
     shell(folder, "gzip -c x.tar >x.tar.gz");
@@ -84,11 +81,7 @@ fn entries_with_content_of_every_other_type() {
     ] {
         let parts = [header(name, kind, 1024, |_| {}), body.clone()];
         let found = names(folder.path(), &parts);
-        let expected: &[&str] = if wanted {
-            &["/e", "/target", "/z"]
-        } else {
-            &["/target", "/z"]
-        };
+        let expected: &[&str] = if wanted { &["/e", "/target", "/z"] } else { &["/target", "/z"] };
         assert_eq!(found, expected, "{kind} {name}");
         // The size of an extended header counts more than that of the header.
         let parts = [pax(&[("size", "1024")]), header(name, kind, 0, |_| {}), body.clone()];
@@ -117,17 +110,9 @@ fn a_label_takes_its_extended_header_along() {
 #[test]
 fn the_last_extended_header_counts() {
     let folder = tempfile::tempdir().unwrap();
-    let parts = [
-        pax(&[("path", "no"), ("mtime", "7")]),
-        pax(&[("uid", "7")]),
-        file("yes", b""),
-    ];
+    let parts = [pax(&[("path", "no"), ("mtime", "7")]), pax(&[("uid", "7")]), file("yes", b"")];
     assert_eq!(names(folder.path(), &parts), ["/target", "/yes", "/z"]);
-    let long = [
-        header("././@LongLink", b'L', 600, |_| {}),
-        padded(b"long\0\0long"),
-        padded(b""),
-    ];
+    let long = [header("././@LongLink", b'L', 600, |_| {}), padded(b"long\0\0long"), padded(b"")];
     let parts = [long.concat(), vec![0; 512], file("cut", b"")];
     assert_eq!(names(folder.path(), &parts), ["/long", "/target", "/z"]);
 }

@@ -8,10 +8,7 @@ use std::path::Path;
 const ZEROS: [u8; 512] = [0; 512];
 
 fn strict() -> ReadOptions {
-    ReadOptions {
-        archive_end: ArchiveEnd::Strict,
-        ..Default::default()
-    }
+    ReadOptions { archive_end: ArchiveEnd::Strict, ..Default::default() }
 }
 
 fn files() -> Vec<u8> {
@@ -31,31 +28,11 @@ fn archives_without_their_end_are_read_with_a_notice() {
         ("nothing", vec![], Some(NoticeKind::NoEndMark)),
         ("half a block", ZEROS[..300].to_vec(), Some(NoticeKind::NoEndMark)),
         ("one block", ZEROS.to_vec(), Some(NoticeKind::NoEndMark)),
-        (
-            "one and a half",
-            [&ZEROS[..], &ZEROS[..200]].concat(),
-            Some(NoticeKind::NoEndMark),
-        ),
-        (
-            "one, an entry",
-            [&ZEROS[..], &third, &END].concat(),
-            Some(NoticeKind::BytesAfterEnd),
-        ),
-        (
-            "two, an entry",
-            [&END[..], &third, &END].concat(),
-            Some(NoticeKind::BytesAfterEnd),
-        ),
-        (
-            "two, garbage",
-            [&END[..], b"garbage"].concat(),
-            Some(NoticeKind::BytesAfterEnd),
-        ),
-        (
-            "far garbage",
-            [&[0; 9000][..], b"garbage"].concat(),
-            Some(NoticeKind::BytesAfterEnd),
-        ),
+        ("one and a half", [&ZEROS[..], &ZEROS[..200]].concat(), Some(NoticeKind::NoEndMark)),
+        ("one, an entry", [&ZEROS[..], &third, &END].concat(), Some(NoticeKind::BytesAfterEnd)),
+        ("two, an entry", [&END[..], &third, &END].concat(), Some(NoticeKind::BytesAfterEnd)),
+        ("two, garbage", [&END[..], b"garbage"].concat(), Some(NoticeKind::BytesAfterEnd)),
+        ("far garbage", [&[0; 9000][..], b"garbage"].concat(), Some(NoticeKind::BytesAfterEnd)),
     ];
     for (name, end, wanted) in cases {
         std::fs::write(&path, [&files()[..], &end].concat()).unwrap();
@@ -68,7 +45,9 @@ fn archives_without_their_end_are_read_with_a_notice() {
             assert_eq!(found.first().map(|(kind, _)| *kind), wanted, "{name} {tool}");
             if let [(_, tally)] = &found[..] {
                 assert!(
-                    tally.count == 1 && tally.named[0].contains("y: ") && tally.named[0].contains("entry is two"),
+                    tally.count == 1
+                        && tally.named[0].contains("y: ")
+                        && tally.named[0].contains("entry is two"),
                     "{name} {tool}: {tally:?}"
                 );
             }
@@ -77,7 +56,10 @@ fn archives_without_their_end_are_read_with_a_notice() {
                 None => assert!(strict.is_ok(), "{name} {tool}"),
                 Some(_) => {
                     let error = strict.err().unwrap_or_else(|| panic!("{name} {tool}: read"));
-                    assert!(error.message.contains("two blocks of zeros") || error.message.contains("after the zeros"));
+                    assert!(
+                        error.message.contains("two blocks of zeros")
+                            || error.message.contains("after the zeros")
+                    );
                     assert!(
                         error.message.contains("entry is two") && error.hint.is_some(),
                         "{error}"
@@ -134,7 +116,10 @@ fn compressed_archives_are_never_read_when_they_were_cut_off() {
             // Two members: between them only the archive itself can tell.
             shell(
                 folder.path(),
-                &format!("head -c 2000 x.tar | {tool} >one; tail -c +2001 x.tar | {tool} >two; cat one two >y"),
+                &format!(
+                    "head -c 2000 x.tar | {tool} >one; tail -c +2001 x.tar | {tool} >two; cat one \
+                     two >y"
+                ),
             );
             let whole = std::fs::read(folder.path().join("y")).unwrap();
             assert!(read(&folder.path().join("y")).is_ok(), "{tool}");
@@ -151,16 +136,14 @@ fn read(path: &Path) -> Result<usize, extant_cli::Error> {
     read_with(&[path], &ReadOptions::default()).map(|collected| described(&collected).len())
 }
 
-/// Tapes and block devices fill up with zeros what follows a compressed archive: every tar reads it.
+/// Tapes and block devices fill up with zeros what follows a compressed archive: every tar reads
+/// it.
 #[test]
 fn zeros_after_a_gzip_stream_are_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("y.gz");
     std::fs::write(folder.path().join("x.tar"), [&files()[..], &END].concat()).unwrap();
-    shell(
-        folder.path(),
-        "head -c 700 x.tar | gzip -c >x.gz; tail -c +701 x.tar | gzip -c >>x.gz",
-    );
+    shell(folder.path(), "head -c 700 x.tar | gzip -c >x.gz; tail -c +701 x.tar | gzip -c >>x.gz");
     let packed = std::fs::read(folder.path().join("x.gz")).unwrap();
     for zeros in [0, 1, 2, 9, 10, 512, 1 << 20] {
         std::fs::write(&path, [&packed[..], &vec![0; zeros]].concat()).unwrap();

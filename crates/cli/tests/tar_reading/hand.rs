@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 pub fn header(name: &str, kind: u8, size: u64, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = vec![0; 512];
     bytes[..name.len()].copy_from_slice(name.as_bytes());
-    for (at, text) in [
-        (100, "0000644"),
-        (108, "0000000"),
-        (116, "0000000"),
-        (136, "00000000000"),
-    ] {
+    for (at, text) in [(100, "0000644"), (108, "0000000"), (116, "0000000"), (136, "00000000000")] {
         bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
     }
     bytes[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
@@ -45,9 +40,8 @@ pub fn pax(lines: &[(&str, &str)]) -> Vec<u8> {
     let mut text = Vec::new();
     for (key, value) in lines {
         let bare = key.len() + value.len() + 3;
-        let length = (bare + 1..)
-            .find(|length| bare + length.to_string().len() == *length)
-            .unwrap();
+        let length =
+            (bare + 1..).find(|length| bare + length.to_string().len() == *length).unwrap();
         text.extend_from_slice(format!("{length} {key}={value}\n").as_bytes());
     }
     [header("pax", b'x', text.len() as u64, |_| {}), padded(&text)].concat()
@@ -55,9 +49,7 @@ pub fn pax(lines: &[(&str, &str)]) -> Vec<u8> {
 
 /// A hard link (`1`) or a symlink (`2`).
 pub fn link(name: &str, kind: u8, target: &str) -> Vec<u8> {
-    header(name, kind, 0, |bytes| {
-        bytes[157..157 + target.len()].copy_from_slice(target.as_bytes())
-    })
+    header(name, kind, 0, |bytes| bytes[157..157 + target.len()].copy_from_slice(target.as_bytes()))
 }
 
 /// What ends an archive.

@@ -7,10 +7,7 @@ use extant_cli::source::{ReadOptions, SourceArguments, WhiteoutForm};
 use std::path::PathBuf;
 
 fn oci() -> ReadOptions {
-    let arguments = SourceArguments {
-        whiteouts: Some(WhiteoutForm::Oci),
-        ..Default::default()
-    };
+    let arguments = SourceArguments { whiteouts: Some(WhiteoutForm::Oci), ..Default::default() };
     arguments.options(None).unwrap()
 }
 
@@ -35,7 +32,9 @@ fn over_base(parts: &[Vec<u8>], options: &ReadOptions) -> (Vec<String>, Notices)
     let layers: Vec<PathBuf> = [&base[..], parts]
         .iter()
         .enumerate()
-        .map(|(number, parts)| archive(folder.path(), &format!("layer-{number}"), &[&parts.concat()]))
+        .map(|(number, parts)| {
+            archive(folder.path(), &format!("layer-{number}"), &[&parts.concat()])
+        })
         .collect();
     let collected = read_with(&[&layers[0], &layers[1]], options).unwrap();
     let names = described(&collected).into_keys().filter(|name| name != "/").collect();
@@ -62,31 +61,15 @@ fn a_whiteout_is_one_whatever_its_type_and_order() {
     let cases: Vec<Case> = vec![
         ("file", vec![file("a/.wh.1", b"")], gone()),
         ("file with bytes", vec![file("a/.wh.1", b"bytes")], gone()),
-        (
-            "hard link",
-            vec![file("q", b""), link("a/.wh.1", b'1', "q")],
-            base(&["/a/1"], &["/q"]),
-        ),
-        (
-            "hard link to nothing",
-            vec![link("a/.wh.1", b'1', ".wh..wh.aufs")],
-            gone(),
-        ),
+        ("hard link", vec![file("q", b""), link("a/.wh.1", b'1', "q")], base(&["/a/1"], &["/q"])),
+        ("hard link to nothing", vec![link("a/.wh.1", b'1', ".wh..wh.aufs")], gone()),
         ("symlink", vec![link("a/.wh.1", b'2', "q")], gone()),
         ("fifo", vec![header("a/.wh.1", b'6', 0, |_| {})], gone()),
         ("device", vec![header("a/.wh.1", b'3', 0, |_| {})], gone()),
         ("directory", vec![directory("a/.wh.1")], gone()),
         ("./", vec![file("./a/.wh.1", b"")], gone()),
-        (
-            "before its own",
-            vec![file("a/.wh.1", b""), file("a/1", b"n")],
-            base(&[], &[]),
-        ),
-        (
-            "after its own",
-            vec![file("a/1", b"n"), file("a/.wh.1", b"")],
-            base(&[], &[]),
-        ),
+        ("before its own", vec![file("a/.wh.1", b""), file("a/1", b"n")], base(&[], &[])),
+        ("after its own", vec![file("a/1", b"n"), file("a/.wh.1", b"")], base(&[], &[])),
         ("through a link", vec![file("l/.wh.y", b"")], base(&["/u/y"], &[])),
         ("the link", vec![file(".wh.l", b"")], base(&["/l"], &[])),
         ("not there", vec![file("z/.wh.x", b"")], base(&[], &[])),
@@ -111,25 +94,16 @@ fn a_whiteout_is_one_whatever_its_type_and_order() {
             vec![file("q", b""), link("a/.wh..wh..opq", b'1', "q"), file("a/2", b"n")],
             base(&["/a/1", "/a/s", "/a/s/x"], &["/q"]),
         ),
-        (
-            "opaque root",
-            vec![file("n", b""), file(".wh..wh..opq", b"")],
-            base(&BASE, &["/n"]),
-        ),
-        (
-            "opaque through a link",
-            vec![file("l/.wh..wh..opq", b"")],
-            base(&["/u/y"], &[]),
-        ),
+        ("opaque root", vec![file("n", b""), file(".wh..wh..opq", b"")], base(&BASE, &["/n"])),
+        ("opaque through a link", vec![file("l/.wh..wh..opq", b"")], base(&["/u/y"], &[])),
         ("opaque, not there", vec![file("z/.wh..wh..opq", b"")], base(&[], &[])),
         ("no whiteout", vec![file("a/x.wh.y", b"")], base(&[], &["/a/x.wh.y"])),
     ];
     for (name, parts, wanted) in cases {
         let (names, notices) = over_base(&parts, &oci());
         assert_eq!(names, wanted, "{name}");
-        let unexpected = notices
-            .kinds()
-            .find(|(kind, _)| *kind != NoticeKind::DirectoryOverSymlink);
+        let unexpected =
+            notices.kinds().find(|(kind, _)| *kind != NoticeKind::DirectoryOverSymlink);
         assert!(unexpected.is_none(), "{name}: {unexpected:?}");
     }
 }
@@ -166,10 +140,7 @@ fn whiteouts_of_nothing_and_files_below_them_are_left_out_and_noted() {
     assert_eq!(nothing.count, 3);
     assert!(nothing.named[2].starts_with("a/s/.wh...: "), "{nothing:?}");
     let below = notices.of(NoticeKind::BelowWhiteout).unwrap();
-    assert!(
-        below.count == 1 && below.named[0].starts_with("a/.wh.1/z: "),
-        "{below:?}"
-    );
+    assert!(below.count == 1 && below.named[0].starts_with("a/.wh.1/z: "), "{below:?}");
 }
 
 #[test]
@@ -178,12 +149,8 @@ fn whiteouts_that_are_not_asked_for_draw_a_hint() {
         bytes[329..337].copy_from_slice(b"0000000\0");
         bytes[337..345].copy_from_slice(b"0000000\0");
     });
-    let parts = [
-        file("a/.wh.1", b""),
-        link("a/.wh.3", b'1', "k"),
-        file(".wh..wh..opq", b""),
-        overlay,
-    ];
+    let parts =
+        [file("a/.wh.1", b""), link("a/.wh.3", b'1', "k"), file(".wh..wh..opq", b""), overlay];
     let (names, notices) = over_base(&parts, &ReadOptions::default());
     assert_eq!(names, base(&[], &["/.wh..wh..opq", "/a/.wh.1", "/a/.wh.3"]));
     let kept = notices.of(NoticeKind::WhiteoutKept).unwrap();
@@ -198,18 +165,13 @@ fn whiteouts_that_are_not_asked_for_draw_a_hint() {
 
 #[test]
 fn what_replaces_a_symlink_or_a_directory_of_an_earlier_source_is_noted() {
-    let (names, notices) = over_base(
-        &[directory("l/"), file("l/z", b""), file("a", b"")],
-        &ReadOptions::default(),
-    );
+    let (names, notices) =
+        over_base(&[directory("l/"), file("l/z", b""), file("a", b"")], &ReadOptions::default());
     assert_eq!(names, ["/a", "/k", "/l", "/l/z", "/u", "/u/y"]);
     let link = notices.of(NoticeKind::DirectoryOverSymlink).unwrap();
     assert!(link.count == 1 && link.named[0].starts_with("l: "), "{link:?}");
     let directory = notices.of(NoticeKind::FileOverDirectory).unwrap();
-    assert!(
-        directory.count == 1 && directory.named[0].starts_with("a: "),
-        "{directory:?}"
-    );
+    assert!(directory.count == 1 && directory.named[0].starts_with("a: "), "{directory:?}");
     // In a layer that is how a directory is removed.
     let (_, notices) = over_base(&[file("a", b"")], &oci());
     assert_eq!(notices, Notices::default());
@@ -219,10 +181,7 @@ fn what_replaces_a_symlink_or_a_directory_of_an_earlier_source_is_noted() {
 fn what_replaces_a_directory_of_the_same_source_is_noted() {
     let parts = [directory("x/"), file("x/y", b"lost"), file("x", b"kept")];
     let (names, notices) = over_base(&parts, &ReadOptions::default());
-    assert!(
-        names.contains(&"/x".to_owned()) && !names.contains(&"/x/y".to_owned()),
-        "{names:?}"
-    );
+    assert!(names.contains(&"/x".to_owned()) && !names.contains(&"/x/y".to_owned()), "{names:?}");
     let noted = notices.of(NoticeKind::FileOverDirectory).unwrap();
     assert!(noted.count == 1 && noted.named[0].contains("same source"), "{noted:?}");
 }

@@ -45,22 +45,16 @@ fn describe(
     if tree.file_type(node) == FileType::Regular {
         reader.read_at(node, 0, &mut bytes).unwrap();
     }
-    let sum = bytes
-        .iter()
-        .fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
-    let segments: Vec<_> = tree
-        .data_segments(node)
-        .map(|segment| (segment.offset, segment.length))
-        .collect();
+    let sum =
+        bytes.iter().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    let segments: Vec<_> =
+        tree.data_segments(node).map(|segment| (segment.offset, segment.length)).collect();
     let (time, device) = (tree.modify_time(node), tree.device(node));
     let attributes: Vec<_> = tree
         .attributes(node)
         .iter()
         .map(|attribute| {
-            (
-                String::from_utf8_lossy(&attribute.name).into_owned(),
-                attribute.value.clone(),
-            )
+            (String::from_utf8_lossy(&attribute.name).into_owned(), attribute.value.clone())
         })
         .collect();
     let line = format!(
@@ -79,13 +73,7 @@ fn describe(
     lines.insert(path.clone(), line);
     for child in tree.children(node) {
         let name = String::from_utf8_lossy(child.name);
-        describe(
-            tree,
-            reader,
-            child.node,
-            format!("{}/{name}", path.trim_end_matches('/')),
-            lines,
-        );
+        describe(tree, reader, child.node, format!("{}/{name}", path.trim_end_matches('/')), lines);
     }
 }
 
@@ -99,17 +87,8 @@ fn read(source: &Path) -> BTreeMap<String, String> {
 }
 
 fn shell(folder: &Path, script: &str) {
-    let done = Command::new("sh")
-        .arg("-ec")
-        .arg(script)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert!(
-        done.status.success(),
-        "{script}: {}",
-        String::from_utf8_lossy(&done.stderr)
-    );
+    let done = Command::new("sh").arg("-ec").arg(script).current_dir(folder).output().unwrap();
+    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// A folder `in` with a little of everything that an ordinary user can make; root makes devices
@@ -117,12 +96,16 @@ fn shell(folder: &Path, script: &str) {
 fn sample(folder: &Path) {
     shell(
         folder,
-        "mkdir -p in/d/e in/empty; echo hello >in/d/f; ln in/d/f in/d/e/g; ln -s ../f in/d/e/s; mkfifo in/p
+        "mkdir -p in/d/e in/empty; echo hello >in/d/f; ln in/d/f in/d/e/g; ln -s ../f in/d/e/s; \
+         mkfifo in/p
          chmod 4751 in/d/f; chmod 1777 in/empty; : >in/zero
-         truncate -s 3M in/holes; printf x | dd of=in/holes bs=1 seek=1000000 conv=notrunc status=none
+         truncate -s 3M in/holes; printf x | dd of=in/holes bs=1 seek=1000000 conv=notrunc \
+         status=none
          printf y | dd of=in/holes bs=1 seek=2500000 conv=notrunc status=none
-         if test $(id -u) = 0; then mknod in/c c 5 1; mknod in/b b 259 70000; chown 70000:80000 in/zero; fi
-         find in ! -type d | xargs touch -h -d @1000000000; touch -h -d @1234567890 in/d/e/s in/holes
+         if test $(id -u) = 0; then mknod in/c c 5 1; mknod in/b b 259 70000; chown 70000:80000 \
+         in/zero; fi
+         find in ! -type d | xargs touch -h -d @1000000000; touch -h -d @1234567890 in/d/e/s \
+         in/holes
          find in -type d | sort -r | xargs touch -d @1111111111",
     );
 }
@@ -140,11 +123,7 @@ fn every_dialect_of_gnu_tar_is_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     sample(folder.path());
     let wanted = read(&folder.path().join("in"));
-    assert!(
-        wanted["/holes"].contains("), ("),
-        "two pieces of data: {}",
-        wanted["/holes"]
-    );
+    assert!(wanted["/holes"].contains("), ("), "two pieces of data: {}", wanted["/holes"]);
     for (form, options) in [
         ("ustar", ""),
         ("gnu", ""),
@@ -154,16 +133,9 @@ fn every_dialect_of_gnu_tar_is_the_folder() {
         ("posix", "--sparse --sparse-version=0.1"),
         ("posix", "--sparse --sparse-version=1.0"),
     ] {
-        shell(
-            folder.path(),
-            &format!("tar -C in --format={form} {options} -cf out.tar ."),
-        );
+        shell(folder.path(), &format!("tar -C in --format={form} {options} -cf out.tar ."));
         let found = read(&folder.path().join("out.tar"));
-        assert_eq!(
-            without_holes(found.clone()),
-            without_holes(wanted.clone()),
-            "{form} {options}"
-        );
+        assert_eq!(without_holes(found.clone()), without_holes(wanted.clone()), "{form} {options}");
         let bare = |line: &str| line.split(" [").next().unwrap().to_owned();
         assert_eq!(bare(&found["/holes"]), bare(&wanted["/holes"]), "{form} {options}");
         assert_eq!(
@@ -177,11 +149,7 @@ fn every_dialect_of_gnu_tar_is_the_folder() {
         "rm -f in/p in/c in/b; touch -d @1111111111 in; tar -C in --format=v7 -cf out.tar .",
     );
     let wanted = read(&folder.path().join("in"));
-    assert_eq!(
-        without_holes(read(&folder.path().join("out.tar"))),
-        without_holes(wanted),
-        "v7"
-    );
+    assert_eq!(without_holes(read(&folder.path().join("out.tar"))), without_holes(wanted), "v7");
 }
 
 #[test]
@@ -192,10 +160,7 @@ fn the_order_of_an_archive_does_not_matter() {
         folder.path(),
         "cd in; tar -cf ../one.tar .; find . | sort -r | tar --no-recursion -cf ../two.tar -T -",
     );
-    assert_eq!(
-        read(&folder.path().join("one.tar")),
-        read(&folder.path().join("two.tar"))
-    );
+    assert_eq!(read(&folder.path().join("one.tar")), read(&folder.path().join("two.tar")));
 }
 
 #[test]
@@ -213,22 +178,21 @@ fn compressed_archives_and_pipes_are_spooled() {
         // Two members end to end, as parallel compressors write them.
         shell(
             folder.path(),
-            &format!("head -c 5000 out.tar | {tool} -c >o.{end}; tail -c +5001 out.tar | {tool} -c >>o.{end}"),
+            &format!(
+                "head -c 5000 out.tar | {tool} -c >o.{end}; tail -c +5001 out.tar | {tool} -c \
+                 >>o.{end}"
+            ),
         );
         assert_eq!(read(&folder.path().join(format!("o.{end}"))), wanted, "{tool}");
         // One byte in the middle changed, and the end cut off.
         let whole = std::fs::read(folder.path().join(format!("o.{end}"))).unwrap();
         let cut = folder.path().join("cut");
         std::fs::write(&cut, &whole[..whole.len() - 9]).unwrap();
-        let error = read_with(&[&cut], &ReadOptions::default())
-            .err()
-            .expect("a cut stream is refused");
+        let error =
+            read_with(&[&cut], &ReadOptions::default()).err().expect("a cut stream is refused");
         assert!(error.message.contains("cut: "), "{tool}: {error}");
     }
-    shell(
-        folder.path(),
-        "mkfifo pipe; (exec >/dev/null 2>&1; cat out.tar >pipe) &",
-    );
+    shell(folder.path(), "mkfifo pipe; (exec >/dev/null 2>&1; cat out.tar >pipe) &");
     assert_eq!(read(&folder.path().join("pipe")), wanted);
 }
 
@@ -239,10 +203,13 @@ fn long_names_attributes_and_access_lists() {
     shell(
         folder.path(),
         &format!(
-            "mkdir -p in/{long}/{long}; echo 1 >in/{long}/{long}/{long}; ln -s {long}/{long}/{long} in/link
-             ln in/{long}/{long}/{long} in/hard; echo x >in/plain; setfattr -n user.colour -v red in/plain
+            "mkdir -p in/{long}/{long}; echo 1 >in/{long}/{long}/{long}; ln -s \
+             {long}/{long}/{long} in/link
+             ln in/{long}/{long}/{long} in/hard; echo x >in/plain; setfattr -n user.colour -v red \
+             in/plain
              setfattr -n user.a=b%c -v 0x00ff0a in/plain
-             setfacl -m u:1234:rw,g:7777:r in/plain; setfacl -d -m u:1235:rx in/{long}; find in -exec touch -h -d @7 {{}} +"
+             setfacl -m u:1234:rw,g:7777:r in/plain; setfacl -d -m u:1235:rx in/{long}; find in \
+             -exec touch -h -d @7 {{}} +"
         ),
     );
     let wanted = read(&folder.path().join("in"));
@@ -253,7 +220,8 @@ fn long_names_attributes_and_access_lists() {
     );
     shell(
         folder.path(),
-        "tar -C in --format=posix --numeric-owner --xattrs --xattrs-include='*' --acls -cf out.tar .",
+        "tar -C in --format=posix --numeric-owner --xattrs --xattrs-include='*' --acls -cf out.tar \
+         .",
     );
     assert_eq!(read(&folder.path().join("out.tar")), wanted);
     shell(folder.path(), "tar -C in --format=gnu -cf out.tar .");
@@ -276,47 +244,19 @@ fn hostile_archives_are_refused_by_name() {
         })
     };
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
-        (
-            "dots",
-            file("a/../../etc/passwd", b"x"),
-            "a/../../etc/passwd: leads out",
-        ),
+        ("dots", file("a/../../etc/passwd", b"x"), "a/../../etc/passwd: leads out"),
         ("nul", [pax(&[("path", "a\0b")]), file("x", b"")].concat(), "NUL"),
-        (
-            "component",
-            [pax(&[("path", &"n".repeat(256))]), file("x", b"")].concat(),
-            "256 bytes",
-        ),
-        (
-            "deep",
-            [pax(&[("path", &"a/".repeat(70_000))]), file("x", b"")].concat(),
-            "deeper than",
-        ),
-        (
-            "size",
-            header("x", b'0', 0o77_777_777_777, |_| {}),
-            "the last whole entry is good",
-        ),
-        (
-            "negative",
-            header("x", b'0', 0, |bytes| bytes[124..136].fill(0xff)),
-            "impossible size",
-        ),
-        (
-            "octal",
-            header("x", b'0', 0, |bytes| bytes[108] = b'9'),
-            "impossible user id",
-        ),
+        ("component", [pax(&[("path", &"n".repeat(256))]), file("x", b"")].concat(), "256 bytes"),
+        ("deep", [pax(&[("path", &"a/".repeat(70_000))]), file("x", b"")].concat(), "deeper than"),
+        ("size", header("x", b'0', 0o77_777_777_777, |_| {}), "the last whole entry is good"),
+        ("negative", header("x", b'0', 0, |bytes| bytes[124..136].fill(0xff)), "impossible size"),
+        ("octal", header("x", b'0', 0, |bytes| bytes[108] = b'9'), "impossible user id"),
         (
             "lying pax",
             [header("p", b'x', 10, |_| {}), padded(b"99 path=a\n")].concat(),
             "wrong lengths",
         ),
-        (
-            "huge pax",
-            header("p", b'x', 1 << 30, |_| {}),
-            "an extended header of 1073741824 bytes",
-        ),
+        ("huge pax", header("p", b'x', 1 << 30, |_| {}), "an extended header of 1073741824 bytes"),
         (
             "pax size",
             [pax(&[("size", "9223372036854775807")]), header("x", b'0', 0, |_| {})].concat(),
@@ -328,11 +268,7 @@ fn hostile_archives_are_refused_by_name() {
             "wrong size",
         ),
         ("link", link("a", b'1', "nowhere"), "a: is a hard link to nowhere"),
-        (
-            "cycle",
-            [link("a", b'1', "b"), link("b", b'1', "a")].concat(),
-            "a: is a hard link to b",
-        ),
+        ("cycle", [link("a", b'1', "b"), link("b", b'1', "a")].concat(), "a: is a hard link to b"),
         (
             "link to dir",
             [header("d", b'5', 0, |_| {}), link("a", b'1', "d")].concat(),
@@ -343,31 +279,15 @@ fn hostile_archives_are_refused_by_name() {
             [link("a", b'2', "b"), link("b", b'2', "a"), file("a/x", b"")].concat(),
             "a: is not a directory",
         ),
-        (
-            "below a file",
-            [file("f", b""), file("f/x", b"")].concat(),
-            "f: is not a directory",
-        ),
-        (
-            "empty target",
-            link("a", b'2', ""),
-            "a: is a symlink whose target is empty",
-        ),
+        ("below a file", [file("f", b""), file("f/x", b"")].concat(), "f: is not a directory"),
+        ("empty target", link("a", b'2', ""), "a: is a symlink whose target is empty"),
         (
             "overlap",
             [old_sparse(&[(0, 4), (2, 4)], 100), padded(b"12345678")].concat(),
             "out of order",
         ),
-        (
-            "beyond",
-            [old_sparse(&[(96, 8)], 100), padded(b"12345678")].concat(),
-            "beyond the end",
-        ),
-        (
-            "sum",
-            [old_sparse(&[(0, 4)], 100), padded(b"12345678")].concat(),
-            "does not fit",
-        ),
+        ("beyond", [old_sparse(&[(96, 8)], 100), padded(b"12345678")].concat(), "beyond the end"),
+        ("sum", [old_sparse(&[(0, 4)], 100), padded(b"12345678")].concat(), "does not fit"),
         ("checksum", vec![7; 512], "checksum"),
         (
             "device",
@@ -387,21 +307,14 @@ fn hostile_archives_are_refused_by_name() {
             .concat(),
             "a map of holes",
         ),
-        (
-            "uid",
-            [pax(&[("uid", "4294967296")]), file("x", b"")].concat(),
-            "wrong uid",
-        ),
+        ("uid", [pax(&[("uid", "4294967296")]), file("x", b"")].concat(), "wrong uid"),
     ];
     for (name, bytes, words) in cases {
         let path = archive(folder.path(), name, &[&good, &bytes]);
         let error = read_with(&[&path], &ReadOptions::default())
             .err()
             .unwrap_or_else(|| panic!("{name} was read"));
-        assert!(
-            error.message.contains(words) && error.message.contains(name),
-            "{name}: {error}"
-        );
+        assert!(error.message.contains(words) && error.message.contains(name), "{name}: {error}");
         assert!(!error.message.contains('\n'), "{name}: {error}");
     }
 }
@@ -457,10 +370,7 @@ fn owners_times_and_exclusions() {
     let names: Vec<&str> = lines.keys().map(String::as_str).collect();
     assert_eq!(names, ["/", "/hard", "/keep"]);
     assert!(lines["/keep"].contains("100000:0 x1 500.000000000"), "{lines:?}");
-    assert!(
-        lines["/hard"].contains(" 4 "),
-        "the body of an excluded name: {lines:?}"
-    );
+    assert!(lines["/hard"].contains(" 4 "), "the body of an excluded name: {lines:?}");
     assert!(arguments.options(Some("soon")).is_err());
 }
 
@@ -470,16 +380,9 @@ fn broken_entries_can_be_left_out() {
     let path = archive(
         folder.path(),
         "x",
-        &[
-            &file("../out", b"body"),
-            &link("a", b'1', "nowhere"),
-            &file("good", b"1"),
-        ],
+        &[&file("../out", b"body"), &link("a", b'1', "nowhere"), &file("good", b"1")],
     );
-    let options = ReadOptions {
-        trouble: Trouble::Skip,
-        ..Default::default()
-    };
+    let options = ReadOptions { trouble: Trouble::Skip, ..Default::default() };
     let collected = read_with(&[&path], &options).unwrap();
     assert_eq!(collected.skipped.len(), 2, "{:?}", collected.skipped);
     assert_eq!(described(&collected).len(), 2);

@@ -45,10 +45,7 @@ fn the_first_of_each_kind_are_named_and_all_are_counted() {
     assert_eq!(lines.len(), 22);
     let tally = found.of(NoticeKind::UnknownType).unwrap();
     assert_eq!((tally.count, tally.named.len()), (20, NAMED_MAX));
-    assert!(
-        tally.named[4].starts_with("f4: ") && tally.named[4].contains("\"Q\""),
-        "{tally:?}"
-    );
+    assert!(tally.named[4].starts_with("f4: ") && tally.named[4].contains("\"Q\""), "{tally:?}");
     let kinds: Vec<&str> = found.kinds().map(|(kind, _)| kind.word()).collect();
     assert_eq!(kinds, ["unknown-type", "access-list-form", "file-flags"]);
 }

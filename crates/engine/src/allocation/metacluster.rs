@@ -1,30 +1,38 @@
-//! Where map blocks go: beside the data that they map, or together in one run of blocks of each group, a *metacluster*, so that
-//! a check of the volume reads them from a few places (the second post, 2007).
+//! Where map blocks go: beside the data that they map, or together in one run of blocks of each
+//! group, a *metacluster*, so that a check of the volume reads them from a few places (the second
+//! post, 2007).
 //!
-//! A cluster is an order of search and nothing else. Nothing on the disk tells of it, no block is kept for anybody, and a
-//! volume may be opened with clusters today and without them tomorrow.
+//! A cluster is an order of search and nothing else. Nothing on the disk tells of it, no block is
+//! kept for anybody, and a volume may be opened with clusters today and without them tomorrow.
 //!
-//! - A map block goes to the cluster of the group in which its file got its last block: the first free block there. Where the
-//!   cluster is full it goes where it would go without one: forward with the data.
-//! - Everything else goes around the clusters: of the group that the allocation wants, then of the others, as the
-//!   allocation has it. A group that has no more free blocks than a cluster is passed over.
-//! - Where that finds nothing, each group is taken in turn from the wanted one on: what is free around its cluster, then what
-//!   is free inside. So nothing is wasted: the last block of a volume is used as it is without clusters.
+//! - A map block goes to the cluster of the group in which its file got its last block: the first
+//!   free block there. Where the cluster is full it goes where it would go without one: forward
+//!   with the data.
+//! - Everything else goes around the clusters: of the group that the allocation wants, then of the
+//!   others, as the allocation has it. A group that has no more free blocks than a cluster is
+//!   passed over.
+//! - Where that finds nothing, each group is taken in turn from the wanted one on: what is free
+//!   around its cluster, then what is free inside. So nothing is wasted: the last block of a volume
+//!   is used as it is without clusters.
 //!
 //! # Where in the group
-//! `begin` is behind the bitmaps and the inode table that a group begins with: no file's run is broken that was not broken by
-//! these, and the arm comes by on its way into the group. `middle` is what the post chose: the way from a map block to its
-//! data is a quarter of a group on average, but each file that is longer than half a group has one gap more. `end` breaks no
-//! run either (it lies before the next group's metadata), and is behind the data that a sequential reader comes from.
+//! `begin` is behind the bitmaps and the inode table that a group begins with: no file's run is
+//! broken that was not broken by these, and the arm comes by on its way into the group. `middle` is
+//! what the post chose: the way from a map block to its data is a quarter of a group on average,
+//! but each file that is longer than half a group has one gap more. `end` breaks no run either (it
+//! lies before the next group's metadata), and is behind the data that a sequential reader comes
+//! from.
 //!
 //! # How large
-//! A group has 8 blocks for each byte of a block, and a map block has a pointer for each 4 bytes: whatever the block size, a
-//! group full of large files has 32 indirect blocks, and at most two of the levels above. But files of 13 blocks need one for
-//! each 14 blocks: 2,340 in a group of 32,768. Between the two lie the trees that people keep: where half of the
-//! blocks belong to files beyond 12 blocks, of 50 blocks on average, there are some 330. A cluster that is too large costs
-//! nothing but the length of the gap in a file's run, because data enters it in the end; one that is too small spills, and
-//! what spills is read as it was before. The default, a 64th (512 blocks of 32,768, 2 MiB of 128), holds sixteen times what
-//! large files need, and is read whole in 35 ms by a disk of 60 MB/s. Only the smallest files with maps overflow it.
+//! A group has 8 blocks for each byte of a block, and a map block has a pointer for each 4 bytes:
+//! whatever the block size, a group full of large files has 32 indirect blocks, and at most two of
+//! the levels above. But files of 13 blocks need one for each 14 blocks: 2,340 in a group of
+//! 32,768. Between the two lie the trees that people keep: where half of the blocks belong to files
+//! beyond 12 blocks, of 50 blocks on average, there are some 330. A cluster that is too large costs
+//! nothing but the length of the gap in a file's run, because data enters it in the end; one that
+//! is too small spills, and what spills is read as it was before. The default, a 64th (512 blocks
+//! of 32,768, 2 MiB of 128), holds sixteen times what large files need, and is read whole in 35 ms
+//! by a disk of 60 MB/s. Only the smallest files with maps overflow it.
 use super::{AllocationFacts, Plan, Purpose};
 use extant_format::BlockNo;
 use std::fmt;
@@ -112,8 +120,8 @@ impl ClusterSize {
 }
 
 impl Metacluster {
-    /// The cluster of a group: blocks from its start. Not empty, unless the group is; within it. It may hold blocks that are in
-    /// use for other things.
+    /// The cluster of a group: blocks from its start. Not empty, unless the group is; within it. It
+    /// may hold blocks that are in use for other things.
     pub fn place(self, group: GroupShape) -> Range<u32> {
         let length = self.size.blocks(group.blocks).min(group.blocks);
         let last = group.blocks - length;
@@ -137,7 +145,8 @@ impl MapBlocks {
         }
     }
 
-    /// Where a block of these facts is looked for that is the volume's own, and not planned by an allocation.
+    /// Where a block of these facts is looked for that is the volume's own, and not planned by an
+    /// allocation.
     pub(crate) fn map_route(self, near: BlockNo) -> Route {
         match self {
             MapBlocks::Beside => Route::Anywhere,
@@ -146,7 +155,8 @@ impl MapBlocks {
     }
 }
 
-/// Where the file got its last block; else where the block before the map's first lies; else where the allocation would look.
+/// Where the file got its last block; else where the block before the map's first lies; else where
+/// the allocation would look.
 fn home(facts: &AllocationFacts, plan: &Plan) -> BlockNo {
     let last = Some(facts.stream.next_goal).filter(|block| block.0 != 0);
     last.or(facts.previous.map(|(_, block)| block)).unwrap_or(plan.goal)
@@ -160,7 +170,8 @@ impl fmt::Display for MapBlocksError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: known are beside, metacluster, metacluster(POSITION) and metacluster(POSITION,SIZE), with POSITION begin, \
+            "{}: known are beside, metacluster, metacluster(POSITION) and \
+             metacluster(POSITION,SIZE), with POSITION begin, \
              middle or end, and SIZE a number of blocks, 1 to 50%, or 1/2 to 1/4096 of the group",
             self.0
         )
@@ -219,9 +230,7 @@ impl FromStr for MapBlocks {
     type Err = MapBlocksError;
 
     fn from_str(words: &str) -> Result<MapBlocks, MapBlocksError> {
-        let bracketed = words
-            .strip_prefix("metacluster(")
-            .and_then(|rest| rest.strip_suffix(')'));
+        let bracketed = words.strip_prefix("metacluster(").and_then(|rest| rest.strip_suffix(')'));
         match (words, bracketed) {
             ("beside", _) => Ok(MapBlocks::Beside),
             ("metacluster", _) => Ok(MapBlocks::Metacluster(Metacluster::default())),

@@ -8,7 +8,9 @@ mod reservation;
 
 pub use ext2_goal::Ext2Goal;
 pub use freebsd::{FreeBsd52, FreeBsd2010, FreeBsdFixed};
-pub use metacluster::{ClusterSize, GroupShape, MapBlocks, MapBlocksError, Metacluster, Position, Route};
+pub use metacluster::{
+    ClusterSize, GroupShape, MapBlocks, MapBlocksError, Metacluster, Position, Route,
+};
 pub use multi_block::MultiBlock;
 pub use packed::{Packed, packed_from};
 pub use reservation::Reservation;
@@ -67,7 +69,8 @@ pub struct AllocationFacts {
     pub window: Option<WindowFacts>,
 }
 
-/// What a policy may know of a file's window: blocks that, in memory only, are kept from other windows.
+/// What a policy may know of a file's window: blocks that, in memory only, are kept from other
+/// windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowFacts {
     /// Blocks that were wanted for it.
@@ -78,7 +81,8 @@ pub struct WindowFacts {
     pub hits: u32,
 }
 
-/// What a file remembers in memory of its last allocation (ext2's next_alloc_block and next_alloc_goal).
+/// What a file remembers in memory of its last allocation (ext2's next_alloc_block and
+/// next_alloc_goal).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Stream {
     /// The last file block that was allocated.
@@ -90,25 +94,31 @@ pub struct Stream {
 /// How a group is searched from the goal on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Search {
-    /// As ext2 does: the goal; a free bit up to the next 64-bit boundary; the first free byte, stepped back; any bit; the next groups.
+    /// As ext2 does: the goal; a free bit up to the next 64-bit boundary; the first free byte,
+    /// stepped back; any bit; the next groups.
     GoalThenByte,
-    /// The run at the goal, if it is long enough; else the first free run of the group that has `look_for` blocks; else its
-    /// longest, if that is half of what is wanted; then the group with most room.
+    /// The run at the goal, if it is long enough; else the first free run of the group that has
+    /// `look_for` blocks; else its longest, if that is half of what is wanted; then the group with
+    /// most room.
     LongestRun {
-        /// A run of so many blocks is looked for, though only `length` are taken: the file's next blocks are to follow there.
+        /// A run of so many blocks is looked for, though only `length` are taken: the file's next
+        /// blocks are to follow there.
         look_for: u32,
     },
-    /// The next free block from the goal on, as many in a row as there are: never backwards. Leaves no gap behind it.
+    /// The next free block from the goal on, as many in a row as there are: never backwards. Leaves
+    /// no gap behind it.
     Sequential,
-    /// As FreeBSD's ext2fs of 2010 does it: the goal; the first free byte from that of the goal on, then from the start of the
-    /// group, of which only as many blocks are taken as are wanted; any bit in that order; other groups by quadratic rehash.
+    /// As FreeBSD's ext2fs of 2010 does it: the goal; the first free byte from that of the goal on,
+    /// then from the start of the group, of which only as many blocks are taken as are wanted; any
+    /// bit in that order; other groups by quadratic rehash.
     FreeByte,
     /// The same, with a run of so many free bits, wherever it begins, in place of a byte.
     FreeRun {
         /// How many in a row.
         blocks: u32,
     },
-    /// As ext3 does: in the window of this inode, from the goal on; else in a new one; else as `GoalThenByte`.
+    /// As ext3 does: in the window of this inode, from the goal on; else in a new one; else as
+    /// `GoalThenByte`.
     Window {
         /// Whose window.
         owner: Ino,
@@ -136,7 +146,8 @@ pub trait Allocation: Send + Sync {
     fn given(&self, facts: &AllocationFacts, run: Run) {
         let _ = (facts, run);
     }
-    /// What the file remembers once it was given this run (never empty) for its data or, as a directory, for itself.
+    /// What the file remembers once it was given this run (never empty) for its data or, as a
+    /// directory, for itself.
     fn remembered(&self, facts: &AllocationFacts, run: Run) -> Stream {
         let last = run.length.saturating_sub(1);
         Stream {

@@ -1,9 +1,11 @@
-//! `multi-block`: ext4's way since Linux 2.6.28: blocks are given at write-back, many at once, where a long run is free.
+//! `multi-block`: ext4's way since Linux 2.6.28: blocks are given at write-back, many at once,
+//! where a long run is free.
 //!
-//! The goal is the place that the block would have if the file went on without a gap from its nearest earlier block. A file
-//! without blocks begins in its inode's group; where flex groups have four groups or more, directories begin in the first
-//! group of the flex group, and file data in the second, so that directories and inode tables lie together. The run that is
-//! looked for is what is left of the file, up to 8 MiB of 4 KiB blocks, as ext4 rounds requests up.
+//! The goal is the place that the block would have if the file went on without a gap from its
+//! nearest earlier block. A file without blocks begins in its inode's group; where flex groups have
+//! four groups or more, directories begin in the first group of the flex group, and file data in
+//! the second, so that directories and inode tables lie together. The run that is looked for is
+//! what is left of the file, up to 8 MiB of 4 KiB blocks, as ext4 rounds requests up.
 use super::{Allocation, AllocationFacts, Delay, Plan, Purpose, Search, within_volume};
 use extant_format::BlockNo;
 
@@ -19,11 +21,9 @@ pub struct MultiBlock;
 impl MultiBlock {
     fn goal(facts: &AllocationFacts) -> BlockNo {
         match facts.previous {
-            Some((earlier, block)) if facts.purpose != Purpose::Attribute => BlockNo(
-                block
-                    .0
-                    .saturating_add(facts.file_block.0.saturating_sub(earlier.0).into()),
-            ),
+            Some((earlier, block)) if facts.purpose != Purpose::Attribute => {
+                BlockNo(block.0.saturating_add(facts.file_block.0.saturating_sub(earlier.0).into()))
+            }
             _ => MultiBlock::first_goal(facts),
         }
     }
@@ -45,15 +45,10 @@ impl MultiBlock {
     }
 
     fn look_for(facts: &AllocationFacts) -> u32 {
-        let left = facts
-            .file_blocks
-            .saturating_sub(facts.file_block.0.into())
-            .min(LOOK_FOR_BLOCKS_MAX);
-        let left = if facts.purpose == Purpose::Data {
-            u32::try_from(left).unwrap_or(0)
-        } else {
-            0
-        };
+        let left =
+            facts.file_blocks.saturating_sub(facts.file_block.0.into()).min(LOOK_FOR_BLOCKS_MAX);
+        let left =
+            if facts.purpose == Purpose::Data { u32::try_from(left).unwrap_or(0) } else { 0 };
         left.max(facts.want).max(1)
     }
 }
@@ -61,14 +56,8 @@ impl MultiBlock {
 impl Allocation for MultiBlock {
     fn plan(&self, facts: &AllocationFacts) -> Plan {
         let goal = within_volume(facts, MultiBlock::goal(facts));
-        let search = Search::LongestRun {
-            look_for: MultiBlock::look_for(facts),
-        };
-        Plan {
-            goal,
-            length: facts.want.max(1),
-            search,
-        }
+        let search = Search::LongestRun { look_for: MultiBlock::look_for(facts) };
+        Plan { goal, length: facts.want.max(1), search }
     }
     fn delayed(&self) -> Delay {
         Delay::AtWriteBack

@@ -1,7 +1,8 @@
 //! Each policy against plans worked out by hand.
 use super::*;
 
-/// Block 5 of a file of inode 9000, in group 4 of groups of 1000 blocks, of a volume of 16500 blocks; nothing known yet.
+/// Block 5 of a file of inode 9000, in group 4 of groups of 1000 blocks, of a volume of 16500
+/// blocks; nothing known yet.
 fn facts() -> AllocationFacts {
     AllocationFacts {
         ino: Ino(9000),
@@ -32,10 +33,7 @@ fn goal(policy: &dyn Allocation, change: impl FnOnce(&mut AllocationFacts)) -> u
 
 #[test]
 fn goals_of_ext2_in_turn() {
-    let stream = |block, goal| Stream {
-        next_block: FileBlock(block),
-        next_goal: BlockNo(goal),
-    };
+    let stream = |block, goal| Stream { next_block: FileBlock(block), next_goal: BlockNo(goal) };
     let all = |facts: &mut AllocationFacts| {
         facts.stream = stream(4, 700);
         facts.previous = Some((FileBlock(3), BlockNo(800)));
@@ -87,10 +85,7 @@ fn ext2_gives_blocks_at_the_write_and_eight_of_them() {
 
 /// A stream whose last block was this, at that place.
 fn stream(block: u32, goal: u64) -> Stream {
-    Stream {
-        next_block: FileBlock(block),
-        next_goal: BlockNo(goal),
-    }
+    Stream { next_block: FileBlock(block), next_goal: BlockNo(goal) }
 }
 
 #[test]
@@ -110,15 +105,8 @@ fn freebsd_5_2_is_ext2_without_preallocation() {
     for policy in [&FreeBsd52 as &dyn Allocation, &FreeBsd2010, &FreeBsdFixed] {
         assert_eq!((policy.delayed(), policy.preallocate()), (Delay::AtWrite, 0));
     }
-    let run = Run {
-        start: BlockNo(4100),
-        length: 3,
-    };
-    assert_eq!(
-        FreeBsdFixed.remembered(&facts(), run),
-        stream(7, 4102),
-        "block 5 and two more"
-    );
+    let run = Run { start: BlockNo(4100), length: 3 };
+    assert_eq!(FreeBsdFixed.remembered(&facts(), run), stream(7, 4102), "block 5 and two more");
     assert_eq!(Ext2Goal.remembered(&facts(), run), stream(7, 4102));
 }
 
@@ -142,11 +130,8 @@ fn freebsd_2010_by_hand() {
     for (until, purpose, goal) in table {
         // What lies between the rows of the table is written too.
         for between in block..*until {
-            let facts = AllocationFacts {
-                file_block: FileBlock(between),
-                stream: memory,
-                ..facts()
-            };
+            let facts =
+                AllocationFacts { file_block: FileBlock(between), stream: memory, ..facts() };
             memory = FreeBsd2010.remembered(&facts, run_at(9999));
         }
         block = *until;
@@ -172,10 +157,7 @@ fn freebsd_2010_by_hand() {
 }
 
 fn run_at(start: u64) -> Run {
-    Run {
-        start: BlockNo(start),
-        length: 1,
-    }
+    Run { start: BlockNo(start), length: 1 }
 }
 
 #[test]
@@ -184,17 +166,9 @@ fn freebsd_2010_elsewhere_than_at_the_end_goes_near_what_is_there() {
         facts.previous = Some((FileBlock(3), BlockNo(800)));
         facts.map_block = Some(BlockNo(900));
     };
-    assert_eq!(
-        goal(&FreeBsd2010, near),
-        800,
-        "nothing remembered: the file was just opened"
-    );
+    assert_eq!(goal(&FreeBsd2010, near), 800, "nothing remembered: the file was just opened");
     assert_eq!(goal(&FreeBsd2010, |facts| facts.map_block = Some(BlockNo(900))), 900);
-    assert_eq!(
-        goal(&FreeBsd2010, |facts| facts.stream = stream(2, 2)),
-        4001,
-        "a hole before it"
-    );
+    assert_eq!(goal(&FreeBsd2010, |facts| facts.stream = stream(2, 2)), 4001, "a hole before it");
     let again = |facts: &mut AllocationFacts| {
         near(facts);
         facts.stream = stream(5, 5);
@@ -207,16 +181,13 @@ fn freebsd_2010_elsewhere_than_at_the_end_goes_near_what_is_there() {
     assert_eq!(goal(&FreeBsd2010, attribute), 4001);
     let mut hole = facts();
     hole.stream = stream(2, 2);
-    assert_eq!(
-        FreeBsd2010.remembered(&hole, run_at(9999)),
-        stream(2, 2),
-        "nor is it raised"
-    );
+    assert_eq!(FreeBsd2010.remembered(&hole, run_at(9999)), stream(2, 2), "nor is it raised");
 }
 
 #[test]
 fn windows_grow_with_their_use() {
-    let next = |wanted, length, hits| next_window_blocks(Some(WindowFacts { wanted, length, hits }));
+    let next =
+        |wanted, length, hits| next_window_blocks(Some(WindowFacts { wanted, length, hits }));
     assert_eq!(next_window_blocks(None), 8);
     assert_eq!((next(8, 8, 4), next(8, 8, 5)), (8, 16), "more than half");
     assert_eq!((next(16, 3, 1), next(16, 3, 2)), (16, 32), "half of what it had");
@@ -241,10 +212,7 @@ fn regular_files_reserve_and_nobody_else() {
         assert_eq!(plan.length, 3);
         plan.search
     };
-    let window = Search::Window {
-        owner: Ino(9000),
-        blocks: 8,
-    };
+    let window = Search::Window { owner: Ino(9000), blocks: 8 };
     assert_eq!(search(FileType::Regular, Purpose::Data), window);
     assert_eq!(search(FileType::Regular, Purpose::Map), window);
     assert_eq!(search(FileType::Regular, Purpose::Attribute), Search::GoalThenByte);
@@ -252,30 +220,20 @@ fn regular_files_reserve_and_nobody_else() {
     assert_eq!(search(FileType::Directory, Purpose::Map), Search::GoalThenByte);
     assert_eq!(search(FileType::Symlink, Purpose::Data), Search::GoalThenByte);
     let mut grown = facts();
-    grown.window = Some(WindowFacts {
-        wanted: 8,
-        length: 8,
-        hits: 8,
-    });
-    let longer = Search::Window {
-        owner: Ino(9000),
-        blocks: 16,
-    };
+    grown.window = Some(WindowFacts { wanted: 8, length: 8, hits: 8 });
+    let longer = Search::Window { owner: Ino(9000), blocks: 16 };
     assert_eq!(Reservation.plan(&grown).search, longer);
     assert_eq!((Reservation.delayed(), Reservation.preallocate()), (Delay::AtWrite, 0));
 }
 
 #[test]
 fn multi_block_goes_on_where_the_file_would_be() {
-    let previous =
-        |block, place| move |facts: &mut AllocationFacts| facts.previous = Some((FileBlock(block), BlockNo(place)));
+    let previous = |block, place| {
+        move |facts: &mut AllocationFacts| facts.previous = Some((FileBlock(block), BlockNo(place)))
+    };
     assert_eq!(goal(&MultiBlock, previous(4, 700)), 701);
     assert_eq!(goal(&MultiBlock, previous(2, 700)), 703, "a hole keeps its place");
-    assert_eq!(
-        goal(&MultiBlock, previous(2, 16_498)),
-        4001,
-        "no goal outside the volume"
-    );
+    assert_eq!(goal(&MultiBlock, previous(2, 16_498)), 4001, "no goal outside the volume");
     assert_eq!(goal(&MultiBlock, |_| {}), 4001);
     let far = |facts: &mut AllocationFacts| {
         facts.file_block = FileBlock(u32::MAX);
@@ -296,14 +254,11 @@ fn multi_block_keeps_directories_and_data_of_a_flex_group_apart() {
     assert_eq!(goal(&MultiBlock, flex(4, Purpose::Data)), 5001);
     assert_eq!(goal(&MultiBlock, flex(4, Purpose::Map)), 5001);
     assert_eq!(goal(&MultiBlock, flex(4, Purpose::Attribute)), 6001);
-    assert_eq!(
-        goal(&MultiBlock, flex(2, Purpose::Directory)),
-        6001,
-        "too small a flex group"
-    );
+    assert_eq!(goal(&MultiBlock, flex(2, Purpose::Directory)), 6001, "too small a flex group");
     assert_eq!(goal(&MultiBlock, flex(16, Purpose::Data)), 1001);
     let last = |facts: &mut AllocationFacts| {
-        (facts.groups_per_flex, facts.group, facts.group_start) = (16, GroupNo(16), BlockNo(16_001));
+        (facts.groups_per_flex, facts.group, facts.group_start) =
+            (16, GroupNo(16), BlockNo(16_001));
     };
     assert_eq!(goal(&MultiBlock, last), 16_001, "a last flex group of one group");
 }
@@ -325,10 +280,7 @@ fn multi_block_looks_for_room_for_the_whole_file() {
     assert_eq!(look_for(|facts| facts.file_blocks = 1 << 40), 2048);
     assert_eq!(look_for(|facts| facts.want = 5000), 5000);
     assert_eq!(look_for(|facts| facts.want = 0), 3);
-    assert_eq!(
-        look_for(|facts| (facts.file_blocks, facts.purpose) = (100, Purpose::Map)),
-        3
-    );
+    assert_eq!(look_for(|facts| (facts.file_blocks, facts.purpose) = (100, Purpose::Map)), 3);
     assert_eq!(MultiBlock.delayed(), Delay::AtWriteBack);
 }
 
@@ -336,13 +288,7 @@ fn multi_block_looks_for_room_for_the_whole_file() {
 fn packed_keeps_two_cursors_apart_or_has_one() {
     let of = |purpose| AllocationFacts { purpose, ..facts() };
     let give = |policy: &Packed, purpose, start, length| {
-        policy.given(
-            &of(purpose),
-            Run {
-                start: BlockNo(start),
-                length,
-            },
-        );
+        policy.given(&of(purpose), Run { start: BlockNo(start), length });
     };
     let at = |policy: &Packed| {
         let purposes = [Purpose::Data, Purpose::Directory, Purpose::Map, Purpose::Attribute];
@@ -365,36 +311,25 @@ fn packed_keeps_two_cursors_apart_or_has_one() {
 
 #[test]
 fn clusters_lie_where_their_words_say() {
-    let full = GroupShape {
-        blocks: 32_768,
-        front: 515,
-    };
-    let small = GroupShape {
-        blocks: 600,
-        front: 550,
-    };
+    let full = GroupShape { blocks: 32_768, front: 515 };
+    let small = GroupShape { blocks: 600, front: 550 };
     let table: &[(&str, GroupShape, std::ops::Range<u32>)] = &[
         ("metacluster", full, 16_128..16_640),
         ("metacluster(begin)", full, 515..1027),
         ("metacluster(middle,1/32)", full, 15_872..16_896),
         ("metacluster(end,2%)", full, 32_113..32_768),
         ("metacluster(end,100)", full, 32_668..32_768),
-        // Metadata in the middle: behind it, as far as the group goes. Never more than half of a group.
+        // Metadata in the middle: behind it, as far as the group goes. Never more than half of a
+        // group.
         ("metacluster(middle,10)", small, 550..560),
         ("metacluster(begin,1/4)", small, 450..600),
         ("metacluster(end,50%)", small, 300..600),
-        (
-            "metacluster(middle,100000)",
-            GroupShape { blocks: 100, front: 0 },
-            25..75,
-        ),
+        ("metacluster(middle,100000)", GroupShape { blocks: 100, front: 0 }, 25..75),
         ("metacluster(end,1/64)", GroupShape { blocks: 9, front: 0 }, 8..9),
         ("metacluster(middle,7)", GroupShape { blocks: 0, front: 0 }, 0..0),
     ];
     for (words, shape, expected) in table {
-        let MapBlocks::Metacluster(cluster) = words.parse().unwrap() else {
-            panic!("{words}")
-        };
+        let MapBlocks::Metacluster(cluster) = words.parse().unwrap() else { panic!("{words}") };
         assert_eq!(&cluster.place(*shape), expected, "{words} of {shape:?}");
         assert_eq!(
             MapBlocks::Metacluster(cluster).to_string().parse(),
@@ -417,10 +352,7 @@ fn clusters_lie_where_their_words_say() {
         "metacluster(end,-4)",
     ] {
         let told = wrong.parse::<MapBlocks>().unwrap_err().to_string();
-        assert!(
-            told.starts_with("unknown ") && told.contains("middle or end"),
-            "{wrong}: {told}"
-        );
+        assert!(told.starts_with("unknown ") && told.contains("middle or end"), "{wrong}: {told}");
     }
 }
 
@@ -434,30 +366,16 @@ fn maps_go_into_clusters_and_everything_else_around() {
     };
     for purpose in [Purpose::Data, Purpose::Directory, Purpose::Attribute] {
         assert_eq!(route(cluster, &|facts| facts.purpose = purpose), Route::Around);
-        assert_eq!(
-            route(MapBlocks::Beside, &|facts| facts.purpose = purpose),
-            Route::Anywhere
-        );
+        assert_eq!(route(MapBlocks::Beside, &|facts| facts.purpose = purpose), Route::Anywhere);
     }
-    assert_eq!(
-        route(MapBlocks::Beside, &|facts| facts.purpose = Purpose::Map),
-        Route::Anywhere
-    );
+    assert_eq!(route(MapBlocks::Beside, &|facts| facts.purpose = Purpose::Map), Route::Anywhere);
     let map = |facts: &mut AllocationFacts| facts.purpose = Purpose::Map;
-    assert_eq!(
-        route(cluster, &map),
-        Route::Inside(BlockNo(4001)),
-        "where the allocation looks"
-    );
+    assert_eq!(route(cluster, &map), Route::Inside(BlockNo(4001)), "where the allocation looks");
     let reopened = |facts: &mut AllocationFacts| {
         map(facts);
         facts.previous = Some((FileBlock(4), BlockNo(7000)));
     };
-    assert_eq!(
-        route(cluster, &reopened),
-        Route::Inside(BlockNo(7000)),
-        "the block before it"
-    );
+    assert_eq!(route(cluster, &reopened), Route::Inside(BlockNo(7000)), "the block before it");
     let growing = |facts: &mut AllocationFacts| {
         reopened(facts);
         facts.stream = stream(4, 9000);

@@ -1,7 +1,7 @@
 //! Frames are filled from the device: one that is wanted now, or many that will be.
 //!
-//! Whoever finds a frame filling waits for it, whoever fills it. A frame whose filling failed is forgotten: who wants it reads
-//! it alone, and meets the error.
+//! Whoever finds a frame filling waits for it, whoever fills it. A frame whose filling failed is
+//! forgotten: who wants it reads it alone, and meets the error.
 use super::{Cache, Checksums, Frame, Kind, Shard, Status, shard_of};
 use crate::error::{Error, Result};
 use extant_block::{BlockDevice, Completed, Operation, Request, Segment, Urgency};
@@ -32,14 +32,19 @@ impl Cache {
         outcome.map(|()| frame)
     }
 
-    /// Starts to read those of these blocks that are not in memory, and does not wait for them: one request for each run of
-    /// neighbours, whatever the order in which they are given. One that cannot be read is forgotten in silence.
+    /// Starts to read those of these blocks that are not in memory, and does not wait for them: one
+    /// request for each run of neighbours, whatever the order in which they are given. One that
+    /// cannot be read is forgotten in silence.
     pub(crate) fn prefetch(&self, blocks: impl IntoIterator<Item = (BlockNo, Kind)>) {
         self.fetch(Urgency::Background, blocks);
     }
 
     /// The same, for blocks of which the caller will wait for one at least.
-    pub(crate) fn fetch(&self, urgency: Urgency, blocks: impl IntoIterator<Item = (BlockNo, Kind)>) {
+    pub(crate) fn fetch(
+        &self,
+        urgency: Urgency,
+        blocks: impl IntoIterator<Item = (BlockNo, Kind)>,
+    ) {
         let most = PREFETCH_MAX.min(self.frames_max / 2);
         let missing = blocks.into_iter().filter(|(block, _)| !self.holds(*block)).take(most);
         let mut missing: Vec<(BlockNo, Kind)> = missing.collect();
@@ -61,7 +66,8 @@ impl Cache {
         self.submit_run(urgency, run);
     }
 
-    /// Reads neighbours in one request. No lock is held: the completion may come before this returns.
+    /// Reads neighbours in one request. No lock is held: the completion may come before this
+    /// returns.
     fn submit_run(&self, urgency: Urgency, run: Vec<Filling>) {
         let Some(first) = run.first() else { return };
         let offset = first.frame.block.0 * self.block_size as u64;
@@ -95,8 +101,8 @@ impl Filling {
     }
 }
 
-/// What becomes of frames that are on their way. Dropped without an answer, it lets go of them: nobody waits for ever for a
-/// request that a device has lost.
+/// What becomes of frames that are on their way. Dropped without an answer, it lets go of them:
+/// nobody waits for ever for a request that a device has lost.
 struct Landing {
     run: Vec<Filling>,
     shards: Arc<Vec<Shard>>,
@@ -127,7 +133,8 @@ impl Drop for Landing {
     }
 }
 
-/// A frame's filling has ended. One that failed goes before anybody is told, so that who tries again makes another.
+/// A frame's filling has ended. One that failed goes before anybody is told, so that who tries
+/// again makes another.
 fn settle(shard: &Shard, frame: &Arc<Frame>, bytes: Vec<u8>, good: bool) {
     if !good {
         let mut frames = shard.frames.lock();

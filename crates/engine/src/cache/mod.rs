@@ -12,13 +12,15 @@
 //! `transit` says where the bytes that a sweep took are: `Frozen` until the device is given them,
 //! `UnderWay` until it has answered. A change meanwhile copies, and makes the frame dirty again.
 //!
-//! *Invariants*: a frame's bytes are changed only through `modify`; whoever took `bytes()` keeps what he saw, because a
-//! change copies what is shared. A checksum is verified once, when a frame is filled, and stored once, when it is
-//! written. A forgotten frame is written by no sweep that begins later.
+//! *Invariants*: a frame's bytes are changed only through `modify`; whoever took `bytes()` keeps
+//! what he saw, because a change copies what is shared. A checksum is verified once, when a frame
+//! is filled, and stored once, when it is written. A forgotten frame is written by no sweep that
+//! begins later.
 //!
-//! *Locking*: a shard's map is under a short lock, a frame's state under another (shard before frame); a filling frame is
-//! waited for on its shard's queue with no lock held. Write-back sorts by block and holds nothing but `sweep`, a sleeping
-//! lock that comes behind all inodes, while it writes.
+//! *Locking*: a shard's map is under a short lock, a frame's state under another (shard before
+//! frame); a filling frame is waited for on its shard's queue with no lock held. Write-back sorts
+//! by block and holds nothing but `sweep`, a sleeping lock that comes behind all inodes, while it
+//! writes.
 mod fill;
 mod sweep;
 
@@ -41,7 +43,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// What a metadata block holds: how its checksum is verified and stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// No checksum of its own: indirect blocks, descriptors, bitmaps and inode tables (whose owners store theirs).
+    /// No checksum of its own: indirect blocks, descriptors, bitmaps and inode tables (whose owners
+    /// store theirs).
     Plain,
     /// A block of a directory.
     Directory {
@@ -79,12 +82,9 @@ impl Kind {
     fn has_owner_of(self, other: Kind) -> bool {
         match (self, other) {
             (Kind::Plain, Kind::Plain) | (Kind::Attributes, Kind::Attributes) => true,
-            (
-                Kind::Directory { ino, block, .. },
-                Kind::Directory {
-                    ino: other, block: at, ..
-                },
-            ) => (ino, block) == (other, at),
+            (Kind::Directory { ino, block, .. }, Kind::Directory { ino: other, block: at, .. }) => {
+                (ino, block) == (other, at)
+            }
             (Kind::Extents { ino: one, .. }, Kind::Extents { ino: two, .. }) => one == two,
             _ => false,
         }
@@ -95,14 +95,12 @@ impl Kind {
             return Ok(());
         }
         let (verdict, ino) = match self {
-            // An attribute block's checksum is verified by the parser, which needs its number anyway.
+            // An attribute block's checksum is verified by the parser, which needs its number
+            // anyway.
             Kind::Plain | Kind::Attributes => return Ok(()),
-            Kind::Directory {
-                ino,
-                seed,
-                block,
-                indexed,
-            } => (checksums.style.verify(bytes, block, indexed, seed), ino),
+            Kind::Directory { ino, seed, block, indexed } => {
+                (checksums.style.verify(bytes, block, indexed, seed), ino)
+            }
             Kind::Extents { ino, seed } => (extent::verify(bytes, seed), ino),
         };
         verdict.map_err(|fault: Fault| Error::corrupt(Place::InodeBlock(ino, block), fault))
@@ -114,9 +112,9 @@ impl Kind {
         }
         match self {
             Kind::Plain => {}
-            Kind::Directory {
-                seed, block, indexed, ..
-            } => checksums.style.seal(bytes, block, indexed, seed),
+            Kind::Directory { seed, block, indexed, .. } => {
+                checksums.style.seal(bytes, block, indexed, seed)
+            }
             Kind::Extents { seed, .. } => extent::seal(bytes, seed),
             Kind::Attributes => attribute::seal_block(bytes, number, &checksums.superblock),
         }
@@ -213,8 +211,7 @@ impl Frames {
     /// Takes blocks out of the queue that were forgotten, or stand in it twice.
     fn leave_out_the_gone(&mut self) {
         let mut seen = FxHashSet::default();
-        self.queue
-            .retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
+        self.queue.retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
     }
 }
 
@@ -242,7 +239,8 @@ pub(crate) struct Cache {
     block_size: usize,
     checksums: Arc<Checksums>,
     shards: Arc<Vec<Shard>>,
-    /// Held by whoever writes dirty frames: an older state of a frame is never written behind a newer one.
+    /// Held by whoever writes dirty frames: an older state of a frame is never written behind a
+    /// newer one.
     sweep: SleepLock<()>,
     /// Frames that became dirty, in that order; sorted by whoever writes them.
     dirty: ShortLock<Vec<Arc<Frame>>>,
@@ -286,11 +284,7 @@ impl Cache {
         };
         Cache {
             block_size,
-            checksums: Arc::new(Checksums {
-                superblock: superblock.clone(),
-                style,
-                active,
-            }),
+            checksums: Arc::new(Checksums { superblock: superblock.clone(), style, active }),
             shards: Arc::new((0..SHARDS).map(|_| shard()).collect()),
             writes: Writes::new(device.clock(), surroundings.latch, surroundings.barrier),
             order: surroundings.order,
@@ -327,9 +321,9 @@ impl Cache {
             match state.status {
                 Status::Filling => {
                     drop(state);
-                    shard
-                        .changed
-                        .wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
+                    shard.changed.wait_until(&frame.state, |state| {
+                        (state.status != Status::Filling).then_some(())
+                    });
                 }
                 Status::Forgotten => drop(state), // its filler failed: try again, and meet the error myself
                 _ if !state.kind.has_owner_of(kind) => {
@@ -386,10 +380,18 @@ impl Cache {
     /// Whether a block's bytes are in memory.
     pub(crate) fn holds_filled(&self, block: BlockNo) -> bool {
         let frame = self.shard(block).frames.lock().by_block.get(&block).cloned();
-        frame.is_some_and(|frame| !matches!(frame.state.lock().status, Status::Filling | Status::Forgotten))
+        frame.is_some_and(|frame| {
+            !matches!(frame.state.lock().status, Status::Filling | Status::Forgotten)
+        })
     }
 
-    fn find_or_insert(&self, shard: &Shard, block: BlockNo, kind: Kind, status: Status) -> (Arc<Frame>, bool) {
+    fn find_or_insert(
+        &self,
+        shard: &Shard,
+        block: BlockNo,
+        kind: Kind,
+        status: Status,
+    ) -> (Arc<Frame>, bool) {
         let mut frames = shard.frames.lock();
         if let Some(frame) = frames.by_block.get(&block) {
             return (Arc::clone(frame), false);
@@ -408,10 +410,7 @@ impl Cache {
             dirty_since: 0,
             is_listed: false,
         };
-        let frame = Arc::new(Frame {
-            block,
-            state: ShortLock::new(state),
-        });
+        let frame = Arc::new(Frame { block, state: ShortLock::new(state) });
         frames.by_block.insert(block, Arc::clone(&frame));
         if frames.queue.len() > 2 * frames.by_block.len() + 64 {
             frames.leave_out_the_gone();
@@ -553,8 +552,8 @@ impl Cache {
         self.dirty_count.load(Ordering::Relaxed) > self.frames_max / 2
     }
 
-    /// How often a frame was changed since the volume was opened: told apart before and after an operation, whether it
-    /// changed anything.
+    /// How often a frame was changed since the volume was opened: told apart before and after an
+    /// operation, whether it changed anything.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }

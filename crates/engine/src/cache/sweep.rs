@@ -38,8 +38,9 @@ enum Busy {
 /// A frame with the bytes that are to be written.
 type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
 
-/// Adjacent frames that are written together. Announced together with the first of them, under the lock of its state: who
-/// finds none of them dirty any more, and waits for what is under way, waits for their write, even while it waits for room.
+/// Adjacent frames that are written together. Announced together with the first of them, under the
+/// lock of its state: who finds none of them dirty any more, and waits for what is under way, waits
+/// for their write, even while it waits for room.
 #[derive(Default)]
 struct WriteRun {
     frames: Vec<Sealed>,
@@ -55,10 +56,12 @@ impl WriteRun {
 }
 
 impl Cache {
-    /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together, and waits for them.
+    /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together, and waits
+    /// for them.
     ///
     /// # Errors
-    /// The first write error; it latches, and later calls fail too: what the disk holds is no longer known.
+    /// The first write error; it latches, and later calls fail too: what the disk holds is no
+    /// longer known.
     pub(crate) fn write_back(&self) -> Result<()> {
         self.write_back_some(|_, _| true)
     }
@@ -71,9 +74,8 @@ impl Cache {
             return self.write_in_stages();
         }
         let mut frames = self.take_listed();
-        let later = frames
-            .extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind))
-            .collect();
+        let later =
+            frames.extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind)).collect();
         self.list_again(later);
         self.submit(frames, Busy::Wait);
         self.writes.wait()
@@ -182,9 +184,9 @@ impl Cache {
         }
     }
 
-    /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and does not wait for them. Those
-    /// with an older write under way are left for later. Not where data comes first: there, sweeps
-    /// wait.
+    /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and
+    /// does not wait for them. Those with an older write under way are left for later. Not where
+    /// data comes first: there, sweeps wait.
     pub(crate) fn start_writing(&self, frames: Vec<Arc<Frame>>) {
         debug_assert!(self.order != DataOrder::DataFirst, "metadata started without its data");
         self.submit(frames, Busy::Leave);
@@ -201,9 +203,9 @@ impl Cache {
                 // The device may change the order of two writes.
                 self.write_run(std::mem::take(&mut run));
                 let shard = self.shard(frame.block);
-                shard
-                    .changed
-                    .wait_until(&frame.state, |state| (state.transit == Transit::None).then_some(()));
+                shard.changed.wait_until(&frame.state, |state| {
+                    (state.transit == Transit::None).then_some(())
+                });
             }
             if let Some(bytes) = self.prepare(&frame, Some(&mut run.announced)) {
                 run.frames.push((frame, bytes));
@@ -222,7 +224,8 @@ impl Cache {
         self.writes.wait_for_one()
     }
 
-    /// The dirty frames, with the time at which each became so. They stay in the list of those to be written.
+    /// The dirty frames, with the time at which each became so. They stay in the list of those to
+    /// be written.
     pub(crate) fn changed(&self) -> Vec<(u64, Arc<Frame>)> {
         let mut changed = Vec::new();
         self.dirty.lock().retain(|frame| {
@@ -240,11 +243,16 @@ impl Cache {
     /// Seals a dirty frame and takes its bytes: to be written at once, which is announced, or
     /// frozen. `None` when it was forgotten, written meanwhile, or bytes that were taken earlier
     /// are not written yet.
-    fn prepare(&self, frame: &Frame, announced: Option<&mut Option<Announced>>) -> Option<Arc<Vec<u8>>> {
+    fn prepare(
+        &self,
+        frame: &Frame,
+        announced: Option<&mut Option<Announced>>,
+    ) -> Option<Arc<Vec<u8>>> {
         let mut state = frame.state.lock();
         // Forgotten after this sweep began: what was frozen before may lead to it.
-        let is_late =
-            state.status == Status::Forgotten && announced.is_none() && state.forgotten_before == self.sweeps();
+        let is_late = state.status == Status::Forgotten
+            && announced.is_none()
+            && state.forgotten_before == self.sweeps();
         if state.status != Status::Dirty && !is_late || state.transit != Transit::None {
             return None;
         }
@@ -265,11 +273,7 @@ impl Cache {
         }
         self.seat.write_begins(self.block_size as u64);
         let kind = state.kind;
-        kind.seal(
-            Arc::make_mut(&mut state.bytes).as_mut_slice(),
-            frame.block,
-            &self.checksums,
-        );
+        kind.seal(Arc::make_mut(&mut state.bytes).as_mut_slice(), frame.block, &self.checksums);
         state.stage = Stage::Tables;
         Some(Arc::clone(&state.bytes))
     }
@@ -283,16 +287,15 @@ impl Cache {
         let segments = bytes.into_iter().map(Segment::Shared).collect();
         let shards = Arc::clone(&self.shards);
         let (seat, bytes) = (Arc::clone(&self.seat), frames.len() as u64 * self.block_size as u64);
-        self.writes
-            .write_announced(announced, &*self.device, offset, segments, move |result| {
-                settle(&shards, &frames, result);
-                seat.write_ended(bytes);
-            });
+        self.writes.write_announced(announced, &*self.device, offset, segments, move |result| {
+            settle(&shards, &frames, result);
+            seat.write_ended(bytes);
+        });
     }
 }
 
-/// A write of adjacent frames has ended. One that failed leaves them as they are, neither clean nor counted as dirty: they stay
-/// in memory, and nothing is written after it.
+/// A write of adjacent frames has ended. One that failed leaves them as they are, neither clean nor
+/// counted as dirty: they stay in memory, and nothing is written after it.
 fn settle(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
     for frame in frames {
         let mut state = frame.state.lock();

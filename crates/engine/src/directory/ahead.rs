@@ -1,11 +1,13 @@
 //! Directory blocks that are read before they are wanted.
 //!
-//! The post of 2007 has both sides of it. A linear directory of ext3 is read ahead by its place on the disk, which ends where
-//! its blocks are not contiguous: `physical`. A hashed one is read leaf by leaf in the order of the hash, each alone: `none`, and
-//! `physical` is of no help. What the post asks for is `logical`: the blocks that follow in the directory, wherever they lie,
-//! all under way at a time, so that the elevator can sort them.
+//! The post of 2007 has both sides of it. A linear directory of ext3 is read ahead by its place on
+//! the disk, which ends where its blocks are not contiguous: `physical`. A hashed one is read leaf
+//! by leaf in the order of the hash, each alone: `none`, and `physical` is of no help. What the
+//! post asks for is `logical`: the blocks that follow in the directory, wherever they lie, all
+//! under way at a time, so that the elevator can sort them.
 //!
-//! *Invariants*: nothing is read but blocks of the directory; what fails is read again when it is wanted.
+//! *Invariants*: nothing is read but blocks of the directory; what fails is read again when it is
+//! wanted.
 use super::{Directory, kind};
 use crate::cache::Kind;
 use crate::mapping::{self, Piece};
@@ -44,10 +46,8 @@ impl Ahead {
 
     fn read_logical(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         let block_size = directory.volume.block_size();
-        let policy = OnDemand {
-            bytes_min: LOOKUP_BLOCKS * block_size,
-            bytes_max: BLOCKS_MAX * block_size,
-        };
+        let policy =
+            OnDemand { bytes_min: LOOKUP_BLOCKS * block_size, bytes_max: BLOCKS_MAX * block_size };
         let access = Access {
             block,
             count: 1,
@@ -66,7 +66,8 @@ impl Ahead {
 
     /// Called before a block of a listing in the order of the hash is read.
     pub(super) fn by_hash(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
-        let is_logical = directory.volume.policies.directory_read_ahead == DirectoryReadAhead::Logical;
+        let is_logical =
+            directory.volume.policies.directory_read_ahead == DirectoryReadAhead::Logical;
         // More than the cache keeps until its turn comes would be read twice.
         let last = blocks.min((directory.volume.cache.frames_max() / 4) as u32);
         if !is_logical || self.next >= last || directory.holds(block) {
@@ -94,14 +95,19 @@ impl Directory<'_> {
             return;
         }
         let most = blocks.saturating_sub(block).clamp(1, BLOCKS_MAX);
-        if let Ok(Piece::Run(run, _)) = mapping::find(self.volume, self.node, FileBlock(block), most) {
+        if let Ok(Piece::Run(run, _)) =
+            mapping::find(self.volume, self.node, FileBlock(block), most)
+        {
             self.fetch(Urgency::Awaited, block..block + run.length);
         }
     }
 
-    /// Called before a block is looked through for a name: where the policy reads ahead at all, blocks are read by eights.
+    /// Called before a block is looked through for a name: where the policy reads ahead at all,
+    /// blocks are read by eights.
     pub(super) fn read_for_lookup(self, block: u32, blocks: u32) {
-        if self.volume.policies.directory_read_ahead == DirectoryReadAhead::None || self.holds(block) {
+        if self.volume.policies.directory_read_ahead == DirectoryReadAhead::None
+            || self.holds(block)
+        {
             return;
         }
         self.fetch(Urgency::Awaited, block..blocks.min(block.saturating_add(LOOKUP_BLOCKS)));
@@ -118,7 +124,8 @@ impl Directory<'_> {
         let mut places = Vec::new();
         let mut at = range.start;
         while at < range.end {
-            let Ok(piece) = mapping::find(self.volume, self.node, FileBlock(at), range.end - at) else {
+            let Ok(piece) = mapping::find(self.volume, self.node, FileBlock(at), range.end - at)
+            else {
                 break;
             };
             let length = piece.length().max(1);

@@ -5,7 +5,8 @@
 //! node (f1)        | 0: f2 | 31aa: f5 | 31ab: f6 |      f6 goes on with hash 31aa: the low bit says so
 //! ```
 //!
-//! *Invariants*: a path only ever moves forward, and sees no more leaves than the directory has blocks.
+//! *Invariants*: a path only ever moves forward, and sees no more leaves than the directory has
+//! blocks.
 use super::{Directory, Found};
 use crate::cache::Frame;
 use crate::error::Result;
@@ -27,7 +28,11 @@ pub(super) struct Step {
 
 impl Step {
     /// Looks at the block's entries.
-    pub(super) fn view<R>(&self, directory: Directory<'_>, look: impl FnOnce(IndexView<'_>) -> R) -> Result<R> {
+    pub(super) fn view<R>(
+        &self,
+        directory: Directory<'_>,
+        look: impl FnOnce(IndexView<'_>) -> R,
+    ) -> Result<R> {
         let (bytes, style) = (self.frame.bytes(), directory.volume.style);
         let view = match self.place {
             IndexPlace::Root => style.root(&bytes).map(|(_, view)| view),
@@ -41,7 +46,13 @@ impl Step {
         let entry = self.view(directory, |view| (at < view.len()).then(|| view.get(at)))?;
         let Some((hash, child)) = entry else { return Ok(None) };
         if child.0 == 0 || child == self.block || child.0 >= directory.blocks()? {
-            return Err(directory.field(&self.frame, "directory index", "block", child.0, "no leaf or node"));
+            return Err(directory.field(
+                &self.frame,
+                "directory index",
+                "block",
+                child.0,
+                "no leaf or node",
+            ));
         }
         Ok(Some((hash, child)))
     }
@@ -49,7 +60,9 @@ impl Step {
     /// The entry that was taken; there is one, since the view that gave `at` had it.
     fn taken(&self, directory: Directory<'_>) -> Result<(u32, FileBlock)> {
         let entry = self.entry(directory, self.at)?;
-        entry.ok_or_else(|| directory.field(&self.frame, "directory index", "entry", self.at as u32, "gone"))
+        entry.ok_or_else(|| {
+            directory.field(&self.frame, "directory index", "entry", self.at as u32, "gone")
+        })
     }
 
     fn is_full(&self, directory: Directory<'_>) -> Result<bool> {
@@ -76,25 +89,9 @@ impl Path {
             Ok((info, _)) => info,
             Err(fault) => return Err(directory.corrupt(&frame, fault)),
         };
-        let root = Step {
-            frame,
-            block: FileBlock(0),
-            place: IndexPlace::Root,
-            at: 0,
-        };
-        let hasher = Hasher {
-            version: info.hash,
-            ..directory.volume.hasher
-        };
-        Ok((
-            Path {
-                root,
-                node: None,
-                hasher,
-                leaves_seen: 1,
-            },
-            info,
-        ))
+        let root = Step { frame, block: FileBlock(0), place: IndexPlace::Root, at: 0 };
+        let hasher = Hasher { version: info.hash, ..directory.volume.hasher };
+        Ok((Path { root, node: None, hasher, leaves_seen: 1 }, info))
     }
 
     /// The path to the first leaf that may hold names with this (even) hash.
@@ -125,12 +122,7 @@ impl Path {
     /// Reads the node that the root's entry leads to.
     fn enter(&self, directory: Directory<'_>) -> Result<Step> {
         let (_, block) = self.root.taken(directory)?;
-        Ok(Step {
-            frame: directory.read(block)?,
-            block,
-            place: IndexPlace::Node,
-            at: 0,
-        })
+        Ok(Step { frame: directory.read(block)?, block, place: IndexPlace::Node, at: 0 })
     }
 
     /// The index block right above the leaf.
@@ -195,7 +187,8 @@ impl Path {
         Ok(())
     }
 
-    /// Blocks that a leaf's split may need: the leaf, and a node where the index has no room for its entry.
+    /// Blocks that a leaf's split may need: the leaf, and a node where the index has no room for
+    /// its entry.
     pub(super) fn split_need(&self, directory: Directory<'_>) -> Result<SplitNeed> {
         if !self.parent().is_full(directory)? {
             return Ok(SplitNeed::Leaf);

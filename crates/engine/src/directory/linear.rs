@@ -18,7 +18,10 @@ pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Ar
 }
 
 /// The first block that takes a name of this length.
-pub(super) fn with_room(directory: Directory<'_>, name_length: usize) -> Result<Option<Arc<Frame>>> {
+pub(super) fn with_room(
+    directory: Directory<'_>,
+    name_length: usize,
+) -> Result<Option<Arc<Frame>>> {
     let blocks = directory.blocks()?;
     for block in 0..blocks {
         directory.read_for_lookup(block, blocks);

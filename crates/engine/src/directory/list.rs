@@ -1,9 +1,11 @@
-//! The order of readdir: by hash in volumes with dir_index, as the kernel gives it, else as the names stand.
+//! The order of readdir: by hash in volumes with dir_index, as the kernel gives it, else as the
+//! names stand.
 //!
-//! An indexed directory is read leaf by leaf: leaves cover disjoint ranges of hashes that rise with the index. Only
-//! leaves that a chain of equal hashes links are sorted together.
+//! An indexed directory is read leaf by leaf: leaves cover disjoint ranges of hashes that rise with
+//! the index. Only leaves that a chain of equal hashes links are sorted together.
 //!
-//! *Invariants*: positions rise from entry to entry, whatever the disk says, so that whoever resumes comes to an end.
+//! *Invariants*: positions rise from entry to entry, whatever the disk says, so that whoever
+//! resumes comes to an end.
 use super::ahead::Ahead;
 use super::hashed::{CONTINUED, Path};
 use super::{Directory, Found, is_dot};
@@ -17,7 +19,8 @@ use extant_format::superblock::Feature;
 use extant_format::{FileBlock, Ino};
 use std::ops::ControlFlow;
 
-/// A place in a listing: the next entry to give. Stays good while names come and go, and when leaves split.
+/// A place in a listing: the next entry to give. Stays good while names come and go, and when
+/// leaves split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Position {
     /// Before ".".
@@ -42,8 +45,14 @@ pub(crate) struct Listed<'a> {
 /// What is called for each entry.
 pub(crate) type Each<'a> = dyn FnMut(Listed<'_>) -> ControlFlow<()> + 'a;
 
-/// Calls `each` for every entry from `position` on, until it breaks. A position of the other order starts again.
-pub(crate) fn list_from(volume: &Volume, node: &NodeState, position: Position, each: &mut Each<'_>) -> Result<()> {
+/// Calls `each` for every entry from `position` on, until it breaks. A position of the other order
+/// starts again.
+pub(crate) fn list_from(
+    volume: &Volume,
+    node: &NodeState,
+    position: Position,
+    each: &mut Each<'_>,
+) -> Result<()> {
     // What is broken off has been listed as far as it was wanted.
     let _broken_off = Listing::at(position).list(Directory { volume, node }, each)?;
     Ok(())
@@ -54,8 +63,8 @@ pub(crate) struct Listing {
     /// The next entry to give.
     position: Position,
     ahead: Ahead,
-    /// In a listing by hash: the names behind `position`, sorted, and how often the volume had been changed when they were
-    /// read. While that is the same they need not be read again.
+    /// In a listing by hash: the names behind `position`, sorted, and how often the volume had been
+    /// changed when they were read. While that is the same they need not be read again.
     kept: Option<(Batch, u64)>,
 }
 
@@ -66,15 +75,17 @@ impl Listing {
     }
 
     fn at(position: Position) -> Listing {
-        Listing {
-            position,
-            ahead: Ahead::default(),
-            kept: None,
-        }
+        Listing { position, ahead: Ahead::default(), kept: None }
     }
 
-    /// Calls `each` for the entries that come next. The one at which it breaks is not taken: it comes first the next time.
-    pub(crate) fn go_on(&mut self, volume: &Volume, node: &NodeState, each: &mut Each<'_>) -> Result<()> {
+    /// Calls `each` for the entries that come next. The one at which it breaks is not taken: it
+    /// comes first the next time.
+    pub(crate) fn go_on(
+        &mut self,
+        volume: &Volume,
+        node: &NodeState,
+        each: &mut Each<'_>,
+    ) -> Result<()> {
         let mut position = self.position;
         let outcome = self.list(Directory { volume, node }, &mut |entry| {
             let next = entry.next;
@@ -88,7 +99,9 @@ impl Listing {
 
     fn list(&mut self, directory: Directory<'_>, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
         let blocks = directory.blocks()?;
-        if directory.volume.superblock.has(Feature::DIR_INDEX) && (directory.is_indexed() || blocks == 1) {
+        if directory.volume.superblock.has(Feature::DIR_INDEX)
+            && (directory.is_indexed() || blocks == 1)
+        {
             let changes = directory.volume.cache.changes();
             let kept = self.kept.take().filter(|(_, then)| *then == changes);
             let (batch, flow) = self.by_hash(directory, kept.map(|(batch, _)| batch), each)?;
@@ -158,14 +171,7 @@ fn as_they_stand(
             let offset = u64::from(block) * block_size + entry.offset as u64;
             let Found { ino, file_type } = directory.found(&frame, &entry)?;
             let next = Position::Offset(offset + 1);
-            if offset >= from
-                && each(Listed {
-                    name: entry.name,
-                    ino,
-                    file_type,
-                    next,
-                })
-                .is_break()
+            if offset >= from && each(Listed { name: entry.name, ino, file_type, next }).is_break()
             {
                 return Ok(ControlFlow::Break(()));
             }
@@ -174,25 +180,20 @@ fn as_they_stand(
     Ok(ControlFlow::Continue(()))
 }
 
-const FIRST: Position = Position::Hash {
-    hash: NameHash { major: 0, minor: 0 },
-    skip: 0,
-};
+const FIRST: Position = Position::Hash { hash: NameHash { major: 0, minor: 0 }, skip: 0 };
 
 /// "." and "..", which stand in the first block in either form.
-fn dots(directory: Directory<'_>, position: Position, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
+fn dots(
+    directory: Directory<'_>,
+    position: Position,
+    each: &mut Each<'_>,
+) -> Result<ControlFlow<()>> {
     let frame = directory.read(FileBlock(0))?;
     let names: [(&[u8], Position); 2] = [(b".", Position::Parent), (b"..", FIRST)];
     let skip = usize::from(position == Position::Parent);
     for (name, next) in names.into_iter().skip(skip) {
         if let Some((_, Found { ino, file_type })) = directory.find_in(&frame, name)?
-            && each(Listed {
-                name,
-                ino,
-                file_type,
-                next,
-            })
-            .is_break()
+            && each(Listed { name, ino, file_type, next }).is_break()
         {
             return Ok(ControlFlow::Break(()));
         }
@@ -217,7 +218,13 @@ fn leaf_by_leaf(
             && (next < low || (next == low && !continued))
         {
             let root = &path.root.frame;
-            return Err(directory.field(root, "directory index", "hash", next, "not above the one before it"));
+            return Err(directory.field(
+                root,
+                "directory index",
+                "hash",
+                next,
+                "not above the one before it",
+            ));
         }
         ahead.by_hash(directory, path.leaf_block(directory)?.0, blocks);
         let leaf = path.leaf(directory)?;
@@ -252,10 +259,7 @@ impl HashRange {
             Some(next) if next & CONTINUED != 0 => next & !CONTINUED,
             Some(next) => next.saturating_sub(2),
         };
-        HashRange {
-            low,
-            high: high.max(low),
-        }
+        HashRange { low, high: high.max(low) }
     }
 }
 
@@ -264,7 +268,8 @@ struct Item {
     hash: NameHash,
     /// How many names with the same hash come before it.
     equal: u32,
-    /// Of its bytes in `names`: rises in the order in which names stand, which decides between equal hashes.
+    /// Of its bytes in `names`: rises in the order in which names stand, which decides between
+    /// equal hashes.
     start: usize,
     length: u8,
     ino: Ino,
@@ -289,19 +294,19 @@ const BATCH_BYTES_MAX: usize = 64 << 20;
 impl Batch {
     /// None yet, of those from a position on.
     fn behind(from: NameHash, skip: u32) -> Batch {
-        Batch {
-            from,
-            skip,
-            names: Vec::new(),
-            items: Vec::new(),
-            at: 0,
-            after: None,
-        }
+        Batch { from, skip, names: Vec::new(), items: Vec::new(), at: 0, after: None }
     }
 
-    /// Adds a block's names. One whose hash lies outside the leaf's range, where no look-up finds it, is listed at the
-    /// range's end: nothing that is there is hidden, and positions keep rising.
-    fn add(&mut self, directory: Directory<'_>, frame: &Frame, hasher: &Hasher, range: HashRange) -> Result<()> {
+    /// Adds a block's names. One whose hash lies outside the leaf's range, where no look-up finds
+    /// it, is listed at the range's end: nothing that is there is hidden, and positions keep
+    /// rising.
+    fn add(
+        &mut self,
+        directory: Directory<'_>,
+        frame: &Frame,
+        hasher: &Hasher,
+        range: HashRange,
+    ) -> Result<()> {
         for entry in directory.volume.style.entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(frame, fault))?;
             if is_dot(entry.name) {
@@ -309,24 +314,20 @@ impl Batch {
             }
             let Found { ino, file_type } = directory.found(frame, &entry)?;
             let hash = hasher.hash(entry.name);
-            let hash = NameHash {
-                major: hash.major.clamp(range.low, range.high),
-                ..hash
-            };
+            let hash = NameHash { major: hash.major.clamp(range.low, range.high), ..hash };
             let (start, length) = (self.names.len(), entry.name.len() as u8);
             self.names.extend_from_slice(entry.name);
-            self.items.push(Item {
-                hash,
-                equal: 0,
-                start,
-                length,
-                ino,
-                file_type,
-            });
+            self.items.push(Item { hash, equal: 0, start, length, ino, file_type });
         }
         if self.names.len() + self.items.len() * size_of::<Item>() > BATCH_BYTES_MAX {
             let count = self.items.len() as u32;
-            return Err(directory.field(frame, "directory index", "chain of equal hashes", count, "too long"));
+            return Err(directory.field(
+                frame,
+                "directory index",
+                "chain of equal hashes",
+                count,
+                "too long",
+            ));
         }
         Ok(())
     }
@@ -347,17 +348,15 @@ impl Batch {
         self.after = after;
     }
 
-    /// Gives the names that were not given yet, and forgets them when all are. The one at which `each` breaks is not given.
+    /// Gives the names that were not given yet, and forgets them when all are. The one at which
+    /// `each` breaks is not given.
     fn give(&mut self, each: &mut Each<'_>) -> ControlFlow<()> {
         while let Some(item) = self.items.get(self.at) {
             each(Listed {
                 name: &self.names[item.start..item.start + usize::from(item.length)],
                 ino: item.ino,
                 file_type: item.file_type,
-                next: Position::Hash {
-                    hash: item.hash,
-                    skip: item.equal + 1,
-                },
+                next: Position::Hash { hash: item.hash, skip: item.equal + 1 },
             })?;
             self.at += 1;
         }

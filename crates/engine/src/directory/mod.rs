@@ -1,10 +1,11 @@
-//! Directories over their blocks and the hash index: look-up, insertion, removal, listing, and the packing of a whole
-//! directory at once.
+//! Directories over their blocks and the hash index: look-up, insertion, removal, listing, and the
+//! packing of a whole directory at once.
 //!
-//! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` gives the order of readdir, `ahead` reads what
-//! will be wanted, and `pack` makes a directory that never has to grow.
+//! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` gives the order of
+//! readdir, `ahead` reads what will be wanted, and `pack` makes a directory that never has to grow.
 //!
-//! *Invariants*: every name stands once; in an indexed directory every name is in the leaf that its hash leads to.
+//! *Invariants*: every name stands once; in an indexed directory every name is in the leaf that its
+//! hash leads to.
 //! *Locking*: the caller holds the directory's inode (shared to look, exclusively to change).
 mod ahead;
 mod hashed;
@@ -49,9 +50,9 @@ pub(crate) fn lookup(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<O
     Ok(located.map(|(_, found)| found))
 }
 
-/// Blocks (of the directory and of its map) that `insert` of this name may need in the worst case; 0 when it fits where
-/// there is room. Exact enough that a full volume still takes names that fit. `DirectoryFull` when no number of blocks
-/// would do.
+/// Blocks (of the directory and of its map) that `insert` of this name may need in the worst case;
+/// 0 when it fits where there is room. Exact enough that a full volume still takes names that fit.
+/// `DirectoryFull` when no number of blocks would do.
 pub(crate) fn insert_need(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<u64> {
     check_name(name)?;
     let directory = Directory { volume, node };
@@ -72,9 +73,9 @@ pub(crate) fn insert_need(volume: &Volume, node: &NodeState, name: &[u8]) -> Res
     Ok(mapping::worst_case(volume, node, FileBlock(blocks), u64::from(need)))
 }
 
-/// Inserts a name that is not there (the caller looked). A directory that outgrows its first block becomes hashed, where
-/// the volume has dir_index; leaves and index nodes split as needed. Updates size and flags of the inode; the caller
-/// stores it.
+/// Inserts a name that is not there (the caller looked). A directory that outgrows its first block
+/// becomes hashed, where the volume has dir_index; leaves and index nodes split as needed. Updates
+/// size and flags of the inode; the caller stores it.
 pub(crate) fn insert(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,
@@ -115,7 +116,12 @@ pub(crate) enum Departure {
 }
 
 /// Removes a name; `NotFound` when it is not there.
-pub(crate) fn remove(handle: &Handle<'_>, node: &mut NodeState, name: &[u8], departure: Departure) -> Result<()> {
+pub(crate) fn remove(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    name: &[u8],
+    departure: Departure,
+) -> Result<()> {
     let volume = handle.volume();
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
@@ -151,8 +157,8 @@ pub(crate) fn is_empty(volume: &Volume, node: &NodeState) -> Result<bool> {
 /// What `list` calls for each entry.
 pub(crate) type EachName<'a> = dyn FnMut(&[u8], Ino, Option<FileType>) + 'a;
 
-/// Calls `each(name, ino, type)` for every entry, "." and ".." too, in the order of readdir: by hash in volumes with
-/// dir_index (as the kernel does, also for one block), else as they stand.
+/// Calls `each(name, ino, type)` for every entry, "." and ".." too, in the order of readdir: by
+/// hash in volumes with dir_index (as the kernel does, also for one block), else as they stand.
 pub(crate) fn list(volume: &Volume, node: &NodeState, each: &mut EachName<'_>) -> Result<()> {
     list_from(volume, node, Position::Start, &mut |entry| {
         each(entry.name, entry.ino, entry.file_type);
@@ -170,9 +176,7 @@ pub(crate) fn create(
     let (style, ino) = (handle.volume().style, node.ino);
     node.inode.size = 0;
     let indexed = false;
-    append(handle, reservation, node, indexed, |bytes| {
-        style.initialize_first(bytes, ino, parent)
-    })?;
+    append(handle, reservation, node, indexed, |bytes| style.initialize_first(bytes, ino, parent))?;
     Ok(())
 }
 
@@ -197,13 +201,7 @@ impl Directory<'_> {
         } else {
             "larger than a directory can be"
         };
-        Err(Error::field(
-            Place::Inode(self.node.ino),
-            "directory",
-            "size",
-            size,
-            reason,
-        ))
+        Err(Error::field(Place::Inode(self.node.ino), "directory", "size", size, reason))
     }
 
     /// Whether it has an index that counts.
@@ -258,23 +256,15 @@ impl Directory<'_> {
                 "outside the volume",
             ));
         }
-        Ok(Found {
-            ino: entry.ino,
-            file_type: entry.file_type,
-        })
+        Ok(Found { ino: entry.ino, file_type: entry.file_type })
     }
 
     /// Finds a name in one block.
     fn find_in(self, frame: &Arc<Frame>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
         let bytes = frame.bytes();
-        let entry = self
-            .volume
-            .style
-            .find(&bytes, name)
-            .map_err(|fault| self.corrupt(frame, fault))?;
-        entry
-            .map(|entry| Ok((Arc::clone(frame), self.found(frame, &entry)?)))
-            .transpose()
+        let entry =
+            self.volume.style.find(&bytes, name).map_err(|fault| self.corrupt(frame, fault))?;
+        entry.map(|entry| Ok((Arc::clone(frame), self.found(frame, &entry)?))).transpose()
     }
 
     /// Finds a name, and the block that it stands in.
@@ -289,21 +279,32 @@ impl Directory<'_> {
     }
 
     /// Inserts into a block that was seen to have room.
-    fn insert_into(self, handle: &Handle<'_>, frame: &Arc<Frame>, entry: &NewEntry<'_>) -> Result<()> {
+    fn insert_into(
+        self,
+        handle: &Handle<'_>,
+        frame: &Arc<Frame>,
+        entry: &NewEntry<'_>,
+    ) -> Result<()> {
         let style = self.volume.style;
-        let done = handle.modify(frame, |bytes| {
-            style.insert(bytes, entry.name, entry.ino, entry.file_type)
-        });
+        let done = handle
+            .modify(frame, |bytes| style.insert(bytes, entry.name, entry.ino, entry.file_type));
         self.expect_done(frame, done)
     }
 
-    /// A change was tried where it had been seen to be possible: only a block that two inodes share can refuse it.
+    /// A change was tried where it had been seen to be possible: only a block that two inodes share
+    /// can refuse it.
     fn expect_done(self, frame: &Frame, done: std::result::Result<bool, Fault>) -> Result<()> {
         match done {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let ino = self.node.ino.0;
-                Err(self.field(frame, "directory block", "inode", ino, "not the only one to change it"))
+                Err(self.field(
+                    frame,
+                    "directory block",
+                    "inode",
+                    ino,
+                    "not the only one to change it",
+                ))
             }
             Err(fault) => Err(self.corrupt(frame, fault)),
         }
@@ -323,16 +324,12 @@ fn check_name(name: &[u8]) -> Result<()> {
 }
 
 fn kind(node: &NodeState, block: FileBlock, indexed: bool) -> Kind {
-    Kind::Directory {
-        ino: node.ino,
-        seed: node.seed,
-        block,
-        indexed,
-    }
+    Kind::Directory { ino: node.ino, seed: node.seed, block, indexed }
 }
 
-/// Without dir_index an index is not kept up, so a directory that still has one loses it with its first change, as in
-/// ext2. With checksums that would leave blocks whose checksum stands in the wrong place.
+/// Without dir_index an index is not kept up, so a directory that still has one loses it with its
+/// first change, as in ext2. With checksums that would leave blocks whose checksum stands in the
+/// wrong place.
 fn leave_index(volume: &Volume, node: &mut NodeState) -> Result<()> {
     if volume.superblock.has(Feature::DIR_INDEX) || node.inode.flags & flags::INDEX == 0 {
         return Ok(());
@@ -373,7 +370,8 @@ fn append(
     let blocks = Directory { volume, node }.blocks()?;
     check_growth(volume, blocks, 1)?;
     let block = FileBlock(blocks);
-    let run = mapping::allocate(handle, reservation, node, block, 1, Purpose::Directory, State::Written)?;
+    let run =
+        mapping::allocate(handle, reservation, node, block, 1, Purpose::Directory, State::Written)?;
     node.inode.size += u64::from(volume.block_size());
     Ok((block, handle.create(run.start, kind(node, block, indexed), fill)))
 }

@@ -6,7 +6,8 @@
 //! else:                | . .. names, as given | names | names ...
 //! ```
 //!
-//! The plan also tells how large a directory will be before there is a volume, from the same lines of code.
+//! The plan also tells how large a directory will be before there is a volume, from the same lines
+//! of code.
 use super::hashed::CONTINUED;
 use super::kind;
 use crate::allocation::Purpose;
@@ -22,7 +23,8 @@ use extant_format::inode::{FileType, flags};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, FileBlock, Ino};
 
-/// How a volume packs a directory that is made whole: the order of its names, and the number of blocks.
+/// How a volume packs a directory that is made whole: the order of its names, and the number of
+/// blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Packing {
     /// What the directory blocks of the volume have in common.
@@ -54,23 +56,26 @@ impl Packing {
         Packing { style, hasher }
     }
 
-    /// What a directory's names have to be sorted by, so that they are given to `packed_blocks` and to the engine in the
-    /// order in which readdir will return them. Without dir_index all keys are equal: any order stays as it is, under a
-    /// sort that is stable.
+    /// What a directory's names have to be sorted by, so that they are given to `packed_blocks` and
+    /// to the engine in the order in which readdir will return them. Without dir_index all keys are
+    /// equal: any order stays as it is, under a sort that is stable.
     pub fn hash_key(&self, name: &[u8]) -> NameHash {
         self.hasher.map(|hasher| hasher.hash(name)).unwrap_or_default()
     }
 
-    /// Exactly how many blocks a directory takes (without its map) that is made whole of names with these lengths, in
-    /// bytes, and keys; "." and ".." are not among them.
+    /// Exactly how many blocks a directory takes (without its map) that is made whole of names with
+    /// these lengths, in bytes, and keys; "." and ".." are not among them.
     ///
     /// # Errors
-    /// `InvalidName`, `NameTooLong` for lengths outside 1..=255; `InvalidArgument` for keys that do not rise;
-    /// `DirectoryFull` when two levels of index, or 32 bits of size, do not suffice.
+    /// `InvalidName`, `NameTooLong` for lengths outside 1..=255; `InvalidArgument` for keys that do
+    /// not rise; `DirectoryFull` when two levels of index, or 32 bits of size, do not suffice.
     pub fn packed_blocks(&self, names: impl IntoIterator<Item = (usize, NameHash)>) -> Result<u64> {
         let plan = self.plan(names)?;
         if !plan.is_sorted {
-            return Err(ErrorKind::InvalidArgument("names of a directory are not in the order of their hashes").into());
+            return Err(ErrorKind::InvalidArgument(
+                "names of a directory are not in the order of their hashes",
+            )
+            .into());
         }
         Ok(u64::from(plan.blocks()))
     }
@@ -92,7 +97,8 @@ impl Packing {
 /// Names that share a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Leaf {
-    /// What the index says of it: the hash of its first name, and whether the leaf before it ends with the same.
+    /// What the index says of it: the hash of its first name, and whether the leaf before it ends
+    /// with the same.
     pub(super) hash: u32,
     /// How many.
     pub(super) names: u32,
@@ -147,10 +153,7 @@ impl<'a> Filling<'a> {
     fn add(&mut self, size: usize, hash: NameHash) {
         if self.filled + size > self.packing.style.leaf_capacity() {
             let continued = if hash.major == self.last.major { CONTINUED } else { 0 };
-            self.leaves.push(Leaf {
-                hash: hash.major | continued,
-                names: 0,
-            });
+            self.leaves.push(Leaf { hash: hash.major | continued, names: 0 });
             self.filled = 0;
         }
         if let Some(leaf) = self.leaves.last_mut() {
@@ -164,34 +167,15 @@ impl<'a> Filling<'a> {
     }
 
     fn finish(self) -> Result<Plan> {
-        let Filling {
-            packing,
-            leaves,
-            total,
-            names,
-            is_sorted,
-            ..
-        } = self;
+        let Filling { packing, leaves, total, names, is_sorted, .. } = self;
         let plan = if total <= packing.style.leaf_capacity() {
             let leaves = vec![Leaf { hash: 0, names }];
-            Plan {
-                shape: Shape::Linear,
-                leaves,
-                is_sorted: true,
-            }
+            Plan { shape: Shape::Linear, leaves, is_sorted: true }
         } else if packing.hasher.is_none() {
-            Plan {
-                shape: Shape::Linear,
-                leaves,
-                is_sorted: true,
-            }
+            Plan { shape: Shape::Linear, leaves, is_sorted: true }
         } else {
             let nodes = nodes_for(packing.style, leaves.len())?;
-            Plan {
-                shape: Shape::Indexed { nodes },
-                leaves,
-                is_sorted,
-            }
+            Plan { shape: Shape::Indexed { nodes }, leaves, is_sorted }
         };
         let bytes = plan.blocks_wide() * u64::from(packing.style.block_size);
         if bytes > u64::from(u32::MAX) {
@@ -233,19 +217,19 @@ impl Plan {
         self.blocks_wide() as u32
     }
 
-    /// What the index says of the leaves from `from` on, at most `most` of them, each with its block.
+    /// What the index says of the leaves from `from` on, at most `most` of them, each with its
+    /// block.
     fn index(&self, first_leaf: u32, from: usize, most: usize) -> Vec<(u32, FileBlock)> {
         let leaves = self.leaves.iter().enumerate().skip(from).take(most);
-        leaves
-            .map(|(at, leaf)| (leaf.hash, FileBlock(first_leaf + at as u32)))
-            .collect()
+        leaves.map(|(at, leaf)| (leaf.hash, FileBlock(first_leaf + at as u32))).collect()
     }
 }
 
-/// Makes the whole content of a new, empty directory in one go: entries in the order given (it must be that of
-/// [`Packing::hash_key`], else they are sorted), blocks contiguous where the volume has room, leaves packed full, the
-/// index built from below. Sets size and flags; the caller stores the inode. `parent` is for "..". The reservation may
-/// be short: it grows by the directory's blocks before anything changes, and by map blocks as they turn out.
+/// Makes the whole content of a new, empty directory in one go: entries in the order given (it must
+/// be that of [`Packing::hash_key`], else they are sorted), blocks contiguous where the volume has
+/// room, leaves packed full, the index built from below. Sets size and flags; the caller stores the
+/// inode. `parent` is for "..". The reservation may be short: it grows by the directory's blocks
+/// before anything changes, and by map blocks as they turn out.
 pub(crate) fn pack(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,
@@ -263,14 +247,9 @@ pub(crate) fn pack(
     }
     let indexed = matches!(plan.shape, Shape::Indexed { .. });
     let (ino, total) = (node.ino, plan.blocks());
-    let mut writer = Writer {
-        packing,
-        plan,
-        ino,
-        parent,
-        entries: &entries,
-    };
-    // The blocks themselves are promised at once, so that they come in long runs; map blocks as they turn out.
+    let mut writer = Writer { packing, plan, ino, parent, entries: &entries };
+    // The blocks themselves are promised at once, so that they come in long runs; map blocks as
+    // they turn out.
     reservation.grow(u64::from(total).saturating_sub(reservation.remaining()))?;
     let mut next = 0;
     while next < total {
@@ -325,14 +304,10 @@ impl Writer<'_> {
         let (mine, rest) = self.entries.split_at(names);
         self.entries = rest;
         let mine = mine.iter().map(|entry| (entry.name, entry.ino, entry.file_type));
-        let dots: [(&[u8], Ino, FileType); 2] = [
-            (b".", self.ino, FileType::Directory),
-            (b"..", self.parent, FileType::Directory),
-        ];
+        let dots: [(&[u8], Ino, FileType); 2] =
+            [(b".", self.ino, FileType::Directory), (b"..", self.parent, FileType::Directory)];
         let begins = self.plan.shape == Shape::Linear && at == 0;
-        self.packing
-            .style
-            .pack(bytes, dots.into_iter().filter(|_| begins).chain(mine));
+        self.packing.style.pack(bytes, dots.into_iter().filter(|_| begins).chain(mine));
     }
 
     fn fill_root(&self, nodes: u32, bytes: &mut [u8]) {
@@ -345,10 +320,7 @@ impl Writer<'_> {
         } else {
             let capacity = style.index_capacity(IndexPlace::Node);
             let leaves = self.plan.leaves.iter().step_by(capacity);
-            leaves
-                .zip(1..)
-                .map(|(leaf, block)| (leaf.hash, FileBlock(block)))
-                .collect()
+            leaves.zip(1..).map(|(leaf, block)| (leaf.hash, FileBlock(block))).collect()
         };
         style.set_index(bytes, IndexPlace::Root, &entries);
         style.set_levels(bytes, u8::from(nodes > 0));

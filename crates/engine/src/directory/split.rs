@@ -1,7 +1,8 @@
-//! How an indexed directory grows: the first block becomes an index, leaves split, nodes split, a level is added.
+//! How an indexed directory grows: the first block becomes an index, leaves split, nodes split, a
+//! level is added.
 //!
-//! Each step leaves a sound directory behind, so that an error in a later one loses nothing. The new blocks are written
-//! before anything leads to them.
+//! Each step leaves a sound directory behind, so that an error in a later one loses nothing. The
+//! new blocks are written before anything leads to them.
 use super::hashed::{CONTINUED, Path, SplitNeed, Step};
 use super::{Directory, NewEntry, append, is_dot, kind};
 use crate::cache::Frame;
@@ -28,7 +29,8 @@ pub(super) fn need(directory: Directory<'_>, name: &[u8]) -> Result<u32> {
     }
 }
 
-/// Inserts a name into an indexed directory. One split makes room for any name; a second turn finds it.
+/// Inserts a name into an indexed directory. One split makes room for any name; a second turn finds
+/// it.
 pub(super) fn insert(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,
@@ -53,8 +55,13 @@ fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool>
     room.map_err(|fault| directory.corrupt(leaf, fault))
 }
 
-/// Turns a directory of one block into an indexed one: its names move to a leaf, an index root takes their place.
-pub(super) fn convert(handle: &Handle<'_>, reservation: &mut Reservation<'_>, node: &mut NodeState) -> Result<()> {
+/// Turns a directory of one block into an indexed one: its names move to a leaf, an index root
+/// takes their place.
+pub(super) fn convert(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+) -> Result<()> {
     let (volume, style) = (handle.volume(), handle.volume().style);
     let directory = Directory { volume, node };
     let first = directory.read(FileBlock(0))?;
@@ -90,7 +97,8 @@ impl Name<'_> {
     }
 }
 
-/// The names of a block but "." and "..", in the order in which they stand. They are known to fit into a leaf.
+/// The names of a block but "." and "..", in the order in which they stand. They are known to fit
+/// into a leaf.
 fn names<'b>(directory: Directory<'_>, frame: &Frame, bytes: &'b [u8]) -> Result<Vec<Name<'b>>> {
     let style = directory.volume.style;
     let (mut names, mut size) = (Vec::new(), 0);
@@ -120,7 +128,8 @@ fn names<'b>(directory: Directory<'_>, frame: &Frame, bytes: &'b [u8]) -> Result
     Ok(names)
 }
 
-/// The type of an entry that moves. A volume that was given filetype later has entries without one: the inode knows.
+/// The type of an entry that moves. A volume that was given filetype later has entries without one:
+/// the inode knows.
 fn file_type(directory: Directory<'_>, entry: &Entry<'_>) -> FileType {
     let volume = directory.volume;
     if !volume.style.typed {
@@ -137,9 +146,13 @@ pub(super) struct Cut {
     pub(super) hash: u32,
 }
 
-/// Cuts names, given as (hash, size) in the order of their hashes, about the middle by size; between different hashes if
-/// that leaves both halves room for the longest name. `None` for fewer than two names.
-pub(super) fn choose_cut(style: Style, names: impl Iterator<Item = (u32, usize)> + Clone) -> Option<Cut> {
+/// Cuts names, given as (hash, size) in the order of their hashes, about the middle by size;
+/// between different hashes if that leaves both halves room for the longest name. `None` for fewer
+/// than two names.
+pub(super) fn choose_cut(
+    style: Style,
+    names: impl Iterator<Item = (u32, usize)> + Clone,
+) -> Option<Cut> {
     let total: usize = names.clone().map(|(_, size)| size).sum();
     let largest = style.leaf_capacity() - style.entry_size(NAME_MAX);
     let (mut before, mut last) = (0, None);
@@ -206,13 +219,12 @@ fn make_room(
     node: &mut NodeState,
     path: &mut Path,
 ) -> Result<()> {
-    match path.split_need(Directory {
-        volume: handle.volume(),
-        node,
-    })? {
+    match path.split_need(Directory { volume: handle.volume(), node })? {
         SplitNeed::Leaf => Ok(()),
         SplitNeed::Impossible => Err(ErrorKind::DirectoryFull.into()),
-        SplitNeed::LeafAndNode if path.node.is_some() => split_node(handle, reservation, node, path),
+        SplitNeed::LeafAndNode if path.node.is_some() => {
+            split_node(handle, reservation, node, path)
+        }
         SplitNeed::LeafAndNode => add_level(handle, reservation, node, path),
     }
 }
@@ -230,12 +242,7 @@ fn append_node(
         style.initialize_node(bytes);
         style.set_index(bytes, IndexPlace::Node, entries);
     })?;
-    Ok(Step {
-        frame,
-        block,
-        place: IndexPlace::Node,
-        at: 0,
-    })
+    Ok(Step { frame, block, place: IndexPlace::Node, at: 0 })
 }
 
 fn all(view: IndexView<'_>) -> Vec<(u32, FileBlock)> {
@@ -287,8 +294,8 @@ fn split_node(
     Ok(())
 }
 
-/// Inserts an entry into an index block with room. What was seen before is looked at again where it is relied on: a
-/// block that two inodes share may have changed.
+/// Inserts an entry into an index block with room. What was seen before is looked at again where it
+/// is relied on: a block that two inodes share may have changed.
 fn insert_entry(
     directory: Directory<'_>,
     handle: &Handle<'_>,

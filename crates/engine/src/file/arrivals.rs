@@ -6,9 +6,10 @@
 //!                            +--- cancel: written or cut meanwhile ---> what comes late is dropped
 //! ```
 //!
-//! *Invariants*: a block is read by one request at a time; what was written or cut after its read began never shows the bytes of
-//! before.
-//! *Locking*: `coming` before the pages' lock, both short. Completions take no other: who holds the inode may wait here.
+//! *Invariants*: a block is read by one request at a time; what was written or cut after its read
+//! began never shows the bytes of before.
+//! *Locking*: `coming` before the pages' lock, both short. Completions take no other: who holds the
+//! inode may wait here.
 use crate::pages::{PageMap, Payload};
 use crate::readahead::Stream;
 use extant_block::{Clock, Completed, Segment, ShortLock, WaitQueue};
@@ -35,8 +36,8 @@ struct Coming {
 /// The first error that a read of what is wanted met.
 pub(super) type Failure = Arc<ShortLock<Option<io::Error>>>;
 
-/// The place where a request's blocks land. Dropped without an answer, it lets go of them: nobody waits for ever for a request
-/// that a device has lost.
+/// The place where a request's blocks land. Dropped without an answer, it lets go of them: nobody
+/// waits for ever for a request that a device has lost.
 pub(super) struct Landing {
     arrivals: Arc<Arrivals>,
     pages: Arc<PageMap>,
@@ -55,7 +56,8 @@ impl Arrivals {
         })
     }
 
-    /// Takes it upon the caller to bring the blocks of a range that nobody has or brings: as runs, of so many blocks at most.
+    /// Takes it upon the caller to bring the blocks of a range that nobody has or brings: as runs,
+    /// of so many blocks at most.
     pub(super) fn claim(
         self: &Arc<Self>,
         pages: &Arc<PageMap>,
@@ -92,12 +94,7 @@ impl Arrivals {
 
     /// The first block of a range that is on its way.
     pub(super) fn next(&self, range: Range<u32>) -> Option<u32> {
-        self.coming
-            .lock()
-            .request_of
-            .range(range)
-            .next()
-            .map(|(block, _)| *block)
+        self.coming.lock().request_of.range(range).next().map(|(block, _)| *block)
     }
 
     /// Waits until a block is not on its way.
@@ -192,13 +189,18 @@ impl Drop for Landing {
     }
 }
 
-/// The pages that a request's memory makes: a segment of bytes is one, what carries none may be many.
+/// The pages that a request's memory makes: a segment of bytes is one, what carries none may be
+/// many.
 fn payloads(segments: Vec<Segment>, block_size: usize) -> Vec<Payload> {
     let mut payloads = Vec::new();
     for segment in segments {
         match segment {
-            Segment::Owned(bytes) if bytes.len() == block_size => payloads.push(Payload::Bytes(Arc::new(bytes))),
-            Segment::Phantom(bytes) => payloads.extend((0..bytes / block_size).map(|_| Payload::Phantom)),
+            Segment::Owned(bytes) if bytes.len() == block_size => {
+                payloads.push(Payload::Bytes(Arc::new(bytes)))
+            }
+            Segment::Phantom(bytes) => {
+                payloads.extend((0..bytes / block_size).map(|_| Payload::Phantom))
+            }
             Segment::Owned(_) | Segment::Shared(_) => break, // not what was given: the rest did not come
         }
     }

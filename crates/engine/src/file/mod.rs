@@ -1,7 +1,8 @@
 //! A file's bytes: read, write, truncate, allocate, punch, find holes and data.
 //!
-//! *Invariants*: room for every dirty block is promised before its bytes are taken, so that write-back never meets a full
-//! disk; bytes behind the end of a file, in its last block, are zero on the disk.
+//! *Invariants*: room for every dirty block is promised before its bytes are taken, so that
+//! write-back never meets a full disk; bytes behind the end of a file, in its last block, are zero
+//! on the disk.
 //! *Locking*: the inode is held shared to read and exclusively to change.
 mod arrivals;
 mod read;
@@ -29,11 +30,7 @@ use std::sync::atomic::Ordering;
 
 /// The largest size that this file may have.
 pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
-    let kind = if state.inode.has_extents() {
-        MappingKind::Extents
-    } else {
-        MappingKind::Indirect
-    };
+    let kind = if state.inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
     volume.superblock.max_file_size(kind)
 }
 
@@ -61,7 +58,8 @@ fn note_change(volume: &Volume, state: &mut NodeState) {
     state.inode.mode = permission::without_set_id(state.inode.mode);
 }
 
-/// Writes at `offset`; gives how many bytes, fewer than asked only at the largest size a file may have.
+/// Writes at `offset`; gives how many bytes, fewer than asked only at the largest size a file may
+/// have.
 pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> Result<usize> {
     volume.check_writable()?;
     let mut state = node.state.write();
@@ -89,11 +87,19 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
 }
 
 /// Takes the bytes into pages, with room promised or given. Size and times are the caller's.
-fn write_locked(volume: &Volume, pages: &Pages, state: &mut NodeState, offset: u64, bytes: &[u8]) -> Result<()> {
+fn write_locked(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+    offset: u64,
+    bytes: &[u8],
+) -> Result<()> {
     let block_size = u64::from(volume.block_size());
     let end = offset + bytes.len() as u64;
     let range = offset / block_size..end.div_ceil(block_size);
-    if !offset.is_multiple_of(block_size) || range.end == range.start + 1 && !end.is_multiple_of(block_size) {
+    if !offset.is_multiple_of(block_size)
+        || range.end == range.start + 1 && !end.is_multiple_of(block_size)
+    {
         load_for_change(volume, pages, state, range.start)?;
     }
     if !end.is_multiple_of(block_size) && range.end > range.start + 1 {
@@ -107,7 +113,9 @@ fn write_locked(volume: &Volume, pages: &Pages, state: &mut NodeState, offset: u
         let length = (bytes.len() - at).min(block_size as usize - within);
         let block = (position / block_size) as u32;
         match volume.data {
-            DataKeeping::Bytes => pages.write(block, block_size as usize, within, &bytes[at..at + length]),
+            DataKeeping::Bytes => {
+                pages.write(block, block_size as usize, within, &bytes[at..at + length])
+            }
             DataKeeping::Phantom => pages.insert(block, Payload::Phantom),
         }
         at += length;
@@ -136,7 +144,8 @@ fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64
 /// What a range of a file lacks before it can be written.
 struct Missing {
     holes: Vec<Range<u64>>,
-    /// Stretches of blocks that are allocated and read as zeros: writing them may split their extents.
+    /// Stretches of blocks that are allocated and read as zeros: writing them may split their
+    /// extents.
     unwritten: u64,
 }
 
@@ -148,10 +157,7 @@ impl Missing {
 
 /// What a range lacks. Blocks that are dirty have what they need, or it is promised to them.
 fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Missing> {
-    let mut missing = Missing {
-        holes: Vec::new(),
-        unwritten: 0,
-    };
+    let mut missing = Missing { holes: Vec::new(), unwritten: 0 };
     let mut at = range.start;
     while at < range.end {
         let dirty = state.dirty.next(at);
@@ -179,7 +185,8 @@ fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Miss
     Ok(missing)
 }
 
-/// Promises room for a write, or gives the blocks at once where the policy does. This decides ENOSPC.
+/// Promises room for a write, or gives the blocks at once where the policy does. This decides
+/// ENOSPC.
 fn promise(volume: &Volume, state: &mut NodeState, range: Range<u64>) -> Result<()> {
     let Missing { holes, unwritten } = missing(volume, state, range)?;
     if holes.is_empty() && unwritten == 0 {
@@ -216,8 +223,17 @@ fn fill_holes(
     for hole in holes {
         let mut at = hole.start;
         while at < hole.end {
-            let (block, want) = (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
-            match mapping::allocate(&handle, reservation, state, block, want, Purpose::Data, written) {
+            let (block, want) =
+                (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
+            match mapping::allocate(
+                &handle,
+                reservation,
+                state,
+                block,
+                want,
+                Purpose::Data,
+                written,
+            ) {
                 Ok(run) => {
                     filled.push(at..at + u64::from(run.length));
                     at += u64::from(run.length);
@@ -275,7 +291,8 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
             state.inode.size = size;
             state.store(&Handle::begin(volume, 2)?)?;
         }
-        // Also where the size stays: blocks that were allocated behind the end go, as in the kernel.
+        // Also where the size stays: blocks that were allocated behind the end go, as in the
+        // kernel.
         shrink(volume, &node.pages, &mut state, size)?;
     }
     state.inode.size = size;
@@ -297,7 +314,12 @@ fn shrink(volume: &Volume, pages: &Pages, state: &mut NodeState, size: u64) -> R
 }
 
 /// Zeros bytes within one block, if it holds any data.
-fn zero_part(volume: &Volume, pages: &Pages, state: &mut NodeState, bytes: Range<u64>) -> Result<()> {
+fn zero_part(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+    bytes: Range<u64>,
+) -> Result<()> {
     if bytes.is_empty() {
         return Ok(());
     }
@@ -328,7 +350,13 @@ pub enum Size {
 }
 
 /// Allocates blocks that read as zeros for all holes of a range.
-pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, size: Size) -> Result<()> {
+pub(crate) fn allocate(
+    volume: &Volume,
+    node: &Node,
+    offset: u64,
+    length: u64,
+    size: Size,
+) -> Result<()> {
     volume.check_writable()?;
     let mut state = node.state.write();
     check_changeable(&state)?;
@@ -340,7 +368,9 @@ pub(crate) fn allocate(volume: &Volume, node: &Node, offset: u64, length: u64, s
         return Err(ErrorKind::InvalidArgument("nothing to allocate").into());
     }
     if !state.inode.has_extents() {
-        return Err(ErrorKind::OperationUnsupported("blocks that read as zeros need extents").into());
+        return Err(
+            ErrorKind::OperationUnsupported("blocks that read as zeros need extents").into()
+        );
     }
     if end > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
@@ -382,7 +412,12 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     state.store(&Handle::begin(volume, 2)?)
 }
 
-fn punch_range(volume: &Volume, pages: &Pages, state: &mut NodeState, bytes: Range<u64>) -> Result<()> {
+fn punch_range(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+    bytes: Range<u64>,
+) -> Result<()> {
     let block_size = u64::from(volume.block_size());
     let (first_whole, end_whole) = (bytes.start.div_ceil(block_size), bytes.end / block_size);
     if first_whole > end_whole {
@@ -401,7 +436,8 @@ fn punch_range(volume: &Volume, pages: &Pages, state: &mut NodeState, bytes: Ran
     Ok(())
 }
 
-/// The next byte at or after `offset` that may hold data, and where that data ends; `None` when only a hole is left.
+/// The next byte at or after `offset` that may hold data, and where that data ends; `None` when
+/// only a hole is left.
 pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Option<Range<u64>>> {
     let state = node.state.read();
     check_mapped(&state)?;
@@ -422,10 +458,7 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
                 let end = dirty.map_or(blocks, |run| run.start.min(blocks));
                 let max = (end - at).min(u64::from(u32::MAX)) as u32;
                 let piece = mapping::find(volume, &state, FileBlock(block), max)?;
-                (
-                    matches!(piece, Piece::Run(_, State::Written)),
-                    at + u64::from(piece.length()),
-                )
+                (matches!(piece, Piece::Run(_, State::Written)), at + u64::from(piece.length()))
             }
         };
         match (&mut data, has_data) {

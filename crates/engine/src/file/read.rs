@@ -1,10 +1,10 @@
-//! Reading: what is wanted comes in one request for each run and is waited for; what the policy reads ahead is started behind it
-//! and is not.
+//! Reading: what is wanted comes in one request for each run and is waited for; what the policy
+//! reads ahead is started behind it and is not.
 //!
-//! *Invariants*: a block that is on its way is waited for, not read again; a failed read-ahead is silent, and the block is read
-//! when it is wanted.
-//! *Locking*: the inode is held shared; who changes the file waits until the reader has what he wanted, not for what was read
-//! ahead.
+//! *Invariants*: a block that is on its way is waited for, not read again; a failed read-ahead is
+//! silent, and the block is read when it is wanted.
+//! *Locking*: the inode is held shared; who changes the file waits until the reader has what he
+//! wanted, not for what was read ahead.
 use super::arrivals::{Failure, Landing};
 use super::check_mapped;
 use crate::cache::Kind;
@@ -41,11 +41,7 @@ pub(crate) fn read(
     let policy = &volume.policies.file_read_ahead;
     let reader = Reader::new(volume, &node.pages, &state);
     let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= LARGE_BYTES_MIN;
-    let part_bytes = if takes_whole {
-        usize::MAX
-    } else {
-        policy.part_bytes() as usize
-    };
+    let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
     let mut done = 0;
     while done < length {
         let end = reader.part_end(offset, done, length, part_bytes);
@@ -56,7 +52,12 @@ pub(crate) fn read(
 }
 
 /// One block's page, for who changes a part of it; `None` where it reads as zeros.
-pub(super) fn page(volume: &Volume, pages: &Pages, state: &NodeState, block: u32) -> Result<Option<Payload>> {
+pub(super) fn page(
+    volume: &Volume,
+    pages: &Pages,
+    state: &NodeState,
+    block: u32,
+) -> Result<Option<Payload>> {
     let reader = Reader::new(volume, pages, state);
     if let Some(page) = reader.arrived(block) {
         return Ok(Some(page));
@@ -77,12 +78,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn new<'a>(volume: &'a Volume, pages: &'a Pages, state: &'a NodeState) -> Reader<'a> {
-        Reader {
-            volume,
-            pages,
-            state,
-            block_size: volume.block_size() as usize,
-        }
+        Reader { volume, pages, state, block_size: volume.block_size() as usize }
     }
 
     /// Where the next part of a read ends: at the end of a block, unless it is the last.
@@ -113,12 +109,15 @@ impl Reader<'_> {
         }
         let window = self.window(stream, &wanted);
         let mut done = 0;
-        let mut failure = self.fetch_wanted(offset, &buffer[..self.part_end(offset, 0, buffer.len(), CHUNK_BYTES)])?;
+        let mut failure = self
+            .fetch_wanted(offset, &buffer[..self.part_end(offset, 0, buffer.len(), CHUNK_BYTES)])?;
         while done < buffer.len() {
             let end = self.part_end(offset, done, buffer.len(), CHUNK_BYTES);
             let next_end = self.part_end(offset, end, buffer.len(), CHUNK_BYTES);
             let next = match &window {
-                _ if end < buffer.len() => self.fetch_wanted(offset + end as u64, &buffer[end..next_end])?,
+                _ if end < buffer.len() => {
+                    self.fetch_wanted(offset + end as u64, &buffer[end..next_end])?
+                }
                 Some(window) => self.fetch_ahead(stream, window.clone()),
                 None => Failure::default(),
             };
@@ -134,7 +133,8 @@ impl Reader<'_> {
         stream.lock().going.note(&access);
     }
 
-    /// Starts to read the map blocks of a range of the file that lie together with others of the file, and these with them.
+    /// Starts to read the map blocks of a range of the file that lie together with others of the
+    /// file, and these with them.
     fn fetch_maps(&self, stream: &ShortLock<Stream>, range: Range<u32>, urgency: Urgency) {
         let volume = self.volume;
         if volume.policies.map_read_ahead == MapReadAhead::None {
@@ -144,7 +144,8 @@ impl Reader<'_> {
         let look = || stream.lock().going.maps(&range, block_size, block_size / 4, DIRECT);
         while let Some((block, most)) = look() {
             // What is wrong with the map is met by who follows it.
-            let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most).unwrap_or_default();
+            let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most)
+                .unwrap_or_default();
             let maps = maps.into_iter().map(|block| (block, Kind::Plain));
             volume.cache.fetch(urgency, maps);
         }
@@ -181,10 +182,11 @@ impl Reader<'_> {
     fn fetch_ahead(&self, stream: &ShortLock<Stream>, mut window: Range<u32>) -> Failure {
         if self.volume.policies.file_read_ahead.reach() == Reach::Contiguous {
             let most = window.end - window.start;
-            let contiguous = match mapping::find(self.volume, self.state, FileBlock(window.start), most) {
-                Ok(Piece::Run(run, State::Written)) => run.length,
-                _ => 0,
-            };
+            let contiguous =
+                match mapping::find(self.volume, self.state, FileBlock(window.start), most) {
+                    Ok(Piece::Run(run, State::Written)) => run.length,
+                    _ => 0,
+                };
             window.end = window.start + contiguous;
             stream.lock().cut(window.end);
         }
@@ -196,8 +198,8 @@ impl Reader<'_> {
         Failure::default()
     }
 
-    /// Starts to read what is missing of a range: one request for each run of the disk. It is waited for when there is a place
-    /// for an error.
+    /// Starts to read what is missing of a range: one request for each run of the disk. It is
+    /// waited for when there is a place for an error.
     fn fetch(&self, range: Range<u32>, failure: Option<&Failure>) -> Result<()> {
         let mut gathered: Option<(u32, Run)> = None;
         for gap in self.pages.arrivals.missing(self.pages.map(), range) {
@@ -207,7 +209,9 @@ impl Reader<'_> {
                 let length = piece.length().max(1);
                 if let Piece::Run(run, State::Written) = piece {
                     match &mut gathered {
-                        Some((first, before)) if *first + before.length == at && follows(before, &run) => {
+                        Some((first, before))
+                            if *first + before.length == at && follows(before, &run) =>
+                        {
                             before.length += run.length;
                         }
                         _ => self.submit_gathered(gathered.replace((at, run)), failure),
@@ -231,11 +235,7 @@ impl Reader<'_> {
             let start = run.start.0 + u64::from(blocks.start - block);
             let count = (blocks.end - blocks.start) as usize;
             self.volume.count_pages(count);
-            let urgency = if failure.is_some() {
-                Urgency::Awaited
-            } else {
-                Urgency::Background
-            };
+            let urgency = if failure.is_some() { Urgency::Awaited } else { Urgency::Background };
             self.submit(BlockNo(start), count, urgency, landing);
         }
     }
@@ -254,7 +254,9 @@ impl Reader<'_> {
     /// Memory for so many blocks.
     fn segments(&self, count: usize) -> Vec<Segment> {
         match self.volume.data {
-            DataKeeping::Bytes => (0..count).map(|_| Segment::Owned(vec![0; self.block_size])).collect(),
+            DataKeeping::Bytes => {
+                (0..count).map(|_| Segment::Owned(vec![0; self.block_size])).collect()
+            }
             DataKeeping::Phantom => vec![Segment::Phantom(count * self.block_size)],
         }
     }
@@ -289,20 +291,30 @@ impl Reader<'_> {
     fn copy_page(&self, page: &Payload, within: usize, buffer: &mut [u8]) -> usize {
         let length = buffer.len().min(self.block_size - within);
         match page {
-            Payload::Bytes(bytes) => buffer[..length].copy_from_slice(&bytes[within..within + length]),
+            Payload::Bytes(bytes) => {
+                buffer[..length].copy_from_slice(&bytes[within..within + length])
+            }
             Payload::Phantom => buffer[..length].fill(0),
         }
         length
     }
 
     /// What lies in no page: a hole, or what could not be read together with its neighbours.
-    fn copy_missing(&self, block: u32, within: usize, buffer: &mut [u8], way: &Way) -> Result<usize> {
+    fn copy_missing(
+        &self,
+        block: u32,
+        within: usize,
+        buffer: &mut [u8],
+        way: &Way,
+    ) -> Result<usize> {
         let wanted = (within + buffer.len()).div_ceil(self.block_size) as u32;
         let end = self.next_in_memory(block.saturating_add(1)..block.saturating_add(wanted));
         let piece = mapping::find(self.volume, self.state, FileBlock(block), end - block)?;
         let covered = (piece.length() as usize * self.block_size - within).min(buffer.len());
         match (piece, way) {
-            (Piece::Run(run, State::Written), Way::Straight) if within == 0 && covered >= LARGE_BYTES_MIN => {
+            (Piece::Run(run, State::Written), Way::Straight)
+                if within == 0 && covered >= LARGE_BYTES_MIN =>
+            {
                 let whole = covered / self.block_size * self.block_size;
                 self.read_straight(run.start, &mut buffer[..whole])?;
                 Ok(whole)
@@ -328,7 +340,8 @@ impl Reader<'_> {
         if range.is_empty() {
             return range.start;
         }
-        let (page, coming) = (self.pages.next(range.clone()), self.pages.arrivals.next(range.clone()));
+        let (page, coming) =
+            (self.pages.next(range.clone()), self.pages.arrivals.next(range.clone()));
         page.into_iter().chain(coming).min().unwrap_or(range.end)
     }
 

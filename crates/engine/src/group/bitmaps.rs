@@ -1,8 +1,9 @@
 //! Bitmaps come into memory: read and verified, or made where the disk never had them.
 //!
-//! A bitmap is believed only if its checksum, its padding, its count of free bits and (for blocks) the volume's own metadata
-//! agree with what the descriptor says. A group that is marked uninitialised is never read: its bitmap follows from where
-//! metadata lies. It is made in memory, and the mark taken away, at the first change.
+//! A bitmap is believed only if its checksum, its padding, its count of free bits and (for blocks)
+//! the volume's own metadata agree with what the descriptor says. A group that is marked
+//! uninitialised is never read: its bitmap follows from where metadata lies. It is made in memory,
+//! and the mark taken away, at the first change.
 use super::{GroupState, Groups};
 use crate::cache::{Frame, Kind};
 use crate::error::{Error, Place, Result};
@@ -61,8 +62,8 @@ impl GroupState {
     }
 }
 
-/// Groups whose bitmaps are kept in memory beyond the cache's own judgement: at most so many that have nothing to store. (Few
-/// in tests, so that they are let go of there.)
+/// Groups whose bitmaps are kept in memory beyond the cache's own judgement: at most so many that
+/// have nothing to store. (Few in tests, so that they are let go of there.)
 const LOADED_MAX: usize = if cfg!(test) { 4 } else { 1024 };
 
 impl Groups {
@@ -74,7 +75,8 @@ impl Groups {
         }
     }
 
-    /// Takes the group's lock with the bitmap in memory, ready to be changed: made, if the disk never had it.
+    /// Takes the group's lock with the bitmap in memory, ready to be changed: made, if the disk
+    /// never had it.
     pub(super) fn lock_to_change(
         &self,
         handle: &Handle<'_>,
@@ -105,7 +107,8 @@ impl Groups {
         self.let_go_of_some();
         let frame = volume.cache.read(block, Kind::Plain)?;
         let mut state = self.state(group).lock();
-        // Somebody may have loaded, and changed, it meanwhile: then the descriptor's checksum is not that of the bytes.
+        // Somebody may have loaded, and changed, it meanwhile: then the descriptor's checksum is
+        // not that of the bytes.
         if state.slot(which).is_none() && !state.is_uninitialised(which) {
             self.verify(group, &state.descriptor, which, &frame.bytes())?;
             self.keep(&mut state, group, which, frame);
@@ -113,8 +116,14 @@ impl Groups {
         Ok(state)
     }
 
-    /// The bitmap's bytes as they are now, for looking. Of an uninitialised group: as they would be.
-    pub(super) fn look(&self, volume: &Volume, group: GroupNo, which: Which) -> Result<Arc<Vec<u8>>> {
+    /// The bitmap's bytes as they are now, for looking. Of an uninitialised group: as they would
+    /// be.
+    pub(super) fn look(
+        &self,
+        volume: &Volume,
+        group: GroupNo,
+        which: Which,
+    ) -> Result<Arc<Vec<u8>>> {
         let mut state = self.lock_loaded(volume, group, which)?;
         Ok(match state.slot(which) {
             Some(frame) => frame.bytes(),
@@ -129,7 +138,8 @@ impl Groups {
         *state.slot(which) = Some(frame);
     }
 
-    /// Leaves bitmaps of a few groups to the cache, those loaded first: not of groups whose checksums are still to be stored.
+    /// Leaves bitmaps of a few groups to the cache, those loaded first: not of groups whose
+    /// checksums are still to be stored.
     fn let_go_of_some(&self) {
         for _ in 0..4 {
             let oldest = {
@@ -151,7 +161,13 @@ impl Groups {
     }
 
     /// Makes the bitmap of an uninitialised group and takes its mark away.
-    fn make(&self, handle: &Handle<'_>, state: &mut GroupState, group: GroupNo, which: Which) -> Result<Arc<Frame>> {
+    fn make(
+        &self,
+        handle: &Handle<'_>,
+        state: &mut GroupState,
+        group: GroupNo,
+        which: Which,
+    ) -> Result<Arc<Frame>> {
         let bytes = self.uninitialised(group, which);
         self.verify_count(group, &state.descriptor, which, &bytes)?;
         let block = which.place(&state.descriptor);
@@ -165,9 +181,14 @@ impl Groups {
         Ok(frame)
     }
 
-    /// Makes the block bitmap of an uninitialised group whose lock is held: once inodes live in a group, its block bitmap is
-    /// written too, as the kernel does.
-    pub(super) fn initialise_blocks(&self, handle: &Handle<'_>, state: &mut GroupState, group: GroupNo) -> Result<()> {
+    /// Makes the block bitmap of an uninitialised group whose lock is held: once inodes live in a
+    /// group, its block bitmap is written too, as the kernel does.
+    pub(super) fn initialise_blocks(
+        &self,
+        handle: &Handle<'_>,
+        state: &mut GroupState,
+        group: GroupNo,
+    ) -> Result<()> {
         if state.is_uninitialised(Which::Blocks) {
             self.make(handle, state, group, Which::Blocks)?;
         }
@@ -198,7 +219,13 @@ impl Groups {
             .map(move |range| ((range.start - start) as u32, (range.end - range.start) as u32))
     }
 
-    fn verify(&self, group: GroupNo, descriptor: &GroupDescriptor, which: Which, bytes: &[u8]) -> Result<()> {
+    fn verify(
+        &self,
+        group: GroupNo,
+        descriptor: &GroupDescriptor,
+        which: Which,
+        bytes: &[u8],
+    ) -> Result<()> {
         self.verify_checksum(group, descriptor, which, bytes)?;
         let bits = self.superblock.block_size().saturating_mul(8);
         if let Some(bit) = next_clear(bytes, self.limit(group, which), bits) {
@@ -214,21 +241,27 @@ impl Groups {
         self.verify_count(group, descriptor, which, bytes)
     }
 
-    fn verify_count(&self, group: GroupNo, descriptor: &GroupDescriptor, which: Which, bytes: &[u8]) -> Result<()> {
+    fn verify_count(
+        &self,
+        group: GroupNo,
+        descriptor: &GroupDescriptor,
+        which: Which,
+        bytes: &[u8],
+    ) -> Result<()> {
         let free = count_clear(bytes, self.limit(group, which));
         if free == which.free(descriptor) {
             return Ok(());
         }
-        Err(wrong(
-            group,
-            which,
-            "count of free bits",
-            free,
-            "not what the descriptor says",
-        ))
+        Err(wrong(group, which, "count of free bits", free, "not what the descriptor says"))
     }
 
-    fn verify_checksum(&self, group: GroupNo, descriptor: &GroupDescriptor, which: Which, bytes: &[u8]) -> Result<()> {
+    fn verify_checksum(
+        &self,
+        group: GroupNo,
+        descriptor: &GroupDescriptor,
+        which: Which,
+        bytes: &[u8],
+    ) -> Result<()> {
         let mut sealed = *descriptor;
         let (stored, computed) = match which {
             Which::Blocks => {
@@ -240,21 +273,25 @@ impl Groups {
                 (descriptor.inode_bitmap_checksum, sealed.inode_bitmap_checksum)
             }
         };
-        if stored == computed || !self.superblock.has(extant_format::superblock::Feature::METADATA_CSUM) {
+        if stored == computed
+            || !self.superblock.has(extant_format::superblock::Feature::METADATA_CSUM)
+        {
             return Ok(());
         }
         Err(Error::corrupt(
             Place::Group(group),
-            Fault::Checksum {
-                structure: which.structure(),
-                stored,
-                computed,
-            },
+            Fault::Checksum { structure: which.structure(), stored, computed },
         ))
     }
 }
 
 /// A bitmap that cannot be.
-pub(super) fn wrong(group: GroupNo, which: Which, field: &'static str, value: u32, reason: &'static str) -> Error {
+pub(super) fn wrong(
+    group: GroupNo,
+    which: Which,
+    field: &'static str,
+    value: u32,
+    reason: &'static str,
+) -> Error {
     Error::field(Place::Group(group), which.structure(), field, value.into(), reason)
 }

@@ -50,8 +50,9 @@ struct Goal {
 }
 
 impl Groups {
-    /// Allocates one run of 1..=plan.length blocks as plan and route want it, out of the reservation. Marks them in the bitmap,
-    /// counts them. Fails only when the disk lies (a reservation guarantees room) or cannot be read.
+    /// Allocates one run of 1..=plan.length blocks as plan and route want it, out of the
+    /// reservation. Marks them in the bitmap, counts them. Fails only when the disk lies (a
+    /// reservation guarantees room) or cannot be read.
     pub(crate) fn allocate(
         &self,
         handle: &Handle<'_>,
@@ -76,18 +77,27 @@ impl Groups {
         };
         let run = match found {
             Some(run) => run,
-            // A last resort for the others: groups may have changed while they were searched in turn.
+            // A last resort for the others: groups may have changed while they were searched in
+            // turn.
             None => self.last_resort(handle, goal, length)?,
         };
         self.used(reservation, run.length);
         Ok(run)
     }
 
-    fn as_planned(&self, handle: &Handle<'_>, goal: Goal, length: u32, search: Search) -> Result<Option<Run>> {
+    fn as_planned(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        search: Search,
+    ) -> Result<Option<Run>> {
         match search {
             Search::GoalThenByte => self.goal_then_byte(handle, goal, length),
             Search::LongestRun { look_for } => self.longest_run(handle, goal, length, look_for),
-            Search::Sequential if self.windows_bind_all() => self.sequential(handle, goal, length, Heed::Windows),
+            Search::Sequential if self.windows_bind_all() => {
+                self.sequential(handle, goal, length, Heed::Windows)
+            }
             Search::Sequential if goal.clusters == Clusters::Closed => {
                 self.sequential(handle, goal, length, Heed::Nothing)
             }
@@ -98,16 +108,22 @@ impl Groups {
             Search::FreeRun { blocks } => self.rehash(handle, goal, |bits, limit, from| {
                 search::goal_then_run(bits, limit, from, blocks, length)
             }),
-            Search::Window { owner, blocks } => self.in_window_or_not(handle, goal, length, (owner, blocks)),
+            Search::Window { owner, blocks } => {
+                self.in_window_or_not(handle, goal, length, (owner, blocks))
+            }
         }
     }
 
-    /// As planned, but around the clusters. Where nothing is free there: group by group, around a group's cluster and then in it.
-    fn around_clusters(&self, handle: &Handle<'_>, goal: Goal, length: u32, search: Search) -> Result<Option<Run>> {
-        let closed = Goal {
-            clusters: Clusters::Closed,
-            ..goal
-        };
+    /// As planned, but around the clusters. Where nothing is free there: group by group, around a
+    /// group's cluster and then in it.
+    fn around_clusters(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        search: Search,
+    ) -> Result<Option<Run>> {
+        let closed = Goal { clusters: Clusters::Closed, ..goal };
         if let Some(run) = self.as_planned(handle, closed, length, search)? {
             return Ok(Some(run));
         }
@@ -134,8 +150,8 @@ impl Groups {
         })
     }
 
-    /// Every group in turn, and again while the counters say that there is something: what others free behind a search and
-    /// take before it is missed by it.
+    /// Every group in turn, and again while the counters say that there is something: what others
+    /// free behind a search and take before it is missed by it.
     fn last_resort(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Run> {
         for _ in 0..ROUNDS_MAX {
             if let Some(run) = self.sequential(handle, goal, length, Heed::Nothing)? {
@@ -147,18 +163,10 @@ impl Groups {
 
     fn goal(&self, block: BlockNo) -> Goal {
         let Some(group) = self.superblock.group_of_block(block) else {
-            return Goal {
-                group: GroupNo(0),
-                bit: 0,
-                clusters: Clusters::Open,
-            };
+            return Goal { group: GroupNo(0), bit: 0, clusters: Clusters::Open };
         };
         let bit = block.0.saturating_sub(self.superblock.group_start(group).0);
-        Goal {
-            group,
-            bit: u32::try_from(bit).unwrap_or(0),
-            clusters: Clusters::Open,
-        }
+        Goal { group, bit: u32::try_from(bit).unwrap_or(0), clusters: Clusters::Open }
     }
 
     fn promised_in_vain(&self, group: GroupNo) -> Error {
@@ -178,7 +186,8 @@ impl Groups {
     }
 
     fn goal_then_byte(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Option<Run>> {
-        let in_goal_group = |bits: &[u8], limit| search::goal_then_byte(bits, limit, goal.bit, length);
+        let in_goal_group =
+            |bits: &[u8], limit| search::goal_then_byte(bits, limit, goal.bit, length);
         if let Some(run) = self.take(handle, goal.group, goal.clusters, in_goal_group)? {
             return Ok(Some(run));
         }
@@ -192,7 +201,13 @@ impl Groups {
         Ok(None)
     }
 
-    fn sequential(&self, handle: &Handle<'_>, goal: Goal, length: u32, heed: Heed) -> Result<Option<Run>> {
+    fn sequential(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        heed: Heed,
+    ) -> Result<Option<Run>> {
         let mut from = goal.bit;
         for group in self.cyclic(goal.group).chain([goal.group]) {
             let search = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
@@ -208,7 +223,8 @@ impl Groups {
         Ok(None)
     }
 
-    /// FreeBSD's order of groups: the goal's; those 1, 3, 7, ... behind it; then one by one from the second behind it.
+    /// FreeBSD's order of groups: the goal's; those 1, 3, 7, ... behind it; then one by one from
+    /// the second behind it.
     fn rehash(
         &self,
         handle: &Handle<'_>,
@@ -216,14 +232,15 @@ impl Groups {
         search: impl Fn(&[u8], u32, u32) -> Option<Found>,
     ) -> Result<Option<Run>> {
         let count = u64::from(self.len());
-        let quadratic = (0..32u32)
-            .map(|power| (2u64 << power) - 1)
-            .take_while(|at| at / 2 + 1 < count);
+        let quadratic =
+            (0..32u32).map(|power| (2u64 << power) - 1).take_while(|at| at / 2 + 1 < count);
         let mut from = goal.bit;
         for distance in [0].into_iter().chain(quadratic).chain(2..count) {
             let at = (u64::from(goal.group.0) + distance) % count.max(1);
             let group = GroupNo(u32::try_from(at).unwrap_or(0));
-            if let Some(run) = self.take(handle, group, goal.clusters, |bits, limit| search(bits, limit, from))? {
+            if let Some(run) =
+                self.take(handle, group, goal.clusters, |bits, limit| search(bits, limit, from))?
+            {
                 return Ok(Some(run));
             }
             from = 0;
@@ -245,7 +262,13 @@ impl Groups {
         }
     }
 
-    fn in_window(&self, handle: &Handle<'_>, goal: Goal, length: u32, wanted: (Ino, u32)) -> Result<Option<Run>> {
+    fn in_window(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        wanted: (Ino, u32),
+    ) -> Result<Option<Run>> {
         let (owner, blocks) = wanted;
         if let Some(run) = self.in_own_window(handle, goal, length, owner)? {
             return Ok(Some(run));
@@ -259,7 +282,9 @@ impl Groups {
                 let window = self.windows.lock().open(owner, bits, from, blocks)?;
                 search::goal_then_byte(bytes, window.end, window.start, length)
             };
-            if is_roomy && let Some(run) = self.take_any(handle, group, goal.clusters, in_new_window)? {
+            if is_roomy
+                && let Some(run) = self.take_any(handle, group, goal.clusters, in_new_window)?
+            {
                 self.windows.lock().hit(owner, run.length);
                 return Ok(Some(run));
             }
@@ -270,7 +295,13 @@ impl Groups {
     }
 
     /// From the goal to the end of the window, if the goal lies in it.
-    fn in_own_window(&self, handle: &Handle<'_>, goal: Goal, length: u32, owner: Ino) -> Result<Option<Run>> {
+    fn in_own_window(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        owner: Ino,
+    ) -> Result<Option<Run>> {
         let start = self.superblock.group_start(goal.group).0;
         let Some(window) = self.windows.lock().of(owner) else {
             return Ok(None);
@@ -279,7 +310,9 @@ impl Groups {
             return Ok(None);
         }
         let end = u32::try_from(window.end.saturating_sub(start)).unwrap_or(u32::MAX);
-        let inside = |bytes: &[u8], limit: u32| search::goal_then_byte(bytes, end.min(limit), goal.bit, length);
+        let inside = |bytes: &[u8], limit: u32| {
+            search::goal_then_byte(bytes, end.min(limit), goal.bit, length)
+        };
         let run = self.take_any(handle, goal.group, goal.clusters, inside)?;
         self.windows.lock().hit(owner, run.map_or(0, |run| run.length));
         Ok(run)
@@ -289,9 +322,16 @@ impl Groups {
         self.windows_bind_all.load(Ordering::Relaxed) && !self.windows.lock().is_empty()
     }
 
-    /// In the goal's group what is wanted, or half of it; else in the group that has most room by what is known, the first of
-    /// equals. Each look makes known what a group really has, so that a volume in pieces is not searched again and again.
-    fn longest_run(&self, handle: &Handle<'_>, goal: Goal, length: u32, look_for: u32) -> Result<Option<Run>> {
+    /// In the goal's group what is wanted, or half of it; else in the group that has most room by
+    /// what is known, the first of equals. Each look makes known what a group really has, so that a
+    /// volume in pieces is not searched again and again.
+    fn longest_run(
+        &self,
+        handle: &Handle<'_>,
+        goal: Goal,
+        length: u32,
+        look_for: u32,
+    ) -> Result<Option<Run>> {
         let look_for = look_for.max(length);
         if let Some(run) = self.take_roomy(handle, goal, length, look_for, length.div_ceil(2))? {
             return Ok(Some(run));
@@ -302,14 +342,17 @@ impl Groups {
             };
             let at_least = if round == ROUNDS_MAX { 1 } else { room.min(length) };
             let bit = if group == goal.group { goal.bit } else { 0 };
-            if let Some(run) = self.take_roomy(handle, Goal { group, bit, ..goal }, length, look_for, at_least)? {
+            if let Some(run) =
+                self.take_roomy(handle, Goal { group, bit, ..goal }, length, look_for, at_least)?
+            {
                 return Ok(Some(run));
             }
         }
         Ok(None)
     }
 
-    /// The first group from this one on that may have a run of `enough`; else the one that may have the longest.
+    /// The first group from this one on that may have a run of `enough`; else the one that may have
+    /// the longest.
     fn roomiest(&self, first: Goal, enough: u32) -> Option<(GroupNo, u32)> {
         let mut best = None;
         let mut most = 0;
@@ -325,7 +368,8 @@ impl Groups {
         best.map(|group| (group, most))
     }
 
-    /// Takes `length` blocks of a run of a group as `search::roomy` finds it, if it has `at_least` so many.
+    /// Takes `length` blocks of a run of a group as `search::roomy` finds it, if it has `at_least`
+    /// so many.
     fn take_roomy(
         &self,
         handle: &Handle<'_>,
@@ -343,10 +387,8 @@ impl Groups {
             if found.length < length {
                 known = Some(found.length); // shorter than what would have been enough: it is the longest of all
             }
-            (found.length >= at_least).then_some(Found {
-                length: found.length.min(length),
-                ..found
-            })
+            (found.length >= at_least)
+                .then_some(Found { length: found.length.min(length), ..found })
         })?;
         if let Some(longest) = known
             && run.is_none()
@@ -377,7 +419,8 @@ impl Groups {
         })
     }
 
-    /// Searches one group, unless it has too little room around its cluster, and marks what was found.
+    /// Searches one group, unless it has too little room around its cluster, and marks what was
+    /// found.
     fn take_any(
         &self,
         handle: &Handle<'_>,
@@ -429,10 +472,7 @@ impl Groups {
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
         self.changed(group, &mut state, Which::Blocks);
         let start = self.superblock.group_start(group).0.saturating_add(found.first.into());
-        Ok(Some(Run {
-            start: BlockNo(start),
-            length: found.length,
-        }))
+        Ok(Some(Run { start: BlockNo(start), length: found.length }))
     }
 
     /// Whether a run touches the volume's own metadata.
@@ -441,9 +481,9 @@ impl Groups {
     }
 
     /// Frees a run (it may cross groups). A block that is free already, or that is the volume's own
-    /// metadata, is `Corrupt` and nothing is freed. What the cache holds of the blocks is forgotten;
-    /// where they are held back that is done, and they are published, by whoever frees them, once
-    /// nothing in memory leads to them any more.
+    /// metadata, is `Corrupt` and nothing is freed. What the cache holds of the blocks is
+    /// forgotten; where they are held back that is done, and they are published, by whoever frees
+    /// them, once nothing in memory leads to them any more.
     pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
@@ -459,9 +499,7 @@ impl Groups {
             // Before the bits change: afterwards the blocks may belong to somebody else.
             volume.cache.forget_run(run);
         }
-        parts
-            .into_iter()
-            .try_for_each(|part| self.give_back(handle, part, is_held))
+        parts.into_iter().try_for_each(|part| self.give_back(handle, part, is_held))
     }
 
     /// The run, group by group.
@@ -502,9 +540,7 @@ impl Groups {
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
         match is_held {
-            true => state
-                .held_blocks
-                .hold(self.superblock.block_size() as usize, first, length),
+            true => state.held_blocks.hold(self.superblock.block_size() as usize, first, length),
             false => state.may_have_joined(length),
         }
         self.changed(group, &mut state, Which::Blocks);
@@ -521,11 +557,8 @@ impl Groups {
     }
 
     pub(super) fn no_space(&self, wanted_blocks: u64) -> Error {
-        ErrorKind::NoSpace {
-            wanted_blocks,
-            free_blocks: self.available.load(Ordering::Acquire),
-        }
-        .into()
+        ErrorKind::NoSpace { wanted_blocks, free_blocks: self.available.load(Ordering::Acquire) }
+            .into()
     }
 }
 

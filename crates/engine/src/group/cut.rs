@@ -25,13 +25,15 @@ impl Groups {
         Ok(self.superblock.first_data_block.into())
     }
 
-    /// Marks everything from block `end` of the last group on as outside the volume. All of it is free now.
+    /// Marks everything from block `end` of the last group on as outside the volume. All of it is
+    /// free now.
     pub(crate) fn cut(&self, handle: &Handle<'_>, end: BlockNo) -> Result<()> {
         let last = GroupNo(self.len().saturating_sub(1));
         let start = self.superblock.group_start(last).0;
         let length = u64::from(self.superblock.group_length(last));
         let keep = end.0.checked_sub(start).filter(|keep| *keep > 0 && *keep <= length);
-        let keep = keep.ok_or(ErrorKind::InvalidArgument("a volume is cut within its last group"))? as u32;
+        let keep =
+            keep.ok_or(ErrorKind::InvalidArgument("a volume is cut within its last group"))? as u32;
         let gone = length as u32 - keep;
         if gone == 0 {
             return Ok(());
@@ -44,7 +46,9 @@ impl Groups {
                 .is_some_and(|(at, free)| at <= keep && at + free == length as u32)
         };
         if !is_free || u64::from(gone) > self.available.load(Ordering::Acquire) {
-            return Err(ErrorKind::InvalidArgument("what is cut off a volume has to be free").into());
+            return Err(
+                ErrorKind::InvalidArgument("what is cut off a volume has to be free").into()
+            );
         }
         let _ = handle.modify(&frame, |bytes| set_run(bytes, keep, gone));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(gone);

@@ -11,9 +11,10 @@ use extant_format::{BlockNo, GroupNo, Ino};
 use std::sync::atomic::Ordering;
 
 impl Groups {
-    /// Allocates an inode: the first free one in the group at or after `from`, else in the next groups cyclically. Counts a
-    /// directory if it is one. `NoInodes` when there is none. Its table block is zeroed, without being read, where nothing of
-    /// value can be in it: the caller finds zeros there, or an inode that was freed.
+    /// Allocates an inode: the first free one in the group at or after `from`, else in the next
+    /// groups cyclically. Counts a directory if it is one. `NoInodes` when there is none. Its table
+    /// block is zeroed, without being read, where nothing of value can be in it: the caller finds
+    /// zeros there, or an inode that was freed.
     pub(crate) fn allocate_inode(
         &self,
         handle: &Handle<'_>,
@@ -40,7 +41,13 @@ impl Groups {
         u32::try_from(reserved.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
-    fn take_inode(&self, handle: &Handle<'_>, group: GroupNo, from: u32, kind: InodeKind) -> Result<Option<Ino>> {
+    fn take_inode(
+        &self,
+        handle: &Handle<'_>,
+        group: GroupNo,
+        from: u32,
+        kind: InodeKind,
+    ) -> Result<Option<Ino>> {
         if self.state(group).lock().descriptor.free_inodes == 0 {
             return Ok(None);
         }
@@ -80,18 +87,20 @@ impl Groups {
         }
     }
 
-    /// Zeroes what becomes part of the used table and never was written; and the inode's own block where no other inode lives
-    /// in it, so that it need not be read. Under the group's lock, before the bit is set: nobody can have put an inode there.
+    /// Zeroes what becomes part of the used table and never was written; and the inode's own block
+    /// where no other inode lives in it, so that it need not be read. Under the group's lock,
+    /// before the bit is set: nobody can have put an inode there.
     fn prepare_table(&self, handle: &Handle<'_>, state: &GroupState, bits: &[u8], index: u32) {
         let superblock = &self.superblock;
         let per_block = (superblock.block_size() / u32::from(superblock.inode_size)).max(1);
         let block = index / per_block;
-        let place = |block: u32| BlockNo(state.descriptor.inode_table.0.saturating_add(block.into()));
-        let used = superblock
-            .inodes_per_group
-            .saturating_sub(state.descriptor.unused_inodes);
+        let place =
+            |block: u32| BlockNo(state.descriptor.inode_table.0.saturating_add(block.into()));
+        let used = superblock.inodes_per_group.saturating_sub(state.descriptor.unused_inodes);
         let first_unused = used.div_ceil(per_block);
-        if state.descriptor.flags & INODE_ZEROED == 0 && first_unused <= block && superblock.has_descriptor_checksums()
+        if state.descriptor.flags & INODE_ZEROED == 0
+            && first_unused <= block
+            && superblock.has_descriptor_checksums()
         {
             for block in first_unused..=block {
                 handle.overwrite(place(block), |_| {});
@@ -101,7 +110,9 @@ impl Groups {
         if handle.volume().stores_inodes_late() {
             return;
         }
-        let alone = next_set(bits, block * per_block, (block * per_block).saturating_add(per_block)).is_none();
+        let alone =
+            next_set(bits, block * per_block, (block * per_block).saturating_add(per_block))
+                .is_none();
         if alone && !handle.volume().cache.holds(place(block)) {
             handle.overwrite(place(block), |_| {});
         }
@@ -110,14 +121,13 @@ impl Groups {
     /// Frees an inode number, to which no name leads any more. One that is free already, or
     /// reserved, is `Corrupt`.
     pub(crate) fn free_inode(&self, handle: &Handle<'_>, ino: Ino, kind: InodeKind) -> Result<()> {
-        let wrong = |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
+        let wrong =
+            |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
         if ino.0 < self.superblock.first_inode {
             return Err(wrong("reserved"));
         }
-        let (group, index) = self
-            .superblock
-            .group_of_inode(ino)
-            .ok_or_else(|| wrong("outside the volume"))?;
+        let (group, index) =
+            self.superblock.group_of_inode(ino).ok_or_else(|| wrong("outside the volume"))?;
         if !self.inode_in_use(handle.volume(), ino)? {
             return Err(wrong("free already"));
         }

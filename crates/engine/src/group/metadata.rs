@@ -1,5 +1,6 @@
-//! Where the volume's own metadata lies: copies of superblock and descriptors, bitmaps, inode tables. No file may own a block of
-//! it, so nothing of it is ever allocated or freed. With flex_bg a group's bitmaps and table lie in other groups.
+//! Where the volume's own metadata lies: copies of superblock and descriptors, bitmaps, inode
+//! tables. No file may own a block of it, so nothing of it is ever allocated or freed. With flex_bg
+//! a group's bitmaps and table lie in other groups.
 use extant_format::group::GroupDescriptor;
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, GroupNo, Run};
@@ -21,8 +22,14 @@ pub(super) struct MetadataParts {
 
 impl MetadataParts {
     /// Adds what belongs to a group.
-    pub(super) fn add(&mut self, superblock: &Superblock, group: GroupNo, descriptor: &GroupDescriptor) {
-        let copies = u64::from(superblock.super_overhead(group).min(superblock.group_length(group)));
+    pub(super) fn add(
+        &mut self,
+        superblock: &Superblock,
+        group: GroupNo,
+        descriptor: &GroupDescriptor,
+    ) {
+        let copies =
+            u64::from(superblock.super_overhead(group).min(superblock.group_length(group)));
         let parts = [
             (superblock.group_start(group), copies),
             (descriptor.block_bitmap, 1),
@@ -66,7 +73,9 @@ impl Metadata {
 /// Adds a range; into the last one where they touch.
 fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
-        Some(last) if last.start <= range.start && range.start <= last.end => last.end = last.end.max(range.end),
+        Some(last) if last.start <= range.start && range.start <= last.end => {
+            last.end = last.end.max(range.end)
+        }
         _ => ranges.push(range),
     }
 }
@@ -82,17 +91,12 @@ mod tests {
             push_merged(&mut ranges, range);
         }
         assert_eq!(ranges, [10..26, 30..31, 5..6]);
-        let metadata = Metadata {
-            ranges: vec![5..6, 10..26, 30..31],
-        };
+        let metadata = Metadata { ranges: vec![5..6, 10..26, 30..31] };
         let within = |blocks| metadata.within(blocks).collect::<Vec<_>>();
         assert_eq!(within(0..100), [5..6, 10..26, 30..31]);
         assert_eq!(within(12..30), vec![12..26]);
         assert_eq!(within(26..30), Vec::<Range<u64>>::new());
-        let run = |start, length| Run {
-            start: BlockNo(start),
-            length,
-        };
+        let run = |start, length| Run { start: BlockNo(start), length };
         assert_eq!(metadata.first_in(run(6, 4)), None);
         assert_eq!(metadata.first_in(run(6, 5)), Some(BlockNo(10)));
         assert_eq!(metadata.first_in(run(25, 2)), Some(BlockNo(25)));

@@ -1,12 +1,14 @@
 //! One group in memory: bitmaps and counters under one short lock, and the search for free runs.
 //!
-//! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free blocks of the volume less
-//! those promised and those held back, is never negative. No bit of the volume's own metadata is
-//! ever cleared. `longest_free` is never below the longest free run, nor `longest_around` below the
-//! longest outside the group's cluster. A group that differs from its descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
+//! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free
+//! blocks of the volume less those promised and those held back, is never negative. No bit of the
+//! volume's own metadata is ever cleared. `longest_free` is never below the longest free run, nor
+//! `longest_around` below the longest outside the group's cluster. A group that differs from its
+//! descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
 //!
-//! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it is taken. Group locks are
-//! never nested. Under a group's lock: a frame's, then `dirty`, `loaded` or `windows`, which are last.
+//! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it
+//! is taken. Group locks are never nested. Under a group's lock: a frame's, then `dirty`, `loaded`
+//! or `windows`, which are last.
 mod bitmaps;
 mod blocks;
 mod cut;
@@ -40,7 +42,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use windows::Windows;
 
-/// Blocks promised to one operation out of the volume's free ones. What is not used goes back when it is dropped.
+/// Blocks promised to one operation out of the volume's free ones. What is not used goes back when
+/// it is dropped.
 pub(crate) struct Reservation<'a> {
     volume: &'a Volume,
     blocks: u64,
@@ -51,8 +54,8 @@ impl Reservation<'_> {
     pub(crate) fn remaining(&self) -> u64 {
         self.blocks
     }
-    /// Moves `blocks` of it (all, if it has fewer) into the keeping of somebody else (delayed data), who gives them back with
-    /// `Groups::release`.
+    /// Moves `blocks` of it (all, if it has fewer) into the keeping of somebody else (delayed
+    /// data), who gives them back with `Groups::release`.
     pub(crate) fn take(&mut self, blocks: u64) {
         debug_assert!(blocks <= self.blocks, "{blocks} blocks taken out of {}", self.blocks);
         self.blocks = self.blocks.saturating_sub(blocks);
@@ -158,13 +161,18 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed. `read` gives a block's bytes.
-    pub(crate) fn open(superblock: &Superblock, read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>) -> Result<Groups> {
+    /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed. `read`
+    /// gives a block's bytes.
+    pub(crate) fn open(
+        superblock: &Superblock,
+        read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>,
+    ) -> Result<Groups> {
         let (mut blocks, mut inodes, mut directories) = (0u64, 0u64, 0u64);
         let mut states = Vec::new();
         let mut metadata = MetadataParts::default();
         each_descriptor(superblock, read, |group, descriptor| {
-            // Counts that cannot be are met when the bitmap is loaded for a change; until then they may not distort the sums.
+            // Counts that cannot be are met when the bitmap is loaded for a change; until then they
+            // may not distort the sums.
             blocks += u64::from(descriptor.free_blocks.min(superblock.group_length(group)));
             inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
             directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
@@ -226,7 +234,8 @@ impl Groups {
             .is_some_and(|cluster| (u64::from(cluster.start)..cluster.end.into()).contains(&bit))
     }
 
-    /// No free run of a group is longer than this. A group that may have no more free blocks than its cluster has no room around it.
+    /// No free run of a group is longer than this. A group that may have no more free blocks than
+    /// its cluster has no room around it.
     fn room(&self, group: GroupNo, clusters: Clusters) -> u32 {
         let mut state = self.state(group).lock();
         let free = state.descriptor.free_blocks;
@@ -297,7 +306,8 @@ impl Groups {
     /// Free blocks on the volume, promised and held ones included; free inodes; directories.
     pub(crate) fn totals(&self) -> Totals {
         let reserved_blocks = self.reserved.load(Ordering::Acquire);
-        let narrow = |count: &AtomicU64| u32::try_from(count.load(Ordering::Acquire)).unwrap_or(u32::MAX);
+        let narrow =
+            |count: &AtomicU64| u32::try_from(count.load(Ordering::Acquire)).unwrap_or(u32::MAX);
         Totals {
             free_blocks: self
                 .available
@@ -310,8 +320,8 @@ impl Groups {
         }
     }
 
-    /// From now on windows are kept also from those who have none, as long as there is room elsewhere. (In ext3 they are not:
-    /// only windows keep out of windows.)
+    /// From now on windows are kept also from those who have none, as long as there is room
+    /// elsewhere. (In ext3 they are not: only windows keep out of windows.)
     pub(crate) fn bind_all_by_windows(&self) {
         self.windows_bind_all.store(true, Ordering::Relaxed);
     }
@@ -370,7 +380,8 @@ impl Groups {
         }
     }
 
-    /// Writes changed descriptors, with the checksums of their bitmaps, into their frames: before a sync or commit.
+    /// Writes changed descriptors, with the checksums of their bitmaps, into their frames: before a
+    /// sync or commit.
     pub(crate) fn store(&self, handle: &Handle<'_>) -> Result<()> {
         let mut groups = std::mem::take(&mut *self.dirty.lock());
         groups.sort_unstable();

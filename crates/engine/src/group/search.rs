@@ -1,7 +1,8 @@
 //! The search for free runs in one bitmap: pure functions of the bits.
 //!
-//! Every function takes a bitmap, the number of blocks that it speaks of (`limit`), and gives a run that is free and lies
-//! below the limit, or nothing. The word-wise loops are those of `extant_format::bitmap`.
+//! Every function takes a bitmap, the number of blocks that it speaks of (`limit`), and gives a run
+//! that is free and lies below the limit, or nothing. The word-wise loops are those of
+//! `extant_format::bitmap`.
 use extant_format::bitmap::{next_clear, next_clear_byte, next_set, test};
 
 /// A free run of a group: its first bit, and how many bits; never 0.
@@ -15,10 +16,7 @@ pub(super) struct Found {
 fn run_at(bitmap: &[u8], limit: u32, first: u32, max: u32) -> Found {
     let end = first.saturating_add(max).min(limit);
     let end = next_set(bitmap, first, end).unwrap_or(end);
-    Found {
-        first,
-        length: end - first,
-    }
+    Found { first, length: end - first }
 }
 
 /// How far ext2 steps back from a free byte to the start of its free run.
@@ -34,8 +32,8 @@ fn free_byte(bitmap: &[u8], limit: u32, from: u32) -> Option<u32> {
     Some(first)
 }
 
-/// What ext2 of Linux 2.4 does in the group of the goal: the goal; a free bit before the next 64-bit boundary; the first free
-/// byte, stepped back; any free bit behind the goal.
+/// What ext2 of Linux 2.4 does in the group of the goal: the goal; a free bit before the next
+/// 64-bit boundary; the first free byte, stepped back; any free bit behind the goal.
 pub(super) fn goal_then_byte(bitmap: &[u8], limit: u32, goal: u32, max: u32) -> Option<Found> {
     if goal >= limit {
         return None;
@@ -62,9 +60,15 @@ pub(super) fn sequential(bitmap: &[u8], limit: u32, from: u32, max: u32) -> Opti
     Some(run_at(bitmap, limit, first, max))
 }
 
-/// What FreeBSD's ext2fs of 2010 does in each group: the goal; the first free byte from that of the goal on, then from the
-/// start; the first free bit in that order. It does not step back: the bits before the byte stay free.
-pub(super) fn goal_then_byte_start(bitmap: &[u8], limit: u32, goal: u32, max: u32) -> Option<Found> {
+/// What FreeBSD's ext2fs of 2010 does in each group: the goal; the first free byte from that of the
+/// goal on, then from the start; the first free bit in that order. It does not step back: the bits
+/// before the byte stay free.
+pub(super) fn goal_then_byte_start(
+    bitmap: &[u8],
+    limit: u32,
+    goal: u32,
+    max: u32,
+) -> Option<Found> {
     let goal = if goal < limit { goal } else { 0 };
     if !test(bitmap, goal) {
         return Some(run_at(bitmap, limit, goal, max));
@@ -78,7 +82,13 @@ pub(super) fn goal_then_byte_start(bitmap: &[u8], limit: u32, goal: u32, max: u3
 }
 
 /// The same, with a run of `wanted` free bits (at least 1), wherever it begins, in place of a byte.
-pub(super) fn goal_then_run(bitmap: &[u8], limit: u32, goal: u32, wanted: u32, max: u32) -> Option<Found> {
+pub(super) fn goal_then_run(
+    bitmap: &[u8],
+    limit: u32,
+    goal: u32,
+    wanted: u32,
+    max: u32,
+) -> Option<Found> {
     let goal = if goal < limit { goal } else { 0 };
     if !test(bitmap, goal) {
         return Some(run_at(bitmap, limit, goal, max));
@@ -103,10 +113,17 @@ fn run_of(bitmap: &[u8], limit: u32, from: u32, wanted: u32) -> Option<u32> {
     None
 }
 
-/// The run that begins at `goal`, if it has `enough` bits; else the first run from there on, and then from the start of the
-/// group, that has `look_for`; else the longest run of the group (the first of equals in that order): then, and only then, the
-/// length that is given is below `look_for` and exact. A run that is long enough is cut at `look_for`.
-pub(super) fn roomy(bitmap: &[u8], limit: u32, goal: u32, enough: u32, look_for: u32) -> Option<Found> {
+/// The run that begins at `goal`, if it has `enough` bits; else the first run from there on, and
+/// then from the start of the group, that has `look_for`; else the longest run of the group (the
+/// first of equals in that order): then, and only then, the length that is given is below
+/// `look_for` and exact. A run that is long enough is cut at `look_for`.
+pub(super) fn roomy(
+    bitmap: &[u8],
+    limit: u32,
+    goal: u32,
+    enough: u32,
+    look_for: u32,
+) -> Option<Found> {
     let goal = if goal < limit { goal } else { 0 };
     if !test(bitmap, goal) {
         let found = run_at(bitmap, limit, goal, look_for);

@@ -1,4 +1,5 @@
-//! The searches against naive ones that look at one bit after the other, and at cases worked out by hand.
+//! The searches against naive ones that look at one bit after the other, and at cases worked out by
+//! hand.
 #![allow(clippy::single_range_in_vec_init)] // lists of ranges, some of one
 
 use super::*;
@@ -15,10 +16,7 @@ fn pack(bits: &[bool]) -> Vec<u8> {
 
 fn naive_run(bits: &[bool], first: usize, max: u32) -> Found {
     let length = bits[first..].iter().take(max as usize).take_while(|set| !**set).count();
-    Found {
-        first: first as u32,
-        length: length as u32,
-    }
+    Found { first: first as u32, length: length as u32 }
 }
 
 fn naive_byte(bits: &[bool], from: usize) -> Option<usize> {
@@ -44,9 +42,7 @@ fn naive_goal_then_byte(bits: &[bool], goal: usize, max: u32) -> Option<Found> {
     }
     let near = (goal..boundary.max(goal + 1).min(bits.len())).find(|index| !bits[*index]);
     let any = (goal..bits.len()).find(|index| !bits[*index]);
-    near.or_else(|| naive_byte(bits, goal))
-        .or(any)
-        .map(|first| naive_run(bits, first, max))
+    near.or_else(|| naive_byte(bits, goal)).or(any).map(|first| naive_run(bits, first, max))
 }
 
 fn naive_byte_then_bit(bits: &[bool], max: u32) -> Option<Found> {
@@ -63,22 +59,27 @@ fn naive_roomy(bits: &[bool], goal: usize, enough: u32, look_for: u32) -> Option
     // From the goal on a run may begin at the goal itself; from the front no run begins there.
     let behind = (goal..bits.len()).filter(|index| is_start(*index));
     let before = (0..goal).filter(|index| is_start(*index));
-    let runs: Vec<Found> = behind
-        .chain(before)
-        .map(|first| naive_run(bits, first, look_for))
-        .collect();
+    let runs: Vec<Found> =
+        behind.chain(before).map(|first| naive_run(bits, first, look_for)).collect();
     let longest = runs.iter().map(|run| run.length).max()?;
     runs.into_iter().find(|run| run.length >= look_for.min(longest))
 }
 
-fn naive_goal_then(bits: &[bool], goal: usize, wanted: usize, step: usize, max: u32) -> Option<Found> {
+fn naive_goal_then(
+    bits: &[bool],
+    goal: usize,
+    wanted: usize,
+    step: usize,
+    max: u32,
+) -> Option<Found> {
     let goal = if goal < bits.len() { goal } else { 0 };
     if !bits[goal] {
         return Some(naive_run(bits, goal, max));
     }
     let from = goal / step * step;
     let starts = |range: std::ops::Range<usize>| range.filter(|at| at.is_multiple_of(step));
-    let is_run = |at: &usize| at + wanted <= bits.len() && bits[*at..at + wanted].iter().all(|set| !set);
+    let is_run =
+        |at: &usize| at + wanted <= bits.len() && bits[*at..at + wanted].iter().all(|set| !set);
     let in_turn = || (from..bits.len()).chain(0..from);
     starts(from..bits.len())
         .chain(starts(0..from))
@@ -89,16 +90,13 @@ fn naive_goal_then(bits: &[bool], goal: usize, wanted: usize, step: usize, max: 
 
 /// Bits in stretches, so that long runs and full bytes come up.
 fn bits() -> impl Strategy<Value = Vec<bool>> {
-    prop::collection::vec((any::<bool>(), prop_oneof![1usize..4, 1usize..12, 1usize..90]), 1..30).prop_map(
-        |stretches| {
-            let mut bits: Vec<bool> = stretches
-                .into_iter()
-                .flat_map(|(set, count)| vec![set; count])
-                .collect();
+    prop::collection::vec((any::<bool>(), prop_oneof![1usize..4, 1usize..12, 1usize..90]), 1..30)
+        .prop_map(|stretches| {
+            let mut bits: Vec<bool> =
+                stretches.into_iter().flat_map(|(set, count)| vec![set; count]).collect();
             bits.truncate(1000);
             bits
-        },
-    )
+        })
 }
 
 proptest! {

@@ -45,15 +45,14 @@ fn wishes(features: &[Feature], blocks: u64) -> Wishes {
     wishes
 }
 
-/// Writes a layout with sealed bitmaps; the blocks between hold 0xaa, so that nothing unwritten looks like zeros.
+/// Writes a layout with sealed bitmaps; the blocks between hold 0xaa, so that nothing unwritten
+/// looks like zeros.
 fn write(layout: &Layout) -> MemoryDevice {
     let superblock = &layout.superblock;
     let block_size = superblock.block_size() as usize;
     let device = MemoryDevice::new(RealClock::new(), superblock.blocks_count * block_size as u64);
     for block in 0..superblock.blocks_count {
-        device
-            .write(block * block_size as u64, &vec![0xaa; block_size])
-            .unwrap();
+        device.write(block * block_size as u64, &vec![0xaa; block_size]).unwrap();
     }
     for (group, descriptor) in (0..).map(GroupNo).zip(&layout.descriptors) {
         let mut descriptor = *descriptor;
@@ -61,24 +60,18 @@ fn write(layout: &Layout) -> MemoryDevice {
         layout.fill_block_bitmap(group, &mut bytes);
         if descriptor.flags & BLOCK_UNINIT == 0 {
             descriptor.seal_block_bitmap(&bytes, superblock);
-            device
-                .write(descriptor.block_bitmap.0 * block_size as u64, &bytes)
-                .unwrap();
+            device.write(descriptor.block_bitmap.0 * block_size as u64, &bytes).unwrap();
         }
         bytes.fill(0);
         layout.fill_inode_bitmap(group, &mut bytes);
         if descriptor.flags & INODE_UNINIT == 0 {
             descriptor.seal_inode_bitmap(&bytes, superblock);
-            device
-                .write(descriptor.inode_bitmap.0 * block_size as u64, &bytes)
-                .unwrap();
+            device.write(descriptor.inode_bitmap.0 * block_size as u64, &bytes).unwrap();
         }
         let (block, offset) = superblock.descriptor_place(group);
         let mut bytes = vec![0; superblock.descriptor_size.into()];
         descriptor.encode(&mut bytes, group, superblock);
-        device
-            .write(block.0 * block_size as u64 + offset as u64, &bytes)
-            .unwrap();
+        device.write(block.0 * block_size as u64 + offset as u64, &bytes).unwrap();
     }
     device.write(1024, &superblock.encode()).unwrap();
     device
@@ -118,34 +111,26 @@ fn free_blocks(volume: &Volume) -> BTreeSet<u64> {
     let blocks = |group| {
         let start = volume.superblock.group_start(group).0;
         let runs = volume.groups.free_runs(volume, group).unwrap();
-        runs.into_iter()
-            .flat_map(move |(first, length)| (0..length).map(move |at| start + u64::from(first + at)))
+        runs.into_iter().flat_map(move |(first, length)| {
+            (0..length).map(move |at| start + u64::from(first + at))
+        })
     };
     groups.flat_map(blocks).collect()
 }
 
 fn allocate(volume: &Volume, plan: &Plan) -> Result<Run> {
     let mut reservation = volume.groups.reserve(volume, plan.length.into())?;
-    volume
-        .groups
-        .allocate(&Handle::begin(volume, 9)?, &mut reservation, plan, Route::Anywhere)
+    volume.groups.allocate(&Handle::begin(volume, 9)?, &mut reservation, plan, Route::Anywhere)
 }
 
 fn free(volume: &Volume, start: u64, length: u32) -> Result<()> {
-    let run = Run {
-        start: BlockNo(start),
-        length,
-    };
+    let run = Run { start: BlockNo(start), length };
     let handle = Handle::begin(volume, 9)?;
     volume.groups.free(&handle, run, Reuse::AtOnce)
 }
 
 fn plan(goal: u64, length: u32, search: Search) -> Plan {
-    Plan {
-        goal: BlockNo(goal),
-        length,
-        search,
-    }
+    Plan { goal: BlockNo(goal), length, search }
 }
 
 fn fault(result: Result<impl Sized>) -> (Place, String) {
@@ -162,15 +147,13 @@ fn a_new_volume_is_free_but_for_its_metadata() {
         let volume = open(&write(&layout));
         let mut expected: BTreeSet<u64> = (1..layout.superblock.blocks_count).collect();
         for run in (0..volume.groups.len()).flat_map(|group| layout.metadata_runs(GroupNo(group))) {
-            (run.start.0..run.start.0 + u64::from(run.length)).for_each(|block| assert!(expected.remove(&block)));
+            (run.start.0..run.start.0 + u64::from(run.length))
+                .for_each(|block| assert!(expected.remove(&block)));
         }
         assert_eq!(free_blocks(&volume), expected);
         let totals = volume.groups.totals();
         assert_eq!((totals.free_blocks, totals.reserved_blocks), (expected.len() as u64, 0));
-        assert_eq!(
-            (totals.free_inodes, totals.directories),
-            (layout.superblock.free_inodes, 0)
-        );
+        assert_eq!((totals.free_inodes, totals.directories), (layout.superblock.free_inodes, 0));
         assert!(volume.groups.dirty.lock().is_empty(), "looking changes nothing");
     }
 }
@@ -194,15 +177,17 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (1u32..700).prop_map(|look_for| Search::LongestRun { look_for }),
         Just(Search::FreeByte),
         (1u32..20).prop_map(|blocks| Search::FreeRun { blocks }),
-        (11u32..15, 1u32..300).prop_map(|(owner, blocks)| Search::Window {
-            owner: Ino(owner),
-            blocks
-        }),
+        (11u32..15, 1u32..300)
+            .prop_map(|(owner, blocks)| Search::Window { owner: Ino(owner), blocks }),
     ];
     let length = prop_oneof![1u32..10, 1u32..700];
     let allocate = (0u64..5200, length.clone(), search)
         .prop_map(|(goal, length, search)| Step::Allocate(plan(goal, length, search)));
-    let free = (any::<usize>(), 0u32..20, length).prop_map(|(back, skip, length)| Step::Free { back, skip, length });
+    let free = (any::<usize>(), 0u32..20, length).prop_map(|(back, skip, length)| Step::Free {
+        back,
+        skip,
+        length,
+    });
     prop::collection::vec(prop_oneof![8 => allocate, 6 => free, 1 => Just(Step::Reopen)], 1..120)
 }
 
@@ -226,10 +211,8 @@ impl Model {
         assert!((1..=plan.length).contains(&run.length));
         let blocks = run.start.0..run.start.0 + u64::from(run.length);
         if plan.search == Search::Sequential {
-            let next = self
-                .free
-                .range(plan.goal.0.min(self.volume.superblock.blocks_count)..)
-                .next();
+            let next =
+                self.free.range(plan.goal.0.min(self.volume.superblock.blocks_count)..).next();
             let outside = self.volume.superblock.group_of_block(plan.goal).is_none();
             let first = next.filter(|_| !outside).or(self.free.first());
             assert_eq!(first, Some(&run.start.0));
@@ -243,7 +226,8 @@ impl Model {
         self.given.push(run);
     }
 
-    /// Less than was wanted: then no group has a run that is long enough (the goal's own may have half of it).
+    /// Less than was wanted: then no group has a run that is long enough (the goal's own may have
+    /// half of it).
     fn assert_no_longer_run_in(&self, run: Run, plan: &Plan) {
         let goal = self.volume.superblock.group_of_block(plan.goal).unwrap_or(GroupNo(0));
         let home = self.volume.superblock.group_of_block(run.start) == Some(goal);
@@ -254,11 +238,7 @@ impl Model {
         let mut previous = None;
         for block in &self.free {
             let group = self.volume.superblock.group_of_block(BlockNo(*block));
-            length = if previous == Some((block.wrapping_sub(1), group)) {
-                length + 1
-            } else {
-                1
-            };
+            length = if previous == Some((block.wrapping_sub(1), group)) { length + 1 } else { 1 };
             previous = Some((*block, group));
             assert!(
                 length <= run.length,
@@ -278,24 +258,18 @@ impl Model {
         let start = run.start.0 + u64::from(skip);
         free(&self.volume, start, length).unwrap();
         (start..start + u64::from(length)).for_each(|block| assert!(self.free.insert(block)));
-        let rest = [
-            (run.start.0, skip),
-            (start + u64::from(length), run.length - skip - length),
-        ];
-        self.given
-            .extend(rest.into_iter().filter(|rest| rest.1 > 0).map(|(start, length)| Run {
-                start: BlockNo(start),
-                length,
-            }));
+        let rest = [(run.start.0, skip), (start + u64::from(length), run.length - skip - length)];
+        self.given.extend(
+            rest.into_iter()
+                .filter(|rest| rest.1 > 0)
+                .map(|(start, length)| Run { start: BlockNo(start), length }),
+        );
     }
 
     fn check(&self) {
         assert_eq!(free_blocks(&self.volume), self.free);
         let totals = self.volume.groups.totals();
-        assert_eq!(
-            (totals.free_blocks, totals.reserved_blocks),
-            (self.free.len() as u64, 0)
-        );
+        assert_eq!((totals.free_blocks, totals.reserved_blocks), (self.free.len() as u64, 0));
     }
 }
 
@@ -331,10 +305,7 @@ fn every_block_can_be_had_by_every_search() {
         Search::LongestRun { look_for: 60 },
         Search::FreeByte,
         Search::FreeRun { blocks: 8 },
-        Search::Window {
-            owner: Ino(11),
-            blocks: 16,
-        },
+        Search::Window { owner: Ino(11), blocks: 16 },
     ] {
         let volume = fresh(EXT4);
         let mut free = free_blocks(&volume);
@@ -345,22 +316,14 @@ fn every_block_can_be_had_by_every_search() {
             (run.start.0..goal).for_each(|block| assert!(free.remove(&block)));
         }
         let full = allocate(&volume, &plan(1, 1, search)).err().unwrap();
-        assert!(matches!(
-            full.kind,
-            ErrorKind::NoSpace {
-                wanted_blocks: 1,
-                free_blocks: 0
-            }
-        ));
+        assert!(matches!(full.kind, ErrorKind::NoSpace { wanted_blocks: 1, free_blocks: 0 }));
         assert_eq!(reopen(&volume).groups.totals().free_blocks, 0);
     }
 }
 
 /// The blocks that a search gives one by one, in groups of 512 whose first goal is always this.
 fn given(volume: &Volume, goal: u64, search: Search, count: usize) -> Vec<u64> {
-    (0..count)
-        .map(|_| allocate(volume, &plan(goal, 1, search)).unwrap().start.0)
-        .collect()
+    (0..count).map(|_| allocate(volume, &plan(goal, 1, search)).unwrap().start.0).collect()
 }
 
 #[test]
@@ -380,20 +343,13 @@ fn one_block_in_eight_then_groups_by_the_quadratic_rehash() {
         let next = given(&volume, 1, Search::FreeByte, in_group(group));
         assert!(next.iter().all(|block| group_of(*block) == group), "{group}: {next:?}");
     }
-    assert_eq!(
-        group_of(given(&volume, 1, Search::FreeByte, 1)[0]),
-        2,
-        "then from the second on"
-    );
+    assert_eq!(group_of(given(&volume, 1, Search::FreeByte, 1)[0]), 2, "then from the second on");
 }
 
 #[test]
 fn windows_keep_others_out_while_there_is_room() {
     let volume = fresh(EXT2);
-    let window = |owner| Search::Window {
-        owner: Ino(owner),
-        blocks: 8,
-    };
+    let window = |owner| Search::Window { owner: Ino(owner), blocks: 8 };
     let goal = *free_blocks(&volume).iter().nth(100).unwrap();
     let mine = given(&volume, goal, window(11), 1)[0];
     let others = given(&volume, mine + 1, window(12), 1)[0];
@@ -427,40 +383,22 @@ fn promises_are_kept_and_given_back() {
     let groups = &volume.groups;
     let all = groups.totals().free_blocks;
     let mut reservation = groups.reserve(&volume, all).unwrap();
-    assert_eq!(
-        groups.totals(),
-        Totals {
-            reserved_blocks: all,
-            ..groups.totals()
-        }
-    );
+    assert_eq!(groups.totals(), Totals { reserved_blocks: all, ..groups.totals() });
     assert!(matches!(
         reservation.grow(1).unwrap_err().kind,
-        ErrorKind::NoSpace {
-            wanted_blocks: 1,
-            free_blocks: 0
-        }
+        ErrorKind::NoSpace { wanted_blocks: 1, free_blocks: 0 }
     ));
     reservation.take(10);
     assert_eq!(reservation.remaining(), all - 10);
     let handle = Handle::begin(&volume, 9).unwrap();
     let run = groups
-        .allocate(
-            &handle,
-            &mut reservation,
-            &plan(1, 5, Search::Sequential),
-            Route::Anywhere,
-        )
+        .allocate(&handle, &mut reservation, &plan(1, 5, Search::Sequential), Route::Anywhere)
         .unwrap();
     assert_eq!((run.length, reservation.remaining()), (5, all - 15));
     drop(reservation);
     assert_eq!(
         groups.totals(),
-        Totals {
-            free_blocks: all - 5,
-            reserved_blocks: 10,
-            ..groups.totals()
-        }
+        Totals { free_blocks: all - 5, reserved_blocks: 10, ..groups.totals() }
     );
     groups.release(4);
     let mut adopted = groups.adopt(&volume, 6);
@@ -476,11 +414,7 @@ fn promises_are_kept_and_given_back() {
     drop(adopted);
     assert_eq!(
         groups.totals(),
-        Totals {
-            free_blocks: all - 11,
-            reserved_blocks: 0,
-            ..groups.totals()
-        }
+        Totals { free_blocks: all - 11, reserved_blocks: 0, ..groups.totals() }
     );
     free(&volume, run.start.0, run.length).unwrap();
     assert_eq!(groups.totals().free_blocks, all - 6);
@@ -518,21 +452,14 @@ fn what_may_not_be_freed_is_refused_and_nothing_is_freed() {
             "the first block of it in use"
         );
         assert!(fault(free(&volume, table, 1)).1.ends_with("the volume's own metadata"));
-        assert!(
-            fault(free(&volume, table - 1, 3))
-                .1
-                .ends_with("the volume's own metadata")
-        );
+        assert!(fault(free(&volume, table - 1, 3)).1.ends_with("the volume's own metadata"));
         assert!(
             fault(free(&volume, 1, 1)).1.ends_with("the volume's own metadata"),
             "the superblock"
         );
-        for (start, length) in [
-            (0, 1),
-            (volume.superblock.blocks_count, 1),
-            (u64::MAX, 1),
-            (u64::MAX - 1, u32::MAX),
-        ] {
+        for (start, length) in
+            [(0, 1), (volume.superblock.blocks_count, 1), (u64::MAX, 1), (u64::MAX - 1, u32::MAX)]
+        {
             assert!(fault(free(&volume, start, length)).1.ends_with("outside the volume"));
         }
         assert_eq!(free_blocks(&volume), before);
@@ -542,7 +469,8 @@ fn what_may_not_be_freed_is_refused_and_nothing_is_freed() {
 
 #[test]
 fn a_run_over_a_border_of_groups_is_freed_whole() {
-    // Without copies of the superblock in the odd groups there is a border between two groups' data with flex_bg.
+    // Without copies of the superblock in the odd groups there is a border between two groups' data
+    // with flex_bg.
     let volume = fresh(EXT4);
     let border = volume.superblock.group_start(GroupNo(3)).0;
     let border = if volume.superblock.has_super(GroupNo(3)) {
@@ -561,7 +489,11 @@ fn a_run_over_a_border_of_groups_is_freed_whole() {
 }
 
 /// A volume of which one byte was changed before it was opened.
-fn damaged(features: &[Feature], place: impl Fn(&Layout) -> u64, change: impl Fn(u8) -> u8) -> Volume {
+fn damaged(
+    features: &[Feature],
+    place: impl Fn(&Layout) -> u64,
+    change: impl Fn(u8) -> u8,
+) -> Volume {
     let layout = layout(features);
     let device = write(&layout);
     let mut byte = [0];
@@ -573,8 +505,11 @@ fn damaged(features: &[Feature], place: impl Fn(&Layout) -> u64, change: impl Fn
 #[test]
 fn bitmaps_that_lie_are_not_believed() {
     let last = |layout: &Layout| layout.descriptors.len() - 1;
-    let bitmap = |layout: &Layout, group: usize, byte: u64| layout.descriptors[group].block_bitmap.0 * 1024 + byte;
-    let told = |volume: Volume, goal| fault(allocate(&volume, &plan(goal, 1, Search::Sequential))).1;
+    let bitmap = |layout: &Layout, group: usize, byte: u64| {
+        layout.descriptors[group].block_bitmap.0 * 1024 + byte
+    };
+    let told =
+        |volume: Volume, goal| fault(allocate(&volume, &plan(goal, 1, Search::Sequential))).1;
     let checksum = damaged(EXT4, |layout| bitmap(layout, 0, 60), |byte| byte ^ 1);
     assert!(told(checksum, 1).starts_with("block bitmap: checksum"));
     let count = damaged(EXT2, |layout| bitmap(layout, 0, 60), |byte| byte ^ 1);
@@ -583,11 +518,8 @@ fn bitmaps_that_lie_are_not_believed() {
     assert!(told(metadata, 1).contains("block of metadata 1 is marked free"));
     let padding = damaged(EXT2, |layout| bitmap(layout, last(layout), 1023), |byte| byte & 0x7f);
     assert!(told(padding, 4990).contains("padding bit 8191 is not set"));
-    let inodes = damaged(
-        EXT4,
-        |layout| layout.descriptors[0].inode_bitmap.0 * 1024 + 2,
-        |byte| byte ^ 8,
-    );
+    let inodes =
+        damaged(EXT4, |layout| layout.descriptors[0].inode_bitmap.0 * 1024 + 2, |byte| byte ^ 8);
     let handle = Handle::begin(&inodes, 9).unwrap();
     assert!(
         fault(inodes.groups.allocate_inode(&handle, GroupNo(0), 0, InodeKind::Other))
@@ -607,9 +539,7 @@ fn descriptors_that_lie_are_refused_at_opening() {
     let mut bytes = vec![0; device.info().bytes as usize];
     device.read(0, &mut bytes).unwrap();
     let read = |block: BlockNo| {
-        Ok(Arc::new(
-            bytes[(block.0 * block_size) as usize..][..block_size as usize].to_vec(),
-        ))
+        Ok(Arc::new(bytes[(block.0 * block_size) as usize..][..block_size as usize].to_vec()))
     };
     let error = Groups::open(&layout.superblock, read).err().unwrap();
     assert!(matches!(
@@ -629,7 +559,9 @@ fn inodes_are_given_in_order_and_counted() {
         let handle = Handle::begin(&volume, 9).unwrap();
         let before = groups.totals();
         let per_group = volume.superblock.inodes_per_group;
-        let take = |group, from, kind| groups.allocate_inode(&handle, GroupNo(group), from, kind).unwrap().0;
+        let take = |group, from, kind| {
+            groups.allocate_inode(&handle, GroupNo(group), from, kind).unwrap().0
+        };
         assert_eq!(take(0, 0, InodeKind::Directory), 11, "reserved numbers are never given");
         assert_eq!(take(0, 20, InodeKind::Other), 21);
         assert_eq!(take(0, 0, InodeKind::Other), 12);
@@ -642,22 +574,22 @@ fn inodes_are_given_in_order_and_counted() {
             (1, 0),
             "+1 and -1"
         );
-        assert!(groups.inode_in_use(&volume, Ino(21)).unwrap() && !groups.inode_in_use(&volume, Ino(22)).unwrap());
         assert!(
-            !groups.inode_in_use(&volume, Ino(0)).unwrap() && !groups.inode_in_use(&volume, Ino(u32::MAX)).unwrap()
+            groups.inode_in_use(&volume, Ino(21)).unwrap()
+                && !groups.inode_in_use(&volume, Ino(22)).unwrap()
         );
-        groups
-            .free_inode(&handle, Ino(2 * per_group + 6), InodeKind::Directory)
-            .unwrap();
+        assert!(
+            !groups.inode_in_use(&volume, Ino(0)).unwrap()
+                && !groups.inode_in_use(&volume, Ino(u32::MAX)).unwrap()
+        );
+        groups.free_inode(&handle, Ino(2 * per_group + 6), InodeKind::Directory).unwrap();
         assert!(
             fault(groups.free_inode(&handle, Ino(2 * per_group + 6), InodeKind::Directory))
                 .1
                 .ends_with("free already")
         );
         assert!(
-            fault(groups.free_inode(&handle, Ino(2), InodeKind::Directory))
-                .1
-                .ends_with("reserved")
+            fault(groups.free_inode(&handle, Ino(2), InodeKind::Directory)).1.ends_with("reserved")
         );
         assert!(
             fault(groups.free_inode(&handle, Ino(u32::MAX), InodeKind::Other))
@@ -678,22 +610,14 @@ fn every_inode_can_be_had_once() {
     let handle = Handle::begin(&volume, 9).unwrap();
     let free = volume.groups.totals().free_inodes;
     let given: BTreeSet<Ino> = (0..free)
-        .map(|_| {
-            volume
-                .groups
-                .allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other)
-                .unwrap()
-        })
+        .map(|_| volume.groups.allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other).unwrap())
         .collect();
     assert_eq!(given.len(), free as usize);
     assert_eq!(
         (given.first(), given.last()),
         (Some(&Ino(11)), Some(&Ino(volume.superblock.inodes_count)))
     );
-    let full = volume
-        .groups
-        .allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other)
-        .unwrap_err();
+    let full = volume.groups.allocate_inode(&handle, GroupNo(3), 7, InodeKind::Other).unwrap_err();
     assert!(matches!(full.kind, ErrorKind::NoInodes));
     assert_eq!(volume.groups.totals().free_inodes, 0);
 }
@@ -714,16 +638,10 @@ fn a_table_that_was_never_written_is_zeroed_as_far_as_it_is_used() {
     let handle = Handle::begin(&volume, 9).unwrap();
     let per_group = volume.superblock.inodes_per_group;
     // Four inodes of 256 bytes in a block: index 9 is in the third.
-    volume
-        .groups
-        .allocate_inode(&handle, group, 9, InodeKind::Other)
-        .unwrap();
+    volume.groups.allocate_inode(&handle, group, 9, InodeKind::Other).unwrap();
     let descriptor = volume.groups.descriptor(group);
     assert_eq!(
-        (
-            descriptor.flags & (INODE_UNINIT | BLOCK_UNINIT),
-            descriptor.unused_inodes
-        ),
+        (descriptor.flags & (INODE_UNINIT | BLOCK_UNINIT), descriptor.unused_inodes),
         (0, per_group - 10)
     );
     let again = reopen(&volume);
@@ -735,22 +653,12 @@ fn a_table_that_was_never_written_is_zeroed_as_far_as_it_is_used() {
     (0..3).for_each(|block| assert!(table(&again, block).iter().all(|byte| *byte == 0)));
     assert!(table(&again, 3).iter().all(|byte| *byte == 0xaa), "no more than needed");
     // What is in use stays: index 8 is in the block of index 9.
-    let block = again
-        .cache
-        .read(BlockNo(descriptor.inode_table.0 + 2), Kind::Plain)
-        .unwrap();
+    let block = again.cache.read(BlockNo(descriptor.inode_table.0 + 2), Kind::Plain).unwrap();
     let handle = Handle::begin(&again, 9).unwrap();
     handle.modify(&block, |bytes| bytes[256] = 5);
-    again
-        .groups
-        .allocate_inode(&handle, group, 8, InodeKind::Other)
-        .unwrap();
+    again.groups.allocate_inode(&handle, group, 8, InodeKind::Other).unwrap();
     assert_eq!(block.bytes()[256], 5);
-    assert_eq!(
-        again.groups.descriptor(group).unused_inodes,
-        per_group - 10,
-        "the mark stays"
-    );
+    assert_eq!(again.groups.descriptor(group).unused_inodes, per_group - 10, "the mark stays");
 }
 
 #[test]
@@ -764,10 +672,7 @@ fn debt_is_kept_within_its_counter() {
             .map(|_| volume.groups.facts(GroupNo(1)).debt)
     };
     assert_eq!(take(InodeKind::Other).unwrap(), 0);
-    assert_eq!(
-        [take(InodeKind::Directory).unwrap(), take(InodeKind::Directory).unwrap()],
-        [1, 2]
-    );
+    assert_eq!([take(InodeKind::Directory).unwrap(), take(InodeKind::Directory).unwrap()], [1, 2]);
     assert_eq!(take(InodeKind::Other).unwrap(), 1);
 }
 
@@ -783,10 +688,7 @@ fn a_long_run_is_found_in_another_group_and_looked_for_once() {
     }
     let long = Search::LongestRun { look_for: 100 };
     let run = allocate(&volume, &plan(2, 50, long)).unwrap();
-    assert_eq!(
-        (volume.superblock.group_of_block(run.start), run.length),
-        (Some(GroupNo(1)), 50)
-    );
+    assert_eq!((volume.superblock.group_of_block(run.start), run.length), (Some(GroupNo(1)), 50));
     assert_eq!(volume.groups.room(GroupNo(0), Clusters::Open), 4, "known now");
     let run = allocate(&volume, &plan(2, 8, long)).unwrap();
     assert_eq!(
@@ -811,7 +713,9 @@ fn threads_share_a_volume() {
             let mut given = Vec::new();
             for round in 0..200u64 {
                 let goal = round * 37 % 5000;
-                given.push(allocate(&volume, &plan(goal, 1 + round as u32 % 7, searches[thread])).unwrap());
+                given.push(
+                    allocate(&volume, &plan(goal, 1 + round as u32 % 7, searches[thread])).unwrap(),
+                );
                 if round % 3 != 0 {
                     let run: Run = given.swap_remove(round as usize % given.len());
                     free(&volume, run.start.0, run.length).unwrap();
@@ -820,16 +724,11 @@ fn threads_share_a_volume() {
                     volume.groups.store(&Handle::begin(&volume, 9).unwrap()).unwrap();
                 }
             }
-            given
-                .into_iter()
-                .for_each(|run| free(&volume, run.start.0, run.length).unwrap());
+            given.into_iter().for_each(|run| free(&volume, run.start.0, run.length).unwrap());
         }
     };
-    let spawn = |thread| {
-        volume
-            .clock
-            .spawn("allocates", Box::new(work(thread, Arc::clone(&volume))))
-    };
+    let spawn =
+        |thread| volume.clock.spawn("allocates", Box::new(work(thread, Arc::clone(&volume))));
     let tasks: Vec<_> = (0..searches.len()).map(spawn).collect();
     tasks.into_iter().for_each(|task| task.join());
     assert_eq!(free_blocks(&volume), before);

@@ -1,7 +1,8 @@
-//! Windows: blocks that open files, or directories that grow, keep from each other in memory. The bitmap knows nothing of them.
+//! Windows: blocks that open files, or directories that grow, keep from each other in memory. The
+//! bitmap knows nothing of them.
 //!
-//! *Invariants*: no two windows overlap; none crosses the end of a group; an inode has at most one. *Locking*: under one short
-//! lock of `Groups`, which is last.
+//! *Invariants*: no two windows overlap; none crosses the end of a group; an inode has at most one.
+//! *Locking*: under one short lock of `Groups`, which is last.
 use crate::allocation::WindowFacts;
 use extant_format::Ino;
 use extant_format::bitmap::{next_clear, set_run};
@@ -74,9 +75,16 @@ impl Windows {
         }
     }
 
-    /// Gives an inode a new window of `wanted` blocks (fewer at the end of the group): the first gap between windows, from bit
-    /// `from` on, that is so long and has a free block. As bits; without one, the inode has no window any more.
-    pub(super) fn open(&mut self, owner: Ino, bits: Bits<'_>, from: u32, wanted: u32) -> Option<Range<u32>> {
+    /// Gives an inode a new window of `wanted` blocks (fewer at the end of the group): the first
+    /// gap between windows, from bit `from` on, that is so long and has a free block. As bits;
+    /// without one, the inode has no window any more.
+    pub(super) fn open(
+        &mut self,
+        owner: Ino,
+        bits: Bits<'_>,
+        from: u32,
+        wanted: u32,
+    ) -> Option<Range<u32>> {
         self.close(owner);
         let wanted = wanted.max(1);
         let mut from = from;
@@ -94,15 +102,12 @@ impl Windows {
 
     fn insert(&mut self, owner: Ino, start: u64, wanted: u32, length: u32) {
         self.by_start.insert(start, start.saturating_add(length.into()));
-        let facts = WindowFacts {
-            wanted,
-            length,
-            hits: 0,
-        };
+        let facts = WindowFacts { wanted, length, hits: 0 };
         self.by_owner.insert(owner, Known { start, facts });
     }
 
-    /// The first bit from `from` on behind which `wanted` bits, or those to the end of the group, are in nobody's window.
+    /// The first bit from `from` on behind which `wanted` bits, or those to the end of the group,
+    /// are in nobody's window.
     fn gap(&self, bits: Bits<'_>, from: u32, wanted: u32) -> Option<u32> {
         let mut at = bits.start.saturating_add(from.into());
         while at < bits.end() {
@@ -142,12 +147,14 @@ mod tests {
         bytes
     }
 
-    fn open(windows: &mut Windows, owner: u32, bytes: &[u8], from: u32, wanted: u32) -> Option<Range<u32>> {
-        let bits = Bits {
-            start: 1000,
-            bytes,
-            limit: 100,
-        };
+    fn open(
+        windows: &mut Windows,
+        owner: u32,
+        bytes: &[u8],
+        from: u32,
+        wanted: u32,
+    ) -> Option<Range<u32>> {
+        let bits = Bits { start: 1000, bytes, limit: 100 };
         windows.open(Ino(owner), bits, from, wanted)
     }
 
@@ -156,11 +163,7 @@ mod tests {
         let free = bitmap(&[]);
         let mut windows = Windows::default();
         assert_eq!(open(&mut windows, 1, &free, 20, 8), Some(20..28));
-        assert_eq!(
-            open(&mut windows, 2, &free, 15, 8),
-            Some(28..36),
-            "15 to 19 is too short"
-        );
+        assert_eq!(open(&mut windows, 2, &free, 15, 8), Some(28..36), "15 to 19 is too short");
         assert_eq!(open(&mut windows, 3, &free, 12, 8), Some(12..20));
         assert_eq!(open(&mut windows, 4, &free, 0, 16), Some(36..52));
         assert_eq!(
@@ -169,28 +172,12 @@ mod tests {
             "cut at the end of the group"
         );
         assert_eq!(open(&mut windows, 6, &free, 90, 8), None);
-        assert_eq!(
-            open(&mut windows, 1, &free, 20, 8),
-            Some(20..28),
-            "one's own is dropped first"
-        );
+        assert_eq!(open(&mut windows, 1, &free, 20, 8), Some(20..28), "one's own is dropped first");
         let mut windows = Windows::default();
         let used = bitmap(&[20..41]);
-        assert_eq!(
-            open(&mut windows, 1, &used, 20, 8),
-            Some(41..49),
-            "20..28 has no free block"
-        );
-        assert_eq!(
-            open(&mut windows, 2, &used, 16, 8),
-            Some(16..24),
-            "the first four are free"
-        );
-        assert_eq!(
-            open(&mut windows, 3, &used, 34, 8),
-            Some(49..57),
-            "34..42 meets a window"
-        );
+        assert_eq!(open(&mut windows, 1, &used, 20, 8), Some(41..49), "20..28 has no free block");
+        assert_eq!(open(&mut windows, 2, &used, 16, 8), Some(16..24), "the first four are free");
+        assert_eq!(open(&mut windows, 3, &used, 34, 8), Some(49..57), "34..42 meets a window");
         let full = bitmap(&[0..100]);
         assert_eq!(open(&mut windows, 1, &full, 0, 8), None);
         assert_eq!(windows.of(Ino(1)), None);
@@ -205,7 +192,8 @@ mod tests {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            let (owner, from, wanted) = ((seed >> 33) % 12, (seed >> 40) % 100, 1 + (seed >> 50) % 20);
+            let (owner, from, wanted) =
+                ((seed >> 33) % 12, (seed >> 40) % 100, 1 + (seed >> 50) % 20);
             if seed >> 62 == 0 {
                 windows.close(Ino(owner as u32));
             } else {
@@ -215,7 +203,8 @@ mod tests {
                     assert!(given.start >= from as u32 && given.end <= 100);
                 }
             }
-            let all: Vec<(u64, u64)> = windows.by_start.iter().map(|(start, end)| (*start, *end)).collect();
+            let all: Vec<(u64, u64)> =
+                windows.by_start.iter().map(|(start, end)| (*start, *end)).collect();
             assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{all:?}");
             assert_eq!(all.len(), windows.by_owner.len());
         }
@@ -227,25 +216,14 @@ mod tests {
         let mut windows = Windows::default();
         open(&mut windows, 1, &used, 10, 8).unwrap();
         open(&mut windows, 2, &used, 30, 8).unwrap();
-        let bits = |bytes| Bits {
-            start: 1000,
-            bytes,
-            limit: 100,
-        };
+        let bits = |bytes| Bits { start: 1000, bytes, limit: 100 };
         assert_eq!(windows.marked(bits(&used)), Some(bitmap(&[0..4, 10..18, 30..38])));
         windows.close(Ino(2));
         assert_eq!(windows.marked(bits(&used)), Some(bitmap(&[0..4, 10..18])));
-        let behind = Bits {
-            start: 1100,
-            ..bits(&used)
-        };
+        let behind = Bits { start: 1100, ..bits(&used) };
         assert_eq!(windows.marked(behind), None, "another group");
         windows.hit(Ino(1), 5);
-        let facts = WindowFacts {
-            wanted: 8,
-            length: 8,
-            hits: 5,
-        };
+        let facts = WindowFacts { wanted: 8, length: 8, hits: 5 };
         assert_eq!(windows.facts(Ino(1)), Some(facts));
     }
 }

@@ -6,8 +6,8 @@ use extant_block::Urgency;
 use extant_format::{BlockNo, GroupNo};
 use std::ops::Range;
 
-/// Reads around a table block that is not in memory, as the policy has it, in one request. The caller reads the block itself
-/// next, and waits for it there.
+/// Reads around a table block that is not in memory, as the policy has it, in one request. The
+/// caller reads the block itself next, and waits for it there.
 pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let TableReadAhead::Around(blocks) = volume.policies.table_read_ahead else {
         return;

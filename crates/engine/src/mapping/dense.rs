@@ -1,9 +1,10 @@
 //! How full an extent tree has to be, and how it is made so.
 //!
-//! Splits in the middle leave nodes half full, and removals leave fewer entries. e2fsck takes a level for too wide when its
-//! entries would fit into one node less with one entry of each to spare (found out by trying), and a tree for too deep when
-//! the entries at its top would fit into the inode. A map is made dense when nobody has the file open any more, and when the
-//! volume is closed.
+//! Splits in the middle leave nodes half full, and removals leave fewer entries. e2fsck takes a
+//! level for too wide when its entries would fit into one node less with one entry of each to spare
+//! (found out by trying), and a tree for too deep when the entries at its top would fit into the
+//! inode. A map is made dense when nobody has the file open any more, and when the volume is
+//! closed.
 //!
 //! *Invariants*: where data comes first, a dense tree is made of new blocks, and the old one stands
 //! on the disk until the inode leads to the new one. Elsewhere, and where there is no room for
@@ -52,11 +53,7 @@ fn comfortable(volume: &Volume) -> usize {
 /// Makes the tree dense if it is not.
 pub(super) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     let volume = handle.volume();
-    let Looseness {
-        nodes_changed,
-        removed,
-        allowed,
-    } = node.looseness;
+    let Looseness { nodes_changed, removed, allowed } = node.looseness;
     if !nodes_changed && removed <= allowed || depth_of(volume, node)? == 0 {
         return Ok(());
     }
@@ -64,22 +61,14 @@ pub(super) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     let capacity = comfortable(volume);
     let is_wide = |level: &Level| level.entries <= (level.blocks.len() - 1) * capacity;
     let root = extent::capacity(node.inode.block.len());
-    let is_deep = levels
-        .last()
-        .is_some_and(|top| top.blocks.len() == 1 && top.entries <= root);
+    let is_deep = levels.last().is_some_and(|top| top.blocks.len() == 1 && top.entries <= root);
     if is_deep || levels.iter().any(is_wide) {
         rebuild(handle, node, levels, &extents)?;
     }
     let leaves = extents.len().div_ceil(capacity);
-    let allowed = extents
-        .len()
-        .saturating_sub(leaves.saturating_sub(1) * capacity)
-        .saturating_sub(1);
-    node.looseness = Looseness {
-        nodes_changed: false,
-        removed: 0,
-        allowed: allowed as u64,
-    };
+    let allowed =
+        extents.len().saturating_sub(leaves.saturating_sub(1) * capacity).saturating_sub(1);
+    node.looseness = Looseness { nodes_changed: false, removed: 0, allowed: allowed as u64 };
     Ok(())
 }
 
@@ -88,7 +77,8 @@ fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, Vec<Extent>
     let depth = depth_of(volume, node)?;
     let mut levels: Vec<Level> = (0..depth).map(|_| Level::default()).collect();
     let mut extents = Vec::new();
-    let mut covered = with_node(volume, node, None, Some(depth), |root| Covered::children(&root, None))?;
+    let mut covered =
+        with_node(volume, node, None, Some(depth), |root| Covered::children(&root, None))?;
     for (level, filled) in levels.iter_mut().enumerate().rev() {
         let mut below = Vec::new();
         for covered in covered {
@@ -118,7 +108,12 @@ fn evenly<T>(entries: &[T], pieces: usize) -> impl Iterator<Item = &[T]> {
 }
 
 /// Fills as few nodes as are comfortable, level by level, and frees the others.
-fn rebuild(handle: &Handle<'_>, node: &mut NodeState, levels: Vec<Level>, extents: &[Extent]) -> Result<()> {
+fn rebuild(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    levels: Vec<Level>,
+    extents: &[Extent],
+) -> Result<()> {
     let volume = handle.volume();
     let root = extent::capacity(node.inode.block.len());
     let mut fresh = FreshNodes::promise(volume, &levels);
@@ -126,13 +121,12 @@ fn rebuild(handle: &Handle<'_>, node: &mut NodeState, levels: Vec<Level>, extent
     let mut depth = 0;
     for (level, Level { blocks, .. }) in levels.into_iter().enumerate() {
         let count = if level == 0 { extents.len() } else { above.len() };
-        let wanted = if count <= root {
-            0
-        } else {
-            count.div_ceil(comfortable(volume)).min(blocks.len())
-        };
+        let wanted =
+            if count <= root { 0 } else { count.div_ceil(comfortable(volume)).min(blocks.len()) };
         let (kept, freed) = match &mut fresh {
-            Some(fresh) => (fresh.take(handle, node, &blocks[..wanted], level as u16)?, &blocks[..]),
+            Some(fresh) => {
+                (fresh.take(handle, node, &blocks[..wanted], level as u16)?, &blocks[..])
+            }
             None => (blocks[..wanted].to_vec(), &blocks[wanted..]),
         };
         if wanted > 0 {
@@ -167,14 +161,10 @@ fn rebuild(handle: &Handle<'_>, node: &mut NodeState, levels: Vec<Level>, extent
     let bytes = &mut node.inode.block;
     extent::initialize(bytes, depth);
     match depth {
-        0 => extents
-            .iter()
-            .enumerate()
-            .for_each(|(at, one)| extent::insert_extent(bytes, at, *one)),
-        _ => above
-            .iter()
-            .enumerate()
-            .for_each(|(at, one)| extent::insert_index(bytes, at, *one)),
+        0 => {
+            extents.iter().enumerate().for_each(|(at, one)| extent::insert_extent(bytes, at, *one))
+        }
+        _ => above.iter().enumerate().for_each(|(at, one)| extent::insert_index(bytes, at, *one)),
     }
     Ok(())
 }
@@ -188,9 +178,8 @@ impl<'v> FreshNodes<'v> {
     /// Room for all nodes; `None` where the tree is changed in place, or the volume has no room.
     fn promise(volume: &'v Volume, levels: &[Level]) -> Option<FreshNodes<'v>> {
         let blocks = levels.iter().map(|level| level.blocks.len() as u64).sum();
-        let promised = volume
-            .writes_data_first()
-            .then(|| volume.groups.reserve(volume, blocks).ok());
+        let promised =
+            volume.writes_data_first().then(|| volume.groups.reserve(volume, blocks).ok());
         promised.flatten().map(|reservation| FreshNodes { reservation })
     }
 
@@ -232,10 +221,7 @@ fn fill<'e, T: Copy + 'e>(
             piece.iter().enumerate().for_each(|(at, one)| insert(bytes, at, *one));
         });
         let first = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?;
-        entries.extend(first.map(|file_block| Index {
-            file_block,
-            child: *block,
-        }));
+        entries.extend(first.map(|file_block| Index { file_block, child: *block }));
     }
     Ok(entries)
 }

@@ -21,7 +21,8 @@ struct Step {
     at: Option<usize>,
 }
 
-/// The way from the root to the leaf that covers a file block, and the end of what that leaf may hold.
+/// The way from the root to the leaf that covers a file block, and the end of what that leaf may
+/// hold.
 struct Way {
     steps: Vec<Step>,
     /// First file block that belongs to the next leaf, where there is one.
@@ -51,26 +52,14 @@ pub(super) fn with_node<R>(
 
 pub(super) fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
     super::check_block(volume, node, child)?;
-    volume.cache.read(
-        child,
-        Kind::Extents {
-            ino: node.ino,
-            seed: node.seed,
-        },
-    )
+    volume.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
 }
 
 pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
     let depth = with_node(volume, node, None, None, |root| root.depth())?;
     if depth > MAX_DEPTH {
         let place = Place::Inode(node.ino);
-        return Err(Error::field(
-            place,
-            "extent tree",
-            "depth",
-            depth.into(),
-            "more than five",
-        ));
+        return Err(Error::field(place, "extent tree", "depth", depth.into(), "more than five"));
     }
     Ok(depth)
 }
@@ -87,11 +76,7 @@ pub(super) fn first_key(here: &Node<'_>) -> Option<FileBlock> {
 /// The file block of a node's last entry.
 fn last_key(here: &Node<'_>) -> Option<FileBlock> {
     let last = here.len().checked_sub(1)?;
-    Some(if here.depth() == 0 {
-        here.extent(last).file_block
-    } else {
-        here.index(last).file_block
-    })
+    Some(if here.depth() == 0 { here.extent(last).file_block } else { here.index(last).file_block })
 }
 
 /// What an index entry says of the node that it leads to.
@@ -107,34 +92,26 @@ impl Covered {
     /// All children of an index node behind which the file block `behind` comes.
     pub(super) fn children(here: &Node<'_>, behind: Option<FileBlock>) -> Vec<Covered> {
         let next = |at: usize| {
-            if at + 1 < here.len() {
-                Some(here.index(at + 1).file_block)
-            } else {
-                behind
-            }
+            if at + 1 < here.len() { Some(here.index(at + 1).file_block) } else { behind }
         };
         let covered = |at: usize| {
             let Index { file_block, child } = here.index(at);
-            Covered {
-                child,
-                first: file_block,
-                behind: next(at),
-            }
+            Covered { child, first: file_block, behind: next(at) }
         };
         (0..here.len()).map(covered).collect()
     }
 
-    /// A node begins where its parent says, and ends before the next one does: so no node is reached twice, and no walk is
-    /// longer than the volume has blocks.
+    /// A node begins where its parent says, and ends before the next one does: so no node is
+    /// reached twice, and no walk is longer than the volume has blocks.
     pub(super) fn check(self, node: &NodeState, here: &Node<'_>) -> Result<()> {
         let (first, last) = (first_key(here), last_key(here));
-        if first == Some(self.first) && self.behind.is_none_or(|behind| last.is_some_and(|last| last < behind)) {
+        if first == Some(self.first)
+            && self.behind.is_none_or(|behind| last.is_some_and(|last| last < behind))
+        {
             return Ok(());
         }
-        let (place, found) = (
-            Place::InodeBlock(node.ino, self.child),
-            first.map_or(0, |first| first.0),
-        );
+        let (place, found) =
+            (Place::InodeBlock(node.ino, self.child), first.map_or(0, |first| first.0));
         Err(Error::field(
             place,
             "extent node",
@@ -146,10 +123,7 @@ impl Covered {
 }
 
 fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
-    let mut way = Way {
-        steps: Vec::with_capacity(2),
-        next_leaf: None,
-    };
+    let mut way = Way { steps: Vec::with_capacity(2), next_leaf: None };
     let mut frame: Option<Arc<Frame>> = None;
     let mut covered: Option<Covered> = None;
     for level in (0..=depth(volume, node)?).rev() {
@@ -167,18 +141,11 @@ fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
             let below = (taken < here.len()).then(|| here.index(taken));
             Ok((
                 Some(taken),
-                below.map(|index| Covered {
-                    child: index.child,
-                    first: index.file_block,
-                    behind,
-                }),
+                below.map(|index| Covered { child: index.child, first: index.file_block, behind }),
             ))
         };
         let (at, below) = with_node(volume, node, frame.as_ref(), Some(level), look)??;
-        way.steps.push(Step {
-            frame: frame.take(),
-            at,
-        });
+        way.steps.push(Step { frame: frame.take(), at });
         if level > 0 {
             let empty = || {
                 Error::field(
@@ -192,10 +159,7 @@ fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
             let below = below.ok_or_else(empty)?;
             way.next_leaf = below.behind.or(way.next_leaf);
             frame = Some(read_child(volume, node, below.child)?);
-            covered = Some(Covered {
-                behind: way.next_leaf,
-                ..below
-            });
+            covered = Some(Covered { behind: way.next_leaf, ..below });
         }
     }
     Ok(way)
@@ -208,14 +172,15 @@ impl Way {
 }
 
 /// The extent at or before a block, the first extent after it, and where the next leaf begins.
-fn neighbours(volume: &Volume, node: &NodeState, way: &Way) -> Result<(Option<Extent>, Option<Extent>)> {
+fn neighbours(
+    volume: &Volume,
+    node: &NodeState,
+    way: &Way,
+) -> Result<(Option<Extent>, Option<Extent>)> {
     let leaf = way.leaf();
     with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| {
         let next = leaf.at.map_or(0, |at| at + 1);
-        (
-            leaf.at.map(|at| here.extent(at)),
-            (next < here.len()).then(|| here.extent(next)),
-        )
+        (leaf.at.map(|at| here.extent(at)), (next < here.len()).then(|| here.extent(next)))
     })
 }
 
@@ -227,10 +192,7 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
         if into < extent.length {
             let start = BlockNo(extent.start.0 + u64::from(into));
             return Ok(Piece::Run(
-                Run {
-                    start,
-                    length: (extent.length - into).min(max),
-                },
+                Run { start, length: (extent.length - into).min(max) },
                 extent.state,
             ));
         }
@@ -240,16 +202,20 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     Ok(Piece::Hole(length.min(max)))
 }
 
-/// See [`super::map_need`]. Every hole may split the leaf that it lies in and all nodes above; what is filled in rising
-/// order behind that makes a leaf for each half of one, at worst.
-pub(super) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], splits: u64) -> u64 {
-    let half = (extent::capacity(volume.block_size() as usize) as u64 / 2)
-        .saturating_sub(1)
-        .max(1);
+/// See [`super::map_need`]. Every hole may split the leaf that it lies in and all nodes above; what
+/// is filled in rising order behind that makes a leaf for each half of one, at worst.
+pub(super) fn map_need(
+    volume: &Volume,
+    node: &NodeState,
+    holes: &[Range<u64>],
+    splits: u64,
+) -> u64 {
+    let half = (extent::capacity(volume.block_size() as usize) as u64 / 2).saturating_sub(1).max(1);
     let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let root = with_node(volume, node, None, None, |root| (root.depth(), root.len()));
     let (depth, entries) = root.unwrap_or((MAX_DEPTH, 0));
-    // What is dirty may have been promised no map at all, and still become extents before this does.
+    // What is dirty may have been promised no map at all, and still become extents before this
+    // does.
     let extents = (entries as u64)
         .saturating_add(2 * node.dirty.len())
         .saturating_add(blocks)
@@ -273,39 +239,20 @@ pub(super) fn allocate(
     let way = walk(volume, node, block)?;
     let (before, after) = neighbours(volume, node, &way)?;
     let next = after.map(|extent| extent.file_block).or(way.next_leaf);
-    let free = next
-        .map_or(want, |next| want.min(next.0.saturating_sub(block.0)))
-        .max(1);
-    let longest = if grant.state == State::Written {
-        MAX_LENGTH
-    } else {
-        MAX_LENGTH - 1
-    };
+    let free = next.map_or(want, |next| want.min(next.0.saturating_sub(block.0))).max(1);
+    let longest = if grant.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
     let previous = before.map(|extent| {
         let last = extent.length - 1;
-        (
-            FileBlock(extent.file_block.0 + last),
-            BlockNo(extent.start.0 + u64::from(last)),
-        )
+        (FileBlock(extent.file_block.0 + last), BlockNo(extent.start.0 + u64::from(last)))
     });
     let map_block = way.leaf().frame.as_ref().map(|frame| frame.block());
     let want = free.min(longest);
     let run = grant.take(
         node,
-        Wish {
-            purpose: grant.purpose,
-            file_block: block,
-            want,
-            previous,
-            map_block,
-        },
+        Wish { purpose: grant.purpose, file_block: block, want, previous, map_block },
     )?;
-    let extent = Extent {
-        file_block: block,
-        length: run.length,
-        start: run.start,
-        state: grant.state,
-    };
+    let extent =
+        Extent { file_block: block, length: run.length, start: run.start, state: grant.state };
     insert(grant, node, extent)?;
     Ok(run)
 }
@@ -325,18 +272,15 @@ fn modify<R>(
 }
 
 fn joins(left: &Extent, right: &Extent) -> bool {
-    let longest = if left.state == State::Written {
-        MAX_LENGTH
-    } else {
-        MAX_LENGTH - 1
-    };
+    let longest = if left.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
     left.state == right.state
         && left.file_block.0.checked_add(left.length) == Some(right.file_block.0)
         && left.start.0 + u64::from(left.length) == right.start.0
         && left.length + right.length <= longest
 }
 
-/// Inserts an extent into a hole: joins it to its neighbours where it can, splits nodes where it must.
+/// Inserts an extent into a hole: joins it to its neighbours where it can, splits nodes where it
+/// must.
 fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -> Result<()> {
     let volume = grant.volume();
     // Each round inserts, or makes room on one level; growing adds one level more.
@@ -374,10 +318,7 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
     if let (Some(left), Some(at)) = (before, leaf.at)
         && joins(&left, &extent)
     {
-        let joined = Extent {
-            length: left.length + extent.length,
-            ..left
-        };
+        let joined = Extent { length: left.length + extent.length, ..left };
         let both = after.filter(|right| joins(&joined, right));
         let length = joined.length + both.map_or(0, |right| right.length);
         modify(handle, node, frame, Leads::More, |bytes| {
@@ -392,13 +333,8 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
     if let Some(right) = after
         && joins(&extent, &right)
     {
-        let joined = Extent {
-            length: extent.length + right.length,
-            ..extent
-        };
-        modify(handle, node, frame, Leads::More, |bytes| {
-            extent::set_extent(bytes, next, joined)
-        });
+        let joined = Extent { length: extent.length + right.length, ..extent };
+        modify(handle, node, frame, Leads::More, |bytes| extent::set_extent(bytes, next, joined));
         if next == 0 {
             lower_keys(handle, node, way, extent.file_block)?;
         }
@@ -407,13 +343,19 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
     Ok(false)
 }
 
-/// The first entry of a leaf changed: the index entries that lead to it as first child have to say so.
-fn lower_keys(handle: &Handle<'_>, node: &mut NodeState, way: &Way, first: FileBlock) -> Result<()> {
+/// The first entry of a leaf changed: the index entries that lead to it as first child have to say
+/// so.
+fn lower_keys(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    way: &Way,
+    first: FileBlock,
+) -> Result<()> {
     set_keys(handle, node, &way.steps, (0, Leads::More), first)
 }
 
-/// Sets the key of the entries that lead to a node of that level, the last of `steps`, upwards, as long as each is the first
-/// of its own node.
+/// Sets the key of the entries that lead to a node of that level, the last of `steps`, upwards, as
+/// long as each is the first of its own node.
 fn set_keys(
     handle: &Handle<'_>,
     node: &mut NodeState,
@@ -424,12 +366,10 @@ fn set_keys(
     let volume = handle.volume();
     for (level, step) in (level + 1..).zip(steps.iter().rev().skip(1)) {
         let at = step.at.unwrap_or(0);
-        let entry = with_node(volume, node, step.frame.as_ref(), Some(level), |here| here.index(at))?;
+        let entry =
+            with_node(volume, node, step.frame.as_ref(), Some(level), |here| here.index(at))?;
         if entry.file_block != first {
-            let entry = Index {
-                file_block: first,
-                ..entry
-            };
+            let entry = Index { file_block: first, ..entry };
             modify(handle, node, step.frame.as_ref(), leads, |bytes| {
                 extent::set_index(bytes, at, entry)
             });
@@ -482,10 +422,7 @@ pub(super) fn new_node(
         map_block: Some(near),
     };
     let run = grant.take(node, wish)?;
-    let kind = Kind::Extents {
-        ino: node.ino,
-        seed: node.seed,
-    };
+    let kind = Kind::Extents { ino: node.ino, seed: node.seed };
     // With its content at once: a sweep may take it at any time from now on.
     node.note_map_change(grant.volume(), Leads::More);
     Ok(grant.handle.create(run.start, kind, |bytes| {
@@ -495,7 +432,12 @@ pub(super) fn new_node(
 }
 
 /// The root's entries move to a block of their own, and the root leads to it.
-fn grow_deeper(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, first: FileBlock) -> Result<()> {
+fn grow_deeper(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    depth: u16,
+    first: FileBlock,
+) -> Result<()> {
     if depth >= MAX_DEPTH {
         return Err(too_large());
     }
@@ -505,21 +447,19 @@ fn grow_deeper(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, depth: u16, 
         extent::copy(&root, bytes);
     })?;
     let volume = grant.volume();
-    let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?.unwrap_or(first);
+    let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?
+        .unwrap_or(first);
     extent::initialize(&mut node.inode.block, depth + 1);
     extent::insert_index(
         &mut node.inode.block,
         0,
-        Index {
-            file_block: lowest,
-            child: frame.block(),
-        },
+        Index { file_block: lowest, child: frame.block() },
     );
     Ok(())
 }
 
-/// Moves the upper part of a node to a new one. A node that grows at its end keeps what it has, so that files written in
-/// order have full nodes.
+/// Moves the upper part of a node to a new one. A node that grows at its end keeps what it has, so
+/// that files written in order have full nodes.
 fn split_node(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -537,15 +477,10 @@ fn split_node(
     };
     let insert_at = if level == 0 { leaf_at } else { step.at.unwrap_or(0) + 1 };
     let length = with_node(volume, node, Some(frame), Some(level), |here| here.len())?;
-    // Only at the end of the whole tree: elsewhere an order of writing could leave a node for every entry. No node may stand
-    // empty: the last entry moves over.
+    // Only at the end of the whole tree: elsewhere an order of writing could leave a node for every
+    // entry. No node may stand empty: the last entry moves over.
     let grows_at_end = insert_at >= length && way.next_leaf.is_none();
-    let cut = if grows_at_end {
-        length.saturating_sub(1)
-    } else {
-        length / 2
-    }
-    .max(1);
+    let cut = if grows_at_end { length.saturating_sub(1) } else { length / 2 }.max(1);
     let mut lower = frame.bytes().to_vec();
     let fresh = new_node(grant, node, level, frame.block(), first, |upper| {
         extent::split_off(&mut lower, cut, upper);
@@ -555,10 +490,7 @@ fn split_node(
     let key = key.unwrap_or(first);
     let parent = &way.steps[split - 1];
     let (at, above) = (parent.at.unwrap_or(0), parent.frame.as_ref());
-    let entry = Index {
-        file_block: key,
-        child: fresh.block(),
-    };
+    let entry = Index { file_block: key, child: fresh.block() };
     let moved = move_lower(grant, node, (frame, level), &lower, first)?;
     modify(grant.handle, node, above, Leads::More, |bytes| {
         extent::insert_index(bytes, at + 1, entry);
@@ -606,7 +538,11 @@ enum Fate {
     Keep,
 }
 
-pub(super) fn remove(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>) -> Result<u64> {
+pub(super) fn remove(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+) -> Result<u64> {
     let (handle, fate) = (grant.handle, Fate::Free);
     let freed = unmap(grant, node, range.clone(), fate)?;
     merge::tidy(handle, node, range.start)?;
@@ -656,7 +592,12 @@ fn first_behind(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(
     Ok(None)
 }
 
-fn unmap(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, range: Range<u64>, fate: Fate) -> Result<u64> {
+fn unmap(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+    fate: Fate,
+) -> Result<u64> {
     let volume = grant.volume();
     let mut freed = 0;
     let mut from = range.start;
@@ -697,10 +638,7 @@ fn cut(
     let behind = first + u64::from(extent.length);
     let leaf = way.leaf();
     let at = leaf.at.unwrap_or(0);
-    let left = Extent {
-        length: (gone.start - first) as u32,
-        ..extent
-    };
+    let left = Extent { length: (gone.start - first) as u32, ..extent };
     let right = Extent {
         file_block: FileBlock(gone.end as u32),
         length: (behind - gone.end) as u32,
@@ -710,21 +648,17 @@ fn cut(
     let frame = leaf.frame.as_ref();
     match (left.length > 0, right.length > 0) {
         (false, false) => remove_entry(grant.handle, node, way, leads)?,
-        (true, false) => modify(grant.handle, node, frame, leads, |bytes| {
-            extent::set_extent(bytes, at, left)
-        }),
+        (true, false) => {
+            modify(grant.handle, node, frame, leads, |bytes| extent::set_extent(bytes, at, left))
+        }
         (false, true) => {
-            modify(grant.handle, node, frame, leads, |bytes| {
-                extent::set_extent(bytes, at, right)
-            });
+            modify(grant.handle, node, frame, leads, |bytes| extent::set_extent(bytes, at, right));
             if at == 0 {
                 set_keys(grant.handle, node, &way.steps, (0, leads), right.file_block)?;
             }
         }
         (true, true) => {
-            modify(grant.handle, node, frame, leads, |bytes| {
-                extent::set_extent(bytes, at, left)
-            });
+            modify(grant.handle, node, frame, leads, |bytes| extent::set_extent(bytes, at, left));
             insert(grant, node, right)?;
         }
     }

@@ -1,5 +1,7 @@
 //! The classic map: direct pointers and up to three levels of indirect blocks.
-use super::{Grant, Leads, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large};
+use super::{
+    Grant, Leads, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large,
+};
 use crate::allocation::Purpose;
 use crate::cache::{Frame, Kind};
 use crate::error::{ErrorKind, Result};
@@ -26,7 +28,8 @@ fn read_map(volume: &Volume, node: &NodeState, block: u32) -> Result<Arc<Frame>>
     volume.cache.read(BlockNo(block.into()), Kind::Plain)
 }
 
-/// The slots of the last map block on a path: its bytes' pointers from the path's last index on, at most to its end.
+/// The slots of the last map block on a path: its bytes' pointers from the path's last index on, at
+/// most to its end.
 struct Slots {
     bytes: Arc<Vec<u8>>,
     first: u32,
@@ -50,11 +53,7 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     let end = slots.end.min(slots.first.saturating_add(max));
     let start = slots.at(slots.first);
     let same = |index: &u32| {
-        let expected = if start == 0 {
-            Some(0)
-        } else {
-            start.checked_add(index - slots.first)
-        };
+        let expected = if start == 0 { Some(0) } else { start.checked_add(index - slots.first) };
         Some(slots.at(*index)) == expected
     };
     let length = 1 + (slots.first + 1..end).take_while(same).count() as u32;
@@ -63,24 +62,18 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     }
     check_block(volume, node, BlockNo(start.into()))?;
     check_block(volume, node, BlockNo(u64::from(start) + u64::from(length) - 1))?;
-    Ok(Piece::Run(
-        Run {
-            start: BlockNo(start.into()),
-            length,
-        },
-        State::Written,
-    ))
+    Ok(Piece::Run(Run { start: BlockNo(start.into()), length }, State::Written))
 }
 
 /// The slots at the end of a path, or how long the hole is that a missing map block makes.
-fn slots(volume: &Volume, node: &NodeState, path: &Path) -> Result<std::result::Result<Slots, u64>> {
+fn slots(
+    volume: &Volume,
+    node: &NodeState,
+    path: &Path,
+) -> Result<std::result::Result<Slots, u64>> {
     if path.depth == 1 {
         let bytes = Arc::new(node.inode.block.to_vec());
-        return Ok(Ok(Slots {
-            bytes,
-            first: path.index[0],
-            end: DIRECT,
-        }));
+        return Ok(Ok(Slots { bytes, first: path.index[0], end: DIRECT }));
     }
     let mut next = pointer(&node.inode.block, path.index[0]);
     for step in 1..path.depth {
@@ -100,11 +93,18 @@ fn slots(volume: &Volume, node: &NodeState, path: &Path) -> Result<std::result::
     Ok(Err(1))
 }
 
-/// Indirect blocks of the double tree that are read alone: a file that ends there is read as it always was.
+/// Indirect blocks of the double tree that are read alone: a file that ends there is read as it
+/// always was.
 const FIRST_FEW: u32 = 2;
 
-/// See [`super::clustered_maps`]. Two map blocks lie together when they are fewer blocks apart than one of them maps.
-pub(super) fn clustered_maps(volume: &Volume, node: &NodeState, block: FileBlock, most: u32) -> Result<Vec<BlockNo>> {
+/// See [`super::clustered_maps`]. Two map blocks lie together when they are fewer blocks apart than
+/// one of them maps.
+pub(super) fn clustered_maps(
+    volume: &Volume,
+    node: &NodeState,
+    block: FileBlock,
+    most: u32,
+) -> Result<Vec<BlockNo>> {
     let mut together = Vec::new();
     let Some(path) = path(block, volume.superblock.block_size_log2) else {
         return Ok(together);
@@ -130,7 +130,8 @@ pub(super) fn clustered_maps(volume: &Volume, node: &NodeState, block: FileBlock
     if is_early || at(first).0 == 0 || volume.cache.holds(at(first)) {
         return Ok(together);
     }
-    let is_near = |one: BlockNo, other: BlockNo| other.0 != 0 && one.0.abs_diff(other.0) < pointers.into();
+    let is_near =
+        |one: BlockNo, other: BlockNo| other.0 != 0 && one.0.abs_diff(other.0) < pointers.into();
     together.push(at(first));
     for index in first + 1..pointers.min(first.saturating_add(most)) {
         if !is_near(at(index - 1), at(index)) || check_block(volume, node, at(index)).is_err() {
@@ -166,14 +167,9 @@ pub(super) fn allocate(
         map = Some(descend(grant, node, map.as_ref(), path.index[step - 1], block)?);
     }
     let index = path.index[path.depth - 1];
-    let bytes = map
-        .as_ref()
-        .map_or_else(|| Arc::new(node.inode.block.to_vec()), |frame| frame.bytes());
-    let end = if map.is_some() {
-        1 << pointers_log2(volume)
-    } else {
-        DIRECT
-    };
+    let bytes =
+        map.as_ref().map_or_else(|| Arc::new(node.inode.block.to_vec()), |frame| frame.bytes());
+    let end = if map.is_some() { 1 << pointers_log2(volume) } else { DIRECT };
     let free = (index..end.min(index.saturating_add(want)))
         .take_while(|at| pointer(&bytes, *at) == 0)
         .count() as u32;
@@ -183,13 +179,8 @@ pub(super) fn allocate(
     });
     drop(bytes);
     let map_block = map.as_ref().map(|frame| frame.block());
-    let wish = Wish {
-        purpose: grant.purpose,
-        file_block: block,
-        want: free.max(1),
-        previous,
-        map_block,
-    };
+    let wish =
+        Wish { purpose: grant.purpose, file_block: block, want: free.max(1), previous, map_block };
     let run = grant.take(node, wish)?;
     check_reach(grant, node, run)?;
     let store = |bytes: &mut [u8]| {
@@ -210,11 +201,7 @@ fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Res
     }
     free_run(grant.handle, node, run)?;
     let free_blocks = grant.volume().groups.totals().free_blocks;
-    Err(ErrorKind::NoSpace {
-        wanted_blocks: run.length.into(),
-        free_blocks,
-    }
-    .into())
+    Err(ErrorKind::NoSpace { wanted_blocks: run.length.into(), free_blocks }.into())
 }
 
 /// The map block below a pointer; makes it where there is none.
@@ -235,18 +222,14 @@ fn descend(
     }
     let previous = match block.0.checked_sub(1) {
         None => None,
-        Some(before) => super::block_at(volume, node, FileBlock(before))?.map(|at| (FileBlock(before), at)),
+        Some(before) => {
+            super::block_at(volume, node, FileBlock(before))?.map(|at| (FileBlock(before), at))
+        }
     };
     let map_block = parent.map(|frame| frame.block());
     let run = grant.take(
         node,
-        Wish {
-            purpose: Purpose::Map,
-            file_block: block,
-            want: 1,
-            previous,
-            map_block,
-        },
+        Wish { purpose: Purpose::Map, file_block: block, want: 1, previous, map_block },
     )?;
     check_reach(grant, node, run)?;
     let frame = grant.handle.create(run.start, Kind::Plain, |_| {});
@@ -275,10 +258,7 @@ impl Removal<'_, '_> {
             Some(run) if run.start.0 + u64::from(run.length) == block.0 => run.length += 1,
             _ => {
                 self.flush(node)?;
-                self.pending = Some(Run {
-                    start: block,
-                    length: 1,
-                });
+                self.pending = Some(Run { start: block, length: 1 });
             }
         }
         Ok(())
@@ -291,9 +271,15 @@ impl Removal<'_, '_> {
         }
     }
 
-    /// Frees what lies in `range` (relative to the subtree's first file block) below the map block `block`; true when
-    /// nothing is left below it, and it was freed itself.
-    fn subtree(&mut self, node: &mut NodeState, block: u32, levels: usize, range: Range<u64>) -> Result<bool> {
+    /// Frees what lies in `range` (relative to the subtree's first file block) below the map block
+    /// `block`; true when nothing is left below it, and it was freed itself.
+    fn subtree(
+        &mut self,
+        node: &mut NodeState,
+        block: u32,
+        levels: usize,
+        range: Range<u64>,
+    ) -> Result<bool> {
         let volume = self.handle.volume();
         let frame = read_map(volume, node, block)?;
         let bytes = frame.bytes();
@@ -308,7 +294,8 @@ impl Removal<'_, '_> {
             }
             let start = u64::from(index) * below;
             let (from, to) = (range.start.max(start), range.end.min(start + below));
-            let gone = from < to && self.entry(node, found, levels - 1, from - start..to - start)?;
+            let gone =
+                from < to && self.entry(node, found, levels - 1, from - start..to - start)?;
             if gone {
                 cleared.push(index);
             } else {
@@ -329,7 +316,13 @@ impl Removal<'_, '_> {
         Ok(false)
     }
 
-    fn entry(&mut self, node: &mut NodeState, block: u32, levels: usize, range: Range<u64>) -> Result<bool> {
+    fn entry(
+        &mut self,
+        node: &mut NodeState,
+        block: u32,
+        levels: usize,
+        range: Range<u64>,
+    ) -> Result<bool> {
         if levels == 0 {
             self.add(node, block)?;
             return Ok(true);
@@ -340,18 +333,17 @@ impl Removal<'_, '_> {
 
 pub(super) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>) -> Result<u64> {
     let volume = handle.volume();
-    let mut removal = Removal {
-        handle,
-        pending: None,
-        freed: 0,
-    };
+    let mut removal = Removal { handle, pending: None, freed: 0 };
     let mut start = 0u64;
     for slot in 0..DIRECT + 3 {
         let levels = slot.saturating_sub(DIRECT - 1) as usize;
         let length = span(volume, levels);
         let (from, to) = (range.start.max(start), range.end.min(start + length));
         let found = pointer(&node.inode.block, slot);
-        if found != 0 && from < to && removal.entry(node, found, levels, from - start..to - start)? {
+        if found != 0
+            && from < to
+            && removal.entry(node, found, levels, from - start..to - start)?
+        {
             set_pointer(&mut node.inode.block, slot, 0);
         }
         start += length;

@@ -1,7 +1,7 @@
 //! FileBlock to a run of BlockNo: indirect blocks or extents, holes.
 //!
-//! *Invariants*: no block is mapped twice; `sectors` of the inode counts data, map and attribute blocks; a map block is
-//! reached from one place only.
+//! *Invariants*: no block is mapped twice; `sectors` of the inode counts data, map and attribute
+//! blocks; a map block is reached from one place only.
 //! *Locking*: the caller holds the inode (shared to look, exclusively to change).
 mod dense;
 mod extents;
@@ -51,25 +51,35 @@ pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
 }
 
 /// Where block `block` of the file lies, if it is mapped.
-pub(crate) fn block_at(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Option<BlockNo>> {
+pub(crate) fn block_at(
+    volume: &Volume,
+    node: &NodeState,
+    block: FileBlock,
+) -> Result<Option<BlockNo>> {
     Ok(match find(volume, node, block, 1)? {
         Piece::Hole(_) => None,
         Piece::Run(run, _) => Some(run.start),
     })
 }
 
-/// The map block that leads to file block `block` and those that follow it in the file, at most `most` in all, as far as they lie
-/// together; none where it lies alone, is in memory, or is one of the first of its file. Reads nothing.
-pub(crate) fn clustered_maps(volume: &Volume, node: &NodeState, block: FileBlock, most: u32) -> Result<Vec<BlockNo>> {
+/// The map block that leads to file block `block` and those that follow it in the file, at most
+/// `most` in all, as far as they lie together; none where it lies alone, is in memory, or is one of
+/// the first of its file. Reads nothing.
+pub(crate) fn clustered_maps(
+    volume: &Volume,
+    node: &NodeState,
+    block: FileBlock,
+    most: u32,
+) -> Result<Vec<BlockNo>> {
     if node.inode.has_extents() {
         return Ok(Vec::new());
     }
     indirect::clustered_maps(volume, node, block, most)
 }
 
-/// Allocates blocks for `block..block + want` (all holes), as the policy wants them, and maps them, map blocks included.
-/// Gives what was mapped: at least 1 block, perhaps fewer than wanted. Blocks come out of `reservation`, which holds at
-/// least `worst_case` of it. The caller stores the inode.
+/// Allocates blocks for `block..block + want` (all holes), as the policy wants them, and maps them,
+/// map blocks included. Gives what was mapped: at least 1 block, perhaps fewer than wanted. Blocks
+/// come out of `reservation`, which holds at least `worst_case` of it. The caller stores the inode.
 pub(crate) fn allocate(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,
@@ -79,12 +89,7 @@ pub(crate) fn allocate(
     purpose: Purpose,
     state: State,
 ) -> Result<Run> {
-    let mut grant = Grant {
-        handle,
-        reservation,
-        purpose,
-        state,
-    };
+    let mut grant = Grant { handle, reservation, purpose, state };
     if node.inode.has_extents() {
         extents::allocate(&mut grant, node, block, want)
     } else {
@@ -92,25 +97,28 @@ pub(crate) fn allocate(
     }
 }
 
-/// Unmaps and frees file blocks `range` (the end may lie beyond the file), and map blocks that become empty. The caller
-/// stores the inode. Gives the number of data blocks freed. Fails for want of room, with nothing changed, only where the
-/// range lies inside one extent.
-pub(crate) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>, purpose: Purpose) -> Result<u64> {
+/// Unmaps and frees file blocks `range` (the end may lie beyond the file), and map blocks that
+/// become empty. The caller stores the inode. Gives the number of data blocks freed. Fails for want
+/// of room, with nothing changed, only where the range lies inside one extent.
+pub(crate) fn remove(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+    purpose: Purpose,
+) -> Result<u64> {
     let mut reservation = reserve_removal(handle.volume(), node, &range)?;
     remove_reserved(handle, &mut reservation, node, range, purpose)
 }
 
 /// What [`remove`] may need: making two extents of one may split nodes.
-pub(crate) fn reserve_removal<'v>(volume: &'v Volume, node: &NodeState, range: &Range<u64>) -> Result<Reservation<'v>> {
-    let splits = !range.is_empty() && node.inode.has_extents() && extents::splits_one(volume, node, range)?;
-    volume.groups.reserve(
-        volume,
-        if splits {
-            extents::map_need(volume, node, &[], 1)
-        } else {
-            0
-        },
-    )
+pub(crate) fn reserve_removal<'v>(
+    volume: &'v Volume,
+    node: &NodeState,
+    range: &Range<u64>,
+) -> Result<Reservation<'v>> {
+    let splits =
+        !range.is_empty() && node.inode.has_extents() && extents::splits_one(volume, node, range)?;
+    volume.groups.reserve(volume, if splits { extents::map_need(volume, node, &[], 1) } else { 0 })
 }
 
 /// [`remove`] with the room that it needs.
@@ -125,19 +133,15 @@ pub(crate) fn remove_reserved(
         return Ok(0);
     }
     if node.inode.has_extents() {
-        let mut grant = Grant {
-            handle,
-            reservation,
-            purpose,
-            state: State::Written,
-        };
+        let mut grant = Grant { handle, reservation, purpose, state: State::Written };
         extents::remove(&mut grant, node, range)
     } else {
         indirect::remove(handle, node, range)
     }
 }
 
-/// Marks allocated blocks that read as zeros as written. All of `block..block + length` is unwritten now.
+/// Marks allocated blocks that read as zeros as written. All of `block..block + length` is
+/// unwritten now.
 pub(crate) fn set_written(
     handle: &Handle<'_>,
     reservation: &mut Reservation<'_>,
@@ -145,23 +149,25 @@ pub(crate) fn set_written(
     block: FileBlock,
     length: u32,
 ) -> Result<()> {
-    let mut grant = Grant {
-        handle,
-        reservation,
-        purpose: Purpose::Data,
-        state: State::Written,
-    };
+    let mut grant = Grant { handle, reservation, purpose: Purpose::Data, state: State::Written };
     extents::set_written(&mut grant, node, block, length)
 }
 
-/// Blocks that mapping `want` blocks from `block` on may need in all, in the worst case: themselves and their map.
+/// Blocks that mapping `want` blocks from `block` on may need in all, in the worst case: themselves
+/// and their map.
 pub(crate) fn worst_case(volume: &Volume, node: &NodeState, block: FileBlock, want: u64) -> u64 {
     let hole = u64::from(block.0)..u64::from(block.0).saturating_add(want);
     want.saturating_add(map_need(volume, node, std::slice::from_ref(&hole), 0))
 }
 
-/// Map blocks that filling these holes (rising) may need, and splitting `splits` extents at two places, in the worst case.
-pub(crate) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], splits: u64) -> u64 {
+/// Map blocks that filling these holes (rising) may need, and splitting `splits` extents at two
+/// places, in the worst case.
+pub(crate) fn map_need(
+    volume: &Volume,
+    node: &NodeState,
+    holes: &[Range<u64>],
+    splits: u64,
+) -> u64 {
     if node.inode.has_extents() {
         return extents::map_need(volume, node, holes, splits);
     }
@@ -172,11 +178,7 @@ pub(crate) fn map_need(volume: &Volume, node: &NodeState, holes: &[Range<u64>], 
 
 /// Makes a map as dense as it has to be. The caller stores the inode.
 pub(crate) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
-    if node.inode.has_extents() {
-        dense::settle(handle, node)
-    } else {
-        Ok(())
-    }
+    if node.inode.has_extents() { dense::settle(handle, node) } else { Ok(()) }
 }
 
 /// The map of a new, empty file in `i_block`.
@@ -229,10 +231,7 @@ impl<'v> Grant<'_, 'v, '_> {
                 window::lengthen(self.handle, node, &wish, &mut plan, self.reservation);
                 let route = volume.policies.map_blocks.route(&facts, &plan);
                 let given = volume.groups.allocate(self.handle, self.reservation, &plan, route)?;
-                let run = Run {
-                    length: given.length.min(wish.want),
-                    ..given
-                };
+                let run = Run { length: given.length.min(wish.want), ..given };
                 if given.length > run.length {
                     window::keep(volume, node, given, run.length);
                 }
@@ -253,9 +252,7 @@ impl<'v> Grant<'_, 'v, '_> {
 
 fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
     let superblock = &volume.superblock;
-    let group = superblock
-        .group_of_inode(node.ino)
-        .map_or(GroupNo(0), |(group, _)| group);
+    let group = superblock.group_of_inode(node.ino).map_or(GroupNo(0), |(group, _)| group);
     AllocationFacts {
         ino: node.ino,
         file_type: node.inode.file_type(),
@@ -312,10 +309,7 @@ fn change_map<R>(
 fn free_map_block(handle: &Handle<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
     let volume = handle.volume();
     check_block(volume, node, block)?;
-    let run = Run {
-        start: block,
-        length: 1,
-    };
+    let run = Run { start: block, length: 1 };
     volume.groups.free(handle, run, Reuse::WhenDurable)?;
     node.note_freed(volume, run);
     discount(volume, node, 1);
@@ -350,22 +344,12 @@ pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<
 fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
     let reason = match volume.holds_block(block) {
         false => "outside the volume",
-        true if volume.groups.is_metadata(Run {
-            start: block,
-            length: 1,
-        }) =>
-        {
+        true if volume.groups.is_metadata(Run { start: block, length: 1 }) => {
             "the volume's own metadata"
         }
         true => return Ok(()),
     };
-    Err(Error::field(
-        Place::Inode(node.ino),
-        "block map",
-        "pointer to block",
-        block.0,
-        reason,
-    ))
+    Err(Error::field(Place::Inode(node.ino), "block map", "pointer to block", block.0, reason))
 }
 
 /// A file block beyond what its map can reach.

@@ -1,5 +1,5 @@
-//! The files that a new volume has: root, lost+found, the resize inode, the journal, the orphan file. All but the resize
-//! inode, whose map is its purpose, get their blocks as any file does.
+//! The files that a new volume has: root, lost+found, the resize inode, the journal, the orphan
+//! file. All but the resize inode, whose map is its purpose, get their blocks as any file does.
 use super::{Contents, FormatOptions, LostAndFound, Made, Plan};
 use crate::allocation::{self, Purpose, Search};
 use crate::cache::Kind;
@@ -42,10 +42,7 @@ pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &Plan) -> Res
         true => Some(make_orphan_file(volume)?),
         false => None,
     };
-    Ok(Made {
-        journal_backup,
-        orphan_file,
-    })
+    Ok(Made { journal_backup, orphan_file })
 }
 
 /// A new inode with an empty map, all its times now.
@@ -97,12 +94,15 @@ fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
 fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
     match wish {
         LostAndFound::None => None,
-        LostAndFound::Default => Some((LOST_AND_FOUND_BYTES / block_size).clamp(2, indirect::DIRECT)),
+        LostAndFound::Default => {
+            Some((LOST_AND_FOUND_BYTES / block_size).clamp(2, indirect::DIRECT))
+        }
         LostAndFound::Blocks(blocks) => Some(blocks.max(1)),
     }
 }
 
-/// Its blocks are there from the start: e2fsck then need not allocate any on a volume that it does not trust.
+/// Its blocks are there from the start: e2fsck then need not allocate any on a volume that it does
+/// not trust.
 fn make_lost_and_found(handle: &Handle<'_>, blocks: u32, owner: (u32, u32)) -> Result<Ino> {
     let volume = handle.volume();
     let ino = first_free_inode(handle, InodeKind::Directory)?;
@@ -113,17 +113,11 @@ fn make_lost_and_found(handle: &Handle<'_>, blocks: u32, owner: (u32, u32)) -> R
     let mut reservation = volume.groups.reserve(volume, need)?;
     directory::create(handle, &mut reservation, &mut node, Ino::ROOT)?;
     let runs = allocate(handle, &mut reservation, &mut node, 1..blocks, Purpose::Directory)?;
-    for (place, block) in runs
-        .iter()
-        .flat_map(|run| run.start.0..run.start.0 + u64::from(run.length))
-        .zip(1..)
+    for (place, block) in
+        runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)).zip(1..)
     {
-        let kind = Kind::Directory {
-            ino,
-            seed: node.seed,
-            block: FileBlock(block),
-            indexed: false,
-        };
+        let kind =
+            Kind::Directory { ino, seed: node.seed, block: FileBlock(block), indexed: false };
         handle.create(BlockNo(place), kind, |bytes| volume.style.initialize(bytes));
     }
     // It will not grow here, whatever the policy gave it in hand.
@@ -174,8 +168,9 @@ pub(super) fn resize_inode_size(block_size: u32) -> u64 {
     (pointers * pointers + pointers + u64::from(indirect::DIRECT)) * u64::from(block_size)
 }
 
-/// The reserved descriptor blocks of group 0, which list their copies, hang under one double-indirect block, each at the
-/// index of its place in the descriptor table. Data blocks of the inode are the reserved blocks of the copies.
+/// The reserved descriptor blocks of group 0, which list their copies, hang under one
+/// double-indirect block, each at the index of its place in the descriptor table. Data blocks of
+/// the inode are the reserved blocks of the copies.
 fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     let superblock = &volume.superblock;
     let reserved = plan.layout.reserved_descriptor_blocks();
@@ -186,11 +181,7 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     inode.size = resize_inode_size(volume.block_size());
     let mut reservation = volume.groups.reserve(volume, 1)?;
     let first_group = superblock.group_start(GroupNo(0));
-    let search = allocation::Plan {
-        goal: first_group,
-        length: 1,
-        search: Search::Sequential,
-    };
+    let search = allocation::Plan { goal: first_group, length: 1, search: Search::Sequential };
     let route = volume.policies.map_blocks.map_route(first_group);
     let tree = volume.groups.allocate(&handle, &mut reservation, &search, route)?.start;
     handle.create(tree, Kind::Plain, |bytes| {
@@ -205,7 +196,8 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     NodeState::new(volume, Ino::RESIZE, inode).store_now(&handle)
 }
 
-/// A block number of a volume with a resize inode, which has at most 2^32 blocks: the layout sees to it.
+/// A block number of a volume with a resize inode, which has at most 2^32 blocks: the layout sees
+/// to it.
 fn low_word(block: BlockNo) -> u32 {
     u32::try_from(block.0).unwrap_or(0)
 }
@@ -225,11 +217,7 @@ fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32
     let mut first = vec![0; volume.block_size() as usize];
     journal::initialize(
         &mut first,
-        &NewJournal {
-            block_size: volume.block_size(),
-            blocks,
-            uuid: [0; 16],
-        },
+        &NewJournal { block_size: volume.block_size(), blocks, uuid: [0; 16] },
     );
     if let Some(run) = runs.first() {
         volume.device.write(byte(&volume.superblock, run.start), &first)?;
@@ -287,11 +275,9 @@ fn make_orphan_file(volume: &Volume) -> Result<Ino> {
     let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
     let mut reservation = volume.groups.reserve(volume, need)?;
     let runs = allocate(&handle, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
-    for place in runs
-        .iter()
-        .flat_map(|run| run.start.0..run.start.0 + u64::from(run.length))
-    {
-        let block = orphan_block(volume, node.seed, BlockNo(place)).ok_or_else(|| too_small(volume))?;
+    for place in runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)) {
+        let block =
+            orphan_block(volume, node.seed, BlockNo(place)).ok_or_else(|| too_small(volume))?;
         volume.device.write(byte(&volume.superblock, BlockNo(place)), &block)?;
     }
     node.store_now(&handle)?;

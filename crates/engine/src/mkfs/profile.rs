@@ -1,5 +1,5 @@
-//! What mke2fs 1.47 makes when it is asked for little: the table of its profiles and of its usage types, as Debian ships
-//! them in `mke2fs.conf`.
+//! What mke2fs 1.47 makes when it is asked for little: the table of its profiles and of its usage
+//! types, as Debian ships them in `mke2fs.conf`.
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
 
@@ -57,40 +57,17 @@ struct Usage {
 
 /// Usage types by rising size: floppy, small, default, big, huge.
 const USAGES: [Usage; 5] = [
-    Usage {
-        below_bytes: 3 * MIB,
-        block_size: 1024,
-        bytes_per_inode: 8192,
-    },
-    Usage {
-        below_bytes: 512 * MIB,
-        block_size: 1024,
-        bytes_per_inode: 4096,
-    },
-    Usage {
-        below_bytes: 4 * TIB,
-        block_size: 4096,
-        bytes_per_inode: 16384,
-    },
-    Usage {
-        below_bytes: 16 * TIB,
-        block_size: 4096,
-        bytes_per_inode: 32768,
-    },
-    Usage {
-        below_bytes: u64::MAX,
-        block_size: 4096,
-        bytes_per_inode: 65536,
-    },
+    Usage { below_bytes: 3 * MIB, block_size: 1024, bytes_per_inode: 8192 },
+    Usage { below_bytes: 512 * MIB, block_size: 1024, bytes_per_inode: 4096 },
+    Usage { below_bytes: 4 * TIB, block_size: 4096, bytes_per_inode: 16384 },
+    Usage { below_bytes: 16 * TIB, block_size: 4096, bytes_per_inode: 32768 },
+    Usage { below_bytes: u64::MAX, block_size: 4096, bytes_per_inode: 65536 },
 ];
 
 impl Profile {
     /// The profile of that name: "ext2", "ext3" or "ext4".
     pub fn from_name(name: &str) -> Option<Profile> {
-        ADDED
-            .iter()
-            .find(|(_, known, _)| *known == name)
-            .map(|(profile, ..)| *profile)
+        ADDED.iter().find(|(_, known, _)| *known == name).map(|(profile, ..)| *profile)
     }
 
     /// Its name.
@@ -116,13 +93,10 @@ impl Profile {
     }
 }
 
-/// What mke2fs would make of a volume of `bytes`: block size (unless given), inodes and features. Identity (UUID, hash
-/// seed, label, time) is zero, for the caller to fill in.
+/// What mke2fs would make of a volume of `bytes`: block size (unless given), inodes and features.
+/// Identity (UUID, hash seed, label, time) is zero, for the caller to fill in.
 pub fn default_wishes(profile: Profile, bytes: u64, block_size: Option<u32>) -> Wishes {
-    let usage = USAGES
-        .iter()
-        .find(|usage| bytes < usage.below_bytes)
-        .unwrap_or(&USAGES[4]);
+    let usage = USAGES.iter().find(|usage| bytes < usage.below_bytes).unwrap_or(&USAGES[4]);
     let block_size = block_size.unwrap_or(usage.block_size);
     let blocks = bytes / u64::from(block_size.max(1));
     let mut features = profile.features();

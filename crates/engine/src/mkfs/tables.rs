@@ -1,4 +1,5 @@
-//! What a new volume holds before its first file: bitmaps, inode tables, descriptors, superblock, in few large writes.
+//! What a new volume holds before its first file: bitmaps, inode tables, descriptors, superblock,
+//! in few large writes.
 use super::Contents;
 use crate::error::Result;
 use extant_block::BlockDevice;
@@ -34,7 +35,9 @@ impl<'a> Sweep<'a> {
     fn block(&mut self, block: BlockNo) -> Result<&mut [u8]> {
         let offset = block.0 * self.block_size as u64;
         let next = self.start + self.gathered.len() as u64;
-        if offset != next || self.gathered.len() + self.block_size > WRITE_BYTES_MAX.max(self.block_size) {
+        if offset != next
+            || self.gathered.len() + self.block_size > WRITE_BYTES_MAX.max(self.block_size)
+        {
             self.flush()?;
             self.start = offset;
         }
@@ -68,7 +71,8 @@ enum Piece {
 pub(super) fn write(device: &dyn BlockDevice, layout: &Layout, contents: Contents) -> Result<()> {
     let superblock = &layout.superblock;
     if contents == Contents::Unknown {
-        // What a partition table or another file system left here would be believed before the superblock.
+        // What a partition table or another file system left here would be believed before the
+        // superblock.
         device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
     }
     let mut descriptors = layout.descriptors.clone();
@@ -124,8 +128,13 @@ fn write_groups(
     Ok(())
 }
 
-/// The reserved descriptor blocks of group 0 are the indirect blocks of the resize inode: each lists its own copies.
-fn write_reserved_descriptors(sweep: &mut Sweep<'_>, layout: &Layout, contents: Contents) -> Result<()> {
+/// The reserved descriptor blocks of group 0 are the indirect blocks of the resize inode: each
+/// lists its own copies.
+fn write_reserved_descriptors(
+    sweep: &mut Sweep<'_>,
+    layout: &Layout,
+    contents: Contents,
+) -> Result<()> {
     let superblock = &layout.superblock;
     if !superblock.has(Feature::RESIZE_INODE) {
         return Ok(());
@@ -148,7 +157,11 @@ fn write_reserved_descriptors(sweep: &mut Sweep<'_>, layout: &Layout, contents: 
     Ok(())
 }
 
-fn write_descriptors(sweep: &mut Sweep<'_>, superblock: &Superblock, descriptors: &[GroupDescriptor]) -> Result<()> {
+fn write_descriptors(
+    sweep: &mut Sweep<'_>,
+    superblock: &Superblock,
+    descriptors: &[GroupDescriptor],
+) -> Result<()> {
     let size = usize::from(superblock.descriptor_size);
     let first = u64::from(superblock.first_data_block) + 1;
     let per_block = superblock.block_size() as usize / size;

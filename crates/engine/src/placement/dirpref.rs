@@ -1,9 +1,11 @@
-//! `dirpref`: the same idea as `orlov`, as BSD has it: FreeBSD's ufs since 2001, and its ext2fs, which the fifth post (2010)
-//! measures. Directories at the top begin in a group by chance, with fewest directories and at least the average of free
-//! inodes and blocks; all others stay in their parent's group, or go to the next behind it, while that has three quarters of
-//! the average, not too many directories, and not too many made one after the other.
+//! `dirpref`: the same idea as `orlov`, as BSD has it: FreeBSD's ufs since 2001, and its ext2fs,
+//! which the fifth post (2010) measures. Directories at the top begin in a group by chance, with
+//! fewest directories and at least the average of free inodes and blocks; all others stay in their
+//! parent's group, or go to the next behind it, while that has three quarters of the average, not
+//! too many directories, and not too many made one after the other.
 //!
-//! Nothing here draws the tree to the first groups: in the post, groups 1, 2 and 3 hold no directory at all.
+//! Nothing here draws the tree to the first groups: in the post, groups 1, 2 and 3 hold no
+//! directory at all.
 use super::near::near;
 use super::orlov::directory;
 use super::{Placement, PlacementFacts};
@@ -38,7 +40,8 @@ pub(super) struct Limits {
     pub(super) inodes: u64,
     /// At least so many free blocks.
     pub(super) blocks: u64,
-    /// Fewer directories than this, one after the other, without files between them: the same counter as Orlov's debt.
+    /// Fewer directories than this, one after the other, without files between them: the same
+    /// counter as Orlov's debt.
     pub(super) contiguous: u64,
 }
 

@@ -1,6 +1,7 @@
-//! `flex`: ext4's form of Orlov's rule (Linux 2.6.28 and later): statistics and limits are those of whole flex groups, there is
-//! no debt, and inodes are packed into the first group of a flex group that has one free. Files stay in the flex group of
-//! their directory. Without flex groups it is the same with one group as the unit.
+//! `flex`: ext4's form of Orlov's rule (Linux 2.6.28 and later): statistics and limits are those of
+//! whole flex groups, there is no debt, and inodes are packed into the first group of a flex group
+//! that has one free. Files stay in the flex group of their directory. Without flex groups it is
+//! the same with one group as the unit.
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
@@ -15,12 +16,14 @@ impl Placement for Flex {
             return None;
         }
         if facts.parent_is_top {
-            return least_crowded(facts, facts.name_hash % units).or_else(|| facts.any_from(facts.parent));
+            return least_crowded(facts, facts.name_hash % units)
+                .or_else(|| facts.any_from(facts.parent));
         }
         orlov(facts, unit_of(facts, facts.parent))
     }
 
-    /// The parent's flex group if it has a free inode; else as a directory that is not at the top, from the next flex group on.
+    /// The parent's flex group if it has a free inode; else as a directory that is not at the top,
+    /// from the next flex group on.
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
         let units = unit_count(facts);
         if units == 0 {
@@ -45,10 +48,7 @@ fn cyclic(facts: &PlacementFacts<'_>, first: u32) -> impl Iterator<Item = u32> +
 }
 
 fn first_with_inode(facts: &PlacementFacts<'_>, unit: u32) -> Option<GroupNo> {
-    facts
-        .flex_groups(unit)
-        .map(GroupNo)
-        .find(|group| facts.has_inode(*group))
+    facts.flex_groups(unit).map(GroupNo).find(|group| facts.has_inode(*group))
 }
 
 /// Sums over a flex group.
@@ -60,17 +60,18 @@ struct Sums {
 }
 
 fn sums(facts: &PlacementFacts<'_>, unit: u32) -> Sums {
-    facts
-        .flex_groups(unit)
-        .map(|group| facts.group(GroupNo(group)))
-        .fold(Sums::default(), |sums, here| Sums {
+    facts.flex_groups(unit).map(|group| facts.group(GroupNo(group))).fold(
+        Sums::default(),
+        |sums, here| Sums {
             free_blocks: sums.free_blocks + u64::from(here.free_blocks),
             free_inodes: sums.free_inodes + u64::from(here.free_inodes),
             directories: sums.directories + u64::from(here.directories),
-        })
+        },
+    )
 }
 
-/// The flex group with fewest directories among those with at least the average of free inodes and blocks.
+/// The flex group with fewest directories among those with at least the average of free inodes and
+/// blocks.
 fn least_crowded(facts: &PlacementFacts<'_>, start: u32) -> Option<GroupNo> {
     let units = unit_count(facts);
     let (inodes, blocks) = (facts.average_inodes(units), facts.average_blocks(units));
@@ -98,10 +99,10 @@ fn orlov(facts: &PlacementFacts<'_>, start: u32) -> Option<GroupNo> {
     let blocks_min = facts.average_blocks(units).saturating_sub(unit_blocks / 4).max(1);
     let good = |unit: &u32| {
         let here = sums(facts, *unit);
-        here.directories < directories_max && here.free_inodes >= inodes_min && here.free_blocks >= blocks_min
+        here.directories < directories_max
+            && here.free_inodes >= inodes_min
+            && here.free_blocks >= blocks_min
     };
-    let found = cyclic(facts, start)
-        .find(good)
-        .and_then(|unit| first_with_inode(facts, unit));
+    let found = cyclic(facts, start).find(good).and_then(|unit| first_with_inode(facts, unit));
     found.or_else(|| facts.any_from(facts.parent))
 }

@@ -80,9 +80,7 @@ impl PlacementFacts<'_> {
 
     /// All groups once, from this one on, cyclically.
     fn cyclic(&self, first: GroupNo) -> impl Iterator<Item = GroupNo> + use<> {
-        (first.0..self.group_count)
-            .chain(0..first.0.min(self.group_count))
-            .map(GroupNo)
+        (first.0..self.group_count).chain(0..first.0.min(self.group_count)).map(GroupNo)
     }
 
     /// The average of free inodes over so many parts of the volume.
@@ -101,7 +99,8 @@ impl PlacementFacts<'_> {
         first..first.saturating_add(self.groups_per_flex.max(1)).min(self.group_count)
     }
 
-    /// The last resort of Orlov's rules: from this group on the first with as many free inodes as the average; else with any.
+    /// The last resort of Orlov's rules: from this group on the first with as many free inodes as
+    /// the average; else with any.
     fn any_from(&self, first: GroupNo) -> Option<GroupNo> {
         let average = self.average_inodes(self.group_count);
         let enough = |group: &GroupNo| {

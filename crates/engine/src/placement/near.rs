@@ -1,11 +1,13 @@
-//! `parent`: everything near its directory; and the rule that ext2 and ext3 have for files, whatever they do with
-//! directories.
+//! `parent`: everything near its directory; and the rule that ext2 and ext3 have for files,
+//! whatever they do with directories.
 //!
-//! From Linux 2.4 (the first post): the parent's group; else a quadratic probe; else a linear search.
+//! From Linux 2.4 (the first post): the parent's group; else a quadratic probe; else a linear
+//! search.
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
-/// A directory is placed as a file is: the `if (0 && ...)` of the first post (2001), which showed what spreading costs.
+/// A directory is placed as a file is: the `if (0 && ...)` of the first post (2001), which showed
+/// what spreading costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parent;
 
@@ -18,8 +20,8 @@ impl Placement for Parent {
     }
 }
 
-/// The parent's group if it has a free inode; else those 1, 1 + 2, 1 + 2 + 4, ... behind it; else one by one from the second
-/// behind it.
+/// The parent's group if it has a free inode; else those 1, 1 + 2, 1 + 2 + 4, ... behind it; else
+/// one by one from the second behind it.
 pub(super) fn near(facts: &PlacementFacts<'_>) -> Option<GroupNo> {
     let count = u64::from(facts.group_count);
     let parent = u64::from(facts.parent.0);

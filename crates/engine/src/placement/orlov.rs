@@ -1,5 +1,6 @@
-//! `orlov`: what came of the first post: Linux 2.5.46, and ext2 and ext3 since then. Directories at the top of a hierarchy are
-//! spread; all others stay near their parent while its group is not too full, too crowded with directories, or in debt.
+//! `orlov`: what came of the first post: Linux 2.5.46, and ext2 and ext3 since then. Directories at
+//! the top of a hierarchy are spread; all others stay near their parent while its group is not too
+//! full, too crowded with directories, or in debt.
 use super::near::near;
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
@@ -25,9 +26,12 @@ impl Placement for Orlov {
     }
 }
 
-/// A directory at the top goes where directories are fewest, from a group by chance on; any other to the first group from its
-/// parent's on that `allows` it.
-pub(super) fn directory(facts: &PlacementFacts<'_>, allows: impl Fn(GroupNo) -> bool) -> Option<GroupNo> {
+/// A directory at the top goes where directories are fewest, from a group by chance on; any other
+/// to the first group from its parent's on that `allows` it.
+pub(super) fn directory(
+    facts: &PlacementFacts<'_>,
+    allows: impl Fn(GroupNo) -> bool,
+) -> Option<GroupNo> {
     if facts.group_count == 0 {
         return None;
     }
@@ -35,14 +39,11 @@ pub(super) fn directory(facts: &PlacementFacts<'_>, allows: impl Fn(GroupNo) -> 
         let start = GroupNo(facts.name_hash % facts.group_count);
         return least_crowded(facts, start).or_else(|| facts.any_from(start));
     }
-    facts
-        .cyclic(facts.parent)
-        .find(|group| allows(*group))
-        .or_else(|| facts.any_from(facts.parent))
+    facts.cyclic(facts.parent).find(|group| allows(*group)).or_else(|| facts.any_from(facts.parent))
 }
 
-/// The group with fewest directories among those with at least the average of free inodes and blocks: the first of equals
-/// from `start` on.
+/// The group with fewest directories among those with at least the average of free inodes and
+/// blocks: the first of equals from `start` on.
 fn least_crowded(facts: &PlacementFacts<'_>, start: GroupNo) -> Option<GroupNo> {
     let inodes = facts.average_inodes(facts.group_count);
     let blocks = facts.average_blocks(facts.group_count);
@@ -76,17 +77,15 @@ impl Limits {
         let groups = u64::from(facts.group_count.max(1));
         let inodes_per_group = u64::from(facts.inodes_per_group);
         let blocks_per_group = u64::from(facts.blocks_per_group);
-        let blocks_per_directory = facts.blocks.saturating_sub(facts.free_blocks) / facts.directories.max(1);
-        let debt = (blocks_per_group / blocks_per_directory.max(BLOCK_COST)).min(inodes_per_group / INODE_COST);
+        let blocks_per_directory =
+            facts.blocks.saturating_sub(facts.free_blocks) / facts.directories.max(1);
+        let debt = (blocks_per_group / blocks_per_directory.max(BLOCK_COST))
+            .min(inodes_per_group / INODE_COST);
         Limits {
             directories: facts.directories / groups + inodes_per_group / 16,
             // In Linux these may be negative, and then forbid nothing: as 0 does.
-            inodes: facts
-                .average_inodes(facts.group_count)
-                .saturating_sub(inodes_per_group / 4),
-            blocks: facts
-                .average_blocks(facts.group_count)
-                .saturating_sub(blocks_per_group / 4),
+            inodes: facts.average_inodes(facts.group_count).saturating_sub(inodes_per_group / 4),
+            blocks: facts.average_blocks(facts.group_count).saturating_sub(blocks_per_group / 4),
             debt: debt.clamp(1, DEBT_MAX),
         }
     }

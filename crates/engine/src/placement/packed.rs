@@ -1,5 +1,6 @@
-//! `packed`: for an image that is made in one go: inodes one behind the other from the first group on, whatever they are. (A
-//! builder asks for numbers in the order in which readdir will give them.)
+//! `packed`: for an image that is made in one go: inodes one behind the other from the first group
+//! on, whatever they are. (A builder asks for numbers in the order in which readdir will give
+//! them.)
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
@@ -12,8 +13,6 @@ impl Placement for Packed {
         self.inode(facts)
     }
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
-        (0..facts.group_count)
-            .map(GroupNo)
-            .find(|group| facts.has_inode(*group))
+        (0..facts.group_count).map(GroupNo).find(|group| facts.has_inode(*group))
     }
 }

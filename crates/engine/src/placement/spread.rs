@@ -1,5 +1,5 @@
-//! `spread`: the stock rule of ext2 up to Linux 2.4 and 2.5.45, which the first post (2001) measures: a directory goes where
-//! most blocks are free, wherever its parent is.
+//! `spread`: the stock rule of ext2 up to Linux 2.4 and 2.5.45, which the first post (2001)
+//! measures: a directory goes where most blocks are free, wherever its parent is.
 use super::near::near;
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
@@ -9,7 +9,8 @@ use extant_format::GroupNo;
 pub struct Spread;
 
 impl Placement for Spread {
-    /// Of the groups with at least the average of free inodes, the one with most free blocks; the first of equals.
+    /// Of the groups with at least the average of free inodes, the one with most free blocks; the
+    /// first of equals.
     fn directory(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
         let average = facts.average_inodes(facts.group_count);
         let mut best: Option<(GroupNo, u32)> = None;

@@ -3,12 +3,7 @@ use super::*;
 
 /// A group with 1000 inodes and 8000 blocks at most.
 fn group(free_inodes: u32, free_blocks: u32, directories: u32) -> GroupFacts {
-    GroupFacts {
-        free_blocks,
-        free_inodes,
-        directories,
-        debt: 0,
-    }
+    GroupFacts { free_blocks, free_inodes, directories, debt: 0 }
 }
 
 /// A volume of such groups; sums are those of the groups.
@@ -19,10 +14,7 @@ struct Volume {
 
 impl Volume {
     fn new(groups: &[GroupFacts]) -> Volume {
-        Volume {
-            groups: groups.to_vec(),
-            groups_per_flex: 1,
-        }
+        Volume { groups: groups.to_vec(), groups_per_flex: 1 }
     }
 
     /// Asks with facts of which a test changes some.
@@ -32,7 +24,9 @@ impl Volume {
         change: impl FnOnce(&mut PlacementFacts<'_>),
         ask: impl FnOnce(&PlacementFacts<'_>) -> R,
     ) -> R {
-        let sum = |count: fn(&GroupFacts) -> u32| self.groups.iter().map(|group| u64::from(count(group))).sum();
+        let sum = |count: fn(&GroupFacts) -> u32| {
+            self.groups.iter().map(|group| u64::from(count(group))).sum()
+        };
         let groups = |group: GroupNo| self.groups[group.0 as usize];
         let mut facts = PlacementFacts {
             groups: &groups,
@@ -54,24 +48,25 @@ impl Volume {
     }
 
     fn directory(&self, policy: &dyn Placement, parent: u32) -> Option<u32> {
-        self.ask(parent, |_| {}, |facts| policy.directory(facts))
-            .map(|group| group.0)
+        self.ask(parent, |_| {}, |facts| policy.directory(facts)).map(|group| group.0)
     }
 
     fn top(&self, policy: &dyn Placement, name_hash: u32) -> Option<u32> {
-        let top = |facts: &mut PlacementFacts<'_>| (facts.parent_is_top, facts.name_hash) = (true, name_hash);
+        let top = |facts: &mut PlacementFacts<'_>| {
+            (facts.parent_is_top, facts.name_hash) = (true, name_hash)
+        };
         self.ask(0, top, |facts| policy.directory(facts)).map(|group| group.0)
     }
 
     fn inode(&self, policy: &dyn Placement, parent: u32) -> Option<u32> {
-        self.ask(parent, |_| {}, |facts| policy.inode(facts))
-            .map(|group| group.0)
+        self.ask(parent, |_| {}, |facts| policy.inode(facts)).map(|group| group.0)
     }
 }
 
 /// Ten groups of which only these have free inodes.
 fn only(open: &[u32]) -> Volume {
-    let groups: Vec<GroupFacts> = (0..10).map(|at| group(u32::from(open.contains(&at)), 100, 0)).collect();
+    let groups: Vec<GroupFacts> =
+        (0..10).map(|at| group(u32::from(open.contains(&at)), 100, 0)).collect();
     Volume::new(&groups)
 }
 
@@ -85,11 +80,7 @@ fn spread_takes_most_free_blocks_among_those_with_enough_inodes() {
         group(800, 700, 0),
     ]);
     for parent in 0..4 {
-        assert_eq!(
-            volume.directory(&Spread, parent),
-            Some(2),
-            "the parent is not looked at"
-        );
+        assert_eq!(volume.directory(&Spread, parent), Some(2), "the parent is not looked at");
     }
     assert_eq!(only(&[]).directory(&Spread, 0), None);
     assert_eq!(only(&[7]).directory(&Spread, 0), Some(7));
@@ -107,11 +98,7 @@ fn files_go_to_the_parent_then_by_squares_then_one_by_one() {
         assert_eq!(only(&[2]).inode(policy, 3), Some(2));
         assert_eq!(only(&[]).inode(policy, 3), None);
     }
-    assert_eq!(
-        only(&[4, 5]).directory(&Parent, 3),
-        Some(4),
-        "a directory is placed like a file"
-    );
+    assert_eq!(only(&[4, 5]).directory(&Parent, 3), Some(4), "a directory is placed like a file");
     let one = Volume::new(&[group(1, 0, 0)]);
     assert_eq!(one.inode(&Parent, 0), Some(0));
 }
@@ -119,12 +106,12 @@ fn files_go_to_the_parent_then_by_squares_then_one_by_one() {
 #[test]
 fn every_group_is_tried_whatever_the_parent() {
     for count in 1..40u32 {
-        for (parent, open) in (0..count).flat_map(|parent| (0..count).map(move |open| (parent, open))) {
-            let groups: Vec<GroupFacts> = (0..count).map(|at| group(u32::from(at == open), 0, 0)).collect();
-            let volume = Volume {
-                groups,
-                groups_per_flex: 4,
-            };
+        for (parent, open) in
+            (0..count).flat_map(|parent| (0..count).map(move |open| (parent, open)))
+        {
+            let groups: Vec<GroupFacts> =
+                (0..count).map(|at| group(u32::from(at == open), 0, 0)).collect();
+            let volume = Volume { groups, groups_per_flex: 4 };
             for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref, &Flex, &Packed] {
                 assert_eq!(volume.inode(policy, parent), Some(open));
                 assert_eq!(volume.directory(policy, parent), Some(open));
@@ -139,11 +126,7 @@ fn nothing_is_found_where_nothing_is() {
     let volume = Volume::new(&[]);
     for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref, &Flex, &Packed] {
         assert_eq!(
-            (
-                volume.inode(policy, 0),
-                volume.directory(policy, 0),
-                volume.top(policy, 7)
-            ),
+            (volume.inode(policy, 0), volume.directory(policy, 0), volume.top(policy, 7)),
             (None, None, None)
         );
     }
@@ -166,11 +149,7 @@ fn orlov_spreads_the_top_from_a_start_by_chance() {
         "fewest directories of 0, 2 and 4; the first of equals from group 0 on"
     );
     assert_eq!(volume.top(&Orlov, 3), Some(4), "the first of equals from group 3 on");
-    assert_eq!(
-        volume.top(&Orlov, 5 + 3),
-        Some(4),
-        "the start is the hash modulo the groups"
-    );
+    assert_eq!(volume.top(&Orlov, 5 + 3), Some(4), "the start is the hash modulo the groups");
     // Nobody has both: the first from the start on with the average of inodes.
     let volume = Volume::new(&[group(100, 6000, 0), group(900, 100, 0), group(900, 100, 0)]);
     assert_eq!(volume.top(&Orlov, 0), Some(1));
@@ -179,13 +158,10 @@ fn orlov_spreads_the_top_from_a_start_by_chance() {
 
 #[test]
 fn limits_of_orlov_by_hand() {
-    // 4 groups, 32000 blocks, 20000 free, 30 directories: 400 blocks a directory, 8000/400 = 20 debt, but 1000/64 = 15.
-    let groups = [
-        group(600, 5000, 10),
-        group(700, 5000, 10),
-        group(300, 5000, 5),
-        group(400, 5000, 5),
-    ];
+    // 4 groups, 32000 blocks, 20000 free, 30 directories: 400 blocks a directory, 8000/400 = 20
+    // debt, but 1000/64 = 15.
+    let groups =
+        [group(600, 5000, 10), group(700, 5000, 10), group(300, 5000, 5), group(400, 5000, 5)];
     let limits = Volume::new(&groups).ask(0, |_| {}, orlov::Limits::new);
     let by_hand = orlov::Limits {
         directories: 30 / 4 + 62,
@@ -202,7 +178,9 @@ fn limits_of_orlov_by_hand() {
     let limits = Volume::new(&groups).ask(0, large, orlov::Limits::new);
     assert_eq!((limits.debt, limits.blocks), (128, 32750 - 8192));
     // The counter ends at 255; and a limit of 0 would forbid everything.
-    let huge = |facts: &mut PlacementFacts<'_>| (facts.blocks_per_group, facts.inodes_per_group) = (524_288, 524_288);
+    let huge = |facts: &mut PlacementFacts<'_>| {
+        (facts.blocks_per_group, facts.inodes_per_group) = (524_288, 524_288)
+    };
     assert_eq!(Volume::new(&groups).ask(0, huge, orlov::Limits::new).debt, 255);
     let tiny = |facts: &mut PlacementFacts<'_>| facts.inodes_per_group = 16;
     assert_eq!(Volume::new(&groups).ask(0, tiny, orlov::Limits::new).debt, 1);
@@ -211,43 +189,19 @@ fn limits_of_orlov_by_hand() {
 #[test]
 fn orlov_stays_near_until_a_limit_is_met() {
     // Limits: see above: under 69 directories, 250 inodes, 3000 blocks, under 15 debt.
-    let sound = [
-        group(600, 5000, 10),
-        group(700, 5000, 10),
-        group(300, 5000, 5),
-        group(400, 5000, 5),
-    ];
+    let sound =
+        [group(600, 5000, 10), group(700, 5000, 10), group(300, 5000, 5), group(400, 5000, 5)];
     assert_eq!(Volume::new(&sound).directory(&Orlov, 2), Some(2));
     let after = |change: fn(&mut GroupFacts)| {
         let mut groups = sound;
         change(&mut groups[2]);
         Volume::new(&groups).directory(&Orlov, 2)
     };
-    assert_eq!(
-        after(|group| group.free_inodes = 200),
-        Some(3),
-        "average 475, less 250: 225"
-    );
-    assert_eq!(
-        after(|group| group.free_inodes = 225),
-        Some(3),
-        "average 481, less 250: 231"
-    );
-    assert_eq!(
-        after(|group| group.free_inodes = 260),
-        Some(2),
-        "average 490, less 250: 240"
-    );
-    assert_eq!(
-        after(|group| group.free_blocks = 2000),
-        Some(3),
-        "average 4250, less 2000: 2250"
-    );
-    assert_eq!(
-        after(|group| group.free_blocks = 2400),
-        Some(2),
-        "average 4350, less 2000: 2350"
-    );
+    assert_eq!(after(|group| group.free_inodes = 200), Some(3), "average 475, less 250: 225");
+    assert_eq!(after(|group| group.free_inodes = 225), Some(3), "average 481, less 250: 231");
+    assert_eq!(after(|group| group.free_inodes = 260), Some(2), "average 490, less 250: 240");
+    assert_eq!(after(|group| group.free_blocks = 2000), Some(3), "average 4250, less 2000: 2250");
+    assert_eq!(after(|group| group.free_blocks = 2400), Some(2), "average 4350, less 2000: 2350");
     assert_eq!(after(|group| group.directories = 80), Some(2), "105/4 + 62 = 88");
     assert_eq!(after(|group| group.directories = 120), Some(3), "145/4 + 62 = 98");
     assert_eq!(after(|group| group.debt = 14), Some(2));
@@ -256,13 +210,10 @@ fn orlov_stays_near_until_a_limit_is_met() {
 
 #[test]
 fn orlov_goes_round_and_falls_back() {
-    // Everybody in debt: the first from the parent on with the average of inodes (400), else with any.
-    let mut groups = [
-        group(600, 5000, 0),
-        group(500, 5000, 0),
-        group(100, 5000, 0),
-        group(400, 5000, 0),
-    ];
+    // Everybody in debt: the first from the parent on with the average of inodes (400), else with
+    // any.
+    let mut groups =
+        [group(600, 5000, 0), group(500, 5000, 0), group(100, 5000, 0), group(400, 5000, 0)];
     groups.iter_mut().for_each(|group| group.debt = 200);
     assert_eq!(Volume::new(&groups).directory(&Orlov, 2), Some(3));
     groups[3].free_inodes = 300;
@@ -273,20 +224,13 @@ fn orlov_goes_round_and_falls_back() {
 
 /// Two groups a flex group.
 fn pairs(groups: &[GroupFacts]) -> Volume {
-    Volume {
-        groups: groups.to_vec(),
-        groups_per_flex: 2,
-    }
+    Volume { groups: groups.to_vec(), groups_per_flex: 2 }
 }
 
 #[test]
 fn flex_packs_inodes_into_the_first_groups() {
-    let volume = pairs(&[
-        group(0, 4000, 0),
-        group(900, 4000, 9),
-        group(800, 4000, 3),
-        group(900, 4000, 3),
-    ]);
+    let volume =
+        pairs(&[group(0, 4000, 0), group(900, 4000, 9), group(800, 4000, 3), group(900, 4000, 3)]);
     assert_eq!(
         volume.inode(&Flex, 0),
         Some(1),
@@ -310,13 +254,10 @@ fn flex_packs_inodes_into_the_first_groups() {
 
 #[test]
 fn flex_has_limits_for_whole_flex_groups_and_no_debt() {
-    // Flex averages: 1000 inodes less 2000/4 = 500; 10000 blocks less 4000 = 6000; directories 20/2 + 2000/16 = 135.
-    let sound = [
-        group(500, 5000, 5),
-        group(500, 5000, 5),
-        group(500, 5000, 5),
-        group(500, 5000, 5),
-    ];
+    // Flex averages: 1000 inodes less 2000/4 = 500; 10000 blocks less 4000 = 6000; directories 20/2
+    // + 2000/16 = 135.
+    let sound =
+        [group(500, 5000, 5), group(500, 5000, 5), group(500, 5000, 5), group(500, 5000, 5)];
     let after = |change: fn(&mut GroupFacts)| {
         let mut groups = sound;
         groups[..2].iter_mut().for_each(change);
@@ -365,20 +306,13 @@ fn packed_fills_from_the_front() {
 
 #[test]
 fn limits_of_dirpref_by_hand() {
-    // 4 groups, 20000 free blocks, 30 directories: averages 500 inodes, 5000 blocks, 7 directories. Of a group 3000 blocks
-    // are used: 1755428 bytes a directory, more than 1 MiB; 20480000 free bytes hold 11 of them; 1000/64 = 15.
-    let groups = [
-        group(600, 5000, 10),
-        group(700, 5000, 10),
-        group(300, 5000, 5),
-        group(400, 5000, 5),
-    ];
-    let by_hand = dirpref::Limits {
-        directories: 30 / 4 + 62,
-        inodes: 375,
-        blocks: 3750,
-        contiguous: 11,
-    };
+    // 4 groups, 20000 free blocks, 30 directories: averages 500 inodes, 5000 blocks, 7 directories.
+    // Of a group 3000 blocks are used: 1755428 bytes a directory, more than 1 MiB; 20480000 free
+    // bytes hold 11 of them; 1000/64 = 15.
+    let groups =
+        [group(600, 5000, 10), group(700, 5000, 10), group(300, 5000, 5), group(400, 5000, 5)];
+    let by_hand =
+        dirpref::Limits { directories: 30 / 4 + 62, inodes: 375, blocks: 3750, contiguous: 11 };
     let volume = Volume::new(&groups);
     assert_eq!(volume.ask(0, |_| {}, dirpref::Limits::new), by_hand);
     // Hardly anything used: 1 MiB a directory; 31000 * 4096 / 1 MiB = 121; 16288/64 = 254.
@@ -387,10 +321,7 @@ fn limits_of_dirpref_by_hand() {
         (facts.free_blocks, facts.directories) = (4 * 31_000, 3);
     };
     let limits = volume.ask(0, post, dirpref::Limits::new);
-    assert_eq!(
-        (limits.contiguous, limits.directories, limits.blocks),
-        (121, 1018, 23_250)
-    );
+    assert_eq!((limits.contiguous, limits.directories, limits.blocks), (121, 1018, 23_250));
     let small_blocks = |facts: &mut PlacementFacts<'_>| {
         post(facts);
         facts.block_size = 1024;
@@ -405,23 +336,16 @@ fn limits_of_dirpref_by_hand() {
         (facts.free_blocks, facts.free_inodes, facts.directories) = (0, 0, 0);
     };
     let limits = volume.ask(0, full, dirpref::Limits::new);
-    assert_eq!(
-        (limits.inodes, limits.blocks, limits.contiguous),
-        (1, 1, 1),
-        "never none"
-    );
+    assert_eq!((limits.inodes, limits.blocks, limits.contiguous), (1, 1, 1), "never none");
 }
 
 #[test]
 fn dirpref_stays_with_the_parent_within_its_limits() {
     let roomy = group(500, 5000, 3);
-    let next_of = |here: GroupFacts| Volume::new(&[roomy, here, roomy, roomy]).directory(&Dirpref, 1);
+    let next_of =
+        |here: GroupFacts| Volume::new(&[roomy, here, roomy, roomy]).directory(&Dirpref, 1);
     assert_eq!(next_of(roomy), Some(1));
-    assert_eq!(
-        next_of(group(370, 5000, 3)),
-        Some(1),
-        "an average of 467: three quarters are 351"
-    );
+    assert_eq!(next_of(group(370, 5000, 3)), Some(1), "an average of 467: three quarters are 351");
     assert_eq!(next_of(group(200, 5000, 3)), Some(2), "too few inodes");
     assert_eq!(next_of(group(500, 2000, 3)), Some(2), "too few blocks");
     assert_eq!(next_of(group(500, 5000, 100)), Some(2), "too many directories");
@@ -440,8 +364,5 @@ fn dirpref_stays_with_the_parent_within_its_limits() {
 #[test]
 fn dirpref_spreads_the_top_from_a_start_by_chance() {
     let volume = Volume::new(&[group(500, 5000, 2), group(500, 5000, 0), group(500, 5000, 0)]);
-    assert_eq!(
-        [0, 1, 2].map(|hash| volume.top(&Dirpref, hash)),
-        [Some(1), Some(1), Some(2)]
-    );
+    assert_eq!([0, 1, 2].map(|hash| volume.top(&Dirpref, hash)), [Some(1), Some(1), Some(2)]);
 }

@@ -1,7 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack, Mount,
-    NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack,
+    Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
@@ -64,7 +64,11 @@ fn elevator(column: &Column, words: &str, policies: &mut Policies) -> Result<Str
     Ok(words.to_owned())
 }
 
-fn map_blocks(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
+fn map_blocks(
+    column: &Column,
+    words: &str,
+    policies: &mut Policies,
+) -> Result<String, PresetError> {
     policies.map_blocks = words.parse().map_err(|error: MapBlocksError| PresetError::Wrong {
         column: column.name,
         reason: error.to_string(),
@@ -219,22 +223,26 @@ const PLACEMENTS: &[Choice] = &[
     },
     Choice {
         name: "parent",
-        line: "directories like files, in the parent's group (the change tried in the post of 2001)",
+        line: "directories like files, in the parent's group (the change tried in the post of \
+            2001)",
         set: |policies| policies.placement = Arc::new(placement::Parent),
     },
     Choice {
         name: "orlov",
-        line: "directories near their parent unless crowded, those at the top spread (Linux 2.5.46 and later)",
+        line: "directories near their parent unless crowded, those at the top spread (Linux 2.5.46 \
+            and later)",
         set: |policies| policies.placement = Arc::new(placement::Orlov),
     },
     Choice {
         name: "dirpref",
-        line: "the same as BSD has it, by three quarters of the average (FreeBSD since 2001; post of 2010)",
+        line: "the same as BSD has it, by three quarters of the average (FreeBSD since 2001; post \
+            of 2010)",
         set: |policies| policies.placement = Arc::new(placement::Dirpref),
     },
     Choice {
         name: "flex",
-        line: "orlov with flex groups as the unit, inodes packed in front (ext4, Linux 2.6.28 and later)",
+        line: "orlov with flex groups as the unit, inodes packed in front (ext4, Linux 2.6.28 and \
+            later)",
         set: |policies| policies.placement = Arc::new(placement::Flex),
     },
     Choice {
@@ -247,12 +255,14 @@ const PLACEMENTS: &[Choice] = &[
 const ALLOCATIONS: &[Choice] = &[
     Choice {
         name: "ext2-goal",
-        line: "next to the last block, by goal and free byte, 8 preallocated (ext2 of Linux 2.4; post of 2001)",
+        line: "next to the last block, by goal and free byte, 8 preallocated (ext2 of Linux 2.4; \
+            post of 2001)",
         set: |policies| policies.allocation = Arc::new(allocation::Ext2Goal),
     },
     Choice {
         name: "reservation",
-        line: "the same goals, out of windows that open files keep from each other in memory (ext3; posts of 2007)",
+        line: "the same goals, out of windows that open files keep from each other in memory \
+            (ext3; posts of 2007)",
         set: |policies| policies.allocation = Arc::new(allocation::Reservation),
     },
     Choice {
@@ -262,17 +272,20 @@ const ALLOCATIONS: &[Choice] = &[
     },
     Choice {
         name: "freebsd-2010",
-        line: "one block in eight, from the start of the volume on (the bug of the post of 2010, exactly)",
+        line: "one block in eight, from the start of the volume on (the bug of the post of 2010, \
+            exactly)",
         set: |policies| policies.allocation = Arc::new(allocation::FreeBsd2010),
     },
     Choice {
         name: "freebsd-fixed",
-        line: "the last block is remembered again, and eight free in a row are looked for (after the post of 2010)",
+        line: "the last block is remembered again, and eight free in a row are looked for (after \
+            the post of 2010)",
         set: |policies| policies.allocation = Arc::new(allocation::FreeBsdFixed),
     },
     Choice {
         name: "multi-block",
-        line: "long runs at write-back, file data apart from directories (ext4, Linux 2.6.28 and later)",
+        line: "long runs at write-back, file data apart from directories (ext4, Linux 2.6.28 and \
+            later)",
         set: |policies| policies.allocation = Arc::new(allocation::MultiBlock),
     },
     Choice {
@@ -285,12 +298,14 @@ const ALLOCATIONS: &[Choice] = &[
 const MAP_BLOCKS: &[Choice] = &[
     Choice {
         name: "beside",
-        line: "where the allocation puts them, between the data that they map (all systems of the posts)",
+        line: "where the allocation puts them, between the data that they map (all systems of the \
+            posts)",
         set: |policies| policies.map_blocks = MapBlocks::Beside,
     },
     Choice {
         name: "metacluster",
-        line: "in one run of each group: metacluster(POSITION,SIZE), (middle,1/64) if not said (post of 2007)",
+        line: "in one run of each group: metacluster(POSITION,SIZE), (middle,1/64) if not said \
+            (post of 2007)",
         set: |policies| policies.map_blocks = MapBlocks::Metacluster(Metacluster::default()),
     },
 ];
@@ -316,7 +331,8 @@ const GROWTHS: &[Choice] = &[
 const INODE_WRITE_BACKS: &[Choice] = &[
     Choice {
         name: "interleaved",
-        line: "read a table block, write a table block, one inode after the other (Linux 2.4; post of 2001)",
+        line: "read a table block, write a table block, one inode after the other (Linux 2.4; post \
+            of 2001)",
         set: |policies| policies.inode_write_back = InodeWriteBack::Interleaved,
     },
     Choice {
@@ -347,7 +363,8 @@ const INODE_CREATIONS: &[Choice] = &[
 const BITMAP_LOADS: &[Choice] = &[
     Choice {
         name: "under-lock",
-        line: "the superblock's lock: all others who allocate wait (ext2 of Linux 2.4; post of 2001)",
+        line: "the superblock's lock: all others who allocate wait (ext2 of Linux 2.4; post of \
+            2001)",
         set: |policies| policies.bitmap_load = BitmapLoad::UnderLock,
     },
     Choice {
@@ -365,7 +382,8 @@ const READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "2.4",
-        line: "a window of 3 to 31 pages, doubled while reads go on in it (Linux 2.4; post of 2001)",
+        line: "a window of 3 to 31 pages, doubled while reads go on in it (Linux 2.4; post of \
+            2001)",
         set: |policies| policies.file_read_ahead = Arc::new(readahead::Linux24),
     },
     Choice {
@@ -375,7 +393,8 @@ const READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "clustered",
-        line: "as far as it lies in one piece, up to 128 KiB, further the longer it goes on (FreeBSD)",
+        line: "as far as it lies in one piece, up to 128 KiB, further the longer it goes on \
+            (FreeBSD)",
         set: |policies| policies.file_read_ahead = Arc::new(readahead::Clustered),
     },
     Choice {
@@ -398,7 +417,8 @@ const MAP_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "metacluster",
-        line: "up to 32 of those that lie together, on sequential reads, seen by where they lie (post of 2007)",
+        line: "up to 32 of those that lie together, on sequential reads, seen by where they lie \
+            (post of 2007)",
         set: |policies| policies.map_read_ahead = MapReadAhead::Metacluster,
     },
 ];
@@ -411,12 +431,14 @@ const DIRECTORY_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "physical",
-        line: "those that follow on the disk, while contiguous (linear directories of ext3; post of 2007)",
+        line: "those that follow on the disk, while contiguous (linear directories of ext3; post \
+            of 2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Physical,
     },
     Choice {
         name: "logical",
-        line: "those that follow in the directory, wherever they lie (asked for in the post of 2007)",
+        line: "those that follow in the directory, wherever they lie (asked for in the post of \
+            2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Logical,
     },
 ];
@@ -447,7 +469,8 @@ const NEIGHBOUR_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "grow-2m",
-        line: "stretches that double from 64 KiB to 2 MiB while they are used (ours: a seek costs as much as 400 KiB)",
+        line: "stretches that double from 64 KiB to 2 MiB while they are used (ours: a seek costs \
+            as much as 400 KiB)",
         set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::Grow(2 << 20),
     },
 ];
@@ -460,12 +483,14 @@ const THROTTLES: &[Choice] = &[
     },
     Choice {
         name: "bdflush",
-        line: "a flusher from 30 % dirty and every 5 s what is 30 s old; writers write from 60 % (Linux 2.4)",
+        line: "a flusher from 30 % dirty and every 5 s what is 30 s old; writers write from 60 % \
+            (Linux 2.4)",
         set: |policies| policies.throttle = Arc::new(throttle::Bdflush),
     },
     Choice {
         name: "write-behind",
-        line: "a flusher from 8 MiB dirty on, so that the device never idles; writers write from 40 % (ours)",
+        line: "a flusher from 8 MiB dirty on, so that the device never idles; writers write from \
+            40 % (ours)",
         set: |policies| policies.throttle = Arc::new(throttle::WriteBehind),
     },
     Choice {
@@ -475,12 +500,14 @@ const THROTTLES: &[Choice] = &[
     },
     Choice {
         name: "per-device",
-        line: "a limit for each device by its part of recent write-back, of 5 and 10 % (version 9 of 2007; Linux 2.6.24)",
+        line: "a limit for each device by its part of recent write-back, of 5 and 10 % (version 9 \
+            of 2007; Linux 2.6.24)",
         set: |policies| policies.throttle = Arc::new(throttle::PerDevice::default()),
     },
     Choice {
         name: "proportional",
-        line: "writers are paused so that dirty blocks settle between 10 and 20 %, and never write (Linux 3.2)",
+        line: "writers are paused so that dirty blocks settle between 10 and 20 %, and never write \
+            (Linux 3.2)",
         set: |policies| policies.throttle = Arc::new(throttle::Proportional::default()),
     },
 ];
@@ -501,12 +528,14 @@ const MOUNTS: &[Choice] = &[
 const DATA_ORDERS: &[Choice] = &[
     Choice {
         name: "unordered",
-        line: "no: both are written together, and after a power cut a file may show old blocks (ext2; the posts)",
+        line: "no: both are written together, and after a power cut a file may show old blocks \
+            (ext2; the posts)",
         set: |policies| policies.data_order = DataOrder::Unordered,
     },
     Choice {
         name: "data-first",
-        line: "yes, and names come last; blocks are given at write-back and, once freed, again only after a sweep",
+        line: "yes, and names come last; blocks are given at write-back and, once freed, again \
+            only after a sweep",
         set: |policies| policies.data_order = DataOrder::DataFirst,
     },
 ];

@@ -1,7 +1,7 @@
 //! Policies by name, and presets: rows of one table.
 //!
-//! A preset names one choice of every column of [`COLUMNS`]. Any column can be overridden, so that one change can be looked at
-//! alone:
+//! A preset names one choice of every column of [`COLUMNS`]. Any column can be overridden, so that
+//! one change can be looked at alone:
 //!
 //! ```
 //! use extant_engine::preset::Policies;
@@ -44,9 +44,11 @@ pub enum Growth {
 /// In which order changed inodes reach their table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InodeWriteBack {
-    /// One inode after the other: its data, then its table block is read and queued, so that reads stall the writes.
+    /// One inode after the other: its data, then its table block is read and queued, so that reads
+    /// stall the writes.
     Interleaved,
-    /// All table blocks that are missing are read first, in long sorted runs; then all are written in one sweep.
+    /// All table blocks that are missing are read first, in long sorted runs; then all are written
+    /// in one sweep.
     Clustered,
 }
 
@@ -130,8 +132,8 @@ pub enum AccessTimes {
     Strict,
 }
 
-/// What the work of the processor costs, in virtual time: constants of a preset, for the machines of its time. Real time
-/// does not care.
+/// What the work of the processor costs, in virtual time: constants of a preset, for the machines
+/// of its time. Real time does not care.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// One call: its way into the system, the look-up of a path.
@@ -142,7 +144,8 @@ pub struct Costs {
     pub kib_ns: u64,
 }
 
-/// The policies of one volume. Parsed from `PRESET[,COLUMN=NAME]...`; without a preset from [`DEFAULT_PRESET`].
+/// The policies of one volume. Parsed from `PRESET[,COLUMN=NAME]...`; without a preset from
+/// [`DEFAULT_PRESET`].
 #[derive(Clone)]
 pub struct Policies {
     /// Where inodes go.
@@ -177,7 +180,8 @@ pub struct Policies {
     pub data_order: DataOrder,
     /// Which reads change access times.
     pub access_times: AccessTimes,
-    /// The order of the device's queue, where the device is ours to order: the engine itself does not use it.
+    /// The order of the device's queue, where the device is ours to order: the engine itself does
+    /// not use it.
     pub elevator: ElevatorChoice,
     /// Requests of each direction that the queue takes: the engine itself does not use it.
     pub requests: u32,
@@ -214,10 +218,7 @@ impl Names {
 
     /// All columns with their choices, in the order of [`COLUMNS`].
     pub fn columns(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        COLUMNS
-            .iter()
-            .map(|column| column.name)
-            .zip(self.values.iter().map(String::as_str))
+        COLUMNS.iter().map(|column| column.name).zip(self.values.iter().map(String::as_str))
     }
 }
 
@@ -262,28 +263,19 @@ impl std::error::Error for PresetError {}
 /// # Errors
 /// [`PresetError::Unknown`].
 pub fn preset(name: &str) -> Result<&'static Preset, PresetError> {
-    PRESETS
-        .iter()
-        .find(|preset| preset.name == name)
-        .ok_or_else(|| PresetError::Unknown {
-            what: "preset",
-            name: name.to_owned(),
-            known: PRESETS.iter().map(|preset| preset.name).collect(),
-        })
+    PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| PresetError::Unknown {
+        what: "preset",
+        name: name.to_owned(),
+        known: PRESETS.iter().map(|preset| preset.name).collect(),
+    })
 }
 
 fn column(name: &str) -> Result<usize, PresetError> {
-    COLUMNS
-        .iter()
-        .position(|column| column.name == name)
-        .ok_or_else(|| PresetError::Unknown {
-            what: "column",
-            name: name.to_owned(),
-            known: ["preset"]
-                .into_iter()
-                .chain(COLUMNS.iter().map(|column| column.name))
-                .collect(),
-        })
+    COLUMNS.iter().position(|column| column.name == name).ok_or_else(|| PresetError::Unknown {
+        what: "column",
+        name: name.to_owned(),
+        known: ["preset"].into_iter().chain(COLUMNS.iter().map(|column| column.name)).collect(),
+    })
 }
 
 impl Policies {

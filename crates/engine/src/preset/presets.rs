@@ -1,7 +1,7 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount, NeighbourReadAhead,
-    TableReadAhead,
+    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount,
+    NeighbourReadAhead, TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
@@ -56,23 +56,11 @@ pub struct Preset {
 }
 
 /// A machine of 2001: a system call with a path walk, and 330 MB/s through a page cache.
-const COSTS_2001: Costs = Costs {
-    call_ns: 5_000,
-    name_ns: 1_000,
-    kib_ns: 3_000,
-};
+const COSTS_2001: Costs = Costs { call_ns: 5_000, name_ns: 1_000, kib_ns: 3_000 };
 /// A machine of 2007 to 2010 (the post of 2007 has 7 us for a read of 4 KiB).
-const COSTS_2007: Costs = Costs {
-    call_ns: 2_500,
-    name_ns: 400,
-    kib_ns: 1_000,
-};
+const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
 /// A machine of today.
-const COSTS_TODAY: Costs = Costs {
-    call_ns: 1_000,
-    name_ns: 100,
-    kib_ns: 100,
-};
+const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
 
 // The old systems changed access times with every read (`strict`). Their rows say `none` for now:
 // what the posts measured is modelled without, and changes together with the other corrections to
@@ -162,7 +150,8 @@ pub static PRESETS: &[Preset] = &[
     LINUX_2_6,
     Preset {
         name: "linux-2.6.20",
-        line: "the same with that release's limit on dirty memory (the second post of 2007: before)",
+        line: "the same with that release's limit on dirty memory (the second post of 2007: \
+            before)",
         throttle: "global",
         ..LINUX_2_6
     },
@@ -250,10 +239,7 @@ impl Policies {
             elevator: ElevatorChoice::of(&ELEVATORS[0]),
             requests: 0,
             costs: row.costs,
-            names: Names {
-                preset: row.name,
-                values: Vec::new(),
-            },
+            names: Names { preset: row.name, values: Vec::new() },
         }
     }
 }

@@ -63,8 +63,12 @@ fn numbers_in_brackets_are_one_word() {
 fn what_is_wrong_is_said_with_what_is_known() {
     assert!(told("linux").starts_with("unknown preset \"linux\": known are linux-2.4, "));
     assert!(told("").starts_with("unknown preset \"\": known are linux-2.4, "));
-    assert!(told("modern,placement=").starts_with("unknown placement \"\": known are spread, parent, "));
-    assert!(told("speed=high").starts_with("unknown column \"speed\": known are preset, placement, "));
+    assert!(
+        told("modern,placement=").starts_with("unknown placement \"\": known are spread, parent, ")
+    );
+    assert!(
+        told("speed=high").starts_with("unknown column \"speed\": known are preset, placement, ")
+    );
     assert_eq!(told("modern,packed"), "preset is given twice");
     assert_eq!(told("allocation=packed,allocation=packed"), "allocation is given twice");
 }

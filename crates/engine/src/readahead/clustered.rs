@@ -1,10 +1,12 @@
-//! Read-ahead of FreeBSD, by clusters: as far as a file lies in one piece on the disk, up to MAXPHYS (128 KiB) at a time.
+//! Read-ahead of FreeBSD, by clusters: as far as a file lies in one piece on the disk, up to
+//! MAXPHYS (128 KiB) at a time.
 //!
-//! As McKusick, Bostic, Karels and Quarterman describe it ("The Design and Implementation of the 4.4BSD Operating System",
-//! section 8.3, and McVoy and Kleiman, "Extent-like Performance from a UNIX File System", 1991, where it comes from): the more
-//! has been read in sequence, the further ahead it is read. FreeBSD counts a step for each read that goes on, or for each 16 KiB
-//! of it, up to 127, and reads as many blocks ahead as there were steps; a read that comes to the first block of the last cluster
-//! asks for the next one.
+//! As McKusick, Bostic, Karels and Quarterman describe it ("The Design and Implementation of the
+//! 4.4BSD Operating System", section 8.3, and McVoy and Kleiman, "Extent-like Performance from a
+//! UNIX File System", 1991, where it comes from): the more has been read in sequence, the further
+//! ahead it is read. FreeBSD counts a step for each read that goes on, or for each 16 KiB of it, up
+//! to 127, and reads as many blocks ahead as there were steps; a read that comes to the first block
+//! of the last cluster asks for the next one.
 use super::{Access, Reach, ReadAhead, Stream};
 use std::ops::Range;
 
@@ -29,11 +31,8 @@ impl ReadAhead for Clustered {
         if stream.size > 0 && access.end() <= stream.mark {
             return None;
         }
-        let from = if stream.covers(access) {
-            stream.ahead.max(access.end())
-        } else {
-            access.end()
-        };
+        let from =
+            if stream.covers(access) { stream.ahead.max(access.end()) } else { access.end() };
         let last = access.end().saturating_add(stream.streak);
         let most = from.saturating_add(access.blocks_of(CLUSTER_BYTES_MAX));
         let cluster = access.within_file(from..last.min(most))?;

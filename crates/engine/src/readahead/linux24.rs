@@ -1,8 +1,9 @@
-//! Read-ahead of Linux 2.4, as "Understanding the Linux Kernel" (second edition, chapter 15, "Read-Ahead of Files") describes
-//! it, with the numbers of the post of 2001: 3 to 31 pages.
+//! Read-ahead of Linux 2.4, as "Understanding the Linux Kernel" (second edition, chapter 15,
+//! "Read-Ahead of Files") describes it, with the numbers of the post of 2001: 3 to 31 pages.
 //!
-//! What was asked for is the *window*; its last part, asked for in one go, is the *group*. A read in the window before the group
-//! asks for nothing; one that comes to the group asks for the next, twice as long; one outside the window starts again.
+//! What was asked for is the *window*; its last part, asked for in one go, is the *group*. A read
+//! in the window before the group asks for nothing; one that comes to the group asks for the next,
+//! twice as long; one outside the window starts again.
 use super::{Access, PAGE_BYTES, ReadAhead, Stream};
 use std::ops::Range;
 

@@ -1,8 +1,10 @@
-//! Read-ahead of Linux 2.6 up to 2.6.22, as "Understanding the Linux Kernel" (third edition, chapter 16, "Read-Ahead of Files")
-//! describes it: a *current* window, in which reads go on, and an *ahead* window behind it, which is on its way meanwhile.
+//! Read-ahead of Linux 2.6 up to 2.6.22, as "Understanding the Linux Kernel" (third edition,
+//! chapter 16, "Read-Ahead of Files") describes it: a *current* window, in which reads go on, and
+//! an *ahead* window behind it, which is on its way meanwhile.
 //!
-//! When a read enters the ahead window it becomes the current one, and a new one, longer, is asked for behind it. At most 128 KiB
-//! (32 pages); where memory was too short to keep what was read ahead, two pages fewer, at least 16 KiB.
+//! When a read enters the ahead window it becomes the current one, and a new one, longer, is asked
+//! for behind it. At most 128 KiB (32 pages); where memory was too short to keep what was read
+//! ahead, two pages fewer, at least 16 KiB.
 use super::{Access, PAGE_BYTES, ReadAhead, Stream, first_window, next_window};
 use std::ops::Range;
 
@@ -13,11 +15,13 @@ const BYTES_MAX: u32 = 128 << 10;
 pub struct Linux26;
 
 impl ReadAhead for Linux26 {
-    /// `mark` is where the ahead window begins; it ends at `ahead`, which is the same while there is none.
+    /// `mark` is where the ahead window begins; it ends at `ahead`, which is the same while there
+    /// is none.
     fn window(&self, stream: &mut Stream, access: &Access) -> Option<Range<u32>> {
         let most = access.blocks_of(BYTES_MAX);
         let goes_on = stream.continues(access);
-        let was_lost = goes_on && !access.cached && stream.covers(access) && access.block < stream.ahead;
+        let was_lost =
+            goes_on && !access.cached && stream.covers(access) && access.block < stream.ahead;
         stream.next = access.end();
         if !goes_on {
             stream.size = 0;
@@ -30,11 +34,8 @@ impl ReadAhead for Linux26 {
         if !enters && stream.ahead > stream.mark {
             return None;
         }
-        let size = if was_lost {
-            shorter(stream.size, access)
-        } else {
-            next_window(stream.size, most)
-        };
+        let size =
+            if was_lost { shorter(stream.size, access) } else { next_window(stream.size, most) };
         let from = stream.ahead.max(access.end());
         let window = access.within_file(from..from.saturating_add(size))?;
         if enters {
@@ -45,7 +46,8 @@ impl ReadAhead for Linux26 {
     }
 }
 
-/// The first current window, with what is wanted in it; where that is all of it, the ahead window follows at once.
+/// The first current window, with what is wanted in it; where that is all of it, the ahead window
+/// follows at once.
 fn open(stream: &mut Stream, access: &Access, most: u32) -> Option<Range<u32>> {
     let size = first_window(access, most);
     stream.start = access.block;
@@ -61,6 +63,5 @@ fn open(stream: &mut Stream, access: &Access, most: u32) -> Option<Range<u32>> {
 }
 
 fn shorter(size: u32, access: &Access) -> u32 {
-    size.saturating_sub(access.blocks_of(2 * PAGE_BYTES))
-        .max(access.blocks_of(BYTES_MIN))
+    size.saturating_sub(access.blocks_of(2 * PAGE_BYTES)).max(access.blocks_of(BYTES_MIN))
 }

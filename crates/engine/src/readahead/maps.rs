@@ -1,13 +1,15 @@
-//! Map blocks ahead of a stream of reads (the second post, 2007): where the next indirect blocks of a file lie together, a stream
-//! that goes on reads several at once, and does not wait for them.
+//! Map blocks ahead of a stream of reads (the second post, 2007): where the next indirect blocks of
+//! a file lie together, a stream that goes on reads several at once, and does not wait for them.
 //!
-//! That they lie together is seen from where they are, not from an option: next to each other in the file, and fewer blocks
-//! apart on the disk than one of them maps, so that the data between them is not theirs. Indirect blocks beside their data
-//! never are; those of a metacluster are, whoever made it.
+//! That they lie together is seen from where they are, not from an option: next to each other in
+//! the file, and fewer blocks apart on the disk than one of them maps, so that the data between
+//! them is not theirs. Indirect blocks beside their data never are; those of a metacluster are,
+//! whoever made it.
 //!
-//! Nothing is read ahead for a stream that has not gone on for a MiB yet, so that reads here and there (the post's pieces of
-//! 512 bytes, and of 512 KB) never are followed by one; nor for the first few indirect blocks of a file, which files of some
-//! MiB have. Then four at once, and up to 32 the longer the stream goes on: as many as a group full of one file has.
+//! Nothing is read ahead for a stream that has not gone on for a MiB yet, so that reads here and
+//! there (the post's pieces of 512 bytes, and of 512 KB) never are followed by one; nor for the
+//! first few indirect blocks of a file, which files of some MiB have. Then four at once, and up to
+//! 32 the longer the stream goes on: as many as a group full of one file has.
 use super::Access;
 use std::ops::Range;
 
@@ -50,10 +52,16 @@ impl Going {
         }
     }
 
-    /// The first block of a range of the file whose map block was not looked for yet, and how many map blocks may be read from
-    /// that one on; `None` for none. Each answer comes once. A map block maps `mapped` blocks of `block_size` bytes, behind the
-    /// first `direct` ones.
-    pub fn maps(&mut self, range: &Range<u32>, block_size: u32, mapped: u32, direct: u32) -> Option<(u32, u32)> {
+    /// The first block of a range of the file whose map block was not looked for yet, and how many
+    /// map blocks may be read from that one on; `None` for none. Each answer comes once. A map
+    /// block maps `mapped` blocks of `block_size` bytes, behind the first `direct` ones.
+    pub fn maps(
+        &mut self,
+        range: &Range<u32>,
+        block_size: u32,
+        mapped: u32,
+        direct: u32,
+    ) -> Option<(u32, u32)> {
         let block = range.start.max(self.looked);
         if block >= range.end || self.blocks.saturating_mul(block_size.into()) < BYTES_MIN {
             return None;

@@ -1,6 +1,8 @@
-//! How far ahead a stream is read: pure functions of what was read so far. `file` and `directory` act.
+//! How far ahead a stream is read: pure functions of what was read so far. `file` and `directory`
+//! act.
 //!
-//! Reading a file of blocks of 4 KiB one by one from its beginning, the policies ask for these blocks when these are read:
+//! Reading a file of blocks of 4 KiB one by one from its beginning, the policies ask for these
+//! blocks when these are read:
 //!
 //! ```text
 //! 2.4         0: 1-3    1: 4-9    4: 10-21   10: 22-45   22: 46-76   46: 77-107 ...
@@ -33,7 +35,8 @@ pub struct Stream {
     pub start: u32,
     /// See above.
     pub size: u32,
-    /// When a read comes to this block, the next window is asked for: it lies inside the present one.
+    /// When a read comes to this block, the next window is asked for: it lies inside the present
+    /// one.
     pub mark: u32,
     /// The first block behind everything that was asked for.
     pub ahead: u32,
@@ -63,7 +66,8 @@ pub struct Access {
 pub enum Reach {
     /// All of it, wherever it lies.
     Scattered,
-    /// No more than lies in one piece on the disk. The stream is told where that ended: [`Stream::cut`].
+    /// No more than lies in one piece on the disk. The stream is told where that ended:
+    /// [`Stream::cut`].
     Contiguous,
 }
 
@@ -72,15 +76,16 @@ pub enum Reach {
 pub enum LargeReads {
     /// They pass through memory, and are found there again.
     Keep,
-    /// They go straight to the reader, and nothing is read behind them: each is long enough for the price of a seek, and to copy
-    /// it through memory costs ten times the CPU.
+    /// They go straight to the reader, and nothing is read behind them: each is long enough for the
+    /// price of a seek, and to copy it through memory costs ten times the CPU.
     Bypass,
 }
 
 /// Decides how far ahead a stream is read. Touches nothing but the stream.
 pub trait ReadAhead: Send + Sync {
-    /// Told of each read before it is done. What to read into memory besides what is wanted: never empty, behind what is
-    /// wanted and within the file; `None` for nothing. What is in memory already is left out by the caller.
+    /// Told of each read before it is done. What to read into memory besides what is wanted: never
+    /// empty, behind what is wanted and within the file; `None` for nothing. What is in memory
+    /// already is left out by the caller.
     fn window(&self, stream: &mut Stream, access: &Access) -> Option<Range<u32>>;
 
     /// How much of a window is read at once.
@@ -151,7 +156,8 @@ impl Stream {
     }
 }
 
-/// The first window of a stream of Linux 2.6, for a read of so many blocks: two to four times the read.
+/// The first window of a stream of Linux 2.6, for a read of so many blocks: two to four times the
+/// read.
 fn first_window(access: &Access, most: u32) -> u32 {
     let wanted = access.count.max(access.blocks_of(PAGE_BYTES)).min(most);
     let wanted = wanted.next_power_of_two();
@@ -162,7 +168,8 @@ fn first_window(access: &Access, most: u32) -> u32 {
     }
 }
 
-/// The window behind one of so many blocks, in Linux 2.6: four times as long while it is short, then twice.
+/// The window behind one of so many blocks, in Linux 2.6: four times as long while it is short,
+/// then twice.
 fn next_window(size: u32, most: u32) -> u32 {
     let factor = if size < most / 16 { 4 } else { 2 };
     size.saturating_mul(factor).min(most)

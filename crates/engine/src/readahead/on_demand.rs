@@ -1,7 +1,8 @@
-//! Read-ahead on demand, of Linux 2.6.23 and later, as Wu Fengguang, Xi Hongsheng and Xu Chenfeng describe it ("On the design of
-//! a new Linux readahead framework", ACM SIGOPS Operating Systems Review 42(5), 2008): one window with a mark in it. A read that
-//! comes to the mark asks for the next window; one that goes on without a window opens one; any other asks for nothing, and
-//! leaves the window as it is.
+//! Read-ahead on demand, of Linux 2.6.23 and later, as Wu Fengguang, Xi Hongsheng and Xu Chenfeng
+//! describe it ("On the design of a new Linux readahead framework", ACM SIGOPS Operating Systems
+//! Review 42(5), 2008): one window with a mark in it. A read that comes to the mark asks for the
+//! next window; one that goes on without a window opens one; any other asks for nothing, and leaves
+//! the window as it is.
 use super::{Access, LargeReads, ReadAhead, Stream, first_window, next_window};
 use std::ops::Range;
 
@@ -15,17 +16,12 @@ pub struct OnDemand {
 
 impl OnDemand {
     /// Linux's default: four times the first read, up to 128 KiB.
-    pub const LINUX: OnDemand = OnDemand {
-        bytes_min: 16 << 10,
-        bytes_max: 128 << 10,
-    };
-    /// Where a seek is dear. A disk that seeks and turns for 12 ms and transfers 150 MB/s moves 1.8 MB in that time: with windows
-    /// of 2 MiB a stream among others gets half of the disk's rate, with 128 KiB a fifteenth. And 64 KiB at the beginning cost
-    /// half a millisecond, of a file that is most likely read to its end.
-    pub const FAR: OnDemand = OnDemand {
-        bytes_min: 64 << 10,
-        bytes_max: 2 << 20,
-    };
+    pub const LINUX: OnDemand = OnDemand { bytes_min: 16 << 10, bytes_max: 128 << 10 };
+    /// Where a seek is dear. A disk that seeks and turns for 12 ms and transfers 150 MB/s moves 1.8
+    /// MB in that time: with windows of 2 MiB a stream among others gets half of the disk's rate,
+    /// with 128 KiB a fifteenth. And 64 KiB at the beginning cost half a millisecond, of a file
+    /// that is most likely read to its end.
+    pub const FAR: OnDemand = OnDemand { bytes_min: 64 << 10, bytes_max: 2 << 20 };
 }
 
 impl ReadAhead for OnDemand {
@@ -34,12 +30,9 @@ impl ReadAhead for OnDemand {
         let goes_on = stream.continues(access);
         stream.next = access.end();
         if stream.covers(access) {
-            let comes_to_mark = access.end() > stream.mark && (goes_on || access.block <= stream.mark);
-            return if comes_to_mark {
-                next(stream, access, most)
-            } else {
-                None
-            };
+            let comes_to_mark =
+                access.end() > stream.mark && (goes_on || access.block <= stream.mark);
+            return if comes_to_mark { next(stream, access, most) } else { None };
         }
         if goes_on || access.block == 0 {
             let least = access.blocks_of(self.bytes_min).min(most);
@@ -69,11 +62,7 @@ fn next(stream: &mut Stream, access: &Access, most: u32) -> Option<Range<u32>> {
 /// The first window holds what is wanted; where that is all of it, another one follows.
 fn open(stream: &mut Stream, access: &Access, size: u32) -> Option<Range<u32>> {
     let first = access.block.saturating_add(size);
-    let end = if first > access.end() {
-        first
-    } else {
-        access.end().saturating_add(size)
-    };
+    let end = if first > access.end() { first } else { access.end().saturating_add(size) };
     let window = access.within_file(access.end()..end);
     (stream.start, stream.size) = (access.block, size);
     stream.mark = access.end();

@@ -11,12 +11,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn of(policy: &dyn ReadAhead) -> Reader<'_> {
-        Reader {
-            policy,
-            stream: Stream::default(),
-            file_blocks: 100_000,
-            block_size: 4096,
-        }
+        Reader { policy, stream: Stream::default(), file_blocks: 100_000, block_size: 4096 }
     }
 
     fn read(&mut self, block: u32, count: u32) -> Option<Range<u32>> {
@@ -35,7 +30,9 @@ impl Reader<'_> {
         let window = self.policy.window(&mut self.stream, &access);
         if let Some(window) = &window {
             assert!(
-                window.start >= access.end() && window.start < window.end && window.end <= self.file_blocks,
+                window.start >= access.end()
+                    && window.start < window.end
+                    && window.end <= self.file_blocks,
                 "{window:?} for {access:?}"
             );
         }
@@ -45,9 +42,7 @@ impl Reader<'_> {
     /// Reads in sequence, so many blocks at a time: at which block which window was asked for.
     fn sequence(&mut self, count: u32, end: u32) -> Vec<(u32, Range<u32>)> {
         let blocks = (0..end).step_by(count as usize);
-        blocks
-            .filter_map(|block| Some((block, self.read(block, count)?)))
-            .collect()
+        blocks.filter_map(|block| Some((block, self.read(block, count)?))).collect()
     }
 }
 
@@ -112,11 +107,7 @@ fn reads_in_sequence_ask_for_more_and_more() {
                 (92, 124..156),
             ],
         ),
-        (
-            "on-demand",
-            &OnDemand::FAR,
-            &[(0, 1..16), (1, 16..80), (16, 80..208), (80, 208..464)],
-        ),
+        ("on-demand", &OnDemand::FAR, &[(0, 1..16), (1, 16..80), (16, 80..208), (80, 208..464)]),
     ];
     for (name, policy, expected) in rows {
         assert_eq!(Reader::of(policy).sequence(1, 100), expected, "{name}");
@@ -168,23 +159,16 @@ fn all_count_bytes_where_they_count_pages() {
         let mut reader = Reader::of(policy);
         reader.block_size = 64 << 10;
         let windows = reader.sequence(1, 100);
-        assert!(
-            windows.iter().all(|(_, window)| window.end - window.start <= 2),
-            "{windows:?}"
-        );
+        assert!(windows.iter().all(|(_, window)| window.end - window.start <= 2), "{windows:?}");
         assert!(windows.len() > 40);
     }
 }
 
 #[test]
 fn what_is_read_here_and_there_asks_for_nothing() {
-    for policy in [
-        &Linux24 as &dyn ReadAhead,
-        &Linux26,
-        &Clustered,
-        &OnDemand::LINUX,
-        &OnDemand::FAR,
-    ] {
+    for policy in
+        [&Linux24 as &dyn ReadAhead, &Linux26, &Clustered, &OnDemand::LINUX, &OnDemand::FAR]
+    {
         let mut reader = Reader::of(policy);
         for at in 1..500u32 {
             let block = at.wrapping_mul(7919) % 90_000 + 5000;
@@ -235,13 +219,9 @@ fn unaligned_reads_are_sequential_too() {
 
 #[test]
 fn nothing_behind_the_end_of_a_file_is_asked_for() {
-    for policy in [
-        &Linux24 as &dyn ReadAhead,
-        &Linux26,
-        &Clustered,
-        &OnDemand::LINUX,
-        &OnDemand::FAR,
-    ] {
+    for policy in
+        [&Linux24 as &dyn ReadAhead, &Linux26, &Clustered, &OnDemand::LINUX, &OnDemand::FAR]
+    {
         for file_blocks in [1, 2, 3, 5, 17, 100] {
             let mut reader = Reader::of(policy);
             reader.file_blocks = file_blocks;
@@ -271,14 +251,9 @@ fn the_cluster_that_was_cut_goes_on_where_it_ended() {
 
 #[test]
 fn the_largest_numbers_overflow_nothing() {
-    for policy in [
-        &Linux24 as &dyn ReadAhead,
-        &Linux26,
-        &Clustered,
-        &OnDemand::LINUX,
-        &OnDemand::FAR,
-        &None,
-    ] {
+    for policy in
+        [&Linux24 as &dyn ReadAhead, &Linux26, &Clustered, &OnDemand::LINUX, &OnDemand::FAR, &None]
+    {
         let mut reader = Reader::of(policy);
         reader.file_blocks = u32::MAX;
         for (block, count) in [
@@ -302,15 +277,11 @@ fn the_largest_numbers_overflow_nothing() {
 fn map_blocks_are_read_ahead_of_a_stream_that_goes_on() {
     let mut going = Going::default();
     let mut read = |block: u32, count: u32| {
-        let access = Access {
-            block,
-            count,
-            file_blocks: 10_000_000,
-            cached: false,
-            block_size: 4096,
-        };
+        let access =
+            Access { block, count, file_blocks: 10_000_000, cached: false, block_size: 4096 };
         going.note(&access);
-        let looked: Vec<_> = std::iter::from_fn(|| going.maps(&(block..block + count), 4096, 1024, 12)).collect();
+        let looked: Vec<_> =
+            std::iter::from_fn(|| going.maps(&(block..block + count), 4096, 1024, 12)).collect();
         looked
     };
     assert_eq!(read(0, 255), [], "not a MiB yet");

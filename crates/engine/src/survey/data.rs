@@ -57,11 +57,9 @@ impl Survey {
         let is_file = FileType::from_mode(object.mode) == Some(FileType::Regular);
         let source = match object.content {
             _ if !is_file || object.size == 0 => Source::Ended,
-            Content::Run { start, length } => Source::One(Some(FileRun {
-                block: 0,
-                length,
-                start,
-            })),
+            Content::Run { start, length } => {
+                Source::One(Some(FileRun { block: 0, length, start }))
+            }
             Content::Runs { first, count } => {
                 let runs = self.runs.get(first as usize..first as usize + count as usize);
                 Source::Kept(runs.unwrap_or_default().iter())
@@ -69,26 +67,16 @@ impl Survey {
             Content::Mapped { .. } => Source::Unread,
             _ => Source::Ended,
         };
-        Pieces {
-            survey: self,
-            object: id,
-            source,
-        }
+        Pieces { survey: self, object: id, source }
     }
 
-    /// The one stretch that is the whole file; `None` when the file is empty, has holes or several stretches.
+    /// The one stretch that is the whole file; `None` when the file is empty, has holes or several
+    /// stretches.
     pub fn whole(&self, id: ObjectId) -> Option<Data> {
         let object = self.record(id);
         match object.content {
             Content::Run { start, length } => {
-                let data = self.stretch(
-                    id,
-                    FileRun {
-                        block: 0,
-                        length,
-                        start,
-                    },
-                )?;
+                let data = self.stretch(id, FileRun { block: 0, length, start })?;
                 (data.length == object.size).then_some(data)
             }
             _ => None,
@@ -161,23 +149,22 @@ impl Walk {
     fn step(&mut self, survey: &Survey) -> Result<Option<FileRun>> {
         while self.next < self.end {
             let block = self.next;
-            let piece = mapping::find(&survey.core.volume, &self.state, FileBlock(block), self.end - block)?;
+            let piece = mapping::find(
+                &survey.core.volume,
+                &self.state,
+                FileBlock(block),
+                self.end - block,
+            )?;
             self.next = block.saturating_add(piece.length().max(1));
             let Piece::Run(run, state) = piece else { continue };
-            self.left = self
-                .left
-                .checked_sub(run.length.into())
-                .ok_or_else(|| self.too_many(run.start))?;
+            self.left =
+                self.left.checked_sub(run.length.into()).ok_or_else(|| self.too_many(run.start))?;
             self.runs += 1;
             if self.runs > RUNS_FEW && self.runs > runs_max(&survey.core.volume)? {
                 return Err(self.too_many(run.start));
             }
             if state == State::Written {
-                return Ok(Some(FileRun {
-                    block,
-                    length: run.length,
-                    start: run.start,
-                }));
+                return Ok(Some(FileRun { block, length: run.length, start: run.start }));
             }
         }
         Ok(None)

@@ -1,8 +1,10 @@
-//! A whole volume at once, for whoever wants all of it: every inode in use and every name, read in the order of the disk.
+//! A whole volume at once, for whoever wants all of it: every inode in use and every name, read in
+//! the order of the disk.
 //!
-//! Going from name to name through an ordinary file system asks the disk for a block here and a block there, an inode at a
-//! time. A survey reads the used part of each inode table in large reads, then all blocks of all directories, sorted by
-//! where they lie; maps of more than an inode holds are left for when the file itself is read, because they lie beside it.
+//! Going from name to name through an ordinary file system asks the disk for a block here and a
+//! block there, an inode at a time. A survey reads the used part of each inode table in large
+//! reads, then all blocks of all directories, sorted by where they lie; maps of more than an inode
+//! holds are left for when the file itself is read, because they lie beside it.
 //!
 //! ```text
 //! objects   72 bytes an inode in use: owner, times, size, and where its content is       }
@@ -11,9 +13,10 @@
 //! ```
 //! `tables` reads the inodes, `names` the directories, `data` tells where the bytes of files are.
 //!
-//! *Invariants*: what is wrong with one inode is kept as that inode's fault, and matters only to who is led to it by a name;
-//! no block is taken for a directory twice, so that a survey holds no more names than the volume. Nothing here says that the
-//! names make a tree: a hostile volume leads to a directory twice, or round in circles.
+//! *Invariants*: what is wrong with one inode is kept as that inode's fault, and matters only to
+//! who is led to it by a name; no block is taken for a directory twice, so that a survey holds no
+//! more names than the volume. Nothing here says that the names make a tree: a hostile volume leads
+//! to a directory twice, or round in circles.
 //! *Locking*: none; a survey is made once and then only read, by any number of threads.
 mod data;
 mod names;
@@ -159,19 +162,13 @@ const SECONDS_MIN: i64 = i32::MIN as i64;
 
 impl PackedTime {
     fn new(time: Time) -> PackedTime {
-        let seconds = time
-            .seconds
-            .saturating_sub(SECONDS_MIN)
-            .clamp(0, (1 << 34) - 1)
-            .cast_unsigned();
+        let seconds =
+            time.seconds.saturating_sub(SECONDS_MIN).clamp(0, (1 << 34) - 1).cast_unsigned();
         PackedTime(seconds << 30 | u64::from(time.nanoseconds.min(999_999_999)))
     }
     fn time(self) -> Time {
         let seconds = (self.0 >> 30).cast_signed() + SECONDS_MIN;
-        Time {
-            seconds,
-            nanoseconds: (self.0 & 0x3fff_ffff) as u32,
-        }
+        Time { seconds, nanoseconds: (self.0 & 0x3fff_ffff) as u32 }
     }
 }
 
@@ -194,8 +191,8 @@ impl Filesystem {
     /// Reads all inodes in use and all names. The file system must not change meanwhile.
     ///
     /// # Errors
-    /// What keeps the whole from being read: more names than memory has numbers for. What is wrong with single inodes is told
-    /// by [`Survey::fault`].
+    /// What keeps the whole from being read: more names than memory has numbers for. What is wrong
+    /// with single inodes is told by [`Survey::fault`].
     pub fn survey(&self) -> Result<Survey> {
         let mut survey = Survey {
             core: Arc::clone(&self.core),
@@ -226,20 +223,19 @@ impl Survey {
     /// The inode of that number.
     ///
     /// # Errors
-    /// `Corrupt` when it is free, reserved, or no inode at all: a name that leads there leads nowhere.
+    /// `Corrupt` when it is free, reserved, or no inode at all: a name that leads there leads
+    /// nowhere.
     pub fn object(&self, ino: Ino) -> Result<ObjectId> {
         let superblock = &self.core.volume.superblock;
-        let nowhere = |reason| Error::field(Place::Inode(ino), "directory entry", "inode", ino.0.into(), reason);
-        let (group, at) = superblock
-            .group_of_inode(ino)
-            .ok_or_else(|| nowhere("beyond the last inode"))?;
+        let nowhere = |reason| {
+            Error::field(Place::Inode(ino), "directory entry", "inode", ino.0.into(), reason)
+        };
+        let (group, at) =
+            superblock.group_of_inode(ino).ok_or_else(|| nowhere("beyond the last inode"))?;
         if !superblock.is_usable(ino) {
             return Err(nowhere("reserved"));
         }
-        self.index
-            .find(group.0, at)
-            .map(ObjectId)
-            .ok_or_else(|| nowhere("not in use"))
+        self.index.find(group.0, at).map(ObjectId).ok_or_else(|| nowhere("not in use"))
     }
 
     fn record(&self, id: ObjectId) -> &Object {
@@ -315,7 +311,8 @@ impl Survey {
         self.names[name.0 as usize].directory
     }
 
-    /// Where on the volume a file's data begins, or the map that leads there; `None` when it has neither.
+    /// Where on the volume a file's data begins, or the map that leads there; `None` when it has
+    /// neither.
     pub fn position(&self, id: ObjectId) -> Option<BlockNo> {
         match self.record(id).content {
             Content::Run { start, .. } => Some(start),
@@ -325,7 +322,8 @@ impl Survey {
         }
     }
 
-    /// Extended attributes, access lists in the form of getxattr, in the order in which they are kept.
+    /// Extended attributes, access lists in the form of getxattr, in the order in which they are
+    /// kept.
     ///
     /// # Errors
     /// `Corrupt`, and what the device answers.
@@ -343,14 +341,17 @@ impl Survey {
     pub fn target(&self, id: ObjectId) -> Result<Vec<u8>> {
         let object = self.record(id);
         let target = match object.content {
-            Content::Target { start, length } => self.text[start as usize..start as usize + length as usize].to_vec(),
+            Content::Target { start, length } => {
+                self.text[start as usize..start as usize + length as usize].to_vec()
+            }
             _ => {
                 let node = self.core.nodes.get(&self.core.volume, object.ino)?;
                 self.core.read_link(&node)?
             }
         };
         if target.is_empty() || target.contains(&0) {
-            let (length, reason) = (target.len() as u64, "that of no path: it is empty, or has a NUL in it");
+            let (length, reason) =
+                (target.len() as u64, "that of no path: it is empty, or has a NUL in it");
             return Err(Error::field(
                 Place::Inode(object.ino),
                 "symlink",
@@ -380,11 +381,7 @@ impl Survey {
     /// The inode once more, for what is too large or too rare to be kept.
     fn state(&self, id: ObjectId) -> Result<NodeState> {
         let ino = self.record(id).ino;
-        Ok(NodeState::new(
-            &self.core.volume,
-            ino,
-            inode::load(&self.core.volume, ino)?,
-        ))
+        Ok(NodeState::new(&self.core.volume, ino, inode::load(&self.core.volume, ino)?))
     }
 
     fn add_fault(&mut self, id: ObjectId, error: Error) {
@@ -406,8 +403,7 @@ impl Survey {
 impl Index {
     /// Starts the next group.
     fn begin_group(&mut self) -> Result<()> {
-        self.groups
-            .push(u32::try_from(self.words.len()).map_err(|_| too_much())?);
+        self.groups.push(u32::try_from(self.words.len()).map_err(|_| too_much())?);
         Ok(())
     }
 
@@ -432,7 +428,8 @@ impl Index {
     }
 
     fn find(&self, group: u32, at: u32) -> Option<u32> {
-        let (start, end) = (*self.groups.get(group as usize)?, *self.groups.get(group as usize + 1)?);
+        let (start, end) =
+            (*self.groups.get(group as usize)?, *self.groups.get(group as usize + 1)?);
         let word = self.words.get(start as usize..end as usize)?.get((at / 64) as usize)?;
         let bit = 1u64 << (at % 64);
         (word.used & bit != 0).then(|| word.before + (word.used & (bit - 1)).count_ones())
@@ -452,10 +449,7 @@ struct Reads {
 
 impl Reads {
     fn new() -> Reads {
-        Reads {
-            bytes: Vec::new(),
-            holes: Holes::default(),
-        }
+        Reads { bytes: Vec::new(), holes: Holes::default() }
     }
 
     /// The first byte at or after this one that may be anything but zero.
@@ -465,9 +459,8 @@ impl Reads {
 
     /// Reads a stretch of at most `READ_BYTES_MAX`.
     fn read(&mut self, device: &dyn BlockDevice, range: Range<u64>) -> Result<&[u8]> {
-        let length = usize::try_from(range.end - range.start)
-            .unwrap_or(READ_BYTES_MAX)
-            .min(READ_BYTES_MAX);
+        let length =
+            usize::try_from(range.end - range.start).unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
         if self.bytes.len() < length {
             self.bytes.resize(length, 0);
         }

@@ -1,6 +1,9 @@
-//! The directories: their blocks in the order in which they lie on the volume, then their names sorted by directory.
+//! The directories: their blocks in the order in which they lie on the volume, then their names
+//! sorted by directory.
 use super::tables::{Directories, DirectoryRun};
-use super::{Content, GAP_BYTES_MAX, NameRecord, ObjectId, READ_BYTES_MAX, Reads, Survey, too_much};
+use super::{
+    Content, GAP_BYTES_MAX, NameRecord, ObjectId, READ_BYTES_MAX, Reads, Survey, too_much,
+};
 use crate::core::Core;
 use crate::error::{Error, Place, Result};
 use extant_format::FileBlock;
@@ -17,13 +20,8 @@ pub(super) fn read(survey: &mut Survey, mut directories: Directories) -> Result<
         &directories,
         split(&directories.runs, (READ_BYTES_MAX / block_size).max(1) as u32),
     );
-    let mut reader = Reader {
-        survey,
-        core: &core,
-        directories: &directories,
-        unsorted: Vec::new(),
-        block_size,
-    };
+    let mut reader =
+        Reader { survey, core: &core, directories: &directories, unsorted: Vec::new(), block_size };
     let mut reads = Reads::new();
     let mut rest = runs.as_slice();
     while !rest.is_empty() {
@@ -47,7 +45,8 @@ fn split(runs: &[DirectoryRun], most: u32) -> impl Iterator<Item = DirectoryRun>
     })
 }
 
-/// Leaves out what overlaps a run before it: no block is read for two directories, or twice for one.
+/// Leaves out what overlaps a run before it: no block is read for two directories, or twice for
+/// one.
 fn single_use(
     survey: &mut Survey,
     directories: &Directories,
@@ -60,7 +59,8 @@ fn single_use(
             let object = directories.list[run.directory as usize].object;
             let place = Place::InodeBlock(survey.ino(object), run.start);
             let reason = "one that belongs to a directory already";
-            survey.add_fault(object, Error::field(place, "directory", "block", run.start.0, reason));
+            survey
+                .add_fault(object, Error::field(place, "directory", "block", run.start.0, reason));
             continue;
         }
         end = run.start.0 + u64::from(run.length);
@@ -97,7 +97,8 @@ impl Reader<'_> {
             return Ok(());
         };
         let block_size = self.block_size as u64;
-        let range = first.start.0 * block_size..(last.start.0 + u64::from(last.length)) * block_size;
+        let range =
+            first.start.0 * block_size..(last.start.0 + u64::from(last.length)) * block_size;
         match reads.read(&*self.core.volume.device, range) {
             Ok(bytes) => {
                 for run in runs {
@@ -116,12 +117,7 @@ impl Reader<'_> {
         let mut bytes = vec![0; self.block_size];
         let mut first = Some(error);
         for block in split(runs, 1) {
-            match self
-                .core
-                .volume
-                .device
-                .read(block.start.0 * self.block_size as u64, &mut bytes)
-            {
+            match self.core.volume.device.read(block.start.0 * self.block_size as u64, &mut bytes) {
                 Ok(()) => self.blocks(&block, &bytes)?,
                 Err(error) => {
                     let object = self.directories.list[block.directory as usize].object;
@@ -161,7 +157,9 @@ impl Reader<'_> {
                 });
             }
             // Offsets above were taken before this was known; nothing of them is kept then.
-            if u32::try_from(self.survey.text.len()).is_err() || u32::try_from(self.unsorted.len()).is_err() {
+            if u32::try_from(self.survey.text.len()).is_err()
+                || u32::try_from(self.unsorted.len()).is_err()
+            {
                 return Err(too_much());
             }
             if let Err(fault) = outcome {
@@ -174,22 +172,23 @@ impl Reader<'_> {
     }
 }
 
-fn sort_by_directory(survey: &mut Survey, directories: &Directories, unsorted: &[NameRecord]) -> Result<()> {
+fn sort_by_directory(
+    survey: &mut Survey,
+    directories: &Directories,
+    unsorted: &[NameRecord],
+) -> Result<()> {
     let mut next = vec![0_u32; directories.list.len()];
     for record in unsorted {
         next[record.directory.0 as usize] += 1;
     }
     let mut first = 0;
     for (directory, count) in directories.list.iter().zip(&mut next) {
-        survey.objects[directory.object.0 as usize].content = Content::Names { first, count: *count };
+        survey.objects[directory.object.0 as usize].content =
+            Content::Names { first, count: *count };
         (first, *count) = (first + *count, first);
     }
-    let empty = NameRecord {
-        directory: ObjectId(0),
-        ino: extant_format::Ino(0),
-        start: 0,
-        length: 0,
-    };
+    let empty =
+        NameRecord { directory: ObjectId(0), ino: extant_format::Ino(0), start: 0, length: 0 };
     survey.names = vec![empty; unsorted.len()];
     for record in unsorted {
         let place = &mut next[record.directory.0 as usize];

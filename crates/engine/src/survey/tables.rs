@@ -1,5 +1,7 @@
 //! The inode tables: the used part of each, in reads of up to a megabyte.
-use super::{Attributes, Content, FileRun, Object, ObjectId, PackedTime, READ_BYTES_MAX, Reads, Survey};
+use super::{
+    Attributes, Content, FileRun, Object, ObjectId, PackedTime, READ_BYTES_MAX, Reads, Survey,
+};
 use crate::cache::Kind;
 use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
@@ -69,15 +71,8 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     for group in (0..volume.groups.len()).map(GroupNo) {
         let descriptor = volume.groups.descriptor(group);
         let is_unused = descriptor.flags & INODE_UNINIT != 0 || repeated.contains(&group);
-        let used = volume
-            .superblock
-            .inodes_per_group
-            .saturating_sub(descriptor.unused_inodes);
-        let used = if is_unused {
-            Used::none()
-        } else {
-            Used::read(volume, &descriptor, used)
-        };
+        let used = volume.superblock.inodes_per_group.saturating_sub(descriptor.unused_inodes);
+        let used = if is_unused { Used::none() } else { Used::read(volume, &descriptor, used) };
         let before = survey.object_count();
         survey.index.begin_group()?;
         let mut table = Table {
@@ -128,21 +123,17 @@ struct Used {
 
 impl Used {
     fn none() -> Used {
-        Used {
-            bitmap: Arc::default(),
-            end: 0,
-        }
+        Used { bitmap: Arc::default(), end: 0 }
     }
 
-    /// A bitmap that cannot be read, or is not what the descriptor says, excludes nothing: each inode speaks for itself.
+    /// A bitmap that cannot be read, or is not what the descriptor says, excludes nothing: each
+    /// inode speaks for itself.
     fn read(volume: &Volume, descriptor: &GroupDescriptor, limit: u32) -> Used {
         let frame = volume.cache.read(descriptor.inode_bitmap, Kind::Plain).ok();
         let bitmap = frame.map(|frame| frame.bytes());
-        let bitmap = bitmap.filter(|bitmap| descriptor.inode_bitmap_matches(bitmap, &volume.superblock));
-        let mut used = Used {
-            bitmap: bitmap.unwrap_or_default(),
-            end: limit,
-        };
+        let bitmap =
+            bitmap.filter(|bitmap| descriptor.inode_bitmap_matches(bitmap, &volume.superblock));
+        let mut used = Used { bitmap: bitmap.unwrap_or_default(), end: limit };
         if !used.bitmap.is_empty() {
             let bytes = used.bitmap.get(..limit.div_ceil(8) as usize).unwrap_or(&used.bitmap);
             let last = bytes.iter().rposition(|byte| *byte != 0);
@@ -194,7 +185,13 @@ impl Table<'_> {
         Ok(())
     }
 
-    fn inodes(&mut self, used: &Used, range: std::ops::Range<u32>, bytes: &[u8], size: usize) -> Result<()> {
+    fn inodes(
+        &mut self,
+        used: &Used,
+        range: std::ops::Range<u32>,
+        bytes: &[u8],
+        size: usize,
+    ) -> Result<()> {
         let mut next = Some(range.start);
         while let Some(at) = next.filter(|at| *at < range.end) {
             let start = (at - range.start) as usize * size;
@@ -204,7 +201,9 @@ impl Table<'_> {
                 match Inode::parse(bytes, ino, &self.volume.superblock) {
                     Ok(inode) if inode.links == 0 => {}
                     Ok(inode) => self.add(at, ino, inode)?,
-                    Err(fault) => self.add_broken(at, ino, Error::corrupt(Place::Inode(ino), fault)),
+                    Err(fault) => {
+                        self.add_broken(at, ino, Error::corrupt(Place::Inode(ino), fault))
+                    }
                 }
             }
             next = used.next(at + 1);
@@ -255,7 +254,13 @@ impl Table<'_> {
 
     fn add(&mut self, at: u32, ino: Ino, inode: Inode) -> Result<()> {
         let Some(file_type) = inode.file_type() else {
-            let error = Error::field(Place::Inode(ino), "inode", "mode", inode.mode.into(), "not a file type");
+            let error = Error::field(
+                Place::Inode(ino),
+                "inode",
+                "mode",
+                inode.mode.into(),
+                "not a file type",
+            );
             self.add_broken(at, ino, error);
             return Ok(());
         };
@@ -273,11 +278,7 @@ impl Table<'_> {
                 gid: inode.gid,
                 fault: 0,
                 mode: inode.mode,
-                attributes: if has_attributes {
-                    Attributes::Perhaps
-                } else {
-                    Attributes::None
-                },
+                attributes: if has_attributes { Attributes::Perhaps } else { Attributes::None },
             },
         );
         match self.content(id, inode, file_type) {
@@ -304,23 +305,18 @@ impl Table<'_> {
             FileType::Symlink if inode.is_fast_symlink(&self.volume.superblock) => {
                 let target = inode.block.get(..inode.size as usize).unwrap_or_default();
                 let start = self.survey.keep_text(target)?;
-                Ok(Content::Target {
-                    start,
-                    length: target.len() as u32,
-                })
+                Ok(Content::Target { start, length: target.len() as u32 })
             }
-            FileType::CharacterDevice | FileType::BlockDevice => Ok(Content::Device(inode.device())),
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                Ok(Content::Device(inode.device()))
+            }
             FileType::Symlink | FileType::Fifo | FileType::Socket => Ok(Content::Nothing),
         }
     }
 
     fn file(&mut self, ino: Ino, inode: &Inode) -> Result<Content> {
         let superblock = &self.volume.superblock;
-        let kind = if inode.has_extents() {
-            MappingKind::Extents
-        } else {
-            MappingKind::Indirect
-        };
+        let kind = if inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
         if inode.size > superblock.max_file_size(kind) {
             return Err(Error::field(
                 Place::Inode(ino),
@@ -335,10 +331,10 @@ impl Table<'_> {
             _ if blocks == 0 => Ok(Content::Nothing),
             MappingKind::Extents => self.extents(ino, inode),
             MappingKind::Indirect if blocks > u64::from(DIRECT) => {
-                // A file that begins with a hole may still have its first data near the blocks of its map.
-                let first = (0..15)
-                    .map(|index| pointer(&inode.block, index))
-                    .find(|block| *block != 0);
+                // A file that begins with a hole may still have its first data near the blocks of
+                // its map.
+                let first =
+                    (0..15).map(|index| pointer(&inode.block, index)).find(|block| *block != 0);
                 Ok(first.map_or(Content::Nothing, |near| Content::Mapped {
                     near: BlockNo(near.into()),
                 }))
@@ -351,9 +347,7 @@ impl Table<'_> {
         let root = Node::parse(&inode.block, None, self.volume.superblock.blocks_count);
         let root = root.map_err(|fault| Error::corrupt(Place::Inode(ino), fault))?;
         if root.depth() > 0 {
-            return Ok(Content::Mapped {
-                near: root.index(0).child,
-            });
+            return Ok(Content::Mapped { near: root.index(0).child });
         }
         let extents = (0..root.len())
             .map(|at| root.extent(at))
@@ -382,14 +376,13 @@ impl Table<'_> {
                 ));
             }
             match runs.last_mut() {
-                Some(run) if run.block + run.length == block && run.start.0 + u64::from(run.length) == start.0 => {
+                Some(run)
+                    if run.block + run.length == block
+                        && run.start.0 + u64::from(run.length) == start.0 =>
+                {
                     run.length += 1;
                 }
-                _ => runs.push(FileRun {
-                    block,
-                    length: 1,
-                    start,
-                }),
+                _ => runs.push(FileRun { block, length: 1, start }),
             }
         }
         self.keep_runs(runs.into_iter())
@@ -401,17 +394,11 @@ impl Table<'_> {
         };
         let second = runs.next();
         if run.block == 0 && second.is_none() {
-            return Ok(Content::Run {
-                start: run.start,
-                length: run.length,
-            });
+            return Ok(Content::Run { start: run.start, length: run.length });
         }
         let first = u32::try_from(self.survey.runs.len()).map_err(|_| super::too_much())?;
         self.survey.runs.extend([run].into_iter().chain(second).chain(runs));
-        Ok(Content::Runs {
-            first,
-            count: self.survey.runs.len() as u32 - first,
-        })
+        Ok(Content::Runs { first, count: self.survey.runs.len() as u32 - first })
     }
 
     /// Notes a run of a directory, as far as it holds data: a block of zeros has no names, and no
@@ -421,14 +408,18 @@ impl Table<'_> {
         let block_size = u64::from(self.volume.block_size());
         let (mut at, end) = (run.start.0, run.start.0 + u64::from(run.length));
         while at < end {
-            let bytes = self
-                .directories
-                .holes
-                .next_stretch(&*self.volume.device, at * block_size)?;
+            let bytes =
+                self.directories.holes.next_stretch(&*self.volume.device, at * block_size)?;
             let data = (bytes.start / block_size).min(end)..bytes.end.div_ceil(block_size).min(end);
             if data.start > at {
                 let reason = "one that holds zeros";
-                let error = Error::field(Place::InodeBlock(ino, BlockNo(at)), "directory", "block", at, reason);
+                let error = Error::field(
+                    Place::InodeBlock(ino, BlockNo(at)),
+                    "directory",
+                    "block",
+                    at,
+                    reason,
+                );
                 self.survey.add_fault(id, error);
             }
             at = data.end;
@@ -459,16 +450,14 @@ impl Table<'_> {
         let ino = self.survey.ino(id);
         let (size, block_size) = (inode.size, u64::from(self.volume.block_size()));
         let wrong = |reason| Error::field(Place::Inode(ino), "directory", "size", size, reason);
-        let indexed = self.volume.superblock.has(Feature::DIR_INDEX) && inode.flags & flags::INDEX != 0;
+        let indexed =
+            self.volume.superblock.has(Feature::DIR_INDEX) && inode.flags & flags::INDEX != 0;
         let state = NodeState::new(self.volume, ino, inode);
         let list = &mut self.directories.list;
         let directory = list.len() as u32;
-        list.push(Directory {
-            object: id,
-            seed: state.seed,
-            indexed,
-        });
-        let blocks = u32::try_from(size / block_size).map_err(|_| wrong("larger than a directory can be"))?;
+        list.push(Directory { object: id, seed: state.seed, indexed });
+        let blocks = u32::try_from(size / block_size)
+            .map_err(|_| wrong("larger than a directory can be"))?;
         let mut block = 0;
         while block < blocks {
             let piece = mapping::find(self.volume, &state, FileBlock(block), blocks - block)?;

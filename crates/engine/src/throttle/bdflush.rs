@@ -1,6 +1,8 @@
-//! The flusher of Linux 2.4: from 30 % dirty on, and every 5 s what is 30 s old; writers write from 60 % on.
+//! The flusher of Linux 2.4: from 30 % dirty on, and every 5 s what is 30 s old; writers write from
+//! 60 % on.
 //!
-//! The shares and times are those of `/proc/sys/vm/bdflush` of 2.4 (nfract, nfract_sync, interval, age_buffer).
+//! The shares and times are those of `/proc/sys/vm/bdflush` of 2.4 (nfract, nfract_sync, interval,
+//! age_buffer).
 use super::{FlusherAdvice, FlusherFacts, Throttle, WriterAdvice, WriterFacts, percent};
 
 const BACKGROUND_PERCENT: u64 = 30;
@@ -73,13 +75,7 @@ mod tests {
         assert_eq!(told(301, 0, 0), FlusherAdvice::Write(BATCH_BYTES));
         assert_eq!(told(300, 4 * second, 0), FlusherAdvice::SleepUntil(5 * second));
         assert_eq!(told(300, 5 * second, 0), FlusherAdvice::WriteOlderThan(0));
-        assert_eq!(
-            told(1, 50 * second, 40 * second),
-            FlusherAdvice::WriteOlderThan(20 * second)
-        );
-        assert_eq!(
-            told(1, 50 * second, 50 * second),
-            FlusherAdvice::SleepUntil(55 * second)
-        );
+        assert_eq!(told(1, 50 * second, 40 * second), FlusherAdvice::WriteOlderThan(20 * second));
+        assert_eq!(told(1, 50 * second, 50 * second), FlusherAdvice::SleepUntil(55 * second));
     }
 }

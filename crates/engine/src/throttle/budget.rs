@@ -1,12 +1,17 @@
-//! The dirty budget: what is dirty, and what is being written, on all volumes that share memory; by device and by writer.
+//! The dirty budget: what is dirty, and what is being written, on all volumes that share memory; by
+//! device and by writer.
 //!
-//! *Invariants*: a volume counts what it adds and takes it back, at the latest when it goes, or fails: then what it holds
-//! can never be written. Totals are the sums over volumes. Who was let through is counted (pledged) before he makes anything
-//! dirty, so that two do not take the same room.
-//! *Locking*: one short lock, the last of all; policies are asked under it, for they touch nothing. Waiters wait with no lock
-//! held.
+//! *Invariants*: a volume counts what it adds and takes it back, at the latest when it goes, or
+//! fails: then what it holds can never be written. Totals are the sums over volumes. Who was let
+//! through is counted (pledged) before he makes anything dirty, so that two do not take the same
+//! room.
+//! *Locking*: one short lock, the last of all; policies are asked under it, for they touch nothing.
+//! Waiters wait with no lock held.
 use super::proportion::{Part, Proportions};
-use super::{DeviceFacts, FlusherFacts, Fraction, Limits, Period, TaskFacts, Throttle, WriterAdvice, WriterFacts};
+use super::{
+    DeviceFacts, FlusherFacts, Fraction, Limits, Period, TaskFacts, Throttle, WriterAdvice,
+    WriterFacts,
+};
 use extant_block::{Clock, ShortLock, WaitQueue};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,9 +32,7 @@ pub struct Load {
 impl Load {
     /// All of it.
     pub fn total(&self) -> u64 {
-        self.dirty_bytes
-            .saturating_add(self.writing_bytes)
-            .saturating_add(self.pledged_bytes)
+        self.dirty_bytes.saturating_add(self.writing_bytes).saturating_add(self.pledged_bytes)
     }
 
     fn add(&mut self, other: Load) {
@@ -51,7 +54,8 @@ const PERIOD_NS: u64 = 200_000_000;
 const AVERAGE_NS: u64 = 3_000_000_000;
 /// Behind a gap of so long a period starts anew.
 const GAP_NS: u64 = 1_000_000_000;
-/// What a device is taken to write, and a writer allowed, before anything is known, in bytes a second.
+/// What a device is taken to write, and a writer allowed, before anything is known, in bytes a
+/// second.
 const RATE_FIRST: u64 = 100_000_000;
 /// Writers that are remembered; those that did nothing lately are forgotten first.
 const TASKS_MAX: usize = 1024;
@@ -156,7 +160,8 @@ impl DirtyBudget {
         found.map_or(Load::default(), |device| device.load)
     }
 
-    /// Every device that ever had a volume, and its part of the write-back that ended lately, in the order of their coming.
+    /// Every device that ever had a volume, and its part of the write-back that ended lately, in
+    /// the order of their coming.
     pub fn shares(&self) -> Vec<(u32, Fraction)> {
         let state = self.state.lock();
         let share = |device: &Device| (device.number, share_of(&state.written, &device.written));
@@ -164,7 +169,11 @@ impl DirtyBudget {
     }
 
     /// A volume on a device joins.
-    pub(crate) fn join(self: &Arc<DirtyBudget>, device: u32, throttle: &Arc<dyn Throttle>) -> Arc<Seat> {
+    pub(crate) fn join(
+        self: &Arc<DirtyBudget>,
+        device: u32,
+        throttle: &Arc<dyn Throttle>,
+    ) -> Arc<Seat> {
         let now = self.clock.now();
         let limits = throttle.limits(self.memory_bytes);
         let mut state = self.state.lock();
@@ -221,8 +230,9 @@ impl State {
     fn task(&mut self, number: u64) -> &mut Task {
         if self.tasks.len() >= TASKS_MAX && !self.tasks.contains_key(&number) {
             let dirtied = &self.dirtied;
-            self.tasks
-                .retain(|_, task| task.account_bytes > 0 && share_of(dirtied, &task.dirtied).part > 0);
+            self.tasks.retain(|_, task| {
+                task.account_bytes > 0 && share_of(dirtied, &task.dirtied).part > 0
+            });
             if self.tasks.len() >= TASKS_MAX {
                 self.tasks.clear();
             }
@@ -296,10 +306,7 @@ impl Pledge<'_> {
 impl Drop for Pledge<'_> {
     fn drop(&mut self) {
         if let Some(seat) = self.seat {
-            seat.fall(Load {
-                pledged_bytes: self.bytes,
-                ..Load::default()
-            });
+            seat.fall(Load { pledged_bytes: self.bytes, ..Load::default() });
         }
     }
 }
@@ -329,10 +336,7 @@ impl Seat {
 
     /// Something became dirty, by this thread.
     pub(crate) fn dirtied(&self, bytes: u64) {
-        let more = Load {
-            dirty_bytes: bytes,
-            ..Load::default()
-        };
+        let more = Load { dirty_bytes: bytes, ..Load::default() };
         let now = self.budget.clock.now();
         let mut state = self.budget.state.lock();
         let Some(device) = state.change(self.number, more, Load::default()) else {
@@ -354,31 +358,19 @@ impl Seat {
 
     /// Something is no longer dirty, and was not written.
     pub(crate) fn forgotten(&self, bytes: u64) {
-        self.fall(Load {
-            dirty_bytes: bytes,
-            ..Load::default()
-        });
+        self.fall(Load { dirty_bytes: bytes, ..Load::default() });
     }
 
     /// The write of something dirty begins.
     pub(crate) fn write_begins(&self, bytes: u64) {
-        let more = Load {
-            writing_bytes: bytes,
-            ..Load::default()
-        };
-        let less = Load {
-            dirty_bytes: bytes,
-            ..Load::default()
-        };
+        let more = Load { writing_bytes: bytes, ..Load::default() };
+        let less = Load { dirty_bytes: bytes, ..Load::default() };
         self.budget.state.lock().change(self.number, more, less);
     }
 
     /// It has ended, well or not.
     pub(crate) fn write_ended(&self, bytes: u64) {
-        let less = Load {
-            writing_bytes: bytes,
-            ..Load::default()
-        };
+        let less = Load { writing_bytes: bytes, ..Load::default() };
         let mut state = self.budget.state.lock();
         let Some(device) = state.change(self.number, Load::default(), less) else {
             return;
@@ -436,8 +428,7 @@ impl Seat {
     pub(crate) fn piece_bytes(&self) -> u64 {
         let now = self.budget.clock.now();
         let state = self.budget.state.lock();
-        self.throttle
-            .piece_bytes(&self.writer_facts(&state, now, 0, Stop::default()))
+        self.throttle.piece_bytes(&self.writer_facts(&state, now, 0, Stop::default()))
     }
 
     /// Asks the policy for this thread; whoever may go on has what he wants pledged.
@@ -456,15 +447,9 @@ impl Seat {
             WriterAdvice::OnAccount => {}
             stopped => return Answer::Stop(stopped),
         }
-        let more = Load {
-            pledged_bytes: wanted_bytes,
-            ..Load::default()
-        };
+        let more = Load { pledged_bytes: wanted_bytes, ..Load::default() };
         let counts = state.change(self.number, more, Load::default()).is_some();
-        Answer::Go(Pledge {
-            seat: counts.then_some(self),
-            bytes: wanted_bytes,
-        })
+        Answer::Go(Pledge { seat: counts.then_some(self), bytes: wanted_bytes })
     }
 
     /// Every 200 ms: how fast the device writes, and how fast its writers may.
@@ -474,13 +459,11 @@ impl Seat {
         if length_ns < PERIOD_NS {
             return;
         }
-        let period = Period {
-            dirtied_bytes: device.period_dirtied,
-            length_ns,
-        };
+        let period = Period { dirtied_bytes: device.period_dirtied, length_ns };
         let written = device.period_written;
         if length_ns <= GAP_NS {
-            let old = u128::from(device.write_rate) * u128::from(AVERAGE_NS - length_ns.min(AVERAGE_NS));
+            let old =
+                u128::from(device.write_rate) * u128::from(AVERAGE_NS - length_ns.min(AVERAGE_NS));
             let average = (u128::from(written) * 1_000_000_000 + old) / u128::from(AVERAGE_NS);
             state.devices[self.device].write_rate = average.clamp(4096, 1 << 50) as u64;
             let facts = self.writer_facts(state, now, 0, Stop::default());
@@ -492,7 +475,8 @@ impl Seat {
         device.period_written = 0;
     }
 
-    /// Waits until something was written or taken back anywhere, or the time has come. A flusher sees that somebody waits.
+    /// Waits until something was written or taken back anywhere, or the time has come. A flusher
+    /// sees that somebody waits.
     pub(crate) fn wait(&self, nanoseconds: u64) {
         let budget = &self.budget;
         let deadline = budget.clock.now().saturating_add(nanoseconds);
@@ -500,9 +484,9 @@ impl Seat {
         let before = state.falls;
         state.devices[self.device].waiting += 1;
         drop(state);
-        budget
-            .fallen
-            .wait_until_deadline(&budget.state, deadline, |state| (state.falls != before).then_some(()));
+        budget.fallen.wait_until_deadline(&budget.state, deadline, |state| {
+            (state.falls != before).then_some(())
+        });
         budget.state.lock().devices[self.device].waiting -= 1;
     }
 

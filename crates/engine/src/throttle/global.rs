@@ -1,17 +1,21 @@
 //! Linux 2.6.20: one limit for all devices, and writers that write.
 //!
-//! From the public descriptions of the time: background at 10 %, limit at 40 % of the dirtyable memory; a writer is asked each
-//! limit / (32 x processors) pages, 4 MiB at most, and each 8 pages once the limit is exceeded. Then it writes 1.5 times the
-//! rate-limit pages itself, of the device that it writes to, and waits for write-back on any device, 100 ms at a time, until
-//! all are under the limit or it has written its part. What another device has dirty holds it back all the same. Ours is that it
-//! goes on after 30 s, so that a device that hangs does not stop the writers of all others for ever.
+//! From the public descriptions of the time: background at 10 %, limit at 40 % of the dirtyable
+//! memory; a writer is asked each limit / (32 x processors) pages, 4 MiB at most, and each 8 pages
+//! once the limit is exceeded. Then it writes 1.5 times the rate-limit pages itself, of the device
+//! that it writes to, and waits for write-back on any device, 100 ms at a time, until all are under
+//! the limit or it has written its part. What another device has dirty holds it back all the same.
+//! Ours is that it goes on after 30 s, so that a device that hangs does not stop the writers of all
+//! others for ever.
 use super::{
-    FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Throttle, WriterAdvice, WriterFacts, flusher_of_2_6,
+    FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Throttle, WriterAdvice, WriterFacts,
+    flusher_of_2_6,
 };
 
 /// A writer that is held back looks again after so long, at the latest.
 pub(super) const WAIT_NS: u64 = 100_000_000;
-/// No writer is held back for longer, by any of the policies that count devices: one that hangs stops nobody for ever.
+/// No writer is held back for longer, by any of the policies that count devices: one that hangs
+/// stops nobody for ever.
 pub(super) const STOPPED_NS_MAX: u64 = 30_000_000_000;
 /// What pdflush writes in one pass.
 pub(super) const PASS_BYTES: u64 = 1024 * PAGE_BYTES;
@@ -26,20 +30,14 @@ pub struct Global {
 
 impl Default for Global {
     fn default() -> Global {
-        Global {
-            background_percent: 10,
-            limit_percent: 40,
-        }
+        Global { background_percent: 10, limit_percent: 40 }
     }
 }
 
 impl Global {
     /// With other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> Global {
-        Global {
-            background_percent,
-            limit_percent,
-        }
+        Global { background_percent, limit_percent }
     }
 }
 
@@ -70,11 +68,7 @@ impl Throttle for Global {
 
     fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
         let limit = self.limits(facts.memory_bytes).limit_bytes;
-        if facts.all.total() > limit {
-            EXCEEDED_BYTES
-        } else {
-            rate_limit_bytes(limit)
-        }
+        if facts.all.total() > limit { EXCEEDED_BYTES } else { rate_limit_bytes(limit) }
     }
 
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {

@@ -1,7 +1,8 @@
 //! No flusher: whoever finds memory full writes.
 use super::{FlusherAdvice, FlusherFacts, Throttle, WriterAdvice, WriterFacts};
 
-/// Nobody writes before memory is full; then whoever changes something writes everything. For tools that do one thing and end.
+/// Nobody writes before memory is full; then whoever changes something writes everything. For tools
+/// that do one thing and end.
 pub struct Inline;
 
 impl Throttle for Inline {

@@ -1,5 +1,5 @@
-//! When dirty blocks are written, and by whom: pure functions of facts. `admission`, `flusher` and `writeback` act; the
-//! [`DirtyBudget`] counts.
+//! When dirty blocks are written, and by whom: pure functions of facts. `admission`, `flusher` and
+//! `writeback` act; the [`DirtyBudget`] counts.
 mod bdflush;
 mod budget;
 mod global;
@@ -33,7 +33,8 @@ pub struct DeviceFacts {
     pub share: Fraction,
     /// Bytes a second that it writes, as seen lately.
     pub write_rate: u64,
-    /// Bytes a second that each of its writers is allowed before its position counts: what [`Throttle::task_rate`] gave last.
+    /// Bytes a second that each of its writers is allowed before its position counts: what
+    /// [`Throttle::task_rate`] gave last.
     pub task_rate: u64,
     /// Writers that are held back there.
     pub waiting: u32,
@@ -82,7 +83,8 @@ pub enum WriterAdvice {
     WakeFlusher,
     /// Write so many bytes first, oldest first, and wait for them.
     WriteBack(u64),
-    /// Start to write so many bytes of this device, oldest first, waiting only for room in its queue; then ask again.
+    /// Start to write so many bytes of this device, oldest first, waiting only for room in its
+    /// queue; then ask again.
     WriteOwn(u64),
     /// Sleep for so many nanoseconds, then ask again.
     Pause(u64),
@@ -121,10 +123,11 @@ pub enum FlusherAdvice {
 /// How a policy's advice is asked for and followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// A writer is asked after each call, files are written whole, and full memory is written and let go.
+    /// A writer is asked after each call, files are written whole, and full memory is written and
+    /// let go.
     Whole,
-    /// A writer is asked before each piece of a call, files are written piece by piece, and full memory lets go of what is
-    /// clean: the limit alone decides how much is dirty.
+    /// A writer is asked before each piece of a call, files are written piece by piece, and full
+    /// memory lets go of what is clean: the limit alone decides how much is dirty.
     Pieces,
 }
 
@@ -182,7 +185,8 @@ pub trait Throttle: Send + Sync {
     fn piece_bytes(&self, _facts: &WriterFacts) -> u64 {
         u64::MAX
     }
-    /// Bytes a second that each writer of a device is allowed from now on, after a period. Called while writers are held back.
+    /// Bytes a second that each writer of a device is allowed from now on, after a period. Called
+    /// while writers are held back.
     fn task_rate(&self, facts: &WriterFacts, _period: &Period) -> u64 {
         facts.device.task_rate
     }
@@ -193,8 +197,9 @@ fn percent(memory_bytes: u64, share: u64) -> u64 {
     memory_bytes / 100 * share
 }
 
-/// Whether a piece may be made dirty under a hard limit: there is room for it, or nothing of the device is dirty, so that a
-/// device makes progress whatever others do. A part of the limit is kept for metadata, which is not asked for piece by piece.
+/// Whether a piece may be made dirty under a hard limit: there is room for it, or nothing of the
+/// device is dirty, so that a device makes progress whatever others do. A part of the limit is kept
+/// for metadata, which is not asked for piece by piece.
 fn has_room(facts: &WriterFacts, limit_bytes: u64) -> bool {
     let total = facts.all.total().saturating_add(facts.task.wanted_bytes);
     total <= limit_bytes - limit_bytes / 64 || facts.device.load.total() == 0
@@ -206,7 +211,8 @@ fn piece_under(limit_bytes: u64, piece_bytes: u64) -> u64 {
     piece_bytes.min(part).min(REQUEST_BYTES_MAX)
 }
 
-/// The flushers of 2.6 and later: every 5 s what is 30 s old; much at once above the background, or when writers are held back.
+/// The flushers of 2.6 and later: every 5 s what is 30 s old; much at once above the background, or
+/// when writers are held back.
 fn flusher_of_2_6(facts: &FlusherFacts, is_much: bool, batch_bytes: u64) -> FlusherAdvice {
     const INTERVAL_NS: u64 = 5_000_000_000;
     const AGE_NS: u64 = 30_000_000_000;

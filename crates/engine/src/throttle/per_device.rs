@@ -1,14 +1,18 @@
-//! Per-device limits, the patches of 2007 (version 9; 2.6.24): each device has the part of the limit that it has of the
-//! write-back that ended lately.
+//! Per-device limits, the patches of 2007 (version 9; 2.6.24): each device has the part of the
+//! limit that it has of the write-back that ended lately.
 //!
-//! From the public descriptions: a device's limit is its floating proportion of the dirty limit, clipped to what the others
-//! leave and its own; a task's is lowered by up to an eighth, by its part of what was made dirty lately. Background 5 % and limit
-//! 10 % of memory, as 2.6.22 and later have it. Ours is that the limit of all is hard: nothing is made dirty above it, but for
-//! one piece on a device that has nothing dirty, and one for each 30 s that a device holds a writer back.
-use super::global::{EXCEEDED_BYTES, PASS_BYTES, STOPPED_NS_MAX, WAIT_NS, chunk_bytes, rate_limit_bytes};
+//! From the public descriptions: a device's limit is its floating proportion of the dirty limit,
+//! clipped to what the others leave and its own; a task's is lowered by up to an eighth, by its
+//! part of what was made dirty lately. Background 5 % and limit 10 % of memory, as 2.6.22 and later
+//! have it. Ours is that the limit of all is hard: nothing is made dirty above it, but for one
+//! piece on a device that has nothing dirty, and one for each 30 s that a device holds a writer
+//! back.
+use super::global::{
+    EXCEEDED_BYTES, PASS_BYTES, STOPPED_NS_MAX, WAIT_NS, chunk_bytes, rate_limit_bytes,
+};
 use super::{
-    FlusherAdvice, FlusherFacts, Limits, Manner, Throttle, WriterAdvice, WriterFacts, flusher_of_2_6, has_room,
-    piece_under,
+    FlusherAdvice, FlusherFacts, Limits, Manner, Throttle, WriterAdvice, WriterFacts,
+    flusher_of_2_6, has_room, piece_under,
 };
 
 /// One dirty limit for each device (version 9 of 2007).
@@ -26,10 +30,7 @@ impl Default for PerDevice {
 impl PerDevice {
     /// With other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> PerDevice {
-        PerDevice {
-            background_percent,
-            limit_percent,
-        }
+        PerDevice { background_percent, limit_percent }
     }
 
     /// What this writer may have dirty on its device.
@@ -57,19 +58,17 @@ impl Throttle for PerDevice {
 
     fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
         let limit = self.limits(facts.memory_bytes).limit_bytes;
-        let is_near = facts.device.load.total() + rate_limit_bytes(limit) > self.device_limit(facts);
-        let piece = if is_near {
-            EXCEEDED_BYTES
-        } else {
-            rate_limit_bytes(limit)
-        };
+        let is_near =
+            facts.device.load.total() + rate_limit_bytes(limit) > self.device_limit(facts);
+        let piece = if is_near { EXCEEDED_BYTES } else { rate_limit_bytes(limit) };
         piece_under(limit, piece)
     }
 
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
         let limit = self.limits(facts.memory_bytes).limit_bytes;
         let own = facts.device.load.total();
-        let fits = own.saturating_add(facts.task.wanted_bytes) <= self.device_limit(facts) || own == 0;
+        let fits =
+            own.saturating_add(facts.task.wanted_bytes) <= self.device_limit(facts) || own == 0;
         let has_room = has_room(facts, limit);
         let chunk = chunk_bytes(limit);
         let has_written = facts.task.written_bytes >= chunk;

@@ -1,7 +1,9 @@
-//! Floating proportions: whose part of recent events was how large, in integers and without a clock.
+//! Floating proportions: whose part of recent events was how large, in integers and without a
+//! clock.
 //!
-//! A period has 2^n events. At each half of it what everybody has is halved, lazily; so old events weigh less and less, and
-//! the parts of all sum to one, less what rounding takes and what the first periods lack (per-device limits of 2007).
+//! A period has 2^n events. At each half of it what everybody has is halved, lazily; so old events
+//! weigh less and less, and the parts of all sum to one, less what rounding takes and what the
+//! first periods lack (per-device limits of 2007).
 
 /// A part of a whole. `part` is at most `whole`, and `whole` at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +22,8 @@ impl Fraction {
 
     /// So much of an amount, rounded down.
     pub fn of(self, amount: u64) -> u64 {
-        (u128::from(amount) * u128::from(self.part.min(self.whole)) / u128::from(self.whole.max(1))) as u64
+        (u128::from(amount) * u128::from(self.part.min(self.whole)) / u128::from(self.whole.max(1)))
+            as u64
     }
 }
 
@@ -72,10 +75,7 @@ impl Proportions {
         let mut part = *part;
         self.catch_up(&mut part);
         let half = 1 << self.half_shift;
-        Fraction {
-            part: part.events,
-            whole: half + self.events % half,
-        }
+        Fraction { part: part.events, whole: half + self.events % half }
     }
 
     fn catch_up(&self, part: &mut Part) {
@@ -104,9 +104,7 @@ mod tests {
         let mut parts = [Part::default(); 3];
         let mut number = 1u64;
         for round in 0..40_000u64 {
-            number = number
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            number = number.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let who = ((number >> 33) % 4).saturating_sub(1) as usize;
             all.count(&mut parts[who], 1 + (number >> 50) % 700);
             let (of_all, whole) = sum(&all, &parts);
@@ -130,10 +128,7 @@ mod tests {
 
     #[test]
     fn fractions_are_taken_without_overflow() {
-        let most = Fraction {
-            part: u64::MAX - 1,
-            whole: u64::MAX,
-        };
+        let most = Fraction { part: u64::MAX - 1, whole: u64::MAX };
         assert_eq!(most.of(u64::MAX), u64::MAX - 1);
         assert_eq!(Fraction::default().of(5), 0);
         assert_eq!(Fraction { part: 1, whole: 3 }.of(10), 3);

@@ -1,15 +1,16 @@
-//! Position control (3.2): no writer does I/O; each is paused so long that what is dirty settles between the background and
-//! the limit.
+//! Position control (3.2): no writer does I/O; each is paused so long that what is dirty settles
+//! between the background and the limit.
 //!
-//! From the public descriptions: below freerun = (background + limit) / 2 nobody is held back. Above it a writer's rate is its
-//! device's balanced rate times pos_ratio = 1 + ((setpoint - dirty) / (limit - setpoint))^3, setpoint = (freerun + limit) / 2,
-//! times a factor that falls with the device's own dirty bytes. The balanced rate follows write rate / dirty rate every 200 ms;
-//! a pause is 200 ms at most. Ratios 10 and 20 %. Ours is that the limit is hard, but for one piece when it has held a writer
-//! back for 30 s. Fixed point with ten binary digits.
+//! From the public descriptions: below freerun = (background + limit) / 2 nobody is held back.
+//! Above it a writer's rate is its device's balanced rate times pos_ratio = 1 + ((setpoint - dirty)
+//! / (limit - setpoint))^3, setpoint = (freerun + limit) / 2, times a factor that falls with the
+//! device's own dirty bytes. The balanced rate follows write rate / dirty rate every 200 ms; a
+//! pause is 200 ms at most. Ratios 10 and 20 %. Ours is that the limit is hard, but for one piece
+//! when it has held a writer back for 30 s. Fixed point with ten binary digits.
 use super::global::STOPPED_NS_MAX;
 use super::{
-    FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Period, REQUEST_BYTES_MAX, Throttle, WriterAdvice,
-    WriterFacts, flusher_of_2_6, has_room, piece_under,
+    FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Period, REQUEST_BYTES_MAX, Throttle,
+    WriterAdvice, WriterFacts, flusher_of_2_6, has_room, piece_under,
 };
 
 /// One, in fixed point.
@@ -43,20 +44,19 @@ fn freerun(limits: Limits) -> u64 {
 impl Proportional {
     /// With other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> Proportional {
-        Proportional {
-            background_percent,
-            limit_percent,
-        }
+        Proportional { background_percent, limit_percent }
     }
 
-    /// By how much the balanced rate is to be multiplied, in fixed point: 0 at the limit, 1 at the setpoint, 2 at freerun.
+    /// By how much the balanced rate is to be multiplied, in fixed point: 0 at the limit, 1 at the
+    /// setpoint, 2 at freerun.
     fn position(&self, facts: &WriterFacts) -> i128 {
         let limits = self.limits(facts.memory_bytes);
         let (limit, dirty) = (i128::from(limits.limit_bytes), i128::from(facts.all.total()));
         let setpoint = i128::from(freerun(limits) / 2 + limits.limit_bytes / 2);
         let x = ((setpoint - dirty) * ONE / (limit - setpoint).max(1)).clamp(-ONE, ONE);
         let of_all = ONE + x * x * x / (ONE * ONE);
-        // The device's own setpoint is its part of that of all; a device that is new is left an eighth of what is free.
+        // The device's own setpoint is its part of that of all; a device that is new is left an
+        // eighth of what is free.
         let spare = limits.limit_bytes.saturating_sub(facts.all.total()) / 8;
         let device_limit = facts.device.share.of(limits.limit_bytes).max(spare);
         let device_setpoint = setpoint * i128::from(device_limit) / limit.max(1);
@@ -97,10 +97,7 @@ impl Throttle for Proportional {
     fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
         let limits = self.limits(facts.memory_bytes);
         let is_free = facts.all.total().saturating_add(REQUEST_BYTES_MAX) <= freerun(limits);
-        piece_under(
-            limits.limit_bytes,
-            if is_free { REQUEST_BYTES_MAX } else { PIECE_BYTES },
-        )
+        piece_under(limits.limit_bytes, if is_free { REQUEST_BYTES_MAX } else { PIECE_BYTES })
     }
 
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
@@ -130,7 +127,8 @@ impl Throttle for Proportional {
         {
             return facts.device.task_rate;
         }
-        let dirty_rate = i128::from(period.dirtied_bytes) * i128::from(SECOND_NS) / i128::from(period.length_ns);
+        let dirty_rate =
+            i128::from(period.dirtied_bytes) * i128::from(SECOND_NS) / i128::from(period.length_ns);
         let applied = old * self.position(facts) / ONE;
         let balanced = applied * i128::from(facts.device.write_rate) / dirty_rate.max(1);
         // A quarter of the way, and at most twice or half: one period says little.

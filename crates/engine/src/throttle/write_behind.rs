@@ -1,7 +1,9 @@
-//! A flusher that starts early: the device works while the writer computes, and a sync finds little left to do.
+//! A flusher that starts early: the device works while the writer computes, and a sync finds little
+//! left to do.
 use super::{FlusherAdvice, FlusherFacts, Throttle, WriterAdvice, WriterFacts, percent};
 
-/// From so many dirty bytes on the flusher works: enough that a run of small files goes in one piece.
+/// From so many dirty bytes on the flusher works: enough that a run of small files goes in one
+/// piece.
 const BACKGROUND_BYTES: u64 = 8 << 20;
 const SYNCHRONOUS_PERCENT: u64 = 40;
 const INTERVAL_NS: u64 = 5_000_000_000;
@@ -53,11 +55,7 @@ mod tests {
     fn the_flusher_starts_early_and_writers_write_late() {
         let writer = |dirty_bytes| {
             let memory_bytes = 1 << 30;
-            WriteBehind.writer(&WriterFacts {
-                dirty_bytes,
-                memory_bytes,
-                ..WriterFacts::default()
-            })
+            WriteBehind.writer(&WriterFacts { dirty_bytes, memory_bytes, ..WriterFacts::default() })
         };
         assert_eq!(writer(BACKGROUND_BYTES), WriterAdvice::Proceed);
         assert_eq!(writer(BACKGROUND_BYTES + 1), WriterAdvice::WakeFlusher);

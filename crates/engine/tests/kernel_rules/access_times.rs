@@ -59,18 +59,12 @@ fn fill(volume: &Filesystem, folder: &str, before: [i64; 3]) {
     for (name, set) in FLAGS {
         // Times are set below, which immutable forbids: debugfs would have to.
         if set == NOATIME {
-            volume
-                .change_flags(at(name), FlagChange { set, clear: 0 })
-                .expect("flags are set");
+            volume.change_flags(at(name), FlagChange { set, clear: 0 }).expect("flags are set");
         }
     }
     let now = RealClock::new().wall().seconds;
-    let [access, modify, change] = before.map(|seconds| {
-        Some(Time {
-            seconds: now - seconds,
-            nanoseconds: 0,
-        })
-    });
+    let [access, modify, change] =
+        before.map(|seconds| Some(Time { seconds: now - seconds, nanoseconds: 0 }));
     for (_, name) in CALLS {
         let change = Change {
             access_time: access,
@@ -81,9 +75,7 @@ fn fill(volume: &Filesystem, folder: &str, before: [i64; 3]) {
         volume.change(at(name), &change).expect("changes");
     }
     for (name, set) in FLAGS.into_iter().filter(|(_, set)| *set != NOATIME) {
-        volume
-            .change_flags(at(name), FlagChange { set, clear: 0 })
-            .expect("flags are set");
+        volume.change_flags(at(name), FlagChange { set, clear: 0 }).expect("flags are set");
     }
 }
 
@@ -108,11 +100,10 @@ fn reads_change_access_times_as_in_the_kernel() {
         for number in 0..TIMES.len() {
             for (call, (read, name)) in CALLS.iter().enumerate() {
                 let folder = folder(number, call);
-                let (mounted, said) = (
-                    both.mounted.path().join(&folder),
-                    format!("{option}: {read:?}, {number}"),
-                );
-                let kernel_time = || mounted.join(name).symlink_metadata().expect("is there").atime();
+                let (mounted, said) =
+                    (both.mounted.path().join(&folder), format!("{option}: {read:?}, {number}"));
+                let kernel_time =
+                    || mounted.join(name).symlink_metadata().expect("is there").atime();
                 let engine_time = || {
                     let metadata = both.volume.symlink_metadata(format!("{folder}/{name}"));
                     metadata.expect("is there").access_time.seconds
@@ -140,10 +131,7 @@ fn reads_change_access_times_as_in_the_kernel() {
 }
 
 fn options(specification: &Specification, access: Access) -> Options {
-    Options {
-        access,
-        ..specification.options()
-    }
+    Options { access, ..specification.options() }
 }
 
 #[test]
@@ -154,18 +142,12 @@ fn a_read_writes_nothing_until_the_next_sync_and_looking_is_no_read() {
         let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
         Filesystem::open(shared, &options(&specification, access)).expect("opens")
     };
-    let old = Some(Time {
-        seconds: 1_000_000,
-        nanoseconds: 0,
-    });
+    let old = Some(Time { seconds: 1_000_000, nanoseconds: 0 });
     let volume = open(Access::ReadWrite);
     volume.create_dir("/d", 0o755).expect("a directory");
     for name in ["/d/read", "/d/looked at"] {
         volume.write(name, &[1; 5000]).expect("a file");
-        let change = Change {
-            access_time: old,
-            ..Change::default()
-        };
+        let change = Change { access_time: old, ..Change::default() };
         volume.change(name, &change).expect("changes");
     }
     volume.sync().expect("syncs");
@@ -177,10 +159,7 @@ fn a_read_writes_nothing_until_the_next_sync_and_looking_is_no_read() {
     volume.survey().map(drop).expect("is surveyed");
     assert_eq!(device.counters().writes, before, "reads write nothing");
     volume.sync().expect("syncs");
-    assert!(
-        device.counters().writes > before,
-        "the access time is written with a sync"
-    );
+    assert!(device.counters().writes > before, "the access time is written with a sync");
     volume.close().expect("closes");
 
     let before = device.counters().writes;
@@ -213,10 +192,7 @@ fn many_inodes_that_were_only_read_do_not_wait_in_memory_for_a_sync() {
     for number in 0..9000 {
         volume.read(format!("/{number}")).expect("reads");
     }
-    assert!(
-        device.counters().writes > before,
-        "inodes that were read were stored meanwhile"
-    );
+    assert!(device.counters().writes > before, "inodes that were read were stored meanwhile");
     volume.close().expect("closes");
     crate::volume::judge(device.device()).unwrap_or_else(|said| panic!("{said}"));
 }

@@ -2,7 +2,9 @@
 
 use extant_engine::{Change, Error, Filesystem, FlagChange, Rename, SetAttribute, Size};
 use extant_format::inode::{Device, FileType, Time};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, IFlags, Mode, RenameFlags, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, IFlags, Mode, RenameFlags, Timespec, Timestamps, XattrFlags,
+};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -54,9 +56,7 @@ fn raw<T>(outcome: Result<T, Errno>) -> std::io::Result<()> {
 impl Call {
     /// Does it below a folder of a mounted file system; gives the errno, 0 for success.
     pub fn kernel(&self, folder: &Path) -> i32 {
-        self.on_mount(folder)
-            .err()
-            .map_or(0, |error| error.raw_os_error().unwrap_or(-1))
+        self.on_mount(folder).err().map_or(0, |error| error.raw_os_error().unwrap_or(-1))
     }
 
     fn on_mount(&self, folder: &Path) -> std::io::Result<()> {
@@ -94,7 +94,9 @@ impl Call {
                 let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR);
                 raw(rustix::fs::mknodat(CWD, at(name), kind, mode, 0))
             }
-            Call::MakeFile(name) => OpenOptions::new().write(true).create_new(true).open(at(name)).map(drop),
+            Call::MakeFile(name) => {
+                OpenOptions::new().write(true).create_new(true).open(at(name)).map(drop)
+            }
             Call::Symlink(name) => std::os::unix::fs::symlink("target", at(name)),
             Call::Permissions(name, mode) => {
                 std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(mode.into()))
@@ -102,10 +104,7 @@ impl Call {
             Call::Owner(name, id) => std::os::unix::fs::lchown(at(name), Some(id), Some(id)),
             Call::Times(name) => {
                 let time = Timespec { tv_sec: 5, tv_nsec: 5 };
-                let times = Timestamps {
-                    last_access: time,
-                    last_modification: time,
-                };
+                let times = Timestamps { last_access: time, last_modification: time };
                 raw(rustix::fs::utimensat(CWD, at(name), &times, AtFlags::SYMLINK_NOFOLLOW))
             }
             Call::SetAttribute(name, attribute, how) => {
@@ -116,7 +115,9 @@ impl Call {
                 };
                 raw(rustix::fs::lsetxattr(at(name), attribute, b"value", flags))
             }
-            Call::RemoveAttribute(name, attribute) => raw(rustix::fs::lremovexattr(at(name), attribute)),
+            Call::RemoveAttribute(name, attribute) => {
+                raw(rustix::fs::lremovexattr(at(name), attribute))
+            }
             Call::Flags(name, set, clear) => {
                 let file = File::open(at(name))?;
                 let flags = rustix::fs::ioctl_getflags(&file)?.bits();
@@ -144,43 +145,39 @@ impl Call {
         let at = |name: &str| format!("{folder}/{name}");
         let change = |name: &str, change: Change| volume.change(at(name), &change);
         match *self {
-            Call::Write(name, offset) => volume.open_file(at(name))?.write_at(offset, b"xy").map(drop),
+            Call::Write(name, offset) => {
+                volume.open_file(at(name))?.write_at(offset, b"xy").map(drop)
+            }
             Call::Append(name) => {
                 let file = volume.open_file(at(name))?;
                 file.write_at(file.metadata()?.size, b"xy").map(drop)
             }
             Call::Create(name) => volume.create_file(at(name), 0o644).map(drop),
             Call::Truncate(name, size) => volume.open_file(at(name))?.set_len(size),
-            Call::Allocate(name, length, size) => volume.open_file(at(name))?.allocate(0, length, size),
+            Call::Allocate(name, length, size) => {
+                volume.open_file(at(name))?.allocate(0, length, size)
+            }
             Call::Punch(name, offset) => volume.open_file(at(name))?.punch_hole(offset, 100),
             Call::Unlink(name) => volume.remove_file(at(name)),
             Call::RemoveDirectory(name) => volume.remove_dir(at(name)),
             Call::Rename(from, to, how) => volume.rename(at(from), at(to), how),
             Call::Link(original, name) => volume.hard_link(at(original), at(name)),
             Call::MakeDirectory(name) => volume.create_dir(at(name), 0o755),
-            Call::MakeFifo(name) => volume.make_node(at(name), FileType::Fifo, 0o600, Device::default()),
-            Call::MakeFile(name) => volume.make_node(at(name), FileType::Regular, 0o600, Device::default()),
+            Call::MakeFifo(name) => {
+                volume.make_node(at(name), FileType::Fifo, 0o600, Device::default())
+            }
+            Call::MakeFile(name) => {
+                volume.make_node(at(name), FileType::Regular, 0o600, Device::default())
+            }
             Call::Symlink(name) => volume.symlink("target", at(name)),
-            Call::Permissions(name, mode) => change(
-                name,
-                Change {
-                    permissions: Some(mode),
-                    ..Change::default()
-                },
-            ),
-            Call::Owner(name, id) => change(
-                name,
-                Change {
-                    uid: Some(id),
-                    gid: Some(id),
-                    ..Change::default()
-                },
-            ),
+            Call::Permissions(name, mode) => {
+                change(name, Change { permissions: Some(mode), ..Change::default() })
+            }
+            Call::Owner(name, id) => {
+                change(name, Change { uid: Some(id), gid: Some(id), ..Change::default() })
+            }
             Call::Times(name) => {
-                let time = Time {
-                    seconds: 5,
-                    nanoseconds: 5,
-                };
+                let time = Time { seconds: 5, nanoseconds: 5 };
                 change(
                     name,
                     Change {
@@ -193,9 +190,15 @@ impl Call {
             Call::SetAttribute(name, attribute, how) => {
                 volume.set_attribute(at(name), attribute.as_bytes(), b"value", how)
             }
-            Call::RemoveAttribute(name, attribute) => volume.remove_attribute(at(name), attribute.as_bytes()),
-            Call::Flags(name, set, clear) => volume.change_flags(at(name), FlagChange { set, clear }),
-            Call::Read(name, length) => volume.open_file(at(name))?.read_at(0, &mut vec![0; length]).map(drop),
+            Call::RemoveAttribute(name, attribute) => {
+                volume.remove_attribute(at(name), attribute.as_bytes())
+            }
+            Call::Flags(name, set, clear) => {
+                volume.change_flags(at(name), FlagChange { set, clear })
+            }
+            Call::Read(name, length) => {
+                volume.open_file(at(name))?.read_at(0, &mut vec![0; length]).map(drop)
+            }
             Call::List(name) => volume.read_dir(at(name)).map(drop),
             Call::ReadLink(name) => volume.read_link(at(name)).map(drop),
             Call::Stat(name) => volume.symlink_metadata(at(name)).map(drop),

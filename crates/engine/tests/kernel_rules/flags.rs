@@ -154,7 +154,9 @@ fn every_call_on_what_is_immutable_or_append_only_ends_as_in_the_kernel() {
     let mut rows = Vec::new();
     for (flagged, calls) in tables {
         for (number, call) in calls.iter().enumerate() {
-            rows.extend(STATES.map(|state| (format!("{flagged}-{number}-{state}"), flagged, *call, state)));
+            rows.extend(
+                STATES.map(|state| (format!("{flagged}-{number}-{state}"), flagged, *call, state)),
+            );
         }
     }
     let both = both("modern", "", |volume| {
@@ -186,7 +188,8 @@ fn every_call_on_what_is_immutable_or_append_only_ends_as_in_the_kernel() {
 #[test]
 fn flags_that_nobody_keeps_are_refused_and_new_files_inherit_those_that_they_should() {
     use extant_format::inode::flags::{EXTENTS, INDEX, NODUMP, TOP_DIRECTORY};
-    let specification = crate::Specification::new(extant_engine::mkfs::Profile::Ext4, 1024, 8 * crate::MIB);
+    let specification =
+        crate::Specification::new(extant_engine::mkfs::Profile::Ext4, 1024, 8 * crate::MIB);
     let device = specification.make(extant_block::RealClock::new());
     let volume = specification.open(&device).expect("opens");
     volume.create_dir("/d", 0o755).expect("a directory");
@@ -197,9 +200,7 @@ fn flags_that_nobody_keeps_are_refused_and_new_files_inherit_those_that_they_sho
         assert_eq!(error.errno(), 95, "{path} {set:#x}: {error}");
     }
     let set = NODUMP | NOATIME | APPEND | TOP_DIRECTORY;
-    volume
-        .change_flags("/d", FlagChange { set, clear: 0 })
-        .expect("flags are set");
+    volume.change_flags("/d", FlagChange { set, clear: 0 }).expect("flags are set");
     volume.write("/d/file", b"content").expect("a file");
     volume.create_dir("/d/directory", 0o755).expect("a directory");
     volume.symlink("x", "/d/symlink").expect("a symlink");

@@ -63,9 +63,7 @@ fn fill(volume: &Filesystem, folder: &str, mode: u16) {
         };
         volume.change(at(name), &change).expect("changes");
         for attribute in [b"security.capability".as_slice(), b"trusted.other"] {
-            volume
-                .set_attribute(at(name), attribute, &CAPABILITY, Any)
-                .expect("an attribute");
+            volume.set_attribute(at(name), attribute, &CAPABILITY, Any).expect("an attribute");
         }
     }
 }
@@ -85,7 +83,8 @@ fn of_kernel(folder: &Path) -> Found {
         let mut list = [0; 1000];
         let length = rustix::fs::llistxattr(&path, &mut list).expect("lists");
         let names = list[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        let mut names: Vec<String> = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let mut names: Vec<String> =
+            names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         names.sort();
         found.push((name, format!("{:o}", metadata.mode()), names));
     }
@@ -100,9 +99,7 @@ fn of_engine(volume: &Filesystem, folder: &str) -> Found {
             continue;
         };
         let attributes = volume.attributes(&path).expect("lists");
-        let names = attributes
-            .iter()
-            .map(|one| String::from_utf8_lossy(&one.name).into_owned());
+        let names = attributes.iter().map(|one| String::from_utf8_lossy(&one.name).into_owned());
         let mut names: Vec<String> = names.collect();
         names.sort();
         found.push((name, format!("{:o}", metadata.mode), names));
@@ -112,28 +109,25 @@ fn of_engine(volume: &Filesystem, folder: &str) -> Found {
 
 fn as_nobody(command: &str, file: &Path) {
     let mut setpriv = program("setpriv");
-    setpriv.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "sh",
-        "-c",
-        command,
-        "sh",
-    ]);
+    setpriv.args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", command, "sh"]);
     output(setpriv.arg(file)).expect("the command runs");
 }
 
 #[test]
 fn rights_end_as_the_kernel_ends_them_for_a_caller_without_privileges() {
-    if !xtask::oracle::require("e2fsck") || !xtask::oracle::require("setpriv") || !xtask::oracle::can_mount() {
+    if !xtask::oracle::require("e2fsck")
+        || !xtask::oracle::require("setpriv")
+        || !xtask::oracle::can_mount()
+    {
         return;
     }
     let calls = BY_NOBODY.iter().map(|(call, command)| (*call, Some(*command)));
     let calls = calls.chain(BY_ROOT.iter().map(|call| (*call, None)));
     let rows: Vec<_> = calls
         .enumerate()
-        .flat_map(|(number, (call, command))| MODES.map(|mode| (format!("{number}-{mode:o}"), call, command, mode)))
+        .flat_map(|(number, (call, command))| {
+            MODES.map(|mode| (format!("{number}-{mode:o}"), call, command, mode))
+        })
         .collect();
     let both = both("modern", "", |volume| {
         rows.iter().for_each(|(folder, _, _, mode)| fill(volume, folder, *mode));
@@ -164,15 +158,12 @@ fn rights_end_as_the_kernel_ends_them_for_a_caller_without_privileges() {
 
 #[test]
 fn a_new_owner_with_permissions_keeps_these() {
-    let specification = crate::Specification::new(extant_engine::mkfs::Profile::Ext4, 1024, 8 * crate::MIB);
+    let specification =
+        crate::Specification::new(extant_engine::mkfs::Profile::Ext4, 1024, 8 * crate::MIB);
     let device = specification.make(extant_block::RealClock::new());
     let volume = specification.open(&device).expect("opens");
     volume.write("/f", b"content").expect("a file");
-    let change = Change {
-        permissions: Some(0o6755),
-        uid: Some(7),
-        ..Change::default()
-    };
+    let change = Change { permissions: Some(0o6755), uid: Some(7), ..Change::default() };
     volume.change("/f", &change).expect("changes");
     assert_eq!(volume.metadata("/f").expect("is there").mode & 0o7777, 0o6755);
 }

@@ -12,7 +12,12 @@ fn said<T>(path: &Path, outcome: extant_engine::Result<T>) -> Result<T, String> 
     outcome.map_err(|error| format!("{path:?}: {error}"))
 }
 
-fn differ<T: PartialEq + std::fmt::Debug>(path: &Path, what: &str, engine: T, model: T) -> Result<(), String> {
+fn differ<T: PartialEq + std::fmt::Debug>(
+    path: &Path,
+    what: &str,
+    engine: T,
+    model: T,
+) -> Result<(), String> {
     if engine == model {
         Ok(())
     } else {
@@ -37,11 +42,14 @@ pub fn trees(volume: &Filesystem, tree: &Tree) -> Result<(), String> {
         // Objects are looked at: that is no access, as listing and reading by name would be.
         let seen = said(&path, volume.object(&path))?;
         let attributes = said(&path, seen.attributes())?;
-        let attributes: BTreeMap<_, _> = attributes.into_iter().map(|one| (one.name, one.value)).collect();
+        let attributes: BTreeMap<_, _> =
+            attributes.into_iter().map(|one| (one.name, one.value)).collect();
         differ(&path, "extended attributes", &attributes, &object.attributes)?;
         match object.kind {
             FileType::Directory => names(&seen, &path, tree, object)?,
-            FileType::Symlink => differ(&path, "target", said(&path, seen.read_link())?, object.target.clone())?,
+            FileType::Symlink => {
+                differ(&path, "target", said(&path, seen.read_link())?, object.target.clone())?
+            }
             FileType::Regular => content(&seen, &path, object)?,
             _ => {}
         }
@@ -54,12 +62,7 @@ pub fn trees(volume: &Filesystem, tree: &Tree) -> Result<(), String> {
     let held = tree.objects.values().filter(|object| object.links == 0).count();
     let used = (statfs.inodes - statfs.free_inodes) as usize;
     // The reserved ones, lost+found among the model's.
-    differ(
-        &Path(b"/".to_vec()),
-        "inodes in use",
-        used,
-        numbers.len() - 1 + held + 10,
-    )?;
+    differ(&Path(b"/".to_vec()), "inodes in use", used, numbers.len() - 1 + held + 10)?;
     debug_assert!(numbers.contains_key(&ROOT));
     Ok(())
 }
@@ -121,7 +124,9 @@ fn content(file: &Seen, path: &Path, object: &Object) -> Result<(), String> {
             let read = said(path, file.read_at(start, &mut engine))?;
             object.content.read(start, &mut model);
             differ(path, "bytes read", read, length)?;
-            if let Some(first) = engine.iter().zip(&model).position(|(engine, model)| engine != model) {
+            if let Some(first) =
+                engine.iter().zip(&model).position(|(engine, model)| engine != model)
+            {
                 let (is, should) = (engine[first], model[first]);
                 return Err(format!(
                     "{path:?}: byte {}: {is:#x}, the model has {should:#x}",

@@ -32,11 +32,8 @@ impl Generator {
 
     fn existing(&mut self, tree: &Tree, wanted: impl Fn(&crate::tree::Object) -> bool) -> Vec<u8> {
         let paths = tree.paths();
-        let found: Vec<&Vec<u8>> = paths
-            .iter()
-            .filter(|(_, id)| wanted(tree.object(*id)))
-            .map(|(path, _)| path)
-            .collect();
+        let found: Vec<&Vec<u8>> =
+            paths.iter().filter(|(_, id)| wanted(tree.object(*id))).map(|(path, _)| path).collect();
         match found.is_empty() {
             true => b"/".to_vec(),
             false => self.random.pick(&found).to_vec(),
@@ -124,10 +121,7 @@ impl Generator {
             // e2fsck takes times behind 2310 for mistakes.
             _ => random.below(10_700_000_000) as i64,
         };
-        random.one_in(2).then(|| Time {
-            seconds,
-            nanoseconds: random.below(1_000_000_000) as u32,
-        })
+        random.one_in(2).then(|| Time { seconds, nanoseconds: random.below(1_000_000_000) as u32 })
     }
 
     fn make(&mut self, tree: &Tree) -> Operation {
@@ -142,10 +136,7 @@ impl Generator {
                     2 => vec![b't'; self.random.below(70) as usize],
                     _ => self.anything(tree).0,
                 };
-                Operation::Symlink {
-                    target: Path(target),
-                    path,
-                }
+                Operation::Symlink { target: Path(target), path }
             }
             4 => {
                 let kinds = [
@@ -154,7 +145,8 @@ impl Generator {
                     FileType::CharacterDevice,
                     FileType::BlockDevice,
                 ];
-                let (major, minor) = (self.random.below(1 << 12) as u32, self.random.below(1 << 20) as u32);
+                let (major, minor) =
+                    (self.random.below(1 << 12) as u32, self.random.below(1 << 20) as u32);
                 Operation::Make {
                     path,
                     kind: *self.random.pick(&kinds),
@@ -176,10 +168,8 @@ impl Generator {
         let directory = self.directory(tree);
         let count = self.random.below(120);
         if self.random.one_in(2) {
-            let names = tree
-                .resolve(&directory, Follow::Last)
-                .ok()
-                .map(|id| &tree.object(id).names);
+            let names =
+                tree.resolve(&directory, Follow::Last).ok().map(|id| &tree.object(id).names);
             let names: Vec<&Vec<u8>> = names.into_iter().flat_map(|names| names.keys()).collect();
             for name in names.into_iter().take(count as usize) {
                 self.planned
@@ -192,22 +182,15 @@ impl Generator {
             let name = format!("{salt}-{number:0>width$}");
             let path = Path([directory.as_slice(), b"/", name.as_bytes()].concat());
             let (kind, device) = (FileType::Regular, Device::default());
-            self.planned.push(Operation::Make {
-                path,
-                kind,
-                permissions: 0o644,
-                device,
-            });
+            self.planned.push(Operation::Make { path, kind, permissions: 0o644, device });
         }
     }
 
     /// Many small pieces of one file, one after the other: maps with many entries.
     fn plan_pieces(&mut self, tree: &Tree) {
         let target = Target::Path(self.file(tree));
-        let (start, step) = (
-            self.offset(tree) / 2,
-            (1 + self.random.below(3)) * tree.limits.block_size,
-        );
+        let (start, step) =
+            (self.offset(tree) / 2, (1 + self.random.below(3)) * tree.limits.block_size);
         let (count, is_falling) = (self.random.below(60), self.random.one_in(2));
         let punches = self.random.one_in(3);
         for number in 0..count {
@@ -218,16 +201,8 @@ impl Generator {
                 length: 1 + self.random.below(tree.limits.block_size) as usize,
             };
             self.planned.push(match punches {
-                true => Operation::Punch {
-                    target: target.clone(),
-                    offset,
-                    length: step / 2 + 1,
-                },
-                false => Operation::Write {
-                    target: target.clone(),
-                    offset,
-                    bytes,
-                },
+                true => Operation::Punch { target: target.clone(), offset, length: step / 2 + 1 },
+                false => Operation::Write { target: target.clone(), offset, bytes },
             });
         }
     }
@@ -236,19 +211,13 @@ impl Generator {
     fn plan_flags(&mut self, tree: &Tree) -> Operation {
         let path = self.anything(tree);
         if !self.random.one_in(4) {
-            self.planned.push(Operation::Flags {
-                path: path.clone(),
-                set: 0,
-                clear: FLAGS,
-            });
+            self.planned.push(Operation::Flags { path: path.clone(), set: 0, clear: FLAGS });
         }
         for _ in 0..self.random.below(12) {
             let operation = self.draw(tree);
             self.planned.push(operation);
         }
-        let set = *self
-            .random
-            .pick(&[IMMUTABLE, APPEND, IMMUTABLE | APPEND, NOATIME, NODUMP]);
+        let set = *self.random.pick(&[IMMUTABLE, APPEND, IMMUTABLE | APPEND, NOATIME, NODUMP]);
         let clear = self.random.next() as u32 & FLAGS;
         Operation::Flags { path, set, clear }
     }
@@ -264,67 +233,40 @@ impl Generator {
         let slot = self.random.below(SLOTS as u64) as usize;
         match self.random.below(105) {
             0..=14 => self.make(tree),
-            15..=18 => Operation::Link {
-                original: self.anything(tree),
-                path: self.new_path(tree),
-            },
+            15..=18 => Operation::Link { original: self.anything(tree), path: self.new_path(tree) },
             19..=23 => Operation::Unlink(self.anything(tree)),
             24..=26 => Operation::RemoveDirectory(Path(self.directory(tree))),
             27..=34 => {
-                let hows = [Rename::Replace, Rename::KeepTarget, Rename::Exchange, Rename::Whiteout];
+                let hows =
+                    [Rename::Replace, Rename::KeepTarget, Rename::Exchange, Rename::Whiteout];
                 let how = *self.random.pick(&hows);
-                let to = if self.random.one_in(2) {
-                    self.anything(tree)
-                } else {
-                    self.new_path(tree)
-                };
-                Operation::Rename {
-                    from: self.anything(tree),
-                    to,
-                    how,
-                }
+                let to =
+                    if self.random.one_in(2) { self.anything(tree) } else { self.new_path(tree) };
+                Operation::Rename { from: self.anything(tree), to, how }
             }
-            35..=36 => Operation::Open {
-                path: self.file(tree),
-                slot,
-            },
+            35..=36 => Operation::Open { path: self.file(tree), slot },
             37 => Operation::Close { slot },
             38..=54 => {
                 let (target, offset) = (self.target(tree), self.offset(tree));
                 Operation::Write {
                     target,
                     offset,
-                    bytes: Bytes {
-                        seed: self.random.next(),
-                        length: self.length(tree),
-                    },
+                    bytes: Bytes { seed: self.random.next(), length: self.length(tree) },
                 }
             }
             55..=60 => {
                 let size = self.offset(tree);
-                Operation::Truncate {
-                    target: self.target(tree),
-                    size,
-                }
+                Operation::Truncate { target: self.target(tree), size }
             }
             61..=64 => {
                 let size = if self.random.one_in(2) { Size::Grow } else { Size::Keep };
                 let (offset, length) = (self.offset(tree), self.length(tree) as u64);
-                Operation::Allocate {
-                    target: self.target(tree),
-                    offset,
-                    length,
-                    size,
-                }
+                Operation::Allocate { target: self.target(tree), offset, length, size }
             }
             65..=69 => {
                 let (offset, length) = (self.offset(tree), self.length(tree) as u64);
                 let length = if self.random.one_in(10) { u64::MAX } else { length };
-                Operation::Punch {
-                    target: self.target(tree),
-                    offset,
-                    length,
-                }
+                Operation::Punch { target: self.target(tree), offset, length }
             }
             70..=74 => Operation::Read {
                 offset: self.offset(tree),
@@ -332,10 +274,9 @@ impl Generator {
                 target: self.target(tree),
             },
             75..=81 => self.set_attribute(tree),
-            82..=84 => Operation::RemoveAttribute {
-                path: self.anything(tree),
-                name: self.attribute(),
-            },
+            82..=84 => {
+                Operation::RemoveAttribute { path: self.anything(tree), name: self.attribute() }
+            }
             85..=89 => {
                 let random = &mut self.random;
                 let id = random.one_in(2).then(|| random.next() as u32);
@@ -348,10 +289,7 @@ impl Generator {
                     access_time,
                     modify_time,
                 };
-                Operation::Change {
-                    path: self.anything(tree),
-                    touch,
-                }
+                Operation::Change { path: self.anything(tree), touch }
             }
             90..=91 => Operation::Stat(self.anything(tree)),
             92 => Operation::Sync,
@@ -365,7 +303,9 @@ impl Generator {
             }
             99..=100 => self.plan_flags(tree),
             101 => Operation::List(Path(self.directory(tree))),
-            102 => Operation::ReadLink(Path(self.existing(tree, |object| object.kind == FileType::Symlink))),
+            102 => Operation::ReadLink(Path(
+                self.existing(tree, |object| object.kind == FileType::Symlink),
+            )),
             103 => Operation::ReadLink(self.anything(tree)),
             _ => Operation::Reopen,
         }
@@ -386,11 +326,10 @@ impl Generator {
 
     fn set_attribute(&mut self, tree: &Tree) -> Operation {
         let (path, mut name) = (self.anything(tree), self.attribute());
-        let kind = tree
-            .resolve(&path.0, Follow::NotLast)
-            .ok()
-            .map(|id| tree.object(id).kind);
-        if !matches!(kind, Some(FileType::Regular | FileType::Directory)) && name.0.starts_with(b"user.") {
+        let kind = tree.resolve(&path.0, Follow::NotLast).ok().map(|id| tree.object(id).kind);
+        if !matches!(kind, Some(FileType::Regular | FileType::Directory))
+            && name.0.starts_with(b"user.")
+        {
             // The kernel lists such a name, and denies that it is there.
             name.0.splice(..4, *b"trusted");
         }
@@ -401,19 +340,9 @@ impl Generator {
             2 => random.below(tree.limits.block_size),
             _ => random.below(40),
         } as usize;
-        let hows = [
-            SetAttribute::Any,
-            SetAttribute::Any,
-            SetAttribute::Create,
-            SetAttribute::Replace,
-        ];
-        let (how, value) = (
-            *random.pick(&hows),
-            Bytes {
-                seed: random.next(),
-                length,
-            },
-        );
+        let hows =
+            [SetAttribute::Any, SetAttribute::Any, SetAttribute::Create, SetAttribute::Replace];
+        let (how, value) = (*random.pick(&hows), Bytes { seed: random.next(), length });
         Operation::SetAttribute { path, name, value, how }
     }
 }

@@ -1,4 +1,5 @@
-//! The model's tree as a walk of a mount would find it, and the kernel's word on what random operations left.
+//! The model's tree as a walk of a mount would find it, and the kernel's word on what random
+//! operations left.
 
 use crate::round::Round;
 use crate::tree::{Object, Tree};
@@ -59,16 +60,10 @@ fn entry(path: Vec<u8>, id: u64, object: &Object) -> Entry {
 }
 
 fn entries(tree: &Tree) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = tree
-        .paths()
-        .into_iter()
-        .map(|(path, id)| entry(path, id, tree.object(id)))
-        .collect();
+    let mut entries: Vec<Entry> =
+        tree.paths().into_iter().map(|(path, id)| entry(path, id, tree.object(id))).collect();
     entries.sort_by(|left, right| {
-        left.path
-            .as_os_str()
-            .as_encoded_bytes()
-            .cmp(right.path.as_os_str().as_encoded_bytes())
+        left.path.as_os_str().as_encoded_bytes().cmp(right.path.as_os_str().as_encoded_bytes())
     });
     name_links(&mut entries);
     entries
@@ -82,19 +77,13 @@ pub fn compare(specification: &Specification, seed: u64, count: usize) -> Result
     let image = folder.join("model.img");
     device.save(&image).map_err(|error| error.to_string())?;
     let mounted = mount_loop(&image, Access::ReadOnly, "")?;
-    let mut kernel = walk(
-        mounted.path(),
-        Depth {
-            sha256: false,
-            ..Depth::default()
-        },
-        &Default::default(),
-    )?;
-    for entry in kernel
-        .iter_mut()
-        .filter(|entry| entry.kind == Kind::File && entry.size <= SUMMED_MAX)
+    let mut kernel =
+        walk(mounted.path(), Depth { sha256: false, ..Depth::default() }, &Default::default())?;
+    for entry in
+        kernel.iter_mut().filter(|entry| entry.kind == Kind::File && entry.size <= SUMMED_MAX)
     {
-        let bytes = std::fs::read(mounted.path().join(&entry.path)).map_err(|error| error.to_string())?;
+        let bytes =
+            std::fs::read(mounted.path().join(&entry.path)).map_err(|error| error.to_string())?;
         entry.sha256 = Some(Sha256::digest(&bytes).into());
     }
     mounted.unmount()?;
@@ -104,9 +93,5 @@ pub fn compare(specification: &Specification, seed: u64, count: usize) -> Result
     }
     let differences = compare::entries(&entries(&tree), &kernel, &options);
     let sentences: Vec<String> = differences.iter().take(10).map(ToString::to_string).collect();
-    if sentences.is_empty() {
-        Ok(())
-    } else {
-        Err(sentences.join("\n"))
-    }
+    if sentences.is_empty() { Ok(()) } else { Err(sentences.join("\n")) }
 }

@@ -1,8 +1,10 @@
-//! Random operations on the engine and on a model in memory: errors, answers and trees are equal, and e2fsck is silent
-//! whenever the volume was closed. A failure prints its seed and a shrunken list of operations.
+//! Random operations on the engine and on a model in memory: errors, answers and trees are equal,
+//! and e2fsck is silent whenever the volume was closed. A failure prints its seed and a shrunken
+//! list of operations.
 //!
-//! `EXTANT_MODEL_SEEDS=n` runs n rounds over the matrix instead of one; `EXTANT_MODEL_SEED=s` begins at seed s;
-//! `EXTANT_MODEL_OPERATIONS=n` makes runs of n operations; `EXTANT_MODEL_ONLY=text` takes matching rows only.
+//! `EXTANT_MODEL_SEEDS=n` runs n rounds over the matrix instead of one; `EXTANT_MODEL_SEED=s`
+//! begins at seed s; `EXTANT_MODEL_OPERATIONS=n` makes runs of n operations;
+//! `EXTANT_MODEL_ONLY=text` takes matching rows only.
 
 mod compare;
 mod generator;
@@ -62,9 +64,7 @@ const POLICIES: &[&str] = &[
 ];
 
 fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .map_or(otherwise, |text| text.parse().expect("a number"))
+    std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
 /// What is run for a seed: rows and policies in turn; sizes small enough to fill up now and then.
@@ -116,16 +116,17 @@ fn the_engine_does_what_the_model_does() {
             continue;
         }
         match run(&specification, seed, operations) {
-            Ok(tally) => tally
-                .into_iter()
-                .for_each(|(key, count)| *total.entry(key).or_default() += count),
+            Ok(tally) => {
+                tally.into_iter().for_each(|(key, count)| *total.entry(key).or_default() += count)
+            }
             Err(failure) => failures.push(report(seed, &specification, failure)),
         }
         if failures.len() >= number("EXTANT_MODEL_FAILURES", 1) as usize {
             break;
         }
     }
-    // What the runs met, with `--nocapture`: operations that never fail, or never succeed, prove little.
+    // What the runs met, with `--nocapture`: operations that never fail, or never succeed, prove
+    // little.
     println!("{total:?}");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
@@ -150,7 +151,8 @@ fn the_kernel_sees_what_the_model_has() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The judge has to be able to say no: a model that errs is found, and what is left of the list is short.
+/// The judge has to be able to say no: a model that errs is found, and what is left of the list is
+/// short.
 #[test]
 fn a_difference_is_found_and_shrunken() {
     let specification = Specification::new(Profile::Ext4, 1024, 2 * MIB);

@@ -54,82 +54,24 @@ pub enum Target {
 
 #[derive(Clone, Debug)]
 pub enum Operation {
-    Make {
-        path: Path,
-        kind: FileType,
-        permissions: u16,
-        device: Device,
-    },
-    Directory {
-        path: Path,
-        permissions: u16,
-    },
-    Symlink {
-        target: Path,
-        path: Path,
-    },
-    Link {
-        original: Path,
-        path: Path,
-    },
+    Make { path: Path, kind: FileType, permissions: u16, device: Device },
+    Directory { path: Path, permissions: u16 },
+    Symlink { target: Path, path: Path },
+    Link { original: Path, path: Path },
     Unlink(Path),
     RemoveDirectory(Path),
-    Rename {
-        from: Path,
-        to: Path,
-        how: Rename,
-    },
-    Open {
-        path: Path,
-        slot: usize,
-    },
-    Close {
-        slot: usize,
-    },
-    Write {
-        target: Target,
-        offset: u64,
-        bytes: Bytes,
-    },
-    Truncate {
-        target: Target,
-        size: u64,
-    },
-    Allocate {
-        target: Target,
-        offset: u64,
-        length: u64,
-        size: Size,
-    },
-    Punch {
-        target: Target,
-        offset: u64,
-        length: u64,
-    },
-    Read {
-        target: Target,
-        offset: u64,
-        length: usize,
-    },
-    SetAttribute {
-        path: Path,
-        name: Path,
-        value: Bytes,
-        how: SetAttribute,
-    },
-    RemoveAttribute {
-        path: Path,
-        name: Path,
-    },
-    Change {
-        path: Path,
-        touch: Touch,
-    },
-    Flags {
-        path: Path,
-        set: u32,
-        clear: u32,
-    },
+    Rename { from: Path, to: Path, how: Rename },
+    Open { path: Path, slot: usize },
+    Close { slot: usize },
+    Write { target: Target, offset: u64, bytes: Bytes },
+    Truncate { target: Target, size: u64 },
+    Allocate { target: Target, offset: u64, length: u64, size: Size },
+    Punch { target: Target, offset: u64, length: u64 },
+    Read { target: Target, offset: u64, length: usize },
+    SetAttribute { path: Path, name: Path, value: Bytes, how: SetAttribute },
+    RemoveAttribute { path: Path, name: Path },
+    Change { path: Path, touch: Touch },
+    Flags { path: Path, set: u32, clear: u32 },
     Stat(Path),
     List(Path),
     ReadLink(Path),
@@ -207,13 +149,12 @@ impl Operation {
     pub fn run(&self, volume: &Filesystem, slots: &mut Slots) -> Option<Result<Answer>> {
         let done = |()| Answer::Done;
         Some(match self {
-            Operation::Make {
-                path,
-                kind,
-                permissions,
-                device,
-            } => volume.make_node(path, *kind, *permissions, *device).map(done),
-            Operation::Directory { path, permissions } => volume.create_dir(path, *permissions).map(done),
+            Operation::Make { path, kind, permissions, device } => {
+                volume.make_node(path, *kind, *permissions, *device).map(done)
+            }
+            Operation::Directory { path, permissions } => {
+                volume.create_dir(path, *permissions).map(done)
+            }
             Operation::Symlink { target, path } => volume.symlink(target, path).map(done),
             Operation::Link { original, path } => volume.hard_link(original, path).map(done),
             Operation::Unlink(path) => volume.remove_file(path).map(done),
@@ -238,12 +179,7 @@ impl Operation {
             Operation::Truncate { target, size } => {
                 return on_file(volume, slots, target, |file| file.set_len(*size).map(done));
             }
-            Operation::Allocate {
-                target,
-                offset,
-                length,
-                size,
-            } => {
+            Operation::Allocate { target, offset, length, size } => {
                 return on_file(volume, slots, target, |file| {
                     file.allocate(*offset, *length, *size).map(done)
                 });
@@ -264,16 +200,20 @@ impl Operation {
             Operation::SetAttribute { path, name, value, how } => {
                 volume.set_attribute(path, &name.0, &value.make(), *how).map(done)
             }
-            Operation::RemoveAttribute { path, name } => volume.remove_attribute(path, &name.0).map(done),
+            Operation::RemoveAttribute { path, name } => {
+                volume.remove_attribute(path, &name.0).map(done)
+            }
             Operation::Change { path, touch } => volume.change(path, &change(touch)).map(done),
-            Operation::Stat(path) => volume
-                .metadata(path)
-                .map(|metadata| Answer::Length(metadata.links.into())),
+            Operation::Stat(path) => {
+                volume.metadata(path).map(|metadata| Answer::Length(metadata.links.into()))
+            }
             Operation::Flags { path, set, clear } => {
                 let (set, clear) = (*set, *clear);
                 volume.change_flags(path, FlagChange { set, clear }).map(done)
             }
-            Operation::List(path) => volume.read_dir(path).map(|entries| Answer::Count(entries.len())),
+            Operation::List(path) => {
+                volume.read_dir(path).map(|entries| Answer::Count(entries.len()))
+            }
             Operation::ReadLink(path) => volume.read_link(path).map(Answer::Bytes),
             Operation::Sync => volume.sync().map(done),
             Operation::Reopen => return None,
@@ -284,14 +224,9 @@ impl Operation {
     pub fn model(&self, tree: &mut Tree, slots: &mut Slots) -> Outcome<Answer> {
         let done = |()| Answer::Done;
         match self {
-            Operation::Make {
-                path,
-                kind,
-                permissions,
-                device,
-            } => tree
-                .make(&path.0, *kind, *permissions, *device, b"")
-                .map(|_| Answer::Done),
+            Operation::Make { path, kind, permissions, device } => {
+                tree.make(&path.0, *kind, *permissions, *device, b"").map(|_| Answer::Done)
+            }
             Operation::Directory { path, permissions } => tree
                 .make(&path.0, FileType::Directory, *permissions, Device::default(), b"")
                 .map(|_| Answer::Done),
@@ -321,13 +256,17 @@ impl Operation {
             Operation::SetAttribute { path, name, value, how } => {
                 tree.set_attribute(&path.0, &name.0, &value.make(), *how).map(done)
             }
-            Operation::RemoveAttribute { path, name } => tree.remove_attribute(&path.0, &name.0).map(done),
+            Operation::RemoveAttribute { path, name } => {
+                tree.remove_attribute(&path.0, &name.0).map(done)
+            }
             Operation::Change { path, touch } => tree.change(&path.0, touch).map(done),
             Operation::Stat(path) => {
                 let id = tree.resolve(&path.0, Follow::Last)?;
                 Ok(Answer::Length(tree.object(id).links.into()))
             }
-            Operation::Flags { path, set, clear } => tree.change_flags(&path.0, *set, *clear).map(done),
+            Operation::Flags { path, set, clear } => {
+                tree.change_flags(&path.0, *set, *clear).map(done)
+            }
             Operation::List(path) => {
                 let id = tree.resolve(&path.0, Follow::Last)?;
                 if !tree.object(id).is_directory() {
@@ -368,11 +307,13 @@ impl Operation {
     fn model_file(&self, tree: &mut Tree, id: Id) -> Outcome<Answer> {
         let done = |()| Answer::Done;
         match self {
-            Operation::Write { offset, bytes, .. } => tree.write(id, *offset, &bytes.make()).map(Answer::Count),
+            Operation::Write { offset, bytes, .. } => {
+                tree.write(id, *offset, &bytes.make()).map(Answer::Count)
+            }
             Operation::Truncate { size, .. } => tree.truncate(id, *size).map(done),
-            Operation::Allocate {
-                offset, length, size, ..
-            } => tree.allocate(id, *offset, *length, *size).map(done),
+            Operation::Allocate { offset, length, size, .. } => {
+                tree.allocate(id, *offset, *length, *size).map(done)
+            }
             Operation::Punch { offset, length, .. } => tree.punch(id, *offset, *length).map(done),
             Operation::Read { offset, length, .. } => {
                 let object = tree.object(id);

@@ -1,4 +1,5 @@
-//! One run: a volume, operations done to both sides, comparisons; and the shrinking of a run that failed.
+//! One run: a volume, operations done to both sides, comparisons; and the shrinking of a run that
+//! failed.
 
 use crate::compare;
 use crate::generator::Generator;
@@ -68,11 +69,7 @@ impl Round {
         let volume = specification.open(&device).expect("a fresh volume opens");
         let superblock = volume.superblock();
         let has_extents = superblock.has(Feature::EXTENTS);
-        let kind = if has_extents {
-            MappingKind::Extents
-        } else {
-            MappingKind::Indirect
-        };
+        let kind = if has_extents { MappingKind::Extents } else { MappingKind::Indirect };
         let limits = Limits {
             block_size: specification.block_size.into(),
             size_max: superblock.max_file_size(kind),
@@ -83,11 +80,7 @@ impl Round {
         };
         let mut tree = Tree::new(limits, object(&volume.metadata("/").expect("a root"), ROOT));
         let found = tree.add(object(&volume.metadata("/lost+found").expect("lost+found"), ROOT));
-        tree.objects
-            .get_mut(&ROOT)
-            .expect("a root")
-            .names
-            .insert(b"lost+found".to_vec(), found);
+        tree.objects.get_mut(&ROOT).expect("a root").names.insert(b"lost+found".to_vec(), found);
         Round {
             specification: *specification,
             clock,
@@ -108,10 +101,7 @@ impl Round {
     fn step(&mut self, operation: &Operation) -> Result<(), String> {
         self.clock.advance(1_000_000_007);
         let wall = extant_block::Clock::wall(&*self.clock);
-        self.tree.set_now(Time {
-            seconds: wall.seconds,
-            nanoseconds: wall.nanoseconds,
-        });
+        self.tree.set_now(Time { seconds: wall.seconds, nanoseconds: wall.nanoseconds });
         if matches!(operation, Operation::Reopen) {
             return self.reopen();
         }
@@ -135,13 +125,13 @@ impl Round {
         match (&engine, &model) {
             (Ok(engine), Ok(model)) if engine == model => Ok(()),
             (Err((engine, _)), Err(model)) if engine == model => Ok(()),
-            (Ok(engine), Ok(model)) => Err(format!(
-                "{operation:?}: {}, the model has {}",
-                told(engine),
-                told(model)
-            )),
+            (Ok(engine), Ok(model)) => {
+                Err(format!("{operation:?}: {}, the model has {}", told(engine), told(model)))
+            }
             (Ok(_), Err(model)) => Err(format!("{operation:?}: done, the model has errno {model}")),
-            (Err((errno, error)), Ok(_)) => Err(format!("{operation:?}: errno {errno} ({error}), the model does it")),
+            (Err((errno, error)), Ok(_)) => {
+                Err(format!("{operation:?}: errno {errno} ({error}), the model does it"))
+            }
             (Err((errno, error)), Err(model)) => {
                 Err(format!("{operation:?}: errno {errno} ({error}), the model has {model}"))
             }
@@ -174,7 +164,8 @@ impl Round {
         Ok(())
     }
 
-    /// Attributes may fill an inode's tail and a block: whether the last one fits is the engine's to say.
+    /// Attributes may fill an inode's tail and a block: whether the last one fits is the engine's
+    /// to say.
     fn is_large_attribute(&self, operation: &Operation) -> bool {
         let Operation::SetAttribute { path, name, value, .. } = operation else {
             return false;
@@ -182,7 +173,8 @@ impl Round {
         let Ok(id) = self.tree.resolve(&path.0, crate::tree::Follow::NotLast) else {
             return false;
         };
-        let size = |name: usize, value: usize| 16 + name.next_multiple_of(4) + value.next_multiple_of(4);
+        let size =
+            |name: usize, value: usize| 16 + name.next_multiple_of(4) + value.next_multiple_of(4);
         let others: usize = self
             .tree
             .object(id)
@@ -199,14 +191,13 @@ impl Round {
         for slot in 0..self.slots.files.len() {
             let _ = Operation::Close { slot }.model(&mut self.tree, &mut self.slots);
         }
-        compare::trees(self.volume(), &self.tree).map_err(|said| format!("files closed: {said}"))?;
+        compare::trees(self.volume(), &self.tree)
+            .map_err(|said| format!("files closed: {said}"))?;
         let volume = self.volume.take().expect("the volume is open");
         volume.close().map_err(|error| format!("close: {error}"))?;
         judge(&self.device)?;
-        let volume = self
-            .specification
-            .open(&self.device)
-            .map_err(|error| format!("open: {error}"))?;
+        let volume =
+            self.specification.open(&self.device).map_err(|error| format!("open: {error}"))?;
         self.volume = Some(volume);
         self.full_compares = 3;
         compare::trees(self.volume(), &self.tree).map_err(|said| format!("opened again: {said}"))
@@ -224,7 +215,9 @@ impl Round {
 
 fn told(answer: &Answer) -> String {
     match answer {
-        Answer::Bytes(bytes) => format!("{} bytes {:?}...", bytes.len(), &bytes[..bytes.len().min(16)]),
+        Answer::Bytes(bytes) => {
+            format!("{} bytes {:?}...", bytes.len(), &bytes[..bytes.len().min(16)])
+        }
         other => format!("{other:?}"),
     }
 }
@@ -236,19 +229,17 @@ pub fn run(specification: &Specification, seed: u64, count: usize) -> Result<Tal
 
 impl Round {
     /// A round behind so many random operations, and one reopening.
-    pub fn random(specification: &Specification, seed: u64, count: usize) -> Result<Round, Failure> {
+    pub fn random(
+        specification: &Specification,
+        seed: u64,
+        count: usize,
+    ) -> Result<Round, Failure> {
         let mut round = Round::new(specification);
-        let mut generator = Generator {
-            random: Random::new(seed),
-            planned: Vec::new(),
-        };
+        let mut generator = Generator { random: Random::new(seed), planned: Vec::new() };
         let mut operations = Vec::new();
         for at in 0..=count {
-            let operation = if at == count {
-                Operation::Reopen
-            } else {
-                generator.next(&round.tree)
-            };
+            let operation =
+                if at == count { Operation::Reopen } else { generator.next(&round.tree) };
             operations.push(operation.clone());
             if let Err(message) = round.caught(&operation) {
                 return Err(Failure { operations, message });
@@ -268,10 +259,7 @@ impl Round {
 /// The operations that `run` does.
 pub fn record(specification: &Specification, seed: u64, count: usize) -> Vec<Operation> {
     let mut round = Round::new(specification);
-    let mut generator = Generator {
-        random: Random::new(seed),
-        planned: Vec::new(),
-    };
+    let mut generator = Generator { random: Random::new(seed), planned: Vec::new() };
     let mut operations = Vec::new();
     for _ in 0..count {
         let operation = generator.next(&round.tree);
@@ -298,10 +286,7 @@ const ATTEMPTS_MAX: u32 = 400;
 
 /// Leaves out what is not needed for a failure: halves, quarters, single operations.
 pub fn shrink(specification: &Specification, failure: Failure) -> (Vec<Operation>, String) {
-    let Failure {
-        mut operations,
-        mut message,
-    } = failure;
+    let Failure { mut operations, mut message } = failure;
     let mut attempts = 0;
     let mut piece = operations.len().div_ceil(2);
     while piece > 0 && attempts < ATTEMPTS_MAX {

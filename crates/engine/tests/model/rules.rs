@@ -35,11 +35,7 @@ impl Tree {
     /// Takes set-user-ID away, and set-group-ID where the group may execute.
     pub fn end_rights(&mut self, id: Id) {
         let object = self.get(id);
-        let ends = if object.permissions & 0o010 == 0 {
-            0o4000
-        } else {
-            0o6000
-        };
+        let ends = if object.permissions & 0o010 == 0 { 0o4000 } else { 0o6000 };
         object.permissions &= !ends;
     }
 
@@ -73,7 +69,8 @@ impl Tree {
             AccessTimes::None => false,
             AccessTimes::Strict => true,
             AccessTimes::Relative => {
-                accessed <= object.modify_time.max(object.change_time) || now.seconds - accessed.seconds >= DAY
+                accessed <= object.modify_time.max(object.change_time)
+                    || now.seconds - accessed.seconds >= DAY
             }
         };
         if is_due && object.flags & NOATIME == 0 {

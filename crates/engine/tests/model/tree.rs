@@ -1,4 +1,5 @@
-//! The model: a tree of objects in plain maps, with the rules of Linux for names, links, times and errors.
+//! The model: a tree of objects in plain maps, with the rules of Linux for names, links, times and
+//! errors.
 
 use extant_engine::preset::AccessTimes;
 use extant_engine::{LINKS_MAX, Rename, SetAttribute, Size};
@@ -48,11 +49,8 @@ impl Content {
         }
     }
     pub fn zero(&mut self, range: Range<u64>) {
-        let touched: Vec<u64> = self
-            .0
-            .range(range.start / PAGE..range.end.div_ceil(PAGE))
-            .map(|(at, _)| *at)
-            .collect();
+        let touched: Vec<u64> =
+            self.0.range(range.start / PAGE..range.end.div_ceil(PAGE)).map(|(at, _)| *at).collect();
         for at in touched {
             let start = at * PAGE;
             let from = range.start.max(start) - start;
@@ -149,12 +147,7 @@ impl Object {
 impl Tree {
     /// A tree with a root only.
     pub fn new(limits: Limits, root: Object) -> Tree {
-        Tree {
-            objects: BTreeMap::from([(ROOT, root)]),
-            next: 1,
-            limits,
-            now: Time::default(),
-        }
+        Tree { objects: BTreeMap::from([(ROOT, root)]), next: 1, limits, now: Time::default() }
     }
 
     /// A time as an inode can keep it.
@@ -195,18 +188,13 @@ impl Tree {
         if name.len() > 255 {
             return Err(ENAMETOOLONG);
         }
-        Ok(if name == b".." {
-            Some(object.parent)
-        } else {
-            object.names.get(name).copied()
-        })
+        Ok(if name == b".." { Some(object.parent) } else { object.names.get(name).copied() })
     }
 
     pub fn resolve(&self, path: &[u8], follow: Follow) -> Outcome<Id> {
         let parts = |path: &[u8]| -> Vec<Vec<u8>> {
-            let parts = path
-                .split(|byte| *byte == b'/')
-                .filter(|part| !part.is_empty() && *part != b".");
+            let parts =
+                path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".");
             parts.map(<[u8]>::to_vec).rev().collect()
         };
         let mut left = parts(path);
@@ -214,7 +202,8 @@ impl Tree {
         while let Some(part) = left.pop() {
             let next = self.lookup(at, &part)?.ok_or(ENOENT)?;
             let is_last = left.is_empty() && !path.ends_with(b"/");
-            if self.object(next).kind != FileType::Symlink || (is_last && follow == Follow::NotLast) {
+            if self.object(next).kind != FileType::Symlink || (is_last && follow == Follow::NotLast)
+            {
                 at = next;
                 continue;
             }
@@ -236,10 +225,7 @@ impl Tree {
 
     pub fn resolve_parent<'p>(&self, path: &'p [u8]) -> Outcome<(Id, &'p [u8])> {
         let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
-        let cut = path[..end]
-            .iter()
-            .rposition(|byte| *byte == b'/')
-            .map_or(0, |slash| slash + 1);
+        let cut = path[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let parent = self.resolve(&path[..cut], Follow::Last)?;
         if !self.object(parent).is_directory() {
             return Err(ENOTDIR);
@@ -275,11 +261,7 @@ impl Tree {
     fn fresh(&self, parent: Id, kind: FileType, permissions: u16) -> Object {
         let above = self.object(parent);
         let inherits = above.permissions & 0o2000 != 0;
-        let sticky = if inherits && kind == FileType::Directory {
-            0o2000
-        } else {
-            0
-        };
+        let sticky = if inherits && kind == FileType::Directory { 0o2000 } else { 0 };
         Object {
             kind,
             permissions: permissions | sticky,
@@ -468,7 +450,11 @@ impl Tree {
             self.check_replaceable(source, target)?;
         }
         let moves = self.object(source).is_directory();
-        if from_parent != to_parent && moves && target.is_none() && !self.has_room_for_directory(to_parent) {
+        if from_parent != to_parent
+            && moves
+            && target.is_none()
+            && !self.has_room_for_directory(to_parent)
+        {
             return Err(EMLINK);
         }
         self.move_names((from_parent, from_name, source), (to_parent, to_name, target), how);
@@ -621,9 +607,7 @@ impl Tree {
         }
         let block_size = self.limits.block_size;
         let object = self.get(id);
-        let end = offset
-            .saturating_add(length)
-            .min(object.size.next_multiple_of(block_size));
+        let end = offset.saturating_add(length).min(object.size.next_multiple_of(block_size));
         if offset < end {
             object.content.zero(offset..end);
         }
@@ -631,7 +615,13 @@ impl Tree {
         Ok(())
     }
 
-    pub fn set_attribute(&mut self, path: &[u8], name: &[u8], value: &[u8], how: SetAttribute) -> Outcome<()> {
+    pub fn set_attribute(
+        &mut self,
+        path: &[u8],
+        name: &[u8],
+        value: &[u8],
+        how: SetAttribute,
+    ) -> Outcome<()> {
         let id = self.resolve(path, Follow::NotLast)?;
         self.check_not_locked(id)?;
         check_attribute_name(name)?;
@@ -688,11 +678,8 @@ impl Tree {
         while at < found.len() {
             let (path, id) = found[at].clone();
             at += 1;
-            let prefix = if path == b"/" {
-                b"/".to_vec()
-            } else {
-                [path.as_slice(), b"/"].concat()
-            };
+            let prefix =
+                if path == b"/" { b"/".to_vec() } else { [path.as_slice(), b"/"].concat() };
             for (name, child) in &self.object(id).names {
                 found.push(([prefix.as_slice(), name].concat(), *child));
             }
@@ -706,9 +693,6 @@ fn check_attribute_name(name: &[u8]) -> Outcome<()> {
         return Err(EINVAL);
     }
     let prefixes: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
-    let suffix = prefixes
-        .iter()
-        .find_map(|prefix| name.strip_prefix(*prefix))
-        .ok_or(EOPNOTSUPP)?;
+    let suffix = prefixes.iter().find_map(|prefix| name.strip_prefix(*prefix)).ok_or(EOPNOTSUPP)?;
     if suffix.is_empty() { Err(EINVAL) } else { Ok(()) }
 }

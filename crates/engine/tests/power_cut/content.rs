@@ -17,10 +17,7 @@ pub struct Record {
 /// The bytes of a write of so many bytes (whole records) at an offset.
 pub fn record(owner: u32, write: u32, offset: u64, length: u64) -> Vec<u8> {
     let records = (offset..offset + length).step_by(RECORD);
-    records
-        .flat_map(|at| [MARK, owner, write, at as u32])
-        .flat_map(u32::to_le_bytes)
-        .collect()
+    records.flat_map(|at| [MARK, owner, write, at as u32]).flat_map(u32::to_le_bytes).collect()
 }
 
 /// A record; `None` where there are only zeros.
@@ -29,17 +26,12 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Record>, String> {
         return Ok(None);
     }
     let word = |at: usize| {
-        bytes
-            .get(at..at + 4)
-            .and_then(|word| word.try_into().ok())
-            .map(u32::from_le_bytes)
+        bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes)
     };
     match (word(0), word(4), word(8), word(12)) {
-        (Some(MARK), Some(owner), Some(write), Some(offset)) => Ok(Some(Record {
-            owner,
-            write,
-            offset: offset.into(),
-        })),
+        (Some(MARK), Some(owner), Some(write), Some(offset)) => {
+            Ok(Some(Record { owner, write, offset: offset.into() }))
+        }
         _ => Err(format!("no record: {bytes:02x?}")),
     }
 }

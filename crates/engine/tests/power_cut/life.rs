@@ -147,12 +147,7 @@ impl Life {
             .collect();
         for path in touched {
             if let Some((from, bytes)) = self.synced.remove(&path) {
-                self.kept.push(Kept {
-                    from,
-                    until: moment(),
-                    path,
-                    contents: vec![bytes],
-                });
+                self.kept.push(Kept { from, until: moment(), path, contents: vec![bytes] });
             }
         }
     }
@@ -198,13 +193,7 @@ impl Life {
         if !existed {
             let owner = self.next_owner;
             self.next_owner += 1;
-            self.files.insert(
-                path.to_owned(),
-                Now {
-                    owner,
-                    ..Now::default()
-                },
-            );
+            self.files.insert(path.to_owned(), Now { owner, ..Now::default() });
         }
         if let Some(now) = self.files.get_mut(path) {
             now.size = 0;

@@ -8,7 +8,9 @@ mod content;
 mod life;
 mod verdict;
 
-use extant_block::{Access, BlockDevice, Clock, CrashLog, FileDevice, MemoryDevice, RealClock, ShortLock};
+use extant_block::{
+    Access, BlockDevice, Clock, CrashLog, FileDevice, MemoryDevice, RealClock, ShortLock,
+};
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, Options, Rename};
 use life::Life;
@@ -53,10 +55,7 @@ fn soiled(specification: &Specification) -> MemoryDevice {
     let file = volume.create_file("/secret", 0o600).expect("makes it");
     let mut at = 0;
     // Until the volume is full.
-    while file
-        .write_all_at(at, &content::record(content::SECRET, 0, at, 4096))
-        .is_ok()
-    {
+    while file.write_all_at(at, &content::record(content::SECRET, 0, at, 4096)).is_ok() {
         at += 4096;
     }
     drop(file);
@@ -86,7 +85,13 @@ fn lived(specification: &Specification, seed: u64) -> Logged {
 }
 
 /// Looks at the medium after a cut: as it is, and every eighth time as e2fsck leaves it.
-fn examine(logged: &Logged, options: &Options, manner: Manner, moment: usize, seed: u64) -> Vec<String> {
+fn examine(
+    logged: &Logged,
+    options: &Options,
+    manner: Manner,
+    moment: usize,
+    seed: u64,
+) -> Vec<String> {
     let cut = logged.log.cut(moment);
     let medium = match manner {
         Manner::Prefix => cut.prefix(&logged.base),
@@ -137,10 +142,7 @@ fn cuts(profile: Profile, block_size: u32, policies: &'static str, count: u64) -
 
 /// Cuts one life at that many moments.
 fn cuts_of(logged: &Logged, specification: &Specification, seed: u64, count: u64) -> Vec<String> {
-    let options = Options {
-        access: extant_engine::Access::ReadOnly,
-        ..specification.options()
-    };
+    let options = Options { access: extant_engine::Access::ReadOnly, ..specification.options() };
     let mut random = Random::new(seed ^ 0xc0ffee);
     let mut wrong = Vec::new();
     for number in 0..count {
@@ -205,7 +207,9 @@ fn without_the_order_cuts_show_foreign_bytes() {
 /// and every one holds.
 #[test]
 fn a_cut_among_threads_shows_no_foreign_byte() {
-    for (profile, policies) in [(Profile::Ext4, "modern"), (Profile::Ext2, "modern,throttle=global")] {
+    for (profile, policies) in
+        [(Profile::Ext4, "modern"), (Profile::Ext2, "modern,throttle=global")]
+    {
         let specification = specification(profile, 1024, policies);
         let base = soiled(&specification);
         let folder = Scratch::new("threads");
@@ -215,9 +219,8 @@ fn a_cut_among_threads_shows_no_foreign_byte() {
         let log = Arc::new(CrashLog::new(Arc::new(file) as Arc<dyn BlockDevice>));
         let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
         let volume = Filesystem::open(device, &specification.options()).expect("opens");
-        let lives: Vec<_> = (0..4)
-            .map(|number| Arc::new(ShortLock::new(Life::beside(9, number))))
-            .collect();
+        let lives: Vec<_> =
+            (0..4).map(|number| Arc::new(ShortLock::new(Life::beside(9, number)))).collect();
         let clock = RealClock::new();
         let tasks: Vec<_> = lives
             .iter()
@@ -268,17 +271,12 @@ fn a_file_that_is_replaced_is_the_old_one_or_the_new_one() {
         volume.rename("/new", "/old", Rename::Replace).expect("renames");
         volume.open_file("/other").expect("opens").sync().expect("syncs");
         let done = log.moments();
-        let options = Options {
-            access: extant_engine::Access::ReadOnly,
-            ..specification.options()
-        };
+        let options =
+            Options { access: extant_engine::Access::ReadOnly, ..specification.options() };
         for moment in synced..=done {
             let cut = log.cut(moment);
-            let mediums = [
-                cut.prefix(&base),
-                cut.durable(&base),
-                cut.subset(&base, 4096, moment as u64),
-            ];
+            let mediums =
+                [cut.prefix(&base), cut.durable(&base), cut.subset(&base, 4096, moment as u64)];
             for medium in mediums.map(|medium| medium.expect("the base is as large")) {
                 let medium = match oracle::require("e2fsck") {
                     true => mended(&medium).0,
@@ -332,10 +330,8 @@ fn names_are_kept(
     if !oracle::require("e2fsck") {
         return;
     }
-    let specification = Specification {
-        features,
-        ..specification(profile, 1024, "modern,throttle=inline")
-    };
+    let specification =
+        Specification { features, ..specification(profile, 1024, "modern,throttle=inline") };
     let base = soiled(&specification);
     let log = log_of(&base);
     let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
@@ -345,17 +341,11 @@ fn names_are_kept(
     let synced = log.moments();
     change(&volume);
     volume.close().expect("closes");
-    let options = Options {
-        access: extant_engine::Access::ReadOnly,
-        ..specification.options()
-    };
+    let options = Options { access: extant_engine::Access::ReadOnly, ..specification.options() };
     for moment in synced..=log.moments() {
         let cut = log.cut(moment);
-        let mediums = [
-            cut.prefix(&base),
-            cut.durable(&base),
-            cut.subset(&base, 4096, moment as u64),
-        ];
+        let mediums =
+            [cut.prefix(&base), cut.durable(&base), cut.subset(&base, 4096, moment as u64)];
         for medium in mediums {
             let (medium, _) = mended(&medium.expect("the base is as large"));
             let device = Arc::new(medium) as Arc<dyn BlockDevice>;
@@ -370,18 +360,15 @@ fn names_are_kept(
 
 #[test]
 fn a_directory_that_becomes_hashed_keeps_its_names() {
-    let names: Vec<String> = (0..30)
-        .map(|number| format!("/d/a name of some length {number}"))
-        .collect();
+    let names: Vec<String> =
+        (0..30).map(|number| format!("/d/a name of some length {number}")).collect();
     let before = |volume: &Filesystem| {
         volume.create_dir("/d", 0o755).expect("makes it");
         names.iter().for_each(|name| volume.write(name, b"").expect("writes"));
     };
     let change = |volume: &Filesystem| {
         for number in 0..30 {
-            volume
-                .write(format!("/d/another name of some length {number}"), b"")
-                .expect("writes");
+            volume.write(format!("/d/another name of some length {number}"), b"").expect("writes");
         }
     };
     let places: Vec<_> = names.iter().map(|name| (name.clone(), name.clone())).collect();
@@ -391,17 +378,14 @@ fn a_directory_that_becomes_hashed_keeps_its_names() {
 
 #[test]
 fn a_file_that_moves_to_another_directory_keeps_one_of_its_names() {
-    let places: Vec<_> = (0..8)
-        .map(|number| (format!("/from/{number}"), format!("/to/{number}")))
-        .collect();
+    let places: Vec<_> =
+        (0..8).map(|number| (format!("/from/{number}"), format!("/to/{number}"))).collect();
     for directories in [["/from", "/to"], ["/to", "/from"]] {
         let before = |volume: &Filesystem| {
             for directory in directories {
                 volume.create_dir(directory, 0o755).expect("makes it");
             }
-            places
-                .iter()
-                .for_each(|(old, _)| volume.write(old, b"content").expect("writes"));
+            places.iter().for_each(|(old, _)| volume.write(old, b"content").expect("writes"));
         };
         let change = |volume: &Filesystem| {
             for (old, new) in &places {

@@ -18,23 +18,21 @@ pub struct Verdict<'a> {
 
 impl<'a> Verdict<'a> {
     pub fn new(life: &'a Life, moment: usize) -> Verdict<'a> {
-        Verdict {
-            life,
-            moment,
-            sizes_before: None,
-        }
+        Verdict { life, moment, sizes_before: None }
     }
 
     /// The same for what e2fsck made of this medium.
-    pub fn mended(life: &'a Life, moment: usize, medium: &MemoryDevice, options: &Options) -> Verdict<'a> {
+    pub fn mended(
+        life: &'a Life,
+        moment: usize,
+        medium: &MemoryDevice,
+        options: &Options,
+    ) -> Verdict<'a> {
         let mut sizes = BTreeMap::new();
         walk(medium, options, &mut |_, _, metadata| {
             sizes.insert(metadata.ino.0, metadata.size);
         });
-        Verdict {
-            sizes_before: Some(sizes),
-            ..Verdict::new(life, moment)
-        }
+        Verdict { sizes_before: Some(sizes), ..Verdict::new(life, moment) }
     }
 
     /// Everything that the volume shows and may not.
@@ -46,7 +44,13 @@ impl<'a> Verdict<'a> {
         faults
     }
 
-    fn judge(&self, volume: &Filesystem, path: &str, metadata: &Metadata, faults: &mut Vec<String>) {
+    fn judge(
+        &self,
+        volume: &Filesystem,
+        path: &str,
+        metadata: &Metadata,
+        faults: &mut Vec<String>,
+    ) {
         match metadata.file_type {
             FileType::Regular => {
                 if let Ok(bytes) = volume.read(path)
@@ -77,7 +81,9 @@ impl<'a> Verdict<'a> {
         let mut owner = None;
         let mut zeros: Vec<u64> = Vec::new();
         for (at, piece) in (0..).step_by(RECORD).zip(bytes.chunks(RECORD)) {
-            let Some(record) = content::parse(piece).map_err(|fault| format!("byte {at}: {fault}"))? else {
+            let Some(record) =
+                content::parse(piece).map_err(|fault| format!("byte {at}: {fault}"))?
+            else {
                 zeros.push(at);
                 continue;
             };
@@ -124,11 +130,8 @@ impl<'a> Verdict<'a> {
             Ok(volume) => volume,
             Err(error) => return vec![format!("after e2fsck: {error}")],
         };
-        let holds = self
-            .life
-            .kept
-            .iter()
-            .filter(|kept| (kept.from..=kept.until).contains(&self.moment));
+        let holds =
+            self.life.kept.iter().filter(|kept| (kept.from..=kept.until).contains(&self.moment));
         let faults = holds.filter_map(|kept| match volume.read(&kept.path) {
             Err(error) => Some(format!("was synced: {error}")),
             Ok(bytes) if kept.contents.contains(&bytes) => None,
@@ -149,7 +152,11 @@ fn open(medium: &MemoryDevice, options: &Options) -> Result<Filesystem, String> 
 }
 
 /// Gives everything that a volume shows, each inode once. What cannot be read shows nothing.
-fn walk(medium: &MemoryDevice, options: &Options, each: &mut dyn FnMut(&Filesystem, &str, &Metadata)) {
+fn walk(
+    medium: &MemoryDevice,
+    options: &Options,
+    each: &mut dyn FnMut(&Filesystem, &str, &Metadata),
+) {
     let Ok(volume) = open(medium, options) else { return };
     let mut seen = BTreeSet::new();
     let mut directories = vec![String::new()];

@@ -167,12 +167,8 @@ impl Specification {
         wishes.created_seconds = 1_700_000_000;
         let device = Arc::new(MemoryDevice::new(clock, self.bytes));
         let policies = self.policies.parse().expect("policies");
-        format(
-            Arc::clone(&device) as Arc<dyn BlockDevice>,
-            &FormatOptions::new(wishes),
-            &policies,
-        )
-        .unwrap_or_else(|error| panic!("{self}: {error}"));
+        format(Arc::clone(&device) as Arc<dyn BlockDevice>, &FormatOptions::new(wishes), &policies)
+            .unwrap_or_else(|error| panic!("{self}: {error}"));
         device
     }
 

@@ -4,7 +4,8 @@ use extant_block::{Clock, RealClock, ShortLock, WaitQueue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Does the work and gives what it said; `Err` when it panicked, or did not end within so many seconds.
+/// Does the work and gives what it said; `Err` when it panicked, or did not end within so many
+/// seconds.
 pub fn within<T: Send + 'static>(
     seconds: u64,
     name: &str,

@@ -1,4 +1,5 @@
-//! A volume's tree as the kernel would show it: entries that can be compared with a walk of a mount.
+//! A volume's tree as the kernel would show it: entries that can be compared with a walk of a
+//! mount.
 
 use extant_engine::{Filesystem, Metadata};
 use extant_format::inode::{FileType, Time};
@@ -35,10 +36,7 @@ pub fn entries(volume: &Filesystem) -> extant_engine::Result<Vec<Entry>> {
         entries.push(entry(volume, path, &metadata)?);
     }
     entries.sort_by(|left, right| {
-        left.path
-            .as_os_str()
-            .as_encoded_bytes()
-            .cmp(right.path.as_os_str().as_encoded_bytes())
+        left.path.as_os_str().as_encoded_bytes().cmp(right.path.as_os_str().as_encoded_bytes())
     });
     name_links(&mut entries);
     Ok(entries)
@@ -52,13 +50,13 @@ pub fn names(volume: &Filesystem, path: &Path) -> extant_engine::Result<Vec<Vec<
 fn entry(volume: &Filesystem, path: PathBuf, metadata: &Metadata) -> extant_engine::Result<Entry> {
     let time = |time: Time| (time.seconds, time.nanoseconds);
     let (data, sha256) = match metadata.file_type {
-        FileType::Regular => content(volume, &path, metadata.size).map(|(data, sum)| (Some(data), Some(sum)))?,
+        FileType::Regular => {
+            content(volume, &path, metadata.size).map(|(data, sum)| (Some(data), Some(sum)))?
+        }
         _ => (None, None),
     };
-    let attributes = volume
-        .attributes(&path)?
-        .into_iter()
-        .map(|attribute| (attribute.name, attribute.value));
+    let attributes =
+        volume.attributes(&path)?.into_iter().map(|attribute| (attribute.name, attribute.value));
     Ok(Entry {
         kind: kind(metadata.file_type),
         ino: metadata.ino.0.into(),

@@ -1,7 +1,7 @@
 //! The hash index: the root in block 0, and nodes.
 //!
-//! Entries are pairs of the lowest hash covered and a block, sorted by hash. The first covers from 0, so the place of
-//! its hash holds the limit (how many fit) and the count (how many there are).
+//! Entries are pairs of the lowest hash covered and a block, sorted by hash. The first covers from
+//! 0, so the place of its hash holds the limit (how many fit) and the count (how many there are).
 // Offsets here are constants, and slices have been cut to the capacity, which is below 8,192.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 use super::{RawEntry, Style, field};
@@ -21,7 +21,8 @@ pub enum IndexPlace {
     Node,
 }
 
-/// What the root says of the whole index. Whether characters are unsigned is not said here but in the superblock.
+/// What the root says of the whole index. Whether characters are unsigned is not said here but in
+/// the superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RootInfo {
     /// The hash.
@@ -87,10 +88,7 @@ impl IndexPlace {
 
 impl RawIndexEntry {
     fn new(hash: u32, block: FileBlock) -> RawIndexEntry {
-        RawIndexEntry {
-            hash: U32::new(hash),
-            block: U32::new(block.0),
-        }
+        RawIndexEntry { hash: U32::new(hash), block: U32::new(block.0) }
     }
 
     fn limit(&self) -> usize {
@@ -117,24 +115,33 @@ impl IndexView<'_> {
         false
     }
 
-    /// Entry `at`: lowest hash covered (0 for the first; the lowest bit set marks that the chain of equal hashes goes on
-    /// from the block before) and the block. Panics when `at >= len()`.
+    /// Entry `at`: lowest hash covered (0 for the first; the lowest bit set marks that the chain of
+    /// equal hashes goes on from the block before) and the block. Panics when `at >= len()`.
     pub fn get(&self, at: usize) -> (u32, FileBlock) {
         let entry = &self.entries[at];
         let hash = if at == 0 { 0 } else { entry.hash.get() };
         (hash, FileBlock(entry.block.get() & BLOCK_MASK))
     }
 
-    /// The last entry whose hash is <= `hash`. Inside `0..len()` also where the disk has them out of order.
+    /// The last entry whose hash is <= `hash`. Inside `0..len()` also where the disk has them out
+    /// of order.
     pub fn find(&self, hash: u32) -> usize {
         self.entries[1..].partition_point(|entry| entry.hash.get() <= hash)
     }
 }
 
 impl Style {
-    /// Makes `bytes` an index root with one entry that covers everything, for `child`. Keeps nothing of what was there.
-    /// Signed and unsigned hashes are stored alike: e2fsck refuses an index that is stored as unsigned.
-    pub fn initialize_root(&self, bytes: &mut [u8], ino: Ino, parent: Ino, hash: HashVersion, child: FileBlock) {
+    /// Makes `bytes` an index root with one entry that covers everything, for `child`. Keeps
+    /// nothing of what was there. Signed and unsigned hashes are stored alike: e2fsck refuses an
+    /// index that is stored as unsigned.
+    pub fn initialize_root(
+        &self,
+        bytes: &mut [u8],
+        ino: Ino,
+        parent: Ino,
+        hash: HashVersion,
+        child: FileBlock,
+    ) {
         bytes.fill(0);
         self.write_entry(bytes, 0, 12, (b".", ino, FileType::Directory));
         self.write_entry(bytes, 12, self.block_bytes() - 12, (b"..", parent, FileType::Directory));
@@ -158,7 +165,8 @@ impl Style {
         self.slots(bytes, IndexPlace::Node)[0].set(limit, 0);
     }
 
-    /// Checks block 0 of an indexed directory and gives its index. Refuses unknown hash versions, flags and levels.
+    /// Checks block 0 of an indexed directory and gives its index. Refuses unknown hash versions,
+    /// flags and levels.
     pub fn root<'a>(&self, bytes: &'a [u8]) -> Result<(RootInfo, IndexView<'a>), Fault> {
         let structure = IndexPlace::Root.structure();
         let Ok((root, _)) = RawRoot::ref_from_prefix(bytes) else {
@@ -171,18 +179,17 @@ impl Style {
             ("name length of \".\"", usize::from(root.dot.name_length), 1),
             ("name length of \"..\"", usize::from(root.parent.name_length), 2),
             ("reserved word", root.reserved.get() as usize, 0),
-            (
-                "information length",
-                usize::from(root.info_length),
-                usize::from(INFO_LENGTH),
-            ),
+            ("information length", usize::from(root.info_length), usize::from(INFO_LENGTH)),
             ("flags", usize::from(root.flags & 1), 0),
         ];
-        if let Some((name, value, _)) = checks.into_iter().find(|(_, value, wanted)| value != wanted) {
+        if let Some((name, value, _)) =
+            checks.into_iter().find(|(_, value, wanted)| value != wanted)
+        {
             return Err(field(structure, name, value as u64, "not what an index root has there"));
         }
         // The codes of unsigned hashes never stand here: neither the kernel nor e2fsck takes them.
-        let Some(hash) = HashVersion::from_code(root.hash).filter(|hash| hash.code() == root.hash) else {
+        let Some(hash) = HashVersion::from_code(root.hash).filter(|hash| hash.code() == root.hash)
+        else {
             return Err(field(structure, "hash version", u64::from(root.hash), "unknown"));
         };
         if root.levels > LEVELS_MAX {
@@ -193,13 +200,7 @@ impl Style {
                 "more than an index can have",
             ));
         }
-        Ok((
-            RootInfo {
-                hash,
-                levels: root.levels,
-            },
-            self.view(bytes, IndexPlace::Root)?,
-        ))
+        Ok((RootInfo { hash, levels: root.levels }, self.view(bytes, IndexPlace::Root)?))
     }
 
     /// Checks an index node below the root and gives its index.
@@ -231,21 +232,25 @@ impl Style {
     }
 
     /// Inserts an entry behind entry `at - 1`. Panics when full or `at` is 0 or beyond the count.
-    pub fn insert_index(&self, bytes: &mut [u8], place: IndexPlace, at: usize, hash: u32, child: FileBlock) {
+    pub fn insert_index(
+        &self,
+        bytes: &mut [u8],
+        place: IndexPlace,
+        at: usize,
+        hash: u32,
+        child: FileBlock,
+    ) {
         let slots = self.slots(bytes, place);
         let count = slots[0].count();
-        assert!(
-            count < slots.len() && (1..=count).contains(&at),
-            "index entry {at} of {count}"
-        );
+        assert!(count < slots.len() && (1..=count).contains(&at), "index entry {at} of {count}");
         slots.copy_within(at..count, at + 1);
         slots[at] = RawIndexEntry::new(hash, child);
         let limit = slots.len();
         slots[0].set(limit, count + 1);
     }
 
-    /// Replaces all entries of a root or node. `entries[0].0` is ignored (the first covers from 0). Panics when there
-    /// are none or too many.
+    /// Replaces all entries of a root or node. `entries[0].0` is ignored (the first covers from 0).
+    /// Panics when there are none or too many.
     pub fn set_index(&self, bytes: &mut [u8], place: IndexPlace, entries: &[(u32, FileBlock)]) {
         let slots = self.slots(bytes, place);
         assert!(
@@ -269,9 +274,7 @@ impl Style {
 }
 
 fn raw_root(bytes: &mut [u8]) -> &mut RawRoot {
-    RawRoot::mut_from_prefix(bytes)
-        .expect("a block has 1,024 bytes and more")
-        .0
+    RawRoot::mut_from_prefix(bytes).expect("a block has 1,024 bytes and more").0
 }
 
 impl Style {
@@ -310,36 +313,29 @@ pub(super) struct IndexChecksum {
     pub computed: u32,
 }
 
-/// Covers what precedes the entries, the entries in use, and the tail with zero for the checksum; the tail stands
-/// right behind `limit` entries.
-pub(super) fn checksum(bytes: &[u8], place: IndexPlace, inode_seed: u32) -> Result<IndexChecksum, Fault> {
+/// Covers what precedes the entries, the entries in use, and the tail with zero for the checksum;
+/// the tail stands right behind `limit` entries.
+pub(super) fn checksum(
+    bytes: &[u8],
+    place: IndexPlace,
+    inode_seed: u32,
+) -> Result<IndexChecksum, Fault> {
     let structure = place.structure();
-    let first = bytes
-        .get(place.offset()..)
-        .and_then(|rest| RawIndexEntry::read_from_prefix(rest).ok());
+    let first =
+        bytes.get(place.offset()..).and_then(|rest| RawIndexEntry::read_from_prefix(rest).ok());
     let Some((first, _)) = first else {
         return Err(field(structure, "block size", bytes.len() as u64, "too small"));
     };
     let tail = place.offset() + first.limit() * ENTRY;
     let covered = place.offset() + first.count() * ENTRY;
-    let (Some(entries), Some(Ok(([reserved, stored], _)))) = (
-        bytes.get(..covered),
-        bytes.get(tail..).map(<[U32; 2]>::read_from_prefix),
-    ) else {
-        return Err(field(
-            structure,
-            "limit",
-            first.limit() as u64,
-            "more than fits in the block",
-        ));
+    let (Some(entries), Some(Ok(([reserved, stored], _)))) =
+        (bytes.get(..covered), bytes.get(tail..).map(<[U32; 2]>::read_from_prefix))
+    else {
+        return Err(field(structure, "limit", first.limit() as u64, "more than fits in the block"));
     };
     if first.count() > first.limit() {
         return Err(field(structure, "count", first.count() as u64, "more than the limit"));
     }
     let computed = crc32c(crc32c(crc32c(inode_seed, entries), reserved.as_bytes()), &[0; 4]);
-    Ok(IndexChecksum {
-        offset: tail + 4,
-        stored: stored.get(),
-        computed,
-    })
+    Ok(IndexChecksum { offset: tail + 4, stored: stored.get(), computed })
 }

@@ -1,8 +1,9 @@
 //! Leaves: blocks of entries.
 //!
-//! Readers walk records with [`Style::record`], which checks each one before anything relies on it; writers only touch
-//! places that such a walk has found.
-// Offsets below come from checked records (offset + length <= block) and from constants; lengths are below 65,537.
+//! Readers walk records with [`Style::record`], which checks each one before anything relies on it;
+//! writers only touch places that such a walk has found.
+// Offsets below come from checked records (offset + length <= block) and from constants; lengths
+// are below 65,537.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 use super::{Entry, HEADER, NAME_MAX, RECORD_MIN, RawEntry, RawTail, Style, TAIL, field};
 use crate::inode::FileType;
@@ -32,11 +33,7 @@ impl Record {
 
     /// Bytes that the record cannot give away.
     fn used(&self) -> usize {
-        if self.ino.0 == 0 {
-            0
-        } else {
-            entry_size(self.name_length)
-        }
+        if self.ino.0 == 0 { 0 } else { entry_size(self.name_length) }
     }
 }
 
@@ -67,12 +64,7 @@ impl<'a> Iterator for Entries<'a> {
                 return self.fail(fault);
             }
             let file_type = self.style.file_type(record.code);
-            return Some(Ok(Entry {
-                offset: record.offset,
-                ino: record.ino,
-                file_type,
-                name,
-            }));
+            return Some(Ok(Entry { offset: record.offset, ino: record.ino, file_type, name }));
         }
         None
     }
@@ -91,13 +83,13 @@ fn entry_size(name_length: usize) -> usize {
     (HEADER + name_length + 3) & !3
 }
 
-/// A name from the disk must be one that a path can hold: else "../x" in a hostile image would lead out of an export.
+/// A name from the disk must be one that a path can hold: else "../x" in a hostile image would lead
+/// out of an export.
 #[inline]
 fn check_name(name: &[u8]) -> Result<(), Fault> {
     // Without an early exit the compiler compares many bytes at once.
-    let has_forbidden = name
-        .iter()
-        .fold(false, |found, &byte| found | (byte == b'/') | (byte == 0));
+    let has_forbidden =
+        name.iter().fold(false, |found, &byte| found | (byte == b'/') | (byte == 0));
     if name.is_empty() || has_forbidden {
         let reason = if name.is_empty() {
             "no bytes"
@@ -120,16 +112,13 @@ impl Style {
         self.block_bytes() - if self.checksummed { TAIL } else { 0 }
     }
 
-    /// Walks the used entries of a leaf (also "." and ".."; not the tail). An item is an error, and the last one, where
-    /// the chain is broken: length not a multiple of 4, too short for the name, across the end, name of no bytes, or
-    /// with a slash or a zero byte. The root of an index gives "." and ".."; a node gives nothing.
+    /// Walks the used entries of a leaf (also "." and ".."; not the tail). An item is an error, and
+    /// the last one, where the chain is broken: length not a multiple of 4, too short for the name,
+    /// across the end, name of no bytes, or with a slash or a zero byte. The root of an index gives
+    /// "." and ".."; a node gives nothing.
     #[inline]
     pub fn entries<'a>(&self, bytes: &'a [u8]) -> Entries<'a> {
-        Entries {
-            style: *self,
-            bytes,
-            offset: 0,
-        }
+        Entries { style: *self, bytes, offset: 0 }
     }
 
     /// Finds a name in a leaf. A fault before the name is reported; one behind it is not seen.
@@ -157,9 +146,16 @@ impl Style {
         self.pack(bytes, std::iter::empty());
     }
 
-    /// Inserts an entry where there is room (an unused entry, or the slack behind a used one); false if there is none.
-    /// That the name is new is for the caller to know. Panics unless the name has 1..=255 bytes.
-    pub fn insert(&self, bytes: &mut [u8], name: &[u8], ino: Ino, file_type: FileType) -> Result<bool, Fault> {
+    /// Inserts an entry where there is room (an unused entry, or the slack behind a used one);
+    /// false if there is none. That the name is new is for the caller to know. Panics unless the
+    /// name has 1..=255 bytes.
+    pub fn insert(
+        &self,
+        bytes: &mut [u8],
+        name: &[u8],
+        ino: Ino,
+        file_type: FileType,
+    ) -> Result<bool, Fault> {
         assert!((1..=NAME_MAX).contains(&name.len()), "a name of {} bytes", name.len());
         let Some(slot) = self.slot(bytes, entry_size(name.len()))? else {
             return Ok(false);
@@ -177,7 +173,8 @@ impl Style {
         Ok(self.slot(bytes, entry_size(name_length))?.is_some())
     }
 
-    /// Removes a name (its space goes to the entry before it); false if it is not there. The name's bytes are wiped.
+    /// Removes a name (its space goes to the entry before it); false if it is not there. The name's
+    /// bytes are wiped.
     pub fn remove(&self, bytes: &mut [u8], name: &[u8]) -> Result<bool, Fault> {
         let (mut offset, mut before) = (0, None::<Record>);
         while offset < self.leaf_capacity() {
@@ -188,7 +185,9 @@ impl Style {
             }
             bytes[offset..offset + HEADER + record.name_length].fill(0);
             match before {
-                Some(before) => self.set_length(bytes, before.offset, before.length + record.length),
+                Some(before) => {
+                    self.set_length(bytes, before.offset, before.length + record.length)
+                }
                 None => self.set_length(bytes, offset, record.length),
             }
             return Ok(true);
@@ -196,8 +195,15 @@ impl Style {
         Ok(false)
     }
 
-    /// Points an existing name at another inode; false if it is not there. Works on ".." in the root of an index too.
-    pub fn replace(&self, bytes: &mut [u8], name: &[u8], ino: Ino, file_type: FileType) -> Result<bool, Fault> {
+    /// Points an existing name at another inode; false if it is not there. Works on ".." in the
+    /// root of an index too.
+    pub fn replace(
+        &self,
+        bytes: &mut [u8],
+        name: &[u8],
+        ino: Ino,
+        file_type: FileType,
+    ) -> Result<bool, Fault> {
         let Some(offset) = self.find(bytes, name)?.map(|entry| entry.offset) else {
             return Ok(false);
         };
@@ -208,16 +214,18 @@ impl Style {
         Ok(true)
     }
 
-    /// Makes `bytes` a leaf that holds exactly these entries, packed, in this order. Panics when they do not fit.
-    pub fn pack<'n>(&self, bytes: &mut [u8], entries: impl Iterator<Item = (&'n [u8], Ino, FileType)>) {
+    /// Makes `bytes` a leaf that holds exactly these entries, packed, in this order. Panics when
+    /// they do not fit.
+    pub fn pack<'n>(
+        &self,
+        bytes: &mut [u8],
+        entries: impl Iterator<Item = (&'n [u8], Ino, FileType)>,
+    ) {
         let capacity = self.leaf_capacity();
         let (mut last, mut end) = (0, 0);
         for entry in entries {
             let size = entry_size(entry.0.len());
-            assert!(
-                end + size <= capacity,
-                "entries of more than {capacity} bytes in one block"
-            );
+            assert!(end + size <= capacity, "entries of more than {capacity} bytes in one block");
             // What stood there before shows in the padding otherwise.
             bytes[end + size - 4..end + size].fill(0);
             self.write_entry(bytes, end, size, entry);
@@ -252,7 +260,8 @@ impl Style {
                 "too close to the end of the block",
             ));
         };
-        let (length, name_length) = (self.decode_length(entry.length), usize::from(entry.name_length));
+        let (length, name_length) =
+            (self.decode_length(entry.length), usize::from(entry.name_length));
         let reason = if !length.is_multiple_of(4) {
             "not a multiple of 4"
         } else if length < RECORD_MIN || length < HEADER + name_length {
@@ -281,7 +290,8 @@ impl Style {
         let mut offset = 0;
         while offset < self.leaf_capacity() {
             let record = self.leaf_record(bytes, offset)?;
-            // A checked length is a multiple of 4 and covers the name, so it covers the name rounded up.
+            // A checked length is a multiple of 4 and covers the name, so it covers the name
+            // rounded up.
             if record.length - record.used() >= size {
                 return Ok(Some(record));
             }
@@ -322,10 +332,6 @@ impl Style {
 
     #[inline]
     fn file_type(&self, code: u8) -> Option<FileType> {
-        if self.typed {
-            FileType::from_entry_code(code)
-        } else {
-            None
-        }
+        if self.typed { FileType::from_entry_code(code) } else { None }
     }
 }

@@ -1,7 +1,8 @@
 //! Directory blocks on plain bytes: entries, and the nodes of the hash index.
 //!
-//! A leaf block is a chain of entries that covers the block exactly; with metadata_csum its last 12 bytes are a tail
-//! that looks like an unused entry. Record lengths of 65,536 are stored specially in 64 KiB blocks.
+//! A leaf block is a chain of entries that covers the block exactly; with metadata_csum its last 12
+//! bytes are a tail that looks like an unused entry. Record lengths of 65,536 are stored specially
+//! in 64 KiB blocks.
 //!
 //! ```text
 //! leaf   | ino | length | name length | type | name ... | ino | length | ... | tail: 0 | 12 | 0 | 0xde | checksum |
@@ -27,7 +28,8 @@ pub const NAME_MAX: usize = 255;
 
 /// What all blocks of directories on one volume have in common.
 ///
-/// Every method that takes a block takes all of it, `block_size` bytes. Those that give no [`Fault`] panic on fewer.
+/// Every method that takes a block takes all of it, `block_size` bytes. Those that give no
+/// [`Fault`] panic on fewer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
     /// Bytes of a block.
@@ -81,16 +83,9 @@ const TAIL_CODE: u8 = 0xde;
 
 impl RawTail {
     fn new(checksum: u32) -> RawTail {
-        let entry = RawEntry {
-            ino: U32::ZERO,
-            length: U16::new(12),
-            name_length: 0,
-            code: TAIL_CODE,
-        };
-        RawTail {
-            entry,
-            checksum: U32::new(checksum),
-        }
+        let entry =
+            RawEntry { ino: U32::ZERO, length: U16::new(12), name_length: 0, code: TAIL_CODE };
+        RawTail { entry, checksum: U32::new(checksum) }
     }
 
     /// Whether this is a tail at all.
@@ -106,17 +101,12 @@ enum Kind {
 }
 
 fn field(structure: &'static str, field: &'static str, value: u64, reason: &'static str) -> Fault {
-    Fault::Field {
-        structure,
-        field,
-        value,
-        reason,
-    }
+    Fault::Field { structure, field, value, reason }
 }
 
 impl Style {
-    /// Stores the checksum of a leaf or index block (it tells which by its content), when checksummed. Block 0 of an
-    /// indexed directory is its root.
+    /// Stores the checksum of a leaf or index block (it tells which by its content), when
+    /// checksummed. Block 0 of an indexed directory is its root.
     pub fn seal(&self, bytes: &mut [u8], block: FileBlock, indexed: bool, inode_seed: u32) {
         if !self.checksummed {
             return;
@@ -128,7 +118,13 @@ impl Style {
     }
 
     /// Verifies what `seal` stores.
-    pub fn verify(&self, bytes: &[u8], block: FileBlock, indexed: bool, inode_seed: u32) -> Result<(), Fault> {
+    pub fn verify(
+        &self,
+        bytes: &[u8],
+        block: FileBlock,
+        indexed: bool,
+        inode_seed: u32,
+    ) -> Result<(), Fault> {
         if !self.checksummed {
             return Ok(());
         }
@@ -161,8 +157,9 @@ impl Style {
         self.block_size as usize
     }
 
-    /// A record length from its stored form. Blocks of 64 KiB hold one that 16 bits do not; 65,536 is stored as 0xffff
-    /// or 0, and the low two bits, else always 0, stand for lengths above (none is valid in a block of this size).
+    /// A record length from its stored form. Blocks of 64 KiB hold one that 16 bits do not; 65,536
+    /// is stored as 0xffff or 0, and the low two bits, else always 0, stand for lengths above (none
+    /// is valid in a block of this size).
     fn decode_length(&self, stored: U16) -> usize {
         let stored = usize::from(stored.get());
         match stored {
@@ -199,11 +196,7 @@ impl Style {
         };
         let (stored, computed) = (tail.checksum.get(), crc32c(inode_seed, entries));
         if stored != computed || !tail.is_tail() {
-            return Err(Fault::Checksum {
-                structure,
-                stored,
-                computed,
-            });
+            return Err(Fault::Checksum { structure, stored, computed });
         }
         Ok(())
     }
@@ -221,11 +214,7 @@ impl Style {
         let sum = index::checksum(bytes, place, inode_seed)?;
         if sum.stored != sum.computed {
             let structure = place.structure();
-            return Err(Fault::Checksum {
-                structure,
-                stored: sum.stored,
-                computed: sum.computed,
-            });
+            return Err(Fault::Checksum { structure, stored: sum.stored, computed: sum.computed });
         }
         Ok(())
     }

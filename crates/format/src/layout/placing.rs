@@ -1,10 +1,11 @@
 //! Where bitmaps and inode tables go.
 //!
-//! A flex group is filled from its first block: all block bitmaps, all inode bitmaps, all tables. What finds a copy of
-//! the superblock in its way goes on behind it. Without flex_bg every group is a flex group of its own.
+//! A flex group is filled from its first block: all block bitmaps, all inode bitmaps, all tables.
+//! What finds a copy of the superblock in its way goes on behind it. Without flex_bg every group is
+//! a flex group of its own.
 //!
-//! Places are those of mke2fs 1.47, but for flex groups of more than a hundred groups that are too small for all those
-//! bitmaps: there mke2fs sometimes goes back to the start.
+//! Places are those of mke2fs 1.47, but for flex groups of more than a hundred groups that are too
+//! small for all those bitmaps: there mke2fs sometimes goes back to the start.
 use std::collections::BTreeMap;
 
 use super::LayoutError;
@@ -12,7 +13,8 @@ use crate::group::GroupDescriptor;
 use crate::superblock::Superblock;
 use crate::{BlockNo, GroupNo};
 
-/// The result: a descriptor for each group, with places only, and all runs in use (first, end), rising and merged.
+/// The result: a descriptor for each group, with places only, and all runs in use (first, end),
+/// rising and merged.
 pub(super) struct Places {
     pub descriptors: Vec<GroupDescriptor>,
     pub used: Vec<(u64, u64)>,
@@ -23,8 +25,8 @@ struct Space {
     start: u64,
     end: u64,
     taken: BTreeMap<u64, u64>,
-    /// By length: no such run is free before that block. Nothing is ever given back, so a search goes on where the last
-    /// one for that length ended.
+    /// By length: no such run is free before that block. Nothing is ever given back, so a search
+    /// goes on where the last one for that length ended.
     searched: BTreeMap<u64, u64>,
 }
 
@@ -37,11 +39,8 @@ impl Space {
 
     fn take(&mut self, at: u64, length: u64) {
         let (mut start, mut end) = (at, at.saturating_add(length));
-        if let Some((before, _)) = self
-            .taken
-            .range(..=at)
-            .next_back()
-            .filter(|(_, before_end)| **before_end == at)
+        if let Some((before, _)) =
+            self.taken.range(..=at).next_back().filter(|(_, before_end)| **before_end == at)
         {
             start = *before;
         }
@@ -51,7 +50,8 @@ impl Space {
         self.taken.insert(start, end);
     }
 
-    /// Takes `length` blocks: the first at or behind `hint` that are free together, else the first of all.
+    /// Takes `length` blocks: the first at or behind `hint` that are free together, else the first
+    /// of all.
     fn allocate(&mut self, hint: Option<u64>, length: u64) -> Option<BlockNo> {
         let at = match hint.and_then(|hint| self.free_from(hint, length)) {
             Some(at) => at,
@@ -80,10 +80,7 @@ impl Space {
 pub(super) fn place_groups(superblock: &Superblock) -> Result<Places, LayoutError> {
     let groups = superblock.group_count();
     let flex = 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1);
-    let mut places = Places {
-        descriptors: Vec::with_capacity(groups as usize),
-        used: Vec::new(),
-    };
+    let mut places = Places { descriptors: Vec::with_capacity(groups as usize), used: Vec::new() };
     let mut first = 0u32;
     while first < groups {
         let end = first.saturating_add(flex).min(groups);
@@ -103,21 +100,24 @@ fn place_flex(
 ) -> Result<(), LayoutError> {
     let mut space = with_copies(superblock, first, end);
     let table_blocks = u64::from(superblock.inode_table_blocks());
-    // Room for the bitmaps of the others. mke2fs leaves room for a whole flex group where one group is alone.
+    // Room for the bitmaps of the others. mke2fs leaves room for a whole flex group where one group
+    // is alone.
     let count = end.saturating_sub(first);
     let gap = u64::from(if count == 1 { flex } else { count });
     let mut last: Option<GroupDescriptor> = None;
     for _ in first..end {
-        let after =
-            |place: fn(&GroupDescriptor) -> BlockNo, by: u64| last.map(|last| place(&last).0.saturating_add(by));
+        let after = |place: fn(&GroupDescriptor) -> BlockNo, by: u64| {
+            last.map(|last| place(&last).0.saturating_add(by))
+        };
         let block_bitmap = space.allocate(after(|group| group.block_bitmap, 1), 1);
         let block_bitmap = block_bitmap.ok_or_else(|| no_room(superblock))?;
-        let hint = after(|group| group.inode_bitmap, 1).unwrap_or(block_bitmap.0.saturating_add(gap));
+        let hint =
+            after(|group| group.inode_bitmap, 1).unwrap_or(block_bitmap.0.saturating_add(gap));
         let inode_bitmap = space.allocate(Some(hint), 1).ok_or_else(|| no_room(superblock))?;
-        let hint = after(|group| group.inode_table, table_blocks).unwrap_or(inode_bitmap.0.saturating_add(gap));
-        let inode_table = space
-            .allocate(Some(hint), table_blocks)
-            .ok_or_else(|| no_room(superblock))?;
+        let hint = after(|group| group.inode_table, table_blocks)
+            .unwrap_or(inode_bitmap.0.saturating_add(gap));
+        let inode_table =
+            space.allocate(Some(hint), table_blocks).ok_or_else(|| no_room(superblock))?;
         let descriptor = GroupDescriptor {
             block_bitmap,
             inode_bitmap,
@@ -143,17 +143,10 @@ fn no_room(superblock: &Superblock) -> LayoutError {
 /// A flex group that holds nothing but the copies of superblock and descriptors.
 fn with_copies(superblock: &Superblock, first: u32, end: u32) -> Space {
     let last = GroupNo(end.saturating_sub(1));
-    let behind = superblock
-        .group_start(last)
-        .0
-        .saturating_add(superblock.group_length(last).into());
+    let behind =
+        superblock.group_start(last).0.saturating_add(superblock.group_length(last).into());
     let start = superblock.group_start(GroupNo(first)).0;
-    let mut space = Space {
-        start,
-        end: behind,
-        taken: BTreeMap::new(),
-        searched: BTreeMap::new(),
-    };
+    let mut space = Space { start, end: behind, taken: BTreeMap::new(), searched: BTreeMap::new() };
     for group in (first..end).map(GroupNo) {
         let length = superblock.super_overhead(group);
         if length > 0 {

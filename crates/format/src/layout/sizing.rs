@@ -1,4 +1,5 @@
-//! How large everything is: blocks, groups, inodes of a group, descriptor blocks. Numbers only; nothing has a place yet.
+//! How large everything is: blocks, groups, inodes of a group, descriptor blocks. Numbers only;
+//! nothing has a place yet.
 use super::{Inodes, LayoutError, Wishes};
 use crate::superblock::{Feature, Features};
 
@@ -50,9 +51,12 @@ impl Sizes {
         check(wishes)?;
         let most = wishes.block_size.saturating_mul(8).min(BLOCKS_PER_GROUP_MAX);
         let blocks_per_group = wishes.blocks_per_group.unwrap_or(most);
-        if !(BLOCKS_PER_GROUP_MIN..=most).contains(&blocks_per_group) || !blocks_per_group.is_multiple_of(8) {
+        if !(BLOCKS_PER_GROUP_MIN..=most).contains(&blocks_per_group)
+            || !blocks_per_group.is_multiple_of(8)
+        {
             return refuse(format!(
-                "{blocks_per_group} blocks per group: it must be a multiple of 8 from {BLOCKS_PER_GROUP_MIN} to {most}"
+                "{blocks_per_group} blocks per group: it must be a multiple of 8 from \
+                 {BLOCKS_PER_GROUP_MIN} to {most}"
             ));
         }
         let mut attempt = Attempt {
@@ -79,13 +83,7 @@ impl Sizes {
 
 /// What contradicts itself, whatever the sizes are.
 fn check(wishes: &Wishes) -> Result<(), LayoutError> {
-    let Wishes {
-        block_size,
-        blocks,
-        inode_size,
-        features,
-        ..
-    } = *wishes;
+    let Wishes { block_size, blocks, inode_size, features, .. } = *wishes;
     if !block_size.is_power_of_two() || !(1024..=65536).contains(&block_size) {
         return refuse(format!(
             "block size {block_size}: it must be a power of two from 1024 to 65536"
@@ -100,7 +98,9 @@ fn check(wishes: &Wishes) -> Result<(), LayoutError> {
     if !unsupported.is_empty() {
         return refuse(format!("features that are not supported: {}", unsupported.join(", ")));
     }
-    if features.has(Feature::FLEX_BG) && (!wishes.flex_groups.is_power_of_two() || wishes.flex_groups > 1 << 31) {
+    if features.has(Feature::FLEX_BG)
+        && (!wishes.flex_groups.is_power_of_two() || wishes.flex_groups > 1 << 31)
+    {
         return refuse(format!(
             "flex groups of {} groups: it must be a power of two",
             wishes.flex_groups
@@ -118,24 +118,18 @@ fn check(wishes: &Wishes) -> Result<(), LayoutError> {
     let wide = features.has(Feature::SIXTY_FOUR_BIT);
     let most = if wide { 1 << 48 } else { NUMBERS_32 };
     if blocks > most {
-        let hint = if wide {
-            ""
-        } else {
-            "; more needs the feature 64bit or larger blocks"
-        };
+        let hint = if wide { "" } else { "; more needs the feature 64bit or larger blocks" };
         return refuse(format!(
             "{blocks} blocks of {block_size} bytes: at most {most} are possible{hint}"
         ));
     }
     if blocks > NUMBERS_32 && !features.has(Feature::EXTENTS) {
-        return refuse(format!(
-            "{blocks} blocks: more than {NUMBERS_32} need the feature extent"
-        ));
+        return refuse(format!("{blocks} blocks: more than {NUMBERS_32} need the feature extent"));
     }
     match wishes.resize_to_blocks {
-        Some(target) if target <= blocks => refuse(format!(
-            "growth to {target} blocks: the volume has {blocks} blocks already"
-        )),
+        Some(target) if target <= blocks => {
+            refuse(format!("growth to {target} blocks: the volume has {blocks} blocks already"))
+        }
         _ => Ok(()),
     }
 }
@@ -162,11 +156,7 @@ impl Attempt<'_> {
     }
 
     fn descriptor_size(&self) -> u16 {
-        if self.features.has(Feature::SIXTY_FOUR_BIT) {
-            64
-        } else {
-            32
-        }
+        if self.features.has(Feature::SIXTY_FOUR_BIT) { 64 } else { 32 }
     }
 
     /// Groups and descriptor blocks of a volume of so many blocks.
@@ -184,18 +174,11 @@ impl Attempt<'_> {
 
     fn too_small(&self) -> LayoutError {
         let Wishes { blocks, block_size, .. } = *self.wishes;
-        LayoutError(format!(
-            "{blocks} blocks of {block_size} bytes are too few for a file system"
-        ))
+        LayoutError(format!("{blocks} blocks of {block_size} bytes are too few for a file system"))
     }
 
     fn too_many_inodes(&self) -> String {
-        let Wishes {
-            blocks,
-            block_size,
-            inodes,
-            ..
-        } = *self.wishes;
+        let Wishes { blocks, block_size, inodes, .. } = *self.wishes;
         let asked = match inodes {
             Inodes::AtLeast(count) => format!("{count} inodes"),
             Inodes::BytesPerInode(bytes) => format!("an inode for every {bytes} bytes"),
@@ -215,10 +198,7 @@ impl Attempt<'_> {
         let inodes_per_group = self.inodes_per_group(wanted, groups)?;
         let table = self.table_blocks(inodes_per_group);
         let reserved = self.reserved_descriptor_blocks();
-        let copy = self
-            .descriptor_blocks(self.blocks)
-            .saturating_add(reserved)
-            .saturating_add(1);
+        let copy = self.descriptor_blocks(self.blocks).saturating_add(reserved).saturating_add(1);
         let own = table.saturating_add(2);
         let most = copy.saturating_add(own);
         if most >= self.blocks_per_group.into() {
@@ -242,13 +222,20 @@ impl Attempt<'_> {
 
     fn overfull_group(&self, copy: u64, table: u64) -> String {
         format!(
-            "groups of {} blocks cannot hold superblock and descriptors ({copy} blocks) and an inode table ({table} blocks)",
+            "groups of {} blocks cannot hold superblock and descriptors ({copy} blocks) and an \
+             inode table ({table} blocks)",
             self.blocks_per_group
         )
     }
 
-    /// The blocks of the last group, where they are too few. An only group may be as small as it can be.
-    fn undersized_last(&self, groups: u64, copy: u64, own: u64) -> Result<Option<u64>, LayoutError> {
+    /// The blocks of the last group, where they are too few. An only group may be as small as it
+    /// can be.
+    fn undersized_last(
+        &self,
+        groups: u64,
+        copy: u64,
+        own: u64,
+    ) -> Result<Option<u64>, LayoutError> {
         let inside = self.blocks.saturating_sub(self.first_data_block().into());
         let rest = inside.checked_rem(self.blocks_per_group.into()).unwrap_or(0);
         if rest == 0 {
@@ -256,11 +243,7 @@ impl Attempt<'_> {
         }
         if groups == 1 {
             // At least one block for the root.
-            return if rest > copy.saturating_add(own) {
-                Ok(None)
-            } else {
-                Err(self.too_small())
-            };
+            return if rest > copy.saturating_add(own) { Ok(None) } else { Err(self.too_small()) };
         }
         let last = u32::try_from(groups.saturating_sub(1)).unwrap_or(u32::MAX);
         let has_copy = crate::group::has_copy(crate::GroupNo(last), self.features);
@@ -276,7 +259,9 @@ impl Attempt<'_> {
             Inodes::BytesPerInode(ratio) => match bytes.checked_div(ratio) {
                 Some(count) if self.features.has(Feature::SIXTY_FOUR_BIT) => count.min(NUMBERS_32),
                 Some(count) => count,
-                None => return refuse("an inode for every 0 bytes: it must be at least 1".to_owned()),
+                None => {
+                    return refuse("an inode for every 0 bytes: it must be at least 1".to_owned());
+                }
             },
         };
         let table = wanted.saturating_mul(self.wishes.inode_size.into());
@@ -288,19 +273,13 @@ impl Attempt<'_> {
 
     /// Inodes of a group: whole blocks of the table, and whole bytes of the bitmap.
     fn inodes_per_group(&self, wanted: u64, groups: u64) -> Result<u64, LayoutError> {
-        let per_block = self
-            .block_size()
-            .checked_div(self.wishes.inode_size.into())
-            .unwrap_or(1)
-            .max(1);
+        let per_block =
+            self.block_size().checked_div(self.wishes.inode_size.into()).unwrap_or(1).max(1);
         let step = per_block.max(8);
-        let most = self
-            .block_size()
-            .saturating_mul(8)
-            .min((1u64 << 16).saturating_sub(per_block));
+        let most = self.block_size().saturating_mul(8).min((1u64 << 16).saturating_sub(per_block));
         let share = wanted.div_ceil(groups).min(most).next_multiple_of(per_block).max(8);
-        // Where a block holds less than 8 inodes mke2fs rounds down to bytes of the bitmap; a count that was asked for
-        // is kept.
+        // Where a block holds less than 8 inodes mke2fs rounds down to bytes of the bitmap; a count
+        // that was asked for is kept.
         let exact = matches!(self.wishes.inodes, Inodes::AtLeast(_));
         let mut count = if exact { share.next_multiple_of(8) } else { share & !7 }.min(most & !7);
         while count.saturating_mul(groups) <= FIRST_INODE {
@@ -312,20 +291,20 @@ impl Attempt<'_> {
         }
         let total = count.saturating_mul(groups);
         match self.wishes.inodes {
-            Inodes::AtLeast(asked) if total < asked => refuse(format!("{asked} inodes: at most {total} fit")),
+            Inodes::AtLeast(asked) if total < asked => {
+                refuse(format!("{asked} inodes: at most {total} fit"))
+            }
             _ if count == 0 => refuse(self.too_many_inodes()),
             _ => Ok(count),
         }
     }
 
     fn table_blocks(&self, inodes_per_group: u64) -> u64 {
-        inodes_per_group
-            .saturating_mul(self.wishes.inode_size.into())
-            .div_ceil(self.block_size())
+        inodes_per_group.saturating_mul(self.wishes.inode_size.into()).div_ceil(self.block_size())
     }
 
-    /// Descriptor blocks kept for growth: at most as many as a block can point to. A target that needs none more counts
-    /// as not given, as with mke2fs.
+    /// Descriptor blocks kept for growth: at most as many as a block can point to. A target that
+    /// needs none more counts as not given, as with mke2fs.
     fn reserved_descriptor_blocks(&self) -> u64 {
         if !self.features.has(Feature::RESIZE_INODE) {
             return 0;
@@ -335,8 +314,6 @@ impl Attempt<'_> {
         // mke2fs counts a given target as if the first group began with block 0.
         let asked = |target: u64| more(target.saturating_add(self.first_data_block().into()));
         let given = self.wishes.resize_to_blocks.map(asked).filter(|blocks| *blocks > 0);
-        given
-            .unwrap_or_else(|| more(self.blocks.saturating_mul(GROWTH)))
-            .min(self.block_size() / 4)
+        given.unwrap_or_else(|| more(self.blocks.saturating_mul(GROWTH))).min(self.block_size() / 4)
     }
 }

@@ -2,7 +2,9 @@
 use zerocopy::little_endian::{I16, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{FIRST_INODE_REVISION_0, INODE_SIZE_REVISION_0, SUPERBLOCK_SIZE, SuperblockError, demand};
+use super::{
+    FIRST_INODE_REVISION_0, INODE_SIZE_REVISION_0, SUPERBLOCK_SIZE, SuperblockError, demand,
+};
 use crate::Fault;
 use crate::checksum::crc32c;
 use crate::feature::{Feature, Features};
@@ -154,11 +156,7 @@ impl RawSuperblock {
         if stored == computed {
             return Ok(());
         }
-        Err(SuperblockError::Fault(Fault::Checksum {
-            structure: "superblock",
-            stored,
-            computed,
-        }))
+        Err(SuperblockError::Fault(Fault::Checksum { structure: "superblock", stored, computed }))
     }
     pub(super) fn block_size_log2(&self) -> Result<u8, SuperblockError> {
         let log = self.log_block_size.get();
@@ -166,32 +164,16 @@ impl RawSuperblock {
         Ok(u8::try_from(log).unwrap_or(0).saturating_add(10))
     }
     pub(super) fn inode_size(&self) -> u16 {
-        if self.revision.get() == 0 {
-            INODE_SIZE_REVISION_0
-        } else {
-            self.inode_size.get()
-        }
+        if self.revision.get() == 0 { INODE_SIZE_REVISION_0 } else { self.inode_size.get() }
     }
     pub(super) fn first_inode(&self) -> u32 {
-        if self.revision.get() == 0 {
-            FIRST_INODE_REVISION_0
-        } else {
-            self.first_inode.get()
-        }
+        if self.revision.get() == 0 { FIRST_INODE_REVISION_0 } else { self.first_inode.get() }
     }
     pub(super) fn descriptor_size(&self) -> u16 {
-        if self.features().has(Feature::SIXTY_FOUR_BIT) {
-            self.descriptor_size.get()
-        } else {
-            32
-        }
+        if self.features().has(Feature::SIXTY_FOUR_BIT) { self.descriptor_size.get() } else { 32 }
     }
     pub(super) fn log_groups_per_flex(&self) -> u8 {
-        if self.features().has(Feature::FLEX_BG) {
-            self.log_groups_per_flex
-        } else {
-            0
-        }
+        if self.features().has(Feature::FLEX_BG) { self.log_groups_per_flex } else { 0 }
     }
     pub(super) fn checksum_seed(&self) -> u32 {
         if self.features().has(Feature::CSUM_SEED) {

@@ -5,8 +5,9 @@
 //! entry  | name length | prefix | value offset: 2 | value's inode: 4 | value size: 4 | hash: 4 | name ... | to 4
 //! ```
 //!
-//! Entries, the end mark and values may lie in any order, but no two over each other. Hashes cover the name, byte by byte,
-//! and the value in words of 32 bits; names were hashed with signed characters on some machines, so either is right.
+//! Entries, the end mark and values may lie in any order, but no two over each other. Hashes cover
+//! the name, byte by byte, and the value in words of 32 bits; names were hashed with signed
+//! characters on some machines, so either is right.
 use super::words::{u16_at, u32_at};
 
 /// Bytes of an entry before its name.
@@ -48,10 +49,15 @@ pub(crate) enum Fault {
     ValueTooLong(u32),
 }
 
-/// Visits the entries from byte `start` of `region` on; offsets of values count from the region's start. What overlaps is
-/// found after all entries were visited, or as soon as their values are more than the region could hold: who visits them may
-/// hash each value, and the work is bounded by the region.
-pub(crate) fn walk<'a>(region: &'a [u8], start: usize, visit: &mut dyn FnMut(Entry<'a>)) -> Result<(), Fault> {
+/// Visits the entries from byte `start` of `region` on; offsets of values count from the region's
+/// start. What overlaps is found after all entries were visited, or as soon as their values are
+/// more than the region could hold: who visits them may hash each value, and the work is bounded by
+/// the region.
+pub(crate) fn walk<'a>(
+    region: &'a [u8],
+    start: usize,
+    visit: &mut dyn FnMut(Entry<'a>),
+) -> Result<(), Fault> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     let (mut at, mut value_bytes) = (start, 0_usize);
     while region.len().saturating_sub(at) >= ENTRY && u32_at(region, at) != 0 {
@@ -77,9 +83,7 @@ pub(crate) fn walk<'a>(region: &'a [u8], start: usize, visit: &mut dyn FnMut(Ent
     }
     parts.push((start, at.saturating_add(END)));
     parts.sort_unstable();
-    let overlaps = parts
-        .windows(2)
-        .any(|pair| matches!(pair, [before, next] if next.0 < before.1));
+    let overlaps = parts.windows(2).any(|pair| matches!(pair, [before, next] if next.0 < before.1));
     let last = parts.iter().map(|part| part.1).max().unwrap_or(0);
     if overlaps || last > region.len() {
         return Err(Fault::Overlap);
@@ -88,7 +92,11 @@ pub(crate) fn walk<'a>(region: &'a [u8], start: usize, visit: &mut dyn FnMut(Ent
 }
 
 /// The value of the entry at the start of `rest`; notes the bytes that it takes.
-fn value<'a>(region: &'a [u8], rest: &[u8], parts: &mut Vec<(usize, usize)>) -> Result<Value<'a>, Fault> {
+fn value<'a>(
+    region: &'a [u8],
+    rest: &[u8],
+    parts: &mut Vec<(usize, usize)>,
+) -> Result<Value<'a>, Fault> {
     let (ino, size) = (u32_at(rest, 4), u32_at(rest, 8));
     if ino != 0 {
         return Ok(Value::Elsewhere { ino, bytes: size });
@@ -115,11 +123,12 @@ pub(crate) fn is_hash(entry: &Entry<'_>, value: &[u8]) -> bool {
     })
 }
 
-/// Whether the stored hash is that of the name and of a value in an inode of its own, which counts as one word.
+/// Whether the stored hash is that of the name and of a value in an inode of its own, which counts
+/// as one word.
 pub(crate) fn is_hash_of_inode(entry: &Entry<'_>, value_hash: u32) -> bool {
-    [false, true]
-        .into_iter()
-        .any(|signed| over_words(over_name(entry.name, signed), [value_hash].into_iter()) == entry.hash)
+    [false, true].into_iter().any(|signed| {
+        over_words(over_name(entry.name, signed), [value_hash].into_iter()) == entry.hash
+    })
 }
 
 fn padded(chunk: &[u8]) -> [u8; 4] {
@@ -130,11 +139,8 @@ fn padded(chunk: &[u8]) -> [u8; 4] {
 
 fn over_name(name: &[u8], signed: bool) -> u32 {
     name.iter().fold(0_u32, |hash, &byte| {
-        let character = if signed {
-            i32::from(byte.cast_signed()).cast_unsigned()
-        } else {
-            u32::from(byte)
-        };
+        let character =
+            if signed { i32::from(byte.cast_signed()).cast_unsigned() } else { u32::from(byte) };
         hash.rotate_left(5) ^ character
     })
 }
@@ -173,7 +179,8 @@ mod tests {
     fn parts_may_not_lie_over_each_other() {
         assert_eq!(walked(&[0; 8]), (0, Ok(())));
         assert_eq!(walked(&list(64, &[(b"one", 60, 4)])), (1, Ok(())));
-        // The second value reaches into the first; a value lies over the entries; one over the end mark.
+        // The second value reaches into the first; a value lies over the entries; one over the end
+        // mark.
         let two = list(96, &[(b"one", 88, 8), (b"two", 84, 5)]);
         assert_eq!(walked(&two), (2, Err(Fault::Overlap)));
         assert_eq!(walked(&list(64, &[(b"one", 4, 4)])), (1, Err(Fault::Overlap)));

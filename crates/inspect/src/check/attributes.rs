@@ -1,8 +1,9 @@
-//! Extended attributes: in inodes, in blocks that several inodes share, and values in inodes of their own.
+//! Extended attributes: in inodes, in blocks that several inodes share, and values in inodes of
+//! their own.
 //!
-//! *Invariants*: a block is read once, after all inodes were seen, in the order of the disk, whoever shares it. Only on
-//! volumes with values in inodes of their own, and for encrypted inodes, it is read with the inode too: what it holds
-//! decides how many blocks the inode counts.
+//! *Invariants*: a block is read once, after all inodes were seen, in the order of the disk,
+//! whoever shares it. Only on volumes with values in inodes of their own, and for encrypted inodes,
+//! it is read with the inode too: what it holds decides how many blocks the inode counts.
 //! *Locking*: one short lock around each list, held for a push.
 use super::attribute_list::{self, ENCRYPTION, Entry, Fault, SYSTEM, Value};
 use super::codes::Code;
@@ -63,7 +64,8 @@ impl Sharers {
 /// What the judge of an inode has to know of its attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Held {
-    /// Blocks that count as the file's: its attribute block, and what the inodes of large values take.
+    /// Blocks that count as the file's: its attribute block, and what the inodes of large values
+    /// take.
     pub(crate) blocks: u64,
     /// Inodes that hold large values, one for each value.
     pub(crate) value_inodes: u64,
@@ -75,8 +77,8 @@ pub(crate) struct Held {
     pub(crate) has_encryption: bool,
 }
 
-/// Judges the attributes in an inode in use, and remembers its attribute block. Pass 1 calls it for each inode, on any
-/// thread. Claims no block: [`finish`] does.
+/// Judges the attributes in an inode in use, and remembers its attribute block. Pass 1 calls it for
+/// each inode, on any thread. Claims no block: [`finish`] does.
 pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) -> Held {
     let mut held = Held::default();
     if let Some(region) = tail(raw) {
@@ -88,7 +90,8 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8]) -> Held 
     held
 }
 
-/// The bytes of an inode that attributes may take, from their first entry on; `None` when there are none.
+/// The bytes of an inode that attributes may take, from their first entry on; `None` when there are
+/// none.
 fn tail(raw: &[u8]) -> Option<&[u8]> {
     let room = raw.len().checked_sub(BASE).filter(|room| *room > 0)?;
     let extra = usize::from(u16_at(raw, BASE));
@@ -125,10 +128,7 @@ fn remember(state: &State, ino: Ino, inode: &Inode, held: &mut Held) {
         let Ok(bytes) = state.volume.block("attributes", block) else {
             return;
         };
-        let silent = Judge {
-            told: Told::Nothing,
-            ..Judge::new(state, ino, Some(block))
-        };
+        let silent = Judge { told: Told::Nothing, ..Judge::new(state, ino, Some(block)) };
         silent.list(&bytes, HEADER, held);
     }
 }
@@ -150,12 +150,7 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn new(state: &State, ino: Ino, block: Option<BlockNo>) -> Judge<'_> {
-        Judge {
-            state,
-            ino,
-            block,
-            told: Told::Everything,
-        }
+        Judge { state, ino, block, told: Told::Everything }
     }
 
     fn tell(&self, code: Code, detail: impl FnOnce(Problem) -> Problem) {
@@ -172,7 +167,9 @@ impl Judge<'_> {
 
     /// Judges the list from byte `start` of `region` on, and adds to what is held.
     fn list(&self, region: &[u8], start: usize, held: &mut Held) {
-        let walked = attribute_list::walk(region, start, &mut |entry| self.entry(&entry, region.len(), held));
+        let walked = attribute_list::walk(region, start, &mut |entry| {
+            self.entry(&entry, region.len(), held)
+        });
         match walked {
             Ok(()) => {}
             Err(Fault::Overlap) => self.tell(Code::AttributesOverlap, |problem| problem),
@@ -188,7 +185,10 @@ impl Judge<'_> {
         match entry.value {
             Value::Here(value) => {
                 let is_data = entry.prefix == SYSTEM && entry.name == b"data";
-                if is_data && self.block.is_none() && entry.offset.saturating_add(value.len()) <= length {
+                if is_data
+                    && self.block.is_none()
+                    && entry.offset.saturating_add(value.len()) <= length
+                {
                     held.has_inline_data = true;
                     held.inline_bytes = value.len() as u64;
                 }
@@ -210,9 +210,7 @@ impl Judge<'_> {
     }
 
     fn wrong_hash(&self, entry: &Entry<'_>) {
-        self.tell(Code::AttributeHash, |problem| {
-            problem.name(entry.name).found(entry.hash)
-        });
+        self.tell(Code::AttributeHash, |problem| problem.name(entry.name).found(entry.hash));
     }
 
     /// Judges the inode that is a value.
@@ -221,9 +219,10 @@ impl Judge<'_> {
             return;
         }
         let superblock = self.state.volume.superblock();
-        let value = (superblock.has(EA_INODE) && ino.0 >= superblock.first_inode && ino != self.ino)
-            .then(|| self.state.volume.inode(ino).ok())
-            .flatten();
+        let value =
+            (superblock.has(EA_INODE) && ino.0 >= superblock.first_inode && ino != self.ino)
+                .then(|| self.state.volume.inode(ino).ok())
+                .flatten();
         let is_value = |value: &Inode| value.flags & flags::EA_INODE != 0 && value.links > 0;
         let Some(value) = value.filter(is_value) else {
             self.tell(Code::AttributeValueInode, |problem| problem.other(ino));
@@ -238,15 +237,16 @@ impl Judge<'_> {
     }
 }
 
-/// Reads, judges and claims all attribute blocks that were remembered. Pass 1 calls it when all inodes were seen, before it
-/// asks whether any block was claimed twice.
+/// Reads, judges and claims all attribute blocks that were remembered. Pass 1 calls it when all
+/// inodes were seen, before it asks whether any block was claimed twice.
 ///
 /// # Errors
 /// When the device fails.
 pub(crate) fn finish(state: &Arc<State>) -> Result<(), Error> {
     let sharers = state.sharers.sorted();
     let groups: Vec<&[Sharer]> = sharers.chunk_by(|a, b| a.block == b.block).collect();
-    let place: fn(&&[Sharer]) -> BlockNo = |group| group.first().map_or(BlockNo(0), |sharer| sharer.block);
+    let place: fn(&&[Sharer]) -> BlockNo =
+        |group| group.first().map_or(BlockNo(0), |sharer| sharer.block);
     let mut reader = Reader::default();
     for range in Reader::batches(state, &groups, place) {
         let batch = groups.get(range).unwrap_or_default();
@@ -268,11 +268,8 @@ fn judge_block(state: &State, sharer: Sharer, sharers: u64, bytes: &[u8]) {
     let is_header = magic == MAGIC && blocks == 1;
     if u64::from(references) != sharers {
         // A count in what is no header cannot be set right: e2fsck ends there.
-        let code = if is_header {
-            Code::AttributeReferences
-        } else {
-            Code::AttributeReferencesLost
-        };
+        let code =
+            if is_header { Code::AttributeReferences } else { Code::AttributeReferencesLost };
         judge.tell(code, |problem| problem.found(references).expected(sharers));
     }
     if magic != MAGIC {
@@ -280,19 +277,14 @@ fn judge_block(state: &State, sharer: Sharer, sharers: u64, bytes: &[u8]) {
         return;
     }
     if blocks != 1 {
-        judge.tell(Code::AttributeBlockCount, |problem| {
-            problem.found(blocks).expected(1_u64)
-        });
+        judge.tell(Code::AttributeBlockCount, |problem| problem.found(blocks).expected(1_u64));
     }
     let superblock = state.volume.superblock();
-    let (stored, computed) = (
-        u32_at(bytes, 16),
-        checksum(superblock.checksum_seed, sharer.block, bytes),
-    );
+    let (stored, computed) =
+        (u32_at(bytes, 16), checksum(superblock.checksum_seed, sharer.block, bytes));
     if superblock.has(Feature::METADATA_CSUM) && stored != computed {
-        judge.tell(Code::AttributeBlockChecksum, |problem| {
-            problem.found(stored).expected(computed)
-        });
+        judge
+            .tell(Code::AttributeBlockChecksum, |problem| problem.found(stored).expected(computed));
     }
     judge.list(bytes, HEADER, &mut Held::default());
 }

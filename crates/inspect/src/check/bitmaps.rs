@@ -1,6 +1,7 @@
 //! Pass 5: bitmaps and counters against what was found.
 //!
-//! *Invariants*: a group is compared by one thread; a group whose bitmap was never written is compared with its metadata.
+//! *Invariants*: a group is compared by one thread; a group whose bitmap was never written is
+//! compared with its metadata.
 use super::codes::Code;
 use super::problem::{Pass, Problem};
 use super::state::{GroupState, State};
@@ -38,7 +39,8 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
     if state.groups.len() as u64 != u64::from(superblock.group_count()) {
         return Ok(());
     }
-    let free_blocks = state.totals.free_clusters.load(Ordering::Relaxed) * u64::from(state.volume.cluster_blocks());
+    let free_blocks = state.totals.free_clusters.load(Ordering::Relaxed)
+        * u64::from(state.volume.cluster_blocks());
     if free_blocks != superblock.free_blocks {
         let problem = Problem::new(Code::FreeBlocks).found(superblock.free_blocks);
         state.tell(problem.expected(free_blocks));
@@ -54,7 +56,8 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
 /// The summary of a report, when all passes are done.
 pub(crate) fn summary(state: &State) -> super::Summary {
     let superblock = state.volume.superblock();
-    let free = state.totals.free_clusters.load(Ordering::Relaxed) * u64::from(state.volume.cluster_blocks());
+    let free = state.totals.free_clusters.load(Ordering::Relaxed)
+        * u64::from(state.volume.cluster_blocks());
     super::Summary {
         inodes: superblock.inodes_count.into(),
         inodes_used: state.totals.used_inodes.load(Ordering::Relaxed),
@@ -81,7 +84,12 @@ struct Bitmaps {
 
 impl Bitmaps {
     /// Reads those that lie right behind the first one.
-    fn read(&mut self, state: &State, what: &'static str, places: impl Iterator<Item = BlockNo>) -> Result<(), Error> {
+    fn read(
+        &mut self,
+        state: &State,
+        what: &'static str,
+        places: impl Iterator<Item = BlockNo>,
+    ) -> Result<(), Error> {
         let mut places = places.peekable();
         let Some(first) = places.peek().copied() else {
             self.bytes.clear();
@@ -108,9 +116,7 @@ impl Bitmaps {
     /// The bitmap at that block, if it was read.
     fn at(&self, state: &State, place: BlockNo) -> Option<&[u8]> {
         let block_size = state.volume.block_size();
-        let at = usize::try_from(place.0.checked_sub(self.start)?)
-            .ok()?
-            .checked_mul(block_size)?;
+        let at = usize::try_from(place.0.checked_sub(self.start)?).ok()?.checked_mul(block_size)?;
         self.bytes.get(at..at.checked_add(block_size)?)
     }
 }
@@ -148,7 +154,12 @@ impl GroupState {
 }
 
 impl GroupReader {
-    fn compare_blocks(&mut self, state: &State, group: GroupNo, of: &GroupState) -> Result<(), Error> {
+    fn compare_blocks(
+        &mut self,
+        state: &State,
+        group: GroupNo,
+        of: &GroupState,
+    ) -> Result<(), Error> {
         let superblock = state.volume.superblock();
         let clusters = Bits::of_blocks(state, group);
         let found = clusters.found(state);
@@ -167,14 +178,15 @@ impl GroupReader {
             return Ok(());
         }
         if self.blocks.at(state, of.descriptor.block_bitmap).is_none() {
-            self.blocks
-                .read(state, "block bitmap", std::iter::once(of.descriptor.block_bitmap))?;
+            self.blocks.read(state, "block bitmap", std::iter::once(of.descriptor.block_bitmap))?;
         }
         let Some(bytes) = self.blocks.at(state, of.descriptor.block_bitmap) else {
             return Ok(());
         };
         let bits = superblock.blocks_per_group >> state.volume.cluster_blocks().trailing_zeros();
-        if superblock.has(Feature::METADATA_CSUM) && !checksum_fits(state, &of.descriptor, bytes, bits, Which::Blocks) {
+        if superblock.has(Feature::METADATA_CSUM)
+            && !checksum_fits(state, &of.descriptor, bytes, bits, Which::Blocks)
+        {
             state.tell(
                 Problem::new(Code::BlockBitmapChecksum)
                     .group(group)
@@ -192,7 +204,12 @@ impl GroupReader {
         Ok(())
     }
 
-    fn compare_inodes(&mut self, state: &State, group: GroupNo, of: &GroupState) -> Result<(), Error> {
+    fn compare_inodes(
+        &mut self,
+        state: &State,
+        group: GroupNo,
+        of: &GroupState,
+    ) -> Result<(), Error> {
         let superblock = state.volume.superblock();
         let bits = Bits::of_inodes(state, group);
         let (found, directories) = bits.used_inodes(state);
@@ -200,10 +217,7 @@ impl GroupReader {
         let free = bits.count - used;
         state.totals.free_inodes.fetch_add(free.into(), Ordering::Relaxed);
         state.totals.used_inodes.fetch_add(used.into(), Ordering::Relaxed);
-        state
-            .totals
-            .directories
-            .fetch_add(directories.into(), Ordering::Relaxed);
+        state.totals.directories.fetch_add(directories.into(), Ordering::Relaxed);
         if free != of.descriptor.free_inodes {
             let problem = Problem::new(Code::GroupFreeInodes).group(group);
             state.tell(problem.found(of.descriptor.free_inodes).expected(free));
@@ -220,14 +234,14 @@ impl GroupReader {
             return Ok(());
         }
         if self.inodes.at(state, of.descriptor.inode_bitmap).is_none() {
-            self.inodes
-                .read(state, "inode bitmap", std::iter::once(of.descriptor.inode_bitmap))?;
+            self.inodes.read(state, "inode bitmap", std::iter::once(of.descriptor.inode_bitmap))?;
         }
         let Some(bytes) = self.inodes.at(state, of.descriptor.inode_bitmap) else {
             return Ok(());
         };
         let count = superblock.inodes_per_group;
-        if superblock.has(Feature::METADATA_CSUM) && !checksum_fits(state, &of.descriptor, bytes, count, Which::Inodes)
+        if superblock.has(Feature::METADATA_CSUM)
+            && !checksum_fits(state, &of.descriptor, bytes, count, Which::Inodes)
         {
             state.tell(
                 Problem::new(Code::InodeBitmapChecksum)
@@ -255,7 +269,13 @@ enum Which {
 }
 
 /// Whether the descriptor has the checksum of the bitmap's first `bits`.
-fn checksum_fits(state: &State, descriptor: &GroupDescriptor, bytes: &[u8], bits: u32, which: Which) -> bool {
+fn checksum_fits(
+    state: &State,
+    descriptor: &GroupDescriptor,
+    bytes: &[u8],
+    bits: u32,
+    which: Which,
+) -> bool {
     let superblock = state.volume.superblock();
     let covered = bytes.get(..(bits / 8) as usize).unwrap_or(bytes);
     let sum = extant_format::checksum::bitmap(superblock.checksum_seed, covered);
@@ -263,11 +283,7 @@ fn checksum_fits(state: &State, descriptor: &GroupDescriptor, bytes: &[u8], bits
         Which::Blocks => descriptor.block_bitmap_checksum,
         Which::Inodes => descriptor.inode_bitmap_checksum,
     };
-    let mask = if superblock.descriptor_size >= 64 {
-        u32::MAX
-    } else {
-        0xffff
-    };
+    let mask = if superblock.descriptor_size >= 64 { u32::MAX } else { 0xffff };
     sum & mask == stored
 }
 
@@ -340,7 +356,11 @@ impl Bits {
             let from = (run.start.0 / cluster).max(self.first);
             let to = ((run.start.0 + run.length - 1) / cluster + 1).min(end);
             if from < to {
-                super::claims::set_bits(&mut words, (from - self.first) as usize, (to - self.first) as usize);
+                super::claims::set_bits(
+                    &mut words,
+                    (from - self.first) as usize,
+                    (to - self.first) as usize,
+                );
             }
         }
         words
@@ -362,7 +382,8 @@ impl Bits {
             if facts.is_used() {
                 words[(index / 64) as usize] |= 1 << (index % 64);
             }
-            directories += u32::from(facts.is_directory() && !facts.is_reserved() && facts.links() != 0);
+            directories +=
+                u32::from(facts.is_directory() && !facts.is_reserved() && facts.links() != 0);
         }
         (words, directories)
     }
@@ -386,7 +407,9 @@ impl Bits {
             let number = self.first + bit;
             let problem = Problem::new(code).group(group).found(difference.count);
             state.tell(match self.which {
-                Which::Blocks => problem.block(BlockNo(number * u64::from(state.volume.cluster_blocks()))),
+                Which::Blocks => {
+                    problem.block(BlockNo(number * u64::from(state.volume.cluster_blocks())))
+                }
                 Which::Inodes => problem.ino(Ino(u32::try_from(number).unwrap_or(u32::MAX))),
             });
         }

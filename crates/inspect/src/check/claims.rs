@@ -1,11 +1,12 @@
 //! Which blocks somebody has, and which two have.
 //!
-//! A volume is cut into chunks of 65,536 clusters. A chunk is a short list of runs as long as that is enough, and a bitmap
-//! from then on: a volume of well laid out files takes some bytes a chunk, whatever its size, and no volume more than a bit a
-//! block.
+//! A volume is cut into chunks of 65,536 clusters. A chunk is a short list of runs as long as that
+//! is enough, and a bitmap from then on: a volume of well laid out files takes some bytes a chunk,
+//! whatever its size, and no volume more than a bit a block.
 //!
 //! *Invariants*: runs of a chunk rise, and neither overlap nor touch. What is claimed stays so.
-//! *Locking*: one short lock a chunk, held for a claim; that of a chunk of claims is not held when its double is locked.
+//! *Locking*: one short lock a chunk, held for a claim; that of a chunk of claims is not held when
+//! its double is locked.
 use crate::slabs::Slabs;
 use extant_block::ShortLock;
 use extant_format::BlockNo;
@@ -42,15 +43,11 @@ impl Claims {
     /// byte for some megabytes of it is taken at once.
     pub(crate) fn new(blocks: u64, cluster_log2: u32) -> Claims {
         let chunks = (blocks >> cluster_log2) / CHUNK + 1;
-        Claims {
-            cluster_log2,
-            taken: Slabs::new(chunks),
-            double: Slabs::new(chunks),
-        }
+        Claims { cluster_log2, taken: Slabs::new(chunks), double: Slabs::new(chunks) }
     }
 
-    /// Claims a run; tells whether all of it was free. What was not is marked as claimed twice. Blocks past the end are
-    /// let pass: who claims has judged them.
+    /// Claims a run; tells whether all of it was free. What was not is marked as claimed twice.
+    /// Blocks past the end are let pass: who claims has judged them.
     pub(crate) fn claim_run(&self, start: BlockNo, length: u64) -> bool {
         let mut free = true;
         for (number, from, to) in self.parts(start, length) {
@@ -101,7 +98,10 @@ impl Claims {
             let first = number as u64 * CHUNK;
             chunk.lock().overlaps(from, to, |from, to| {
                 let clusters = from..to;
-                found.extend(clusters.map(|cluster| BlockNo((first + u64::from(cluster)) << self.cluster_log2)));
+                found.extend(
+                    clusters
+                        .map(|cluster| BlockNo((first + u64::from(cluster)) << self.cluster_log2)),
+                );
             });
         }
         found
@@ -117,13 +117,11 @@ impl Claims {
             let start = at / CHUNK * CHUNK;
             let to = end.min(start + CHUNK);
             if let Some(chunk) = self.taken.get(number) {
-                chunk
-                    .lock()
-                    .overlaps((at - start) as u32, (to - start) as u32, |from, to| {
-                        let from = (start + u64::from(from) - first) as usize;
-                        let to = (start + u64::from(to) - first) as usize;
-                        set_bits(&mut words, from, to);
-                    });
+                chunk.lock().overlaps((at - start) as u32, (to - start) as u32, |from, to| {
+                    let from = (start + u64::from(from) - first) as usize;
+                    let to = (start + u64::from(to) - first) as usize;
+                    set_bits(&mut words, from, to);
+                });
             }
             at = to;
         }
@@ -131,7 +129,11 @@ impl Claims {
     }
 
     /// A run of blocks as parts of chunks: the chunk, the first cluster in it, and behind the last.
-    fn parts(&self, start: BlockNo, length: u64) -> impl Iterator<Item = (usize, u32, u32)> + use<> {
+    fn parts(
+        &self,
+        start: BlockNo,
+        length: u64,
+    ) -> impl Iterator<Item = (usize, u32, u32)> + use<> {
         let mut at = start.0 >> self.cluster_log2;
         let end = match length {
             0 => at,
@@ -140,11 +142,8 @@ impl Claims {
         std::iter::from_fn(move || {
             let number = at / CHUNK;
             let to = end.min((number + 1) * CHUNK);
-            let part = (
-                usize::try_from(number).ok()?,
-                (at % CHUNK) as u32,
-                (to - number * CHUNK) as u32,
-            );
+            let part =
+                (usize::try_from(number).ok()?, (at % CHUNK) as u32, (to - number * CHUNK) as u32);
             let more = at < end;
             at = to;
             more.then_some(part)
@@ -152,7 +151,10 @@ impl Claims {
     }
 }
 
-fn overlap_any(chunks: &Slabs<ShortLock<Chunk>>, parts: impl Iterator<Item = (usize, u32, u32)>) -> bool {
+fn overlap_any(
+    chunks: &Slabs<ShortLock<Chunk>>,
+    parts: impl Iterator<Item = (usize, u32, u32)>,
+) -> bool {
     let mut any = false;
     for (number, from, to) in parts {
         if let Some(chunk) = chunks.get(number) {
@@ -194,11 +196,7 @@ impl Chunk {
         match self {
             Chunk::Runs(runs) => {
                 let first = runs.partition_point(|run| run.1 <= from);
-                for run in runs
-                    .get(first..)
-                    .unwrap_or_default()
-                    .iter()
-                    .take_while(|run| run.0 < to)
+                for run in runs.get(first..).unwrap_or_default().iter().take_while(|run| run.0 < to)
                 {
                     visit(run.0.max(from), run.1.min(to));
                 }
@@ -308,7 +306,9 @@ mod tests {
         for block in (0..CHUNK).step_by(2).chain((1..CHUNK).step_by(2)) {
             assert!(claims.claim_run(BlockNo(block), 1));
         }
-        assert!(matches!(&*claims.taken.get(0).unwrap().lock(), Chunk::Runs(runs) if runs.len() == 1));
+        assert!(
+            matches!(&*claims.taken.get(0).unwrap().lock(), Chunk::Runs(runs) if runs.len() == 1)
+        );
         assert!(!claims.any_double());
     }
 }

@@ -12,7 +12,8 @@ pub struct Rule {
     pub pass: Pass,
     /// How much it matters.
     pub severity: Severity,
-    /// What is told of it. Blanks: `{group} {ino} {file_block} {block} {name} {other} {found} {expected}`.
+    /// What is told of it. Blanks: `{group} {ino} {file_block} {block} {name} {other} {found}
+    /// {expected}`.
     pub sentence: &'static str,
     /// What a repair would do.
     pub repair: Repair,
@@ -20,7 +21,8 @@ pub struct Rule {
 
 macro_rules! codes {
     ($($code:ident, $name:literal, $pass:ident, $severity:ident, $sentence:literal, $repair:ident;)*) => {
-        /// What can be wrong, one variant a fact. Within a pass and a place, problems are told in this order.
+        /// What can be wrong, one variant a fact. Within a pass and a place, problems are told in
+        /// this order.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Code {
             $(#[doc = $sentence] $code,)*
@@ -66,45 +68,58 @@ codes! {
     TwoChecksums, "two-checksums", Volume, Advice,
         "the features uninit_bg and metadata_csum exclude each other", RewriteSuperblock;
     WideWithoutExtents, "wide-without-extents", Volume, Error,
-        "the volume has more than 2^32 blocks, which files without the feature extents cannot use", RewriteSuperblock;
+        "the volume has more than 2^32 blocks, which files without the feature extents cannot \
+         use", RewriteSuperblock;
     SeedWithoutChecksums, "seed-without-checksums", Volume, Advice,
         "the feature metadata_csum_seed means nothing without metadata_csum", RewriteSuperblock;
     ReservedDescriptors, "reserved-descriptors", Volume, Advice,
-        "{found} descriptor blocks are reserved without the feature resize_inode", RewriteSuperblock;
+        "{found} descriptor blocks are reserved without the feature \
+         resize_inode", RewriteSuperblock;
     RequiredExtraSize, "required-extra-size", Volume, Advice,
-        "inodes must have {found} bytes of extra fields, but there is room for {expected}", RewriteSuperblock;
+        "inodes must have {found} bytes of extra fields, but there is room for \
+         {expected}", RewriteSuperblock;
     WantedExtraSize, "wanted-extra-size", Volume, Advice,
-        "new inodes get {found} bytes of extra fields, but there is room for {expected}", RewriteSuperblock;
+        "new inodes get {found} bytes of extra fields, but there is room for \
+         {expected}", RewriteSuperblock;
     UnknownIncompatible, "unknown-incompatible", Volume, Fatal,
         "the volume has a feature that nobody knows, {name}: nothing can be said of it", None;
     UnknownFeature, "unknown-feature", Volume, Stopping,
         "the volume has a feature that nobody knows, {name}", None;
     Encoding, "encoding", Volume, Stopping,
-        "the volume has the feature casefold, but nobody knows its encoding, number {found}", RewriteSuperblock;
+        "the volume has the feature casefold, but nobody knows its encoding, number \
+         {found}", RewriteSuperblock;
     MountBlock, "mount-block", Volume, Stopping,
-        "the volume has the feature mmp, but block {block} cannot be the one that tells of mounts", RewriteSuperblock;
+        "the volume has the feature mmp, but block {block} cannot be the one that tells of \
+         mounts", RewriteSuperblock;
     MountBlockHeld, "mount-block-held", Volume, Stopping,
         "block {block} says that the volume is being checked elsewhere (sequence {found})", None;
     SuperblockField, "superblock-field", Volume, Fatal,
         "the superblock's {name} cannot be {found}: nothing can be said of the volume", None;
     OrphansWithoutFile, "orphans-without-file", Volume, Error,
-        "the volume has the feature orphan_present, but no orphan in a file of orphans", RewriteSuperblock;
+        "the volume has the feature orphan_present, but no orphan in a file of \
+         orphans", RewriteSuperblock;
     // Groups.
     UninitWithoutChecksums, "uninit-without-checksums", Volume, Advice,
-        "group {group}: the descriptor has flags {found}, which mean nothing without descriptor checksums",
+        "group {group}: the descriptor has flags {found}, which mean nothing without descriptor \
+         checksums",
         RewriteDescriptor;
     DescriptorsDamaged, "descriptors-damaged", Volume, Error,
-        "the first group descriptors cannot be used; the copy in group {group} is", RewriteDescriptor;
+        "the first group descriptors cannot be used; the copy in group {group} \
+         is", RewriteDescriptor;
     TooManyGroups, "too-many-groups", Volume, Fatal,
-        "more groups ({expected}) than are described: the device holds {found} descriptors, and zeros behind them", None;
+        "more groups ({expected}) than are described: the device holds {found} descriptors, and \
+         zeros behind them", None;
     DescriptorChecksum, "descriptor-checksum", Volume, Advice,
-        "group {group}: the checksum of the descriptor is {found}, should be {expected}", RewriteChecksum;
+        "group {group}: the checksum of the descriptor is {found}, should be \
+         {expected}", RewriteChecksum;
     UnusedInodes, "unused-inodes", Volume, Error,
         "group {group}: {found} inodes were never used, more than it has", RewriteDescriptor;
     RootNeverUsed, "root-never-used", Volume, Stopping,
-        "group {group}: the descriptor says that the root directory was never used", RewriteDescriptor;
+        "group {group}: the descriptor says that the root directory was never \
+         used", RewriteDescriptor;
     UsedNeverUsed, "used-never-used", Volume, Error,
-        "group {group}: the descriptor says that inode {ino} was never used, but it is in use", RewriteDescriptor;
+        "group {group}: the descriptor says that inode {ino} was never used, but it is in \
+         use", RewriteDescriptor;
     BlockBitmapPlace, "block-bitmap-place", Volume, Error,
         "group {group}: the block bitmap cannot be at block {block}", RelocateMetadata;
     InodeBitmapPlace, "inode-bitmap-place", Volume, Error,
@@ -129,7 +144,8 @@ codes! {
     ExternalJournal, "external-journal", Volume, Stopping,
         "the journal is on another device, which is not looked at", None;
     TwoJournals, "two-journals", Volume, Stopping,
-        "the superblock has a journal in inode {ino} and names another device for it too", RewriteSuperblock;
+        "the superblock has a journal in inode {ino} and names another device for it \
+         too", RewriteSuperblock;
     NeedsRecovery, "needs-recovery", Volume, Advice,
         "the journal must be replayed: what follows may be mended by that", RecoverJournal;
     JournalInode, "journal-inode", Volume, Stopping,
@@ -137,9 +153,11 @@ codes! {
     JournalSuperblock, "journal-superblock", Volume, Stopping,
         "the superblock of the journal in inode {ino} is damaged", RecreateJournal;
     JournalFields, "journal-fields", Volume, Stopping,
-        "the superblock of the journal in inode {ino} has fields that its version does not know", RecreateJournal;
+        "the superblock of the journal in inode {ino} has fields that its version does not \
+         know", RecreateJournal;
     JournalLeftovers, "journal-leftovers", Volume, Advice,
-        "the superblock of the journal in inode {ino} is of version 1, but has fields of version 2", RecoverJournal;
+        "the superblock of the journal in inode {ino} is of version 1, but has fields of version \
+         2", RecoverJournal;
     JournalFeatures, "journal-features", Volume, Stopping,
         "the journal in inode {ino} has features that are not known", RecreateJournal;
     JournalChecksum, "journal-checksum", Volume, Stopping,
@@ -149,16 +167,19 @@ codes! {
     OrphansWait, "orphans-wait", Volume, Advice,
         "{found} deleted inodes wait on the list of orphans to be freed", RecoverJournal;
     OrphanDeleted, "orphan-deleted", Volume, Error,
-        "inode {ino} was deleted while it was open: it and its blocks wait to be freed", RecoverJournal;
+        "inode {ino} was deleted while it was open: it and its blocks wait to be \
+         freed", RecoverJournal;
     OrphanList, "orphan-list", Volume, Advice,
         "the list of orphans leads to inode {ino}, which cannot be one", RewriteSuperblock;
     OrphanFile, "orphan-file", Volume, Error,
-        "inode {ino}, block {file_block}: the list of orphans in it is damaged, or not empty", RewriteSuperblock;
+        "inode {ino}, block {file_block}: the list of orphans in it is damaged, or not \
+         empty", RewriteSuperblock;
     // Inodes and maps.
     InodeChecksum, "inode-checksum", Inodes, Error,
         "inode {ino}: the checksum is wrong", RewriteChecksum;
     InodeChecksumUnread, "inode-checksum-unread", Inodes, Stopping,
-        "inode {ino}: the checksum is wrong, and what it is cannot be told without it", RewriteChecksum;
+        "inode {ino}: the checksum is wrong, and what it is cannot be told without \
+         it", RewriteChecksum;
     DeletedWithoutTime, "deleted-without-time", Inodes, Error,
         "inode {ino}: was deleted, but has no time of deletion", RewriteInode;
     UsedButDeleted, "used-but-deleted", Inodes, Error,
@@ -178,9 +199,11 @@ codes! {
     ResizeInode, "resize-inode", Inodes, Advice,
         "inode {ino} does not map the descriptor blocks kept for growth", RebuildMap;
     ExtentsWithoutFeature, "extents-without-feature", Inodes, Error,
-        "inode {ino}: is mapped by extents, but the volume does not have that feature", RewriteSuperblock;
+        "inode {ino}: is mapped by extents, but the volume does not have that \
+         feature", RewriteSuperblock;
     InlineWithoutFeature, "inline-without-feature", Inodes, Error,
-        "inode {ino}: has the flag of inline data, but the volume does not have that feature", RewriteInode;
+        "inode {ino}: has the flag of inline data, but the volume does not have that \
+         feature", RewriteInode;
     InlineWithExtents, "inline-with-extents", Inodes, Error,
         "inode {ino}: has the flags of inline data and of extents", RewriteInode;
     IndexFlag, "index-flag", Inodes, Error,
@@ -188,52 +211,65 @@ codes! {
     EncryptedWithoutFeature, "encrypted-without-feature", Inodes, Error,
         "inode {ino}: is encrypted, but the volume does not have that feature", RewriteSuperblock;
     LargeFile, "large-file", Inodes, Error,
-        "inode {ino}: has {found} bytes, but the volume does not have the feature large_file", RewriteSuperblock;
+        "inode {ino}: has {found} bytes, but the volume does not have the feature \
+         large_file", RewriteSuperblock;
     DirectorySizeHigh, "directory-size-high", Inodes, Error,
         "inode {ino}: has {found} bytes, more than a directory can have", RewriteInode;
     FileTooLarge, "file-too-large", Inodes, Error,
         "inode {ino}: has {found} bytes, but no more than {expected} can be mapped", RewriteInode;
     MapBlockOutside, "map-block-outside", Inodes, Error,
-        "inode {ino}: map block {block}, from file block {file_block} on, is not on the volume", ClearPointer;
+        "inode {ino}: map block {block}, from file block {file_block} on, is not on the \
+         volume", ClearPointer;
     IndirectOutside, "indirect-outside", Inodes, Stopping,
-        "inode {ino}: indirect block {block}, from file block {file_block} on, is not on the volume", ClearPointer;
+        "inode {ino}: indirect block {block}, from file block {file_block} on, is not on the \
+         volume", ClearPointer;
     MapBlockOnMetadata, "map-block-on-metadata", Inodes, Error,
-        "inode {ino}: map block {block}, from file block {file_block} on, lies on metadata of the volume", ClearPointer;
+        "inode {ino}: map block {block}, from file block {file_block} on, lies on metadata of the \
+         volume", ClearPointer;
     BlockOutside, "block-outside", Inodes, Error,
-        "inode {ino}: block {block} of file block {file_block} ({found} blocks) is not on the volume", ClearPointer;
+        "inode {ino}: block {block} of file block {file_block} ({found} blocks) is not on the \
+         volume", ClearPointer;
     ManyIllegalBlocks, "many-illegal-blocks", Inodes, Error,
         "inode {ino}: {found} blocks are illegal", ClearInode;
     BadMetadata, "bad-metadata", Inodes, Error,
         "block {block} of the volume's metadata is on the list of bad blocks", None;
     ClusterAlignment, "cluster-alignment", Inodes, Error,
-        "inode {ino}: file block {file_block} and block {block} do not have the same place in their clusters", ClearPointer;
+        "inode {ino}: file block {file_block} and block {block} do not have the same place in \
+         their clusters", ClearPointer;
     ExtentRoot, "extent-root", Inodes, Error,
         "inode {ino}: has the flag of extents, but no extent tree", ClearInode;
     ExtentNode, "extent-node", Inodes, Error,
-        "inode {ino}: block {block}, from file block {file_block} on, is no node of an extent tree", ClearPointer;
+        "inode {ino}: block {block}, from file block {file_block} on, is no node of an extent \
+         tree", ClearPointer;
     ExtentChecksum, "extent-checksum", Inodes, Error,
         "inode {ino}: the checksum of the extent block {block} is wrong", RewriteChecksum;
     ExtentStart, "extent-start", Inodes, Error,
-        "inode {ino}: the extent block {block} starts at file block {expected}, its parent says {found}", RebuildMap;
+        "inode {ino}: the extent block {block} starts at file block {expected}, its parent says \
+         {found}", RebuildMap;
     ExtentEmpty, "extent-empty", Inodes, Error,
         "inode {ino}: an index node of its extent tree has no entry", RebuildMap;
     ExtentOrder, "extent-order", Inodes, Error,
-        "inode {ino}: the extent at file block {file_block} lies before the end of the one before it", RebuildMap;
+        "inode {ino}: the extent at file block {file_block} lies before the end of the one before \
+         it", RebuildMap;
     ExtentLength, "extent-length", Inodes, Error,
         "inode {ino}: the extent at file block {file_block} has no length", ClearPointer;
     ExtentPastFile, "extent-past-file", Inodes, Error,
-        "inode {ino}: the extent at file block {file_block} ({found} blocks) passes the largest file", ClearPointer;
+        "inode {ino}: the extent at file block {file_block} ({found} blocks) passes the largest \
+         file", ClearPointer;
     ExtentBounds, "extent-bounds", Inodes, Error,
-        "inode {ino}: the extent at file block {file_block} ({found} blocks) is not under the entry that leads to it",
+        "inode {ino}: the extent at file block {file_block} ({found} blocks) is not under the \
+         entry that leads to it",
         RebuildMap;
     ExtentDepth, "extent-depth", Inodes, Advice,
         "inode {ino}: the extent tree has {found} levels, {expected} hold any file", RebuildMap;
     DirectoryTooBig, "directory-too-big", Inodes, Error,
         "inode {ino}: file block {file_block} is more than a directory can have", ClearPointer;
     DirectoriesTooBig, "directories-too-big", Inodes, Stopping,
-        "directories have more blocks than the device can hold data for; {found} are judged", ClearPointer;
+        "directories have more blocks than the device can hold data for; {found} are \
+         judged", ClearPointer;
     DirectoryUnwritten, "directory-unwritten", Inodes, Error,
-        "inode {ino}: file block {file_block} of the directory is in an unwritten extent", RebuildMap;
+        "inode {ino}: file block {file_block} of the directory is in an unwritten \
+         extent", RebuildMap;
     DirectoryWithoutBlocks, "directory-without-blocks", Inodes, Error,
         "inode {ino}: the directory has no block", ClearInode;
     DirectorySize, "directory-size", Inodes, Error,
@@ -244,7 +280,8 @@ codes! {
         "inode {ino}: {found} sectors are counted, should be {expected}", RewriteInode;
     // Attributes.
     AttributesOverlap, "attributes-overlap", Inodes, Error,
-        "inode {ino}: names or values of its attributes lie over each other or past their end", ClearAttributes;
+        "inode {ino}: names or values of its attributes lie over each other or past their \
+         end", ClearAttributes;
     AttributeValueSize, "attribute-value-size", Inodes, Error,
         "inode {ino}: an attribute cannot have a value of {found} bytes", ClearAttributes;
     AttributeHash, "attribute-hash", Inodes, Error,
@@ -258,11 +295,13 @@ codes! {
     AttributeBlockCount, "attribute-block-count", Inodes, Error,
         "inode {ino}: attribute block {block} says that it has {found} blocks", ClearAttributes;
     AttributeBlockChecksum, "attribute-block-checksum", Inodes, Error,
-        "inode {ino}: the checksum of attribute block {block} is {found}, should be {expected}", RewriteChecksum;
+        "inode {ino}: the checksum of attribute block {block} is {found}, should be \
+         {expected}", RewriteChecksum;
     AttributeReferences, "attribute-references", Inodes, Error,
         "attribute block {block} counts {found} inodes that share it, {expected} do", Recount;
     AttributeReferencesLost, "attribute-references-lost", Inodes, Stopping,
-        "attribute block {block} counts {found} inodes that share it, {expected} do, and it is no block of attributes",
+        "attribute block {block} counts {found} inodes that share it, {expected} do, and it is no \
+         block of attributes",
         ClearAttributes;
     FieldNotZero, "field-not-zero", Inodes, Error,
         "inode {ino}: the field {name} is {found}, should be 0", RewriteInode;
@@ -271,7 +310,8 @@ codes! {
     CasefoldFlag, "casefold-flag", Inodes, Error,
         "inode {ino}: has the flag that names know no case, but cannot have it", RewriteInode;
     InlineMissing, "inline-missing", Inodes, Error,
-        "inode {ino}: has the flag of inline data, but not the attribute in which it goes on", ClearInode;
+        "inode {ino}: has the flag of inline data, but not the attribute in which it goes \
+         on", ClearInode;
     InlineSize, "inline-size", Inodes, Error,
         "inode {ino}: the size is {found}, but {expected} bytes lie in the inode", RewriteInode;
     BadBlocksInode, "bad-blocks-inode", Inodes, Error,
@@ -279,7 +319,8 @@ codes! {
     SymlinkInvalid, "symlink-invalid", Inodes, Error,
         "inode {ino}: the symlink has no target of {found} bytes", ClearInode;
     SymlinkFastExtents, "symlink-fast-extents", Inodes, Error,
-        "inode {ino}: the target of the symlink lies in the inode, but it says that it has extents", RewriteInode;
+        "inode {ino}: the target of the symlink lies in the inode, but it says that it has \
+         extents", RewriteInode;
     SpecialFileImmutable, "special-file-immutable", Inodes, Advice,
         "inode {ino}: a special file is immutable or append-only", RewriteInode;
     SpecialFileMapped, "special-file-mapped", Inodes, Error,
@@ -288,20 +329,26 @@ codes! {
         "inode {ino}: a special file has a size of {found}", RewriteInode;
     // Duplicates.
     BlocksOfMetadata, "blocks-of-metadata", Duplicates, Error,
-        "inode {ino}: {found} of its blocks belong to metadata of the volume, block {block} first", CopyBlock;
+        "inode {ino}: {found} of its blocks belong to metadata of the volume, block {block} \
+         first", CopyBlock;
     BlocksTwiceInFile, "blocks-twice-in-file", Duplicates, Error,
-        "inode {ino}: {found} of its blocks stand in it more than once, block {block} first", CopyBlock;
+        "inode {ino}: {found} of its blocks stand in it more than once, block {block} \
+         first", CopyBlock;
     BlocksOfOther, "blocks-of-other", Duplicates, Error,
-        "inode {ino}: {found} of its blocks belong to others too, block {block} first (inode {other})", CopyBlock;
+        "inode {ino}: {found} of its blocks belong to others too, block {block} first (inode \
+         {other})", CopyBlock;
     // Directories.
     DirectoryHole, "directory-hole", Directories, Error,
-        "directory {ino}: block {file_block} is missing ({found} in all from there on)", RebuildDirectoryBlock;
+        "directory {ino}: block {file_block} is missing ({found} in all from there \
+         on)", RebuildDirectoryBlock;
     DirectoryChain, "directory-chain", Directories, Stopping,
-        "directory {ino}, block {file_block}: what stands at byte {found} is no entry", RebuildDirectoryBlock;
+        "directory {ino}, block {file_block}: what stands at byte {found} is no \
+         entry", RebuildDirectoryBlock;
     DirectoryNoChecksum, "directory-no-checksum", Directories, Error,
         "directory {ino}, block {file_block}: there is no checksum", RewriteChecksum;
     DirectoryChecksum, "directory-checksum", Directories, Error,
-        "directory {ino}, block {file_block}: the checksum is {found}, should be {expected}", RewriteChecksum;
+        "directory {ino}, block {file_block}: the checksum is {found}, should be \
+         {expected}", RewriteChecksum;
     DotMissing, "dot-missing", Directories, Error,
         "directory {ino}: '.' is missing", RewriteEntry;
     DotNotFirst, "dot-not-first", Directories, Error,
@@ -323,15 +370,19 @@ codes! {
     EntryNameEmpty, "entry-name-empty", Directories, Error,
         "directory {ino}, block {file_block}: an entry for inode {other} has no name", RemoveEntry;
     EntryNameIllegal, "entry-name-illegal", Directories, Error,
-        "directory {ino}, block {file_block}: the name {name} has a slash or a zero byte", RewriteEntry;
+        "directory {ino}, block {file_block}: the name {name} has a slash or a zero \
+         byte", RewriteEntry;
     EntryNameShort, "entry-name-short", Directories, Error,
-        "directory {ino}, block {file_block}: the name {name} is too short for an encrypted one", RemoveEntry;
+        "directory {ino}, block {file_block}: the name {name} is too short for an encrypted \
+         one", RemoveEntry;
     EntryNameEncoding, "entry-name-encoding", Directories, Error,
-        "directory {ino}, block {file_block}: the name {name} is not in the encoding of the volume", RewriteEntry;
+        "directory {ino}, block {file_block}: the name {name} is not in the encoding of the \
+         volume", RewriteEntry;
     EntryTwice, "entry-twice", Directories, Error,
         "directory {ino}, block {file_block}: the name {name} stands there twice", RewriteEntry;
     EntryTwiceApart, "entry-twice-apart", Directories, Advice,
-        "directory {ino}, block {file_block}: the name {name} stands in block {found} too", RewriteEntry;
+        "directory {ino}, block {file_block}: the name {name} stands in block {found} \
+         too", RewriteEntry;
     EntryInode, "entry-inode", Directories, Error,
         "directory {ino}: {name} cannot be inode {other}", RemoveEntry;
     EntryUnused, "entry-unused", Directories, Error,
@@ -356,27 +407,36 @@ codes! {
     IndexFlags, "index-flags", Directories, Error,
         "directory {ino}: the root of the index has flags {found}", RebuildIndex;
     IndexLevels, "index-levels", Directories, Error,
-        "directory {ino}: the index has {found} levels below its root, at most {expected} are possible", RebuildIndex;
+        "directory {ino}: the index has {found} levels below its root, at most {expected} are \
+         possible", RebuildIndex;
     IndexLimit, "index-limit", Directories, Error,
-        "directory {ino}, block {file_block}: the index has room for {found} entries, should have for {expected}", RebuildIndex;
+        "directory {ino}, block {file_block}: the index has room for {found} entries, should have \
+         for {expected}", RebuildIndex;
     IndexCount, "index-count", Directories, Error,
-        "directory {ino}, block {file_block}: the index has {found} entries, {expected} at most fit", RebuildIndex;
+        "directory {ino}, block {file_block}: the index has {found} entries, {expected} at most \
+         fit", RebuildIndex;
     IndexOrder, "index-order", Directories, Error,
-        "directory {ino}, block {file_block}: hash {found} of the index follows a higher one", RebuildIndex;
+        "directory {ino}, block {file_block}: hash {found} of the index follows a higher \
+         one", RebuildIndex;
     IndexOutside, "index-outside", Directories, Error,
-        "directory {ino}, block {file_block}: the index points to block {found} of the directory", RebuildIndex;
+        "directory {ino}, block {file_block}: the index points to block {found} of the \
+         directory", RebuildIndex;
     IndexTwice, "index-twice", Directories, Error,
         "directory {ino}, block {file_block}: the index points to it twice", RebuildIndex;
     IndexUnreferenced, "index-unreferenced", Directories, Error,
         "directory {ino}, block {file_block}: the index does not point to it", RebuildIndex;
     IndexDepth, "index-depth", Directories, Error,
-        "directory {ino}, block {file_block}: its names lie {found} levels below the root, should lie {expected}", RebuildIndex;
+        "directory {ino}, block {file_block}: its names lie {found} levels below the root, should \
+         lie {expected}", RebuildIndex;
     IndexBelow, "index-below", Directories, Error,
-        "directory {ino}, block {file_block}: hash {found} is below what the index has there, {expected} and more", RebuildIndex;
+        "directory {ino}, block {file_block}: hash {found} is below what the index has there, \
+         {expected} and more", RebuildIndex;
     IndexAbove, "index-above", Directories, Error,
-        "directory {ino}, block {file_block}: hash {found} is above what the index has there, {expected} at most", RebuildIndex;
+        "directory {ino}, block {file_block}: hash {found} is above what the index has there, \
+         {expected} at most", RebuildIndex;
     IndexChecksum, "index-checksum", Directories, Error,
-        "directory {ino}, block {file_block}: the checksum of the index is {found}, should be {expected}", RewriteChecksum;
+        "directory {ino}, block {file_block}: the checksum of the index is {found}, should be \
+         {expected}", RewriteChecksum;
     // Connectivity and links.
     RootMissing, "root-missing", Connectivity, Stopping,
         "there is no root directory", CreateDirectory;
@@ -385,30 +445,38 @@ codes! {
     DotDotWrong, "dot-dot-wrong", Connectivity, Error,
         "directory {ino}: '..' is inode {found}, should be {expected}", RewriteEntry;
     DirectoryUnreachable, "directory-unreachable", Connectivity, Error,
-        "directory {ino} is not reached from the root; its '..' is inode {other}", ReconnectToLostFound;
+        "directory {ino} is not reached from the root; its '..' is inode \
+         {other}", ReconnectToLostFound;
     LinkCount, "link-count", Links, Error,
         "inode {ino}: it counts {found} links, {expected} were found", Recount;
     InodeUnattached, "inode-unattached", Links, Error,
         "inode {ino} is in use, but no directory has an entry for it", ReconnectToLostFound;
     ValueReferences, "value-references", Links, Error,
-        "inode {ino}, the value of an attribute, counts {found} attributes that have it, {expected} do", Recount;
+        "inode {ino}, the value of an attribute, counts {found} attributes that have it, \
+         {expected} do", Recount;
     // Bitmaps and counters.
     BlockBitmapChecksum, "block-bitmap-checksum", Bitmaps, Error,
-        "group {group}: the checksum of the block bitmap in block {block} is wrong", RewriteChecksum;
+        "group {group}: the checksum of the block bitmap in block {block} is \
+         wrong", RewriteChecksum;
     BlockBitmapPadding, "block-bitmap-padding", Bitmaps, Error,
         "group {group}: the block bitmap in block {block} is not set behind its end", RewriteBitmap;
     BlocksMarkedFree, "blocks-marked-free", Bitmaps, Error,
-        "group {group}: {found} blocks are marked free but in use, block {block} first", RewriteBitmap;
+        "group {group}: {found} blocks are marked free but in use, block {block} \
+         first", RewriteBitmap;
     BlocksMarkedUsed, "blocks-marked-used", Bitmaps, Error,
-        "group {group}: {found} blocks are marked in use but free, block {block} first", RewriteBitmap;
+        "group {group}: {found} blocks are marked in use but free, block {block} \
+         first", RewriteBitmap;
     InodeBitmapChecksum, "inode-bitmap-checksum", Bitmaps, Error,
-        "group {group}: the checksum of the inode bitmap in block {block} is wrong", RewriteChecksum;
+        "group {group}: the checksum of the inode bitmap in block {block} is \
+         wrong", RewriteChecksum;
     InodeBitmapPadding, "inode-bitmap-padding", Bitmaps, Error,
         "group {group}: the inode bitmap in block {block} is not set behind its end", RewriteBitmap;
     InodesMarkedFree, "inodes-marked-free", Bitmaps, Error,
-        "group {group}: {found} inodes are marked free but in use, inode {ino} first", RewriteBitmap;
+        "group {group}: {found} inodes are marked free but in use, inode {ino} \
+         first", RewriteBitmap;
     InodesMarkedUsed, "inodes-marked-used", Bitmaps, Error,
-        "group {group}: {found} inodes are marked in use but free, inode {ino} first", RewriteBitmap;
+        "group {group}: {found} inodes are marked in use but free, inode {ino} \
+         first", RewriteBitmap;
     GroupFreeBlocks, "group-free-blocks", Bitmaps, Error,
         "group {group}: {found} free blocks are counted, should be {expected}", Recount;
     GroupFreeInodes, "group-free-inodes", Bitmaps, Error,

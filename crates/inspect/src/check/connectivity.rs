@@ -10,7 +10,8 @@ use crate::error::Error;
 use extant_format::Ino;
 use std::sync::Arc;
 
-/// Judges what pass 2 left, unless parts of directories could not be read there: then names are missing that may be in them.
+/// Judges what pass 2 left, unless parts of directories could not be read there: then names are
+/// missing that may be in them.
 ///
 /// # Errors
 /// None: nothing is read.
@@ -61,7 +62,8 @@ enum Mark {
     Done,
 }
 
-/// The uppermost directory of each part that hangs on nothing; of a loop, the one with the lowest number.
+/// The uppermost directory of each part that hangs on nothing; of a loop, the one with the lowest
+/// number.
 fn cut_off(tree: &Tree) -> Vec<Ino> {
     let inodes = tree.inodes();
     let mut marks = vec![Mark::Unknown; inodes.len()];

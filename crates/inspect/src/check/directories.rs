@@ -1,7 +1,8 @@
 //! Pass 2: the blocks of directories, in the order of the disk.
 //!
-//! *Invariants*: each block is judged once, by one thread, from its bytes, the facts of pass 1 and nothing else; what two
-//! threads may write are counters and the lowest place, which do not depend on who is first.
+//! *Invariants*: each block is judged once, by one thread, from its bytes, the facts of pass 1 and
+//! nothing else; what two threads may write are counters and the lowest place, which do not depend
+//! on who is first.
 //! *Locking*: none here; problems and findings have their own.
 use super::codes::Code;
 use super::entries::{Dot, End, Entry, Names, Seen, Shape, TAIL, is_dots, quick_hash};
@@ -69,7 +70,8 @@ pub(crate) struct Piece<'a> {
 
 /// How blocks of a directory look.
 pub(crate) fn shape(state: &State, facts: Facts) -> Shape {
-    let strict = facts.is_casefolded() && state.volume.fields().u16(fields::ENCODING + 2) & STRICT_ENCODING != 0;
+    let strict = facts.is_casefolded()
+        && state.volume.fields().u16(fields::ENCODING + 2) & STRICT_ENCODING != 0;
     let names = match (facts.is_encrypted(), strict) {
         (true, _) => Names::Encrypted,
         (false, true) => Names::Text,
@@ -117,7 +119,8 @@ impl Piece<'_> {
         let ino = Ino(entry.ino);
         let facts = self.state.inodes.get(ino);
         // What has no link is only kept for those who have it open.
-        if !facts.is_used() || facts.links() == 0 || !self.state.volume.superblock().is_usable(ino) {
+        if !facts.is_used() || facts.links() == 0 || !self.state.volume.superblock().is_usable(ino)
+        {
             self.not_there(entry);
             return None;
         }
@@ -140,13 +143,16 @@ impl Piece<'_> {
 
     #[inline]
     fn typed(&self, entry: &Entry<'_>, facts: Facts) {
-        let detail = |problem: Problem| problem.name(entry.name).other(Ino(entry.ino)).found(entry.code);
+        let detail =
+            |problem: Problem| problem.name(entry.name).other(Ino(entry.ino)).found(entry.code);
         if !self.is_typed {
             self.tell(Code::EntryTyped, detail);
             return;
         }
         // What the judge of an inode would clear has no type.
-        let Some(expected) = facts.file_type().map(FileType::entry_code).filter(|_| !facts.is_bad()) else {
+        let Some(expected) =
+            facts.file_type().map(FileType::entry_code).filter(|_| !facts.is_bad())
+        else {
             return;
         };
         if entry.code != expected {
@@ -224,7 +230,13 @@ impl Worker for Judge {
 }
 
 impl Memory {
-    fn judge(&mut self, state: &State, tree: &Tree, (block, place): (&DirectoryBlock, u32), bytes: &[u8]) {
+    fn judge(
+        &mut self,
+        state: &State,
+        tree: &Tree,
+        (block, place): (&DirectoryBlock, u32),
+        bytes: &[u8],
+    ) {
         let facts = state.inodes.get(block.ino);
         let superblock = state.volume.superblock();
         let piece = Piece {
@@ -263,7 +275,13 @@ impl Memory {
 }
 
 /// Judges the checksum of a block whose entries are whole.
-fn judge_checksum(piece: &Piece<'_>, what: Option<&index::What>, end: End, bytes: &[u8], seed: u32) {
+fn judge_checksum(
+    piece: &Piece<'_>,
+    what: Option<&index::What>,
+    end: End,
+    bytes: &[u8],
+    seed: u32,
+) {
     match what.and_then(|what| index::checksum(what, bytes, seed)) {
         Some(sum) => checksum(piece, Code::IndexChecksum, sum),
         None if end == End::Tail => {
@@ -306,7 +324,8 @@ fn judge_entries(piece: &Piece<'_>, bytes: &[u8], seen: &mut Seen) -> End {
 
 /// Tells of blocks that are missing before the last.
 fn holes(state: &State, tree: &Tree) {
-    let mut blocks: Vec<(Ino, u32)> = tree.blocks.iter().map(|block| (block.ino, block.file_block)).collect();
+    let mut blocks: Vec<(Ino, u32)> =
+        tree.blocks.iter().map(|block| (block.ino, block.file_block)).collect();
     blocks.sort_unstable();
     let mut rest = blocks.as_slice();
     for &ino in tree.inodes() {
@@ -335,7 +354,8 @@ fn holes(state: &State, tree: &Tree) {
     }
 }
 
-/// Tells of all entries for a directory but the first. Rare, so the blocks are simply read again, in order.
+/// Tells of all entries for a directory but the first. Rare, so the blocks are simply read again,
+/// in order.
 fn linked_twice(state: &Arc<State>, tree: &Tree) -> Result<(), Error> {
     let twice: FxHashSet<Ino> = tree.linked_twice().into_iter().collect();
     if twice.is_empty() {
@@ -344,11 +364,11 @@ fn linked_twice(state: &Arc<State>, tree: &Tree) -> Result<(), Error> {
     let mut met: FxHashSet<Ino> = FxHashSet::default();
     let mut visit = |owner: Ino, file_block: u32, entry: &Entry<'_>| {
         let ino = Ino(entry.ino);
-        let is_counted = twice.contains(&ino) && ino != owner && !(file_block == 0 && is_dots(entry.name));
+        let is_counted =
+            twice.contains(&ino) && ino != owner && !(file_block == 0 && is_dots(entry.name));
         if is_counted && !met.insert(ino) {
-            let problem = Problem::new(Code::DirectoryTwice)
-                .ino(owner)
-                .file_block(file_block.into());
+            let problem =
+                Problem::new(Code::DirectoryTwice).ino(owner).file_block(file_block.into());
             state.tell(problem.name(entry.name).other(ino));
         }
     };

@@ -1,9 +1,11 @@
 //! Pass 1b: who has the blocks that were claimed more than once.
 //!
-//! All inodes are walked once more, in order and by one thread: what was found does not depend on who claimed a block first.
-//! While [`State::is_searching`] is set, nothing is claimed or told; claims of double blocks are collected instead.
+//! All inodes are walked once more, in order and by one thread: what was found does not depend on
+//! who claimed a block first. While [`State::is_searching`] is set, nothing is claimed or told;
+//! claims of double blocks are collected instead.
 //!
-//! *Invariants*: a map block that two have is followed once. The number of owners that are kept is bounded.
+//! *Invariants*: a map block that two have is followed once. The number of owners that are kept is
+//! bounded.
 //! *Locking*: the list of owners has a short lock, held for a push.
 use super::codes::Code;
 use super::inodes;
@@ -61,9 +63,7 @@ pub(crate) fn run(state: &Arc<State>) -> Result<(), Error> {
     }
     let bytes = state.volume.superblock().inode_size;
     let inodes: u64 = state.groups.iter().map(|group| u64::from(group.inodes_used)).sum();
-    state
-        .meter
-        .begin(Pass::Duplicates, inodes * u64::from(bytes), &*state.clock);
+    state.meter.begin(Pass::Duplicates, inodes * u64::from(bytes), &*state.clock);
     state.set_searching(true);
     let searched = inodes::search(state);
     for sharer in state.sharers.sorted() {

@@ -1,4 +1,5 @@
-//! One directory block, or the directory part of an inode, as bytes: what it says, and what is wrong with that by itself.
+//! One directory block, or the directory part of an inode, as bytes: what it says, and what is
+//! wrong with that by itself.
 //!
 //! What an entry's inode is, the caller knows: he gets each entry in turn.
 use super::codes::Code;
@@ -31,7 +32,8 @@ pub(crate) enum Names {
 pub(crate) struct Shape {
     pub(crate) block_size: usize,
     pub(crate) names: Names,
-    /// Bytes behind each name in which its hash stands: 8 where names are encrypted and know no case.
+    /// Bytes behind each name in which its hash stands: 8 where names are encrypted and know no
+    /// case.
     pub(crate) hash_bytes: usize,
 }
 
@@ -60,7 +62,8 @@ pub(crate) enum End {
 }
 
 impl Shape {
-    /// Record lengths in blocks of 64 KiB: 65,536 is stored as 0xffff or 0, and the low two bits stand for lengths above.
+    /// Record lengths in blocks of 64 KiB: 65,536 is stored as 0xffff or 0, and the low two bits
+    /// stand for lengths above.
     #[inline]
     fn length(self, stored: u16) -> usize {
         let stored = usize::from(stored);
@@ -81,12 +84,12 @@ impl Shape {
         let length = self.length(u16::from_le_bytes([l0, l1]));
         let behind = if ino == 0 { 0 } else { self.hash_bytes };
         let used = HEADER + usize::from(name_length);
-        let hidden = if behind > 0 && !is_dots(rest.get(HEADER..used)?) {
-            behind
-        } else {
-            0
-        };
-        if length < RECORD_MIN || !length.is_multiple_of(4) || length > rest.len() || used + hidden > length {
+        let hidden = if behind > 0 && !is_dots(rest.get(HEADER..used)?) { behind } else { 0 };
+        if length < RECORD_MIN
+            || !length.is_multiple_of(4)
+            || length > rest.len()
+            || used + hidden > length
+        {
             return None;
         }
         Some(Entry {
@@ -101,13 +104,22 @@ impl Shape {
 
     /// Walks the chain from byte `start` on, unused entries included.
     #[inline]
-    pub(crate) fn walk<'a>(self, bytes: &'a [u8], start: usize, visit: &mut impl FnMut(&Entry<'a>)) -> End {
+    pub(crate) fn walk<'a>(
+        self,
+        bytes: &'a [u8],
+        start: usize,
+        visit: &mut impl FnMut(&Entry<'a>),
+    ) -> End {
         let mut offset = start;
         while offset < bytes.len() {
             let Some(entry) = self.entry(bytes, offset) else {
                 return End::Broken(offset);
             };
-            if offset + TAIL == bytes.len() && entry.ino == 0 && entry.name.is_empty() && entry.code == TAIL_CODE {
+            if offset + TAIL == bytes.len()
+                && entry.ino == 0
+                && entry.name.is_empty()
+                && entry.code == TAIL_CODE
+            {
                 return End::Tail;
             }
             visit(&entry);
@@ -116,8 +128,8 @@ impl Shape {
         End::Block
     }
 
-    /// Whether the block is a node of an index, by how its first entry looks: unused and as long as the block, and with as
-    /// many places behind it as fit.
+    /// Whether the block is a node of an index, by how its first entry looks: unused and as long as
+    /// the block, and with as many places behind it as fit.
     pub(crate) fn is_node(self, bytes: &[u8], tail: usize) -> bool {
         let is_cover = u32_at(bytes, 0) == 0
             && self.length(u16_at(bytes, 4)) == self.block_size
@@ -137,10 +149,7 @@ impl Shape {
         match self.names {
             Names::Encrypted => (name.len() < ENCRYPTED_MIN).then_some(Code::EntryNameShort),
             // Without an early exit the compiler compares many bytes at once.
-            _ if name
-                .iter()
-                .fold(false, |found, &byte| found | (byte == b'/') | (byte == 0)) =>
-            {
+            _ if name.iter().fold(false, |found, &byte| found | (byte == b'/') | (byte == 0)) => {
                 Some(Code::EntryNameIllegal)
             }
             Names::Text if std::str::from_utf8(name).is_err() => Some(Code::EntryNameEncoding),
@@ -164,16 +173,14 @@ pub(crate) enum Dot {
 }
 
 impl Dot {
-    /// What is wrong with the entry that should be this one, if anything; it may still have an inode that counts.
+    /// What is wrong with the entry that should be this one, if anything; it may still have an
+    /// inode that counts.
     pub(crate) fn problem(self, entry: &Entry<'_>) -> Option<Code> {
         let (name, missing, misnamed, open): (&[u8], _, _, _) = match self {
             Dot::Itself => (b".", Code::DotMissing, Code::DotNotFirst, Code::DotNotTerminated),
-            Dot::Parent => (
-                b"..",
-                Code::DotDotMissing,
-                Code::DotDotNotSecond,
-                Code::DotDotNotTerminated,
-            ),
+            Dot::Parent => {
+                (b"..", Code::DotDotMissing, Code::DotDotNotSecond, Code::DotDotNotTerminated)
+            }
         };
         if entry.ino == 0 {
             Some(missing)
@@ -187,7 +194,8 @@ impl Dot {
     }
 }
 
-/// The names of one block, so far: tells which come twice. Its memory is used again for the next block.
+/// The names of one block, so far: tells which come twice. Its memory is used again for the next
+/// block.
 pub(crate) struct Seen {
     /// Of a block's entries, by hash. A slot of an earlier round is free.
     slots: Vec<Slot>,
@@ -204,10 +212,7 @@ struct Slot {
 
 impl Default for Seen {
     fn default() -> Seen {
-        Seen {
-            slots: vec![Slot::default(); 1024],
-            round: 0,
-        }
+        Seen { slots: vec![Slot::default(); 1024], round: 0 }
     }
 }
 
@@ -244,7 +249,9 @@ impl Seen {
                 return false;
             }
             let start = slot.offset as usize + HEADER;
-            if slot.hash == hash && bytes.get(start..start + slot.length as usize) == Some(entry.name) {
+            if slot.hash == hash
+                && bytes.get(start..start + slot.length as usize) == Some(entry.name)
+            {
                 return true;
             }
             at = (at + 1) & mask;
@@ -270,11 +277,7 @@ pub(crate) fn quick_hash(name: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape {
-        block_size: 64,
-        names: Names::Plain,
-        hash_bytes: 0,
-    };
+    const SHAPE: Shape = Shape { block_size: 64, names: Names::Plain, hash_bytes: 0 };
 
     fn entry(ino: u32, length: u16, name: &[u8], code: u8) -> Vec<u8> {
         let mut bytes = ino.to_le_bytes().to_vec();

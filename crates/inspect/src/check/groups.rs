@@ -1,7 +1,7 @@
 //! Pass 0: the group descriptors, and the blocks that metadata has.
 //!
-//! *Invariants*: the bitmaps and tables of a [`GroupState`] that are said to be there lie on the device; a table's inodes are
-//! claimed by one group.
+//! *Invariants*: the bitmaps and tables of a [`GroupState`] that are said to be there lie on the
+//! device; a table's inodes are claimed by one group.
 use super::claims::Claims;
 use super::codes::Code;
 use super::problem::{Problem, Sink};
@@ -89,20 +89,22 @@ struct Described {
 impl Described {
     /// Whether all bitmaps and tables can be where the descriptors say.
     fn is_good(&self) -> bool {
-        let has_all = |group: &GroupState| group.has_block_bitmap && group.has_inode_bitmap && group.has_table;
+        let has_all = |group: &GroupState| {
+            group.has_block_bitmap && group.has_inode_bitmap && group.has_table
+        };
         self.too_few.is_none() && self.groups.iter().all(has_all)
     }
 }
 
 fn read(volume: &Volume) -> Result<Described, Error> {
     let mut groups = Vec::new();
-    let read = volume.each_descriptor(&mut |group, bytes| groups.push(group_state(volume, group, bytes)));
+    let read =
+        volume.each_descriptor(&mut |group, bytes| groups.push(group_state(volume, group, bytes)));
     match read {
         Ok(()) => Ok(Described { groups, too_few: None }),
-        Err(Error::TooManyGroups { described, .. }) => Ok(Described {
-            groups: Vec::new(),
-            too_few: Some(described),
-        }),
+        Err(Error::TooManyGroups { described, .. }) => {
+            Ok(Described { groups: Vec::new(), too_few: Some(described) })
+        }
         Err(error) => Err(error),
     }
 }
@@ -183,7 +185,10 @@ pub(crate) fn judge(
 fn push_merged(runs: &mut Vec<MetadataRun>, run: MetadataRun) {
     let end = run.start.0.saturating_add(run.length);
     match runs.last_mut() {
-        Some(last) if last.start <= run.start && run.start.0 <= last.start.0.saturating_add(last.length) => {
+        Some(last)
+            if last.start <= run.start
+                && run.start.0 <= last.start.0.saturating_add(last.length) =>
+        {
             last.length = last.length.max(end - last.start.0);
         }
         _ => runs.push(run),
@@ -204,7 +209,8 @@ fn claim_copies(volume: &Volume, groups: usize, claims: &Claims, metadata: &mut 
     };
     let one = |block| BlockRange::new(block, 1);
     if volume.superblock().first_data_block == 0 && volume.superblock().block_size() == 1024 {
-        // With clusters of more than one block of 1 KiB block 0 belongs to the volume: nobody has it.
+        // With clusters of more than one block of 1 KiB block 0 belongs to the volume: nobody has
+        // it.
         one(0).into_iter().for_each(&mut claim);
     }
     for (group, _) in (0..).map(GroupNo).zip(0..groups) {
@@ -216,14 +222,17 @@ fn claim_copies(volume: &Volume, groups: usize, claims: &Claims, metadata: &mut 
     }
     if volume.superblock().has(MULTIPLE_MOUNTS) {
         // Past the end it is cut off, and reported with the superblock.
-        one(volume.fields().u64(fields::MMP_BLOCK))
-            .into_iter()
-            .for_each(&mut claim);
+        one(volume.fields().u64(fields::MMP_BLOCK)).into_iter().for_each(&mut claim);
     }
 }
 
 /// Believes a descriptor as far as its checksum and its numbers allow.
-fn judge_group(volume: &Volume, group: GroupNo, state: &mut GroupState, problems: &Sink) -> Result<(), Error> {
+fn judge_group(
+    volume: &Volume,
+    group: GroupNo,
+    state: &mut GroupState,
+    problems: &Sink,
+) -> Result<(), Error> {
     let superblock = volume.superblock();
     if let Some((stored, computed)) = state.wrong_checksum {
         let problem = Problem::new(Code::DescriptorChecksum).group(group);
@@ -252,17 +261,19 @@ fn judge_group(volume: &Volume, group: GroupNo, state: &mut GroupState, problems
         descriptor.flags &= !(BLOCK_UNINIT | INODE_UNINIT);
         descriptor.unused_inodes = 0;
     }
-    state.inodes_used = if descriptor.flags & INODE_UNINIT != 0 {
-        0
-    } else {
-        per_group - descriptor.unused_inodes
-    };
+    state.inodes_used =
+        if descriptor.flags & INODE_UNINIT != 0 { 0 } else { per_group - descriptor.unused_inodes };
     Ok(())
 }
 
-/// What a descriptor with a wrong checksum says of inodes that were never used, against those that its bitmap has. The walk
-/// does not believe it: it reads the whole table.
-fn judge_doubtful(volume: &Volume, group: GroupNo, descriptor: &GroupDescriptor, problems: &Sink) -> Result<(), Error> {
+/// What a descriptor with a wrong checksum says of inodes that were never used, against those that
+/// its bitmap has. The walk does not believe it: it reads the whole table.
+fn judge_doubtful(
+    volume: &Volume,
+    group: GroupNo,
+    descriptor: &GroupDescriptor,
+    problems: &Sink,
+) -> Result<(), Error> {
     let per_group = volume.superblock().inodes_per_group;
     let believed = if descriptor.flags & INODE_UNINIT != 0 {
         0

@@ -1,9 +1,12 @@
-//! The hash index of directories: what each block of an indexed directory says, and whether it all fits together.
+//! The hash index of directories: what each block of an indexed directory says, and whether it all
+//! fits together.
 //!
-//! Blocks are met in the order of the disk, so a leaf is hashed before the root was seen, by the hash that the superblock
-//! names; where the root names another, the leaves of that directory are read again.
+//! Blocks are met in the order of the disk, so a leaf is hashed before the root was seen, by the
+//! hash that the superblock names; where the root names another, the leaves of that directory are
+//! read again.
 //!
-//! *Invariants*: a walk through an index visits each block once, and ends at the deepest level that the format has.
+//! *Invariants*: a walk through an index visits each block once, and ends at the deepest level that
+//! the format has.
 //! *Locking*: none; findings are judged when all blocks were met.
 use super::codes::Code;
 use super::directories::{Piece, shape};
@@ -82,11 +85,7 @@ pub(crate) struct Hashes {
 
 impl Block {
     pub(crate) fn new(block: &DirectoryBlock, what: What) -> Block {
-        Block {
-            ino: block.ino,
-            file_block: block.file_block,
-            what,
-        }
+        Block { ino: block.ino, file_block: block.file_block, what }
     }
 }
 
@@ -99,11 +98,7 @@ impl Root {
 
 /// Reads a block of an indexed directory.
 pub(crate) fn read(state: &State, piece: &Piece<'_>, facts: Facts, bytes: &[u8]) -> What {
-    let tail = if state.volume.superblock().has(Feature::METADATA_CSUM) {
-        ENTRY
-    } else {
-        0
-    };
+    let tail = if state.volume.superblock().has(Feature::METADATA_CSUM) { ENTRY } else { 0 };
     if piece.file_block == 0 {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         return What::Root(Root {
@@ -130,12 +125,7 @@ fn pointers(bytes: &[u8], start: usize, tail: usize) -> Pointers {
         let at = start + at * ENTRY;
         (u32_at(bytes, at), u32_at(bytes, at + 4) & BLOCK_MASK)
     };
-    Pointers {
-        limit,
-        count,
-        capacity,
-        entries: (0..there).map(entry).collect(),
-    }
+    Pointers { limit, count, capacity, entries: (0..there).map(entry).collect() }
 }
 
 fn hashes(piece: &Piece<'_>, facts: Facts, hasher: Hasher, bytes: &[u8]) -> Hashes {
@@ -165,15 +155,16 @@ fn hashes(piece: &Piece<'_>, facts: Facts, hasher: Hasher, bytes: &[u8]) -> Hash
     hashes
 }
 
-/// The checksum that stands in an index block and the one that should; `None` for a leaf, also for what should be a root and
-/// is none.
+/// The checksum that stands in an index block and the one that should; `None` for a leaf, also for
+/// what should be a root and is none.
 pub(crate) fn checksum(what: &What, bytes: &[u8], seed: u32) -> Option<(u32, u32)> {
     let (start, pointers) = match what {
         What::Root(root) if root.is_root() => (ROOT_START, &root.pointers),
         What::Node(pointers) => (NODE_START, pointers),
         What::Root(_) | What::Leaf(_) => return None,
     };
-    // Where limit or count cannot be, the checksum is not where it is looked for: that is told already.
+    // Where limit or count cannot be, the checksum is not where it is looked for: that is told
+    // already.
     let tail = start + pointers.limit.min(pointers.capacity) * ENTRY;
     let covered = bytes.get(..start + pointers.count.min(pointers.capacity) * ENTRY)?;
     let reserved = bytes.get(tail..tail + 4)?;
@@ -191,12 +182,7 @@ pub(crate) fn judge(state: &Arc<State>, tree: &Tree) -> Result<(), Error> {
     let default = Hasher::of(state.volume.superblock());
     let mut others = Vec::new();
     for blocks in found.chunk_by_mut(|a, b| a.ino == b.ino) {
-        let Some(Block {
-            ino,
-            what: What::Root(root),
-            ..
-        }) = blocks.first()
-        else {
+        let Some(Block { ino, what: What::Root(root), .. }) = blocks.first() else {
             continue;
         };
         let Some(version) = judge_root(state, *ino, root) else {
@@ -210,7 +196,9 @@ pub(crate) fn judge(state: &Arc<State>, tree: &Tree) -> Result<(), Error> {
     let mut own_blocks: Vec<DirectoryBlock> = if others.is_empty() {
         Vec::new()
     } else {
-        let is_other = |block: &&DirectoryBlock| others.binary_search_by_key(&block.ino, |other| other.0).is_ok();
+        let is_other = |block: &&DirectoryBlock| {
+            others.binary_search_by_key(&block.ino, |other| other.0).is_ok()
+        };
         tree.blocks.iter().filter(is_other).copied().collect()
     };
     // Within a directory they stay in the order of the disk.
@@ -229,7 +217,8 @@ pub(crate) fn judge(state: &Arc<State>, tree: &Tree) -> Result<(), Error> {
     Ok(())
 }
 
-/// Judges what the root says of the whole. Gives the hash, if names can be hashed; nothing when the rest means nothing.
+/// Judges what the root says of the whole. Gives the hash, if names can be hashed; nothing when the
+/// rest means nothing.
 fn judge_root(state: &State, ino: Ino, root: &Root) -> Option<Option<HashVersion>> {
     let tell = |code, found: u64, expected: u64| {
         let problem = Problem::new(code).ino(ino).file_block(0);
@@ -242,11 +231,7 @@ fn judge_root(state: &State, ino: Ino, root: &Root) -> Option<Option<HashVersion
     if root.flags & 1 != 0 {
         tell(Code::IndexFlags, root.flags.into(), 0);
     }
-    let levels_max = if state.volume.superblock().has(LARGE_DIRECTORY) {
-        2
-    } else {
-        1
-    };
+    let levels_max = if state.volume.superblock().has(LARGE_DIRECTORY) { 2 } else { 1 };
     if root.levels > levels_max {
         tell(Code::IndexLevels, root.levels.into(), levels_max.into());
         return None;
@@ -291,9 +276,8 @@ fn hash_again(
                 is_typed: true,
             };
             let place = found.binary_search_by_key(&block.file_block, |found| found.file_block);
-            if let Some(Block {
-                what: What::Leaf(leaf), ..
-            }) = place.ok().and_then(|place| found.get_mut(place))
+            if let Some(Block { what: What::Leaf(leaf), .. }) =
+                place.ok().and_then(|place| found.get_mut(place))
             {
                 *leaf = hashes(&piece, facts, hasher, reader.item(at));
             }
@@ -326,17 +310,10 @@ impl<'a> Index<'a> {
     /// Of blocks of one directory that rise, the first of which is a root.
     fn of(state: &'a State, blocks: &'a [Block]) -> Index<'a> {
         let levels = match blocks.first() {
-            Some(Block {
-                what: What::Root(root), ..
-            }) => root.levels,
+            Some(Block { what: What::Root(root), .. }) => root.levels,
             _ => 0,
         };
-        Index {
-            state,
-            blocks,
-            referenced: vec![false; blocks.len()],
-            levels,
-        }
+        Index { state, blocks, referenced: vec![false; blocks.len()], levels }
     }
 
     fn tell(&self, at: usize, code: Code, found: u64, expected: u64) {
@@ -350,11 +327,7 @@ impl<'a> Index<'a> {
             *root = true;
         }
         let bounds = Hashes { low: 0, high: HASH_MAX };
-        let mut steps = vec![Step {
-            at: 0,
-            depth: 0,
-            bounds,
-        }];
+        let mut steps = vec![Step { at: 0, depth: 0, bounds }];
         let mut is_whole = true;
         while let Some(step) = steps.pop() {
             match self.blocks.get(step.at).map(|block| &block.what) {
@@ -393,7 +366,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Judges the pointers of a root or node, and adds where they lead to; false when they cannot be read.
+    /// Judges the pointers of a root or node, and adds where they lead to; false when they cannot
+    /// be read.
     fn pointers(&mut self, step: Step, pointers: &Pointers, steps: &mut Vec<Step>) -> bool {
         if pointers.limit != pointers.capacity {
             let (found, expected) = (pointers.limit as u64, pointers.capacity as u64);

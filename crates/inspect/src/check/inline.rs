@@ -1,5 +1,5 @@
-//! Directories that lie in their inodes: the parent's number and entries in place of the map, more entries in the attribute
-//! `system.data`.
+//! Directories that lie in their inodes: the parent's number and entries in place of the map, more
+//! entries in the attribute `system.data`.
 use super::attribute_list::{self, SYSTEM, Value};
 use super::codes::Code;
 use super::directories::{Piece, shape};
@@ -71,7 +71,11 @@ fn parent(piece: &Piece<'_>, parent: Ino) {
 ///
 /// # Errors
 /// When the device fails.
-pub(crate) fn each_entry(state: &Arc<State>, tree: &Tree, visit: &mut dyn FnMut(Ino, &Entry<'_>)) -> Result<(), Error> {
+pub(crate) fn each_entry(
+    state: &Arc<State>,
+    tree: &Tree,
+    visit: &mut dyn FnMut(Ino, &Entry<'_>),
+) -> Result<(), Error> {
     for &ino in &tree.inline {
         let Some(content) = content(state, ino)? else { continue };
         let shape = shape(state, state.inodes.get(ino));
@@ -109,10 +113,7 @@ fn content(state: &State, ino: Ino) -> Result<Option<Content>, Error> {
         return Ok(None);
     }
     let more = data(&inode);
-    Ok(Some(Content {
-        first: inode.block,
-        more,
-    }))
+    Ok(Some(Content { first: inode.block, more }))
 }
 
 /// The value of `system.data`.

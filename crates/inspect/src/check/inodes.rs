@@ -1,7 +1,8 @@
-//! Pass 1: inode tables in large reads, each inode judged, its map handed to the [plan](super::plan).
+//! Pass 1: inode tables in large reads, each inode judged, its map handed to the
+//! [plan](super::plan).
 //!
-//! *Invariants*: an inode is judged by one thread; what is told of it depends on its bytes alone. Inodes that no checksum has
-//! ever seen used are not read.
+//! *Invariants*: an inode is judged by one thread; what is told of it depends on its bytes alone.
+//! Inodes that no checksum has ever seen used are not read.
 use super::attributes;
 use super::codes::Code;
 use super::leftover;
@@ -75,21 +76,16 @@ pub(crate) fn search(state: &State) -> Result<(), Error> {
         let bytes = (piece.inodes as usize * size).next_multiple_of(state.volume.block_size());
         buffer.resize(bytes, 0);
         state.read("inode table", piece.start, &mut buffer)?;
-        for (ino, raw) in (piece.first.0..)
-            .map(Ino)
-            .zip(buffer.chunks_exact(size))
-            .take(piece.inodes as usize)
+        for (ino, raw) in
+            (piece.first.0..).map(Ino).zip(buffer.chunks_exact(size)).take(piece.inodes as usize)
         {
             let reserved = ino.0 < superblock.first_inode && ino != Ino::ROOT;
             if !reserved && !state.inodes.get(ino).is_used() || ino == Ino::RESIZE {
                 continue;
             }
             let inode = Inode::decode(raw, superblock);
-            let kind = if ino == BAD_BLOCKS {
-                Some(Kind::BadBlocks)
-            } else {
-                Kind::of(inode.file_type())
-            };
+            let kind =
+                if ino == BAD_BLOCKS { Some(Kind::BadBlocks) } else { Kind::of(inode.file_type()) };
             if let Some(kind) = kind.filter(|_| has_map(state, &inode)) {
                 maps::roots(state, Walk::new(ino, kind, &inode, 0, state), &inode, &mut roots);
                 reader.follow(state, std::mem::take(&mut roots))?;
@@ -99,10 +95,14 @@ pub(crate) fn search(state: &State) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the inode's block pointers are a map: not so for data in the inode, and for short symlinks.
+/// Whether the inode's block pointers are a map: not so for data in the inode, and for short
+/// symlinks.
 fn has_map(state: &State, inode: &Inode) -> bool {
-    let is_inline = inode.flags & flags::INLINE_DATA != 0 && state.volume.superblock().has(INLINE_DATA);
-    let is_fast = inode.file_type() == Some(FileType::Symlink) && (1..60).contains(&inode.size) && !inode.has_extents();
+    let is_inline =
+        inode.flags & flags::INLINE_DATA != 0 && state.volume.superblock().has(INLINE_DATA);
+    let is_fast = inode.file_type() == Some(FileType::Symlink)
+        && (1..60).contains(&inode.size)
+        && !inode.has_extents();
     !is_inline && !is_fast
 }
 
@@ -254,18 +254,15 @@ fn judge(state: &State, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
     let inode = Inode::decode(raw, superblock);
     let tell = |code| state.tell(Problem::new(code).ino(ino));
     if Inode::verify_checksum(raw, ino, superblock).is_err() {
-        // Of others than files and directories e2fsck must read the type from the inode, and does not go on.
+        // Of others than files and directories e2fsck must read the type from the inode, and does
+        // not go on.
         let is_known = match ino {
             Ino::RESIZE => !superblock.has(Feature::RESIZE_INODE),
             BAD_BLOCKS => false,
             _ if ino.0 < superblock.first_inode => true,
             _ => matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory)),
         };
-        let code = if is_known {
-            Code::InodeChecksum
-        } else {
-            Code::InodeChecksumUnread
-        };
+        let code = if is_known { Code::InodeChecksum } else { Code::InodeChecksumUnread };
         tell(code);
     }
     let is_orphan = inode.links == 0;
@@ -326,7 +323,13 @@ fn judge_extra_size(state: &State, ino: Ino, raw: &[u8]) {
 }
 
 /// Inodes below the first one for users: the journal, the list of bad blocks, quotas.
-fn judge_reserved(state: &State, ino: Ino, inode: &Inode, (raw, facts): (&[u8], Facts), roots: &mut Vec<MapBlock>) {
+fn judge_reserved(
+    state: &State,
+    ino: Ino,
+    inode: &Inode,
+    (raw, facts): (&[u8], Facts),
+    roots: &mut Vec<MapBlock>,
+) {
     let superblock = state.volume.superblock();
     state.inodes.set(ino, facts.reserved());
     leftover::judge_system_flags(state, ino, inode);
@@ -407,7 +410,10 @@ fn judge_flags(state: &State, ino: Ino, inode: &Inode, mut facts: Facts) -> Fact
 fn judge_map(state: &State, ino: Ino, inode: &Inode, held_blocks: u64, roots: &mut Vec<MapBlock>) {
     let superblock = state.volume.superblock();
     let kind = Kind::of(inode.file_type());
-    if kind == Some(Kind::Regular) && inode.size > 0x7fff_ffff && !superblock.has(Feature::LARGE_FILE) {
+    if kind == Some(Kind::Regular)
+        && inode.size > 0x7fff_ffff
+        && !superblock.has(Feature::LARGE_FILE)
+    {
         state.tell(Problem::new(Code::LargeFile).ino(ino).found(inode.size));
     }
     if inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA) {
@@ -420,7 +426,8 @@ fn judge_map(state: &State, ino: Ino, inode: &Inode, held_blocks: u64, roots: &m
         }
         return judge_sectors(state, ino, inode, held_blocks);
     }
-    let is_fast = kind == Some(Kind::Symlink) && inode.size > 0 && inode.size < 60 && !inode.has_extents();
+    let is_fast =
+        kind == Some(Kind::Symlink) && inode.size > 0 && inode.size < 60 && !inode.has_extents();
     match kind.filter(|_| !is_fast) {
         Some(kind) => {
             if kind == Kind::Regular && !inode.has_extents() {

@@ -92,8 +92,9 @@ fn judge_unannounced(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     Ok(())
 }
 
-/// The inode of the journal or, when that is no journal, its copy in the superblock. `None` when there is neither, and for a
-/// copy of an extent tree: the copy has no flags, so nobody else reads it as one.
+/// The inode of the journal or, when that is no journal, its copy in the superblock. `None` when
+/// there is neither, and for a copy of an extent tree: the copy has no flags, so nobody else reads
+/// it as one.
 fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
     let inode = match volume.inode(ino) {
         Ok(inode) => Some(inode),
@@ -118,14 +119,16 @@ fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
     if u32_at(&inode.block, 0) & 0xffff == 0xf30a {
         return Ok(None);
     }
-    inode.size = u64::from(superblock.journal_backup[15]) << 32 | u64::from(superblock.journal_backup[16]);
+    inode.size =
+        u64::from(superblock.journal_backup[15]) << 32 | u64::from(superblock.journal_backup[16]);
     Ok(Some(inode).filter(|inode| is_journal(volume, inode)))
 }
 
 /// Whether it is a file that is long enough, with all blocks there that are in the inode itself.
 fn is_journal(volume: &Volume, inode: &Inode) -> bool {
     let blocks = inode.size / u64::from(volume.superblock().block_size());
-    let is_file = inode.file_type() == Some(FileType::Regular) && inode.links > 0 && blocks >= BLOCKS_MIN;
+    let is_file =
+        inode.file_type() == Some(FileType::Regular) && inode.links > 0 && blocks >= BLOCKS_MIN;
     let end = volume.superblock().blocks_count;
     let mapped = inode.has_extents()
         || (0..13).all(|index| {
@@ -161,9 +164,7 @@ fn judge_superblock(volume: &Volume, inode: &Inode, head: &[u8]) -> Option<Code>
         return Some(Code::JournalSuperblock);
     }
     if kind == VERSION_1 {
-        let is_clear = head
-            .get(0x24..0x400)
-            .is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
+        let is_clear = head.get(0x24..0x400).is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
         return (!is_clear).then_some(Code::JournalLeftovers);
     }
     if word(0x28) & !INCOMPAT != 0 || word(0x2c) != 0 {

@@ -1,5 +1,5 @@
-//! What inodes keep beside mode, map and attributes: fields that must be zero, data in the inode, inodes of the system that
-//! are not in use.
+//! What inodes keep beside mode, map and attributes: fields that must be zero, data in the inode,
+//! inodes of the system that are not in use.
 //!
 //! *Invariants*: nothing is read; what is told depends on the bytes of one inode.
 //! *Locking*: none.
@@ -56,10 +56,7 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: He
         zero(b"sectors, high half", u16_at(raw, at::SECTORS_HIGH).into());
     }
     if !superblock.has(Feature::SIXTY_FOUR_BIT) {
-        zero(
-            b"attribute block, high half",
-            u16_at(raw, at::ATTRIBUTE_BLOCK_HIGH).into(),
-        );
+        zero(b"attribute block, high half", u16_at(raw, at::ATTRIBUTE_BLOCK_HIGH).into());
     }
     if inode.flags & IMAGIC != 0 && !superblock.has(IMAGIC_INODES) {
         state.tell(Problem::new(Code::MagicFlag).ino(ino));
@@ -81,7 +78,8 @@ pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: He
     }
 }
 
-/// Data in the inode: a first part in place of the map, the rest in an attribute that is there even when it is empty.
+/// Data in the inode: a first part in place of the map, the rest in an attribute that is there even
+/// when it is empty.
 fn judge_inline(state: &State, ino: Ino, inode: &Inode, size: u64, held: Held) {
     if !held.has_inline_data {
         state.tell(Problem::new(Code::InlineMissing).ino(ino));

@@ -46,26 +46,18 @@ fn judge(state: &State, ino: Ino, facts: Facts) {
         state.tell(Problem::new(Code::InodeUnattached).ino(ino));
         return;
     }
-    let expected = if facts.is_directory() && counted > LINKS_MAX {
-        1
-    } else {
-        counted
-    };
+    let expected = if facts.is_directory() && counted > LINKS_MAX { 1 } else { counted };
     if u32::from(facts.links()) != expected {
         let problem = Problem::new(Code::LinkCount).ino(ino);
         state.tell(problem.found(facts.links()).expected(expected));
     }
 }
 
-/// Judges an inode that is the value of attributes: it keeps their number where others keep the time of change (the high
-/// half) and the version (the low half).
+/// Judges an inode that is the value of attributes: it keeps their number where others keep the
+/// time of change (the high half) and the version (the low half).
 fn judge_value(state: &State, ino: Ino, facts: Facts, values: &[Ino]) -> Result<(), Error> {
     let from = values.partition_point(|value| *value < ino);
-    let counted = values
-        .get(from..)
-        .unwrap_or_default()
-        .iter()
-        .take_while(|value| **value == ino);
+    let counted = values.get(from..).unwrap_or_default().iter().take_while(|value| **value == ino);
     let counted = counted.count() as u64;
     if counted == 0 {
         state.tell(Problem::new(Code::InodeUnattached).ino(ino));

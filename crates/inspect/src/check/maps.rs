@@ -1,4 +1,5 @@
-//! Pass 1: the maps of files, one map block at a time in whatever order the [plan](super::plan) reads them.
+//! Pass 1: the maps of files, one map block at a time in whatever order the [plan](super::plan)
+//! reads them.
 //!
 //! ```text
 //! inode --roots--> map blocks --judge_block--> runs of data: claimed
@@ -6,8 +7,9 @@
 //!                      +--children--+          the last one of a file: Walk::finish compares size and sectors
 //! ```
 //!
-//! *Invariants*: what is told of a map block depends on its bytes, its inode and its place in the tree alone. A map block
-//! that was followed is not followed again, so that the work is bounded by the blocks of the volume.
+//! *Invariants*: what is told of a map block depends on its bytes, its inode and its place in the
+//! tree alone. A map block that was followed is not followed again, so that the work is bounded by
+//! the blocks of the volume.
 //! *Locking*: the edges of clusters have a short lock, held for a push.
 use super::codes::Code;
 use super::problem::Problem;
@@ -128,7 +130,13 @@ impl Edges {
 }
 
 impl Walk {
-    pub(crate) fn new(ino: Ino, kind: Kind, inode: &Inode, held_blocks: u64, state: &State) -> Walk {
+    pub(crate) fn new(
+        ino: Ino,
+        kind: Kind,
+        inode: &Inode,
+        held_blocks: u64,
+        state: &State,
+    ) -> Walk {
         Walk {
             ino,
             kind,
@@ -161,8 +169,8 @@ impl Walk {
     }
 }
 
-/// What stands in the inode: claims the data that it points to, and gives the map blocks that hang under it. When there
-/// are none the walk is over, and judged.
+/// What stands in the inode: claims the data that it points to, and gives the map blocks that hang
+/// under it. When there are none the walk is over, and judged.
 pub(crate) fn roots(state: &State, walk: Walk, inode: &Inode, children: &mut Vec<MapBlock>) {
     let walk = Arc::new(walk);
     let mut tally = Tally::default();
@@ -180,8 +188,14 @@ pub(crate) fn roots(state: &State, walk: Walk, inode: &Inode, children: &mut Vec
     }
 }
 
-/// A map block that was read: claims what it points to, and gives its children. The last one of a walk ends it.
-pub(crate) fn judge_block(state: &State, map_block: &MapBlock, bytes: &[u8], children: &mut Vec<MapBlock>) {
+/// A map block that was read: claims what it points to, and gives its children. The last one of a
+/// walk ends it.
+pub(crate) fn judge_block(
+    state: &State,
+    map_block: &MapBlock,
+    bytes: &[u8],
+    children: &mut Vec<MapBlock>,
+) {
     let walk = &map_block.walk;
     let mut tally = Tally::default();
     let before = children.len();
@@ -198,8 +212,15 @@ pub(crate) fn judge_block(state: &State, map_block: &MapBlock, bytes: &[u8], chi
     }
 }
 
-fn root_of_pointers(state: &State, walk: &Arc<Walk>, inode: &Inode, tally: &mut Tally, children: &mut Vec<MapBlock>) {
-    let direct = (0..indirect::DIRECT).map(|index| (u64::from(index), indirect::pointer(&inode.block, index)));
+fn root_of_pointers(
+    state: &State,
+    walk: &Arc<Walk>,
+    inode: &Inode,
+    tally: &mut Tally,
+    children: &mut Vec<MapBlock>,
+) {
+    let direct = (0..indirect::DIRECT)
+        .map(|index| (u64::from(index), indirect::pointer(&inode.block, index)));
     data_pointers(state, walk, direct, tally);
     let log2 = u32::from(state.volume.superblock().block_size_log2) - 2;
     let mut first = u64::from(indirect::DIRECT);
@@ -223,9 +244,7 @@ fn pointers(
     children: &mut Vec<MapBlock>,
 ) {
     let (words, _) = bytes.as_chunks::<4>();
-    let words = (0_u64..)
-        .zip(words)
-        .map(|(index, word)| (index, u32::from_le_bytes(*word)));
+    let words = (0_u64..).zip(words).map(|(index, word)| (index, u32::from_le_bytes(*word)));
     let first = map_block.first;
     if below == 0 {
         return data_pointers(
@@ -241,20 +260,17 @@ fn pointers(
         let first = first + index * under_each;
         let range = first..first + under_each;
         let shape = Shape::Indirect(below - 1);
-        child(
-            state,
-            &map_block.walk,
-            BlockNo(pointer.into()),
-            shape,
-            range,
-            tally,
-            children,
-        );
+        child(state, &map_block.walk, BlockNo(pointer.into()), shape, range, tally, children);
     }
 }
 
 /// Pointers to data, as runs.
-fn data_pointers(state: &State, walk: &Walk, pointers: impl Iterator<Item = (u64, u32)>, tally: &mut Tally) {
+fn data_pointers(
+    state: &State,
+    walk: &Walk,
+    pointers: impl Iterator<Item = (u64, u32)>,
+    tally: &mut Tally,
+) {
     let (mut first, mut start, mut length) = (0_u64, 0_u64, 0_u64);
     for (file_block, pointer) in pointers {
         let pointer = u64::from(pointer);
@@ -263,28 +279,12 @@ fn data_pointers(state: &State, walk: &Walk, pointers: impl Iterator<Item = (u64
             continue;
         }
         if length > 0 {
-            data(
-                state,
-                walk,
-                first,
-                BlockNo(start),
-                length,
-                extent::State::Written,
-                tally,
-            );
+            data(state, walk, first, BlockNo(start), length, extent::State::Written, tally);
         }
         (first, start, length) = (file_block, pointer, u64::from(pointer != 0));
     }
     if length > 0 {
-        data(
-            state,
-            walk,
-            first,
-            BlockNo(start),
-            length,
-            extent::State::Written,
-            tally,
-        );
+        data(state, walk, first, BlockNo(start), length, extent::State::Written, tally);
     }
 }
 
@@ -314,8 +314,8 @@ fn child(
         search(state, walk, block, 1);
         !state.owners.is_full() && (!state.claims.is_double(block) || state.owners.follow(block))
     } else {
-        // Whose data lies there too does not matter: only a map block that was followed is not followed again.
-        // Of the map for growth only the root is no metadata.
+        // Whose data lies there too does not matter: only a map block that was followed is not
+        // followed again. Of the map for growth only the root is no metadata.
         let is_root = matches!(shape, Shape::Indirect(1..));
         if walk.kind != Kind::Resize || is_root && !state.is_metadata(block) {
             state.claims.claim_run(block, 1);
@@ -377,7 +377,9 @@ fn data(
         return;
     }
     let file_end = file_block.saturating_add(length);
-    if walk.kind == Kind::Directory && !directory_run(state, walk, file_block, start, length, written, tally) {
+    if walk.kind == Kind::Directory
+        && !directory_run(state, walk, file_block, start, length, written, tally)
+    {
         return;
     }
     tally.end = tally.end.max(file_end);
@@ -398,7 +400,14 @@ fn search(state: &State, walk: &Walk, start: BlockNo, length: u64) {
 }
 
 /// Claims a run, cluster by cluster where there are clusters.
-fn claim_data(state: &State, walk: &Walk, file_block: u64, start: BlockNo, length: u64, tally: &mut Tally) {
+fn claim_data(
+    state: &State,
+    walk: &Walk,
+    file_block: u64,
+    start: BlockNo,
+    length: u64,
+    tally: &mut Tally,
+) {
     let cluster = u64::from(state.volume.cluster_blocks());
     if state.is_searching() {
         return search(state, walk, start, length);
@@ -458,7 +467,8 @@ fn directory_run(
     written: extent::State,
     tally: &mut Tally,
 ) -> bool {
-    // The kernel reads directories of less than 2 GiB, or by an index with large_dir of any size that has 32 bits.
+    // The kernel reads directories of less than 2 GiB, or by an index with large_dir of any size
+    // that has 32 bits.
     let log2 = u32::from(state.volume.superblock().block_size_log2);
     let most = if state.volume.superblock().has(super::superblock::LARGE_DIRECTORY) {
         u64::from(u32::MAX)
@@ -531,12 +541,19 @@ impl Head {
         // Up to two places at the end may be left for a tail.
         let fits = bytes.len().saturating_sub(12) / 12;
         let room = fits.saturating_sub(2).max(1)..=fits;
-        let is_node = u16_at(bytes, 0) == 0xf30a && head.entries <= head.max && room.contains(&head.max);
+        let is_node =
+            u16_at(bytes, 0) == 0xf30a && head.entries <= head.max && room.contains(&head.max);
         is_node.then_some(head)
     }
 }
 
-fn root_of_extents(state: &State, walk: &Arc<Walk>, inode: &Inode, tally: &mut Tally, children: &mut Vec<MapBlock>) {
+fn root_of_extents(
+    state: &State,
+    walk: &Arc<Walk>,
+    inode: &Inode,
+    tally: &mut Tally,
+    children: &mut Vec<MapBlock>,
+) {
     let Some(head) = Head::parse(&inode.block) else {
         tally.is_cut = true;
         state.inodes.set_bad(walk.ino);
@@ -546,11 +563,7 @@ fn root_of_extents(state: &State, walk: &Arc<Walk>, inode: &Inode, tally: &mut T
         let problem = Problem::new(Code::ExtentDepth).ino(walk.ino);
         state.tell(problem.found(head.depth).expected(USEFUL_DEPTH));
     }
-    let node = NodeAt {
-        walk,
-        place: None,
-        range: 0..1 << 32,
-    };
+    let node = NodeAt { walk, place: None, range: 0..1 << 32 };
     node_entries(state, &node, &head, &inode.block, tally, children);
 }
 
@@ -563,12 +576,8 @@ fn node_block(
     children: &mut Vec<MapBlock>,
 ) {
     let walk = &map_block.walk;
-    let problem = |code| {
-        Problem::new(code)
-            .ino(walk.ino)
-            .block(map_block.block)
-            .file_block(map_block.first)
-    };
+    let problem =
+        |code| Problem::new(code).ino(walk.ino).block(map_block.block).file_block(map_block.first);
     let Some(head) = Head::parse(bytes).filter(|head| head.depth == depth) else {
         tally.is_cut = true;
         return tell(state, tally, problem(Code::ExtentNode));
@@ -582,11 +591,7 @@ fn node_block(
     if head.entries > 0 && starts != map_block.first {
         state.tell(problem(Code::ExtentStart).found(map_block.first).expected(starts));
     }
-    let node = NodeAt {
-        walk,
-        place: Some(map_block.block),
-        range: map_block.first..map_block.end,
-    };
+    let node = NodeAt { walk, place: Some(map_block.block), range: map_block.first..map_block.end };
     node_entries(state, &node, &head, bytes, tally, children);
 }
 
@@ -602,10 +607,7 @@ struct NodeAt<'a> {
 impl NodeAt<'_> {
     fn problem(&self, code: Code, file_block: u64) -> Problem {
         let problem = Problem::new(code).ino(self.walk.ino).file_block(file_block);
-        Problem {
-            block: self.place,
-            ..problem
-        }
+        Problem { block: self.place, ..problem }
     }
 }
 
@@ -639,15 +641,7 @@ fn node_entries(
         let end = next.unwrap_or(node.range.end).min(node.range.end);
         let block = u64::from(u16_at(entry, 8)) << 32 | u64::from(u32_at(entry, 4));
         let shape = Shape::Extents(head.depth - 1);
-        child(
-            state,
-            node.walk,
-            BlockNo(block),
-            shape,
-            file_block..end,
-            tally,
-            children,
-        );
+        child(state, node.walk, BlockNo(block), shape, file_block..end, tally, children);
     }
 }
 

@@ -10,8 +10,8 @@
 //! pass 5  bitmaps                       do bitmaps and counters agree with the claims?
 //! ```
 //!
-//! Problems are data ([`Problem`]): a [`Code`] with its [`Rule`] (sentence, severity, what a repair would do) and the place.
-//! The report is the same whatever the number of threads.
+//! Problems are data ([`Problem`]): a [`Code`] with its [`Rule`] (sentence, severity, what a repair
+//! would do) and the place. The report is the same whatever the number of threads.
 mod attribute_list;
 mod attributes;
 mod bitmaps;
@@ -64,11 +64,12 @@ use std::sync::Arc;
 /// In which order the disk is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Plan {
-    /// Inode tables in large pieces; map blocks of many files sorted across levels, neighbours in one read.
+    /// Inode tables in large pieces; map blocks of many files sorted across levels, neighbours in
+    /// one read.
     #[default]
     DiskOrder,
-    /// As checkers of ext2 and ext3 did: tables 8 blocks at a time, 256 inodes sorted by their first indirect block, map
-    /// blocks one by one.
+    /// As checkers of ext2 and ext3 did: tables 8 blocks at a time, 256 inodes sorted by their
+    /// first indirect block, map blocks one by one.
     Vanilla,
 }
 
@@ -85,15 +86,12 @@ pub struct CheckOptions {
 
 impl Default for CheckOptions {
     fn default() -> CheckOptions {
-        CheckOptions {
-            plan: Plan::DiskOrder,
-            threads: NonZeroU32::MIN,
-            progress: None,
-        }
+        CheckOptions { plan: Plan::DiskOrder, threads: NonZeroU32::MIN, progress: None }
     }
 }
 
-/// What a check found. As JSON it is `{"schema": 1, ...}` with these fields; fields may be added within a schema.
+/// What a check found. As JSON it is `{"schema": 1, ...}` with these fields; fields may be added
+/// within a schema.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckReport {
     /// The version of this shape: 1.
@@ -126,8 +124,8 @@ pub struct Summary {
 }
 
 impl CheckReport {
-    /// As e2fsck: 0 nothing is wrong (advice apart), 4 there are problems, 8 nothing could be checked, 12 there are problems
-    /// and what lies behind them could not be judged.
+    /// As e2fsck: 0 nothing is wrong (advice apart), 4 there are problems, 8 nothing could be
+    /// checked, 12 there are problems and what lies behind them could not be judged.
     pub fn exit_code(&self) -> u8 {
         self.exit_code
     }
@@ -154,7 +152,8 @@ pub fn check(device: Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Che
     };
     run(&state)?;
     if options.threads.get() > 1 && (state.order_matters() || state.claims.any_double()) {
-        // Who claims a block first decides what follows: once more, by one thread, in the order of the disk.
+        // Who claims a block first decides what follows: once more, by one thread, in the order of
+        // the disk.
         options.threads = NonZeroU32::MIN;
         if let Prepared::Ready(again) = prepare(&device, &options)? {
             state = again;
@@ -187,7 +186,8 @@ fn prepare(device: &Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Prep
     let clock = Arc::clone(device.clock());
     let mut state = State::new(Arc::new(volume), groups, options.clone(), clock);
     state.problems = problems;
-    state.metadata = groups::judge(&state.volume, &mut state.groups, &state.claims, &state.problems)?;
+    state.metadata =
+        groups::judge(&state.volume, &mut state.groups, &state.claims, &state.problems)?;
     orphans::collect(&mut state)?;
     Ok(Prepared::Ready(Arc::new(state)))
 }
@@ -220,11 +220,7 @@ fn report(found: Found, summary: Summary) -> CheckReport {
         exit_code,
         omitted: all - found.problems.len() as u64,
         problems: found.problems.into_iter().collect(),
-        counts: found
-            .counts
-            .iter()
-            .map(|(code, count)| (code.rule().name, *count))
-            .collect(),
+        counts: found.counts.iter().map(|(code, count)| (code.rule().name, *count)).collect(),
         summary,
     }
 }

@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 const TAIL: usize = 8;
 const MAGIC: u32 = 0x0b10_ca04;
 
-/// Collects the inodes on the list whose head is in the superblock. Ends at the first that cannot be one, and at one that
-/// was met before.
+/// Collects the inodes on the list whose head is in the superblock. Ends at the first that cannot
+/// be one, and at one that was met before.
 ///
 /// # Errors
 /// When the device fails.
@@ -31,7 +31,9 @@ pub(crate) fn collect(state: &mut State) -> Result<(), Error> {
     let mut listed = BTreeSet::new();
     while next.0 != 0 {
         let inode = match state.volume.inode(next) {
-            Ok(inode) if next.0 >= first_inode && inode.mode != 0 && !listed.contains(&next) => inode,
+            Ok(inode) if next.0 >= first_inode && inode.mode != 0 && !listed.contains(&next) => {
+                inode
+            }
             Err(Error::Device(error)) => return Err(error.into()),
             _ => {
                 state.tell(Problem::new(Code::OrphanList).ino(next));
@@ -67,7 +69,9 @@ fn collect_file(state: &mut State, listed: &mut BTreeSet<Ino>) -> Result<(), Err
         Err(Error::Device(error)) => return Err(error.into()),
         inode => inode.ok(),
     };
-    let Some(file) = file.filter(|file| file.file_type() == Some(FileType::Regular) && file.links > 0) else {
+    let Some(file) =
+        file.filter(|file| file.file_type() == Some(FileType::Regular) && file.links > 0)
+    else {
         state.tell(Problem::new(Code::OrphanFile).ino(ino).file_block(0));
         return Ok(());
     };

@@ -1,14 +1,15 @@
 //! In which order map blocks are read.
 //!
-//! [`Plan::DiskOrder`](super::Plan): the map blocks of all files are put into one pool, whatever their level, and taken out of
-//! it by place: an elevator over the disk. Neighbours are read in one large request, so a metacluster is read whole; each
-//! thread has one request under way. The pool is bounded: above its limit threads read before they look at more inodes.
+//! [`Plan::DiskOrder`](super::Plan): the map blocks of all files are put into one pool, whatever
+//! their level, and taken out of it by place: an elevator over the disk. Neighbours are read in one
+//! large request, so a metacluster is read whole; each thread has one request under way. The pool
+//! is bounded: above its limit threads read before they look at more inodes.
 //!
-//! [`Plan::Vanilla`](super::Plan): the order of the checkers of ext2 and ext3: up to 256 inodes of a group, sorted by their
-//! first indirect block, each followed to its end, one block a read.
+//! [`Plan::Vanilla`](super::Plan): the order of the checkers of ext2 and ext3: up to 256 inodes of
+//! a group, sorted by their first indirect block, each followed to its end, one block a read.
 //!
-//! *Invariants*: a thread that takes blocks from the pool gives their children back before it counts as idle; the pool is
-//! done when it is empty and nobody is at work.
+//! *Invariants*: a thread that takes blocks from the pool gives their children back before it
+//! counts as idle; the pool is done when it is empty and nobody is at work.
 //! *Locking*: the pool's short lock, never held across I/O.
 use super::maps::{self, MapBlock};
 use super::state::State;
@@ -48,10 +49,7 @@ struct Pending {
 
 impl Pool {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Pool {
-        Pool {
-            pending: ShortLock::default(),
-            changed: WaitQueue::new(clock),
-        }
+        Pool { pending: ShortLock::default(), changed: WaitQueue::new(clock) }
     }
 
     /// Adds map blocks; empties the list. Tells whether the pool is over its limit.
@@ -70,7 +68,8 @@ impl Pending {
         }
     }
 
-    /// The next blocks that are read together: from the cursor upwards, from the start again behind the last.
+    /// The next blocks that are read together: from the cursor upwards, from the start again behind
+    /// the last.
     fn take(&mut self, block_size: usize) -> Option<Vec<MapBlock>> {
         let ahead = self.blocks.range((self.cursor, 0)..).next().map(|(key, _)| *key);
         let mut key = ahead.or_else(|| self.blocks.keys().next().copied())?;
@@ -122,11 +121,7 @@ impl MapReader {
     fn drain(&mut self, state: &State) -> Result<(), Error> {
         let block_size = state.volume.block_size();
         let next = |pending: &mut Pending| {
-            let taken = if pending.has_failed {
-                None
-            } else {
-                pending.take(block_size)
-            };
+            let taken = if pending.has_failed { None } else { pending.take(block_size) };
             match taken {
                 Some(taken) => Some(Some(taken)),
                 None => (pending.at_work == 0 || pending.has_failed).then_some(None),
@@ -159,10 +154,7 @@ impl MapReader {
         };
         let block_size = state.volume.block_size();
         let first = first.block.0;
-        if state
-            .volume
-            .is_hole(&mut self.holes, BlockNo(first), last.block.0 - first + 1)?
-        {
+        if state.volume.is_hole(&mut self.holes, BlockNo(first), last.block.0 - first + 1)? {
             // No bytes are judged as zeros are: nothing is mapped, or no node stands there.
             for map_block in taken {
                 maps::judge_block(state, map_block, &[], &mut self.children);

@@ -1,7 +1,7 @@
 //! Problems as data: what is wrong, how much it matters, and what a repair would do about it.
 //!
-//! *Invariants*: a problem's place in the report depends on what it says alone, never on when or by which thread it was
-//! found; how many are kept is bounded, how many were found is exact.
+//! *Invariants*: a problem's place in the report depends on what it says alone, never on when or by
+//! which thread it was found; how many are kept is bounded, how many were found is exact.
 //! *Locking*: [`Sink`] has one short lock, held for an insertion.
 use super::codes::{Code, Rule};
 use extant_block::ShortLock;
@@ -22,7 +22,8 @@ pub enum Severity {
     Advice,
     /// The volume is damaged: exit code 4.
     Error,
-    /// The volume is damaged, and what follows cannot be judged until that is mended: exit code 4 + 8.
+    /// The volume is damaged, and what follows cannot be judged until that is mended: exit code 4 +
+    /// 8.
     Stopping,
     /// Nothing can be checked: exit code 8.
     Fatal,
@@ -140,10 +141,7 @@ impl Problem {
     /// The same, about this group.
     #[must_use]
     pub fn group(self, group: GroupNo) -> Problem {
-        Problem {
-            group: Some(group),
-            ..self
-        }
+        Problem { group: Some(group), ..self }
     }
 
     /// The same, about this inode.
@@ -155,55 +153,37 @@ impl Problem {
     /// The same, about this block of the file.
     #[must_use]
     pub fn file_block(self, file_block: u64) -> Problem {
-        Problem {
-            file_block: Some(file_block),
-            ..self
-        }
+        Problem { file_block: Some(file_block), ..self }
     }
 
     /// The same, about this block.
     #[must_use]
     pub fn block(self, block: BlockNo) -> Problem {
-        Problem {
-            block: Some(block),
-            ..self
-        }
+        Problem { block: Some(block), ..self }
     }
 
     /// The same, about this name.
     #[must_use]
     pub fn name(self, name: &[u8]) -> Problem {
-        Problem {
-            name: Some(name.to_vec()),
-            ..self
-        }
+        Problem { name: Some(name.to_vec()), ..self }
     }
 
     /// The same, with another inode.
     #[must_use]
     pub fn other(self, other: Ino) -> Problem {
-        Problem {
-            other: Some(other),
-            ..self
-        }
+        Problem { other: Some(other), ..self }
     }
 
     /// The same, with what stands on the disk.
     #[must_use]
     pub fn found(self, found: impl Into<u64>) -> Problem {
-        Problem {
-            found: Some(found.into()),
-            ..self
-        }
+        Problem { found: Some(found.into()), ..self }
     }
 
     /// The same, with what should stand there.
     #[must_use]
     pub fn expected(self, expected: impl Into<u64>) -> Problem {
-        Problem {
-            expected: Some(expected.into()),
-            ..self
-        }
+        Problem { expected: Some(expected.into()), ..self }
     }
 
     /// What is known of its code.
@@ -214,12 +194,7 @@ impl Problem {
     /// The order of a report: by pass, then by place.
     fn key(&self) -> impl Ord + '_ {
         let place = (self.group, self.ino, self.file_block, self.block);
-        (
-            self.rule().pass,
-            place,
-            self.code,
-            (&self.name, self.other, self.found, self.expected),
-        )
+        (self.rule().pass, place, self.code, (&self.name, self.other, self.found, self.expected))
     }
 }
 
@@ -259,7 +234,9 @@ impl Problem {
             "other" => self.other.map(|other| other.0.into()),
             "found" => self.found,
             "expected" => self.expected,
-            "name" => return write!(f, "'{}'", self.name.as_deref().unwrap_or_default().escape_ascii()),
+            "name" => {
+                return write!(f, "'{}'", self.name.as_deref().unwrap_or_default().escape_ascii());
+            }
             _ => None,
         };
         match number {
@@ -269,7 +246,8 @@ impl Problem {
     }
 }
 
-/// As `{"code", "pass", "severity", "repair", "sentence"}` and what else is known of it. A name is text with escapes.
+/// As `{"code", "pass", "severity", "repair", "sentence"}` and what else is known of it. A name is
+/// text with escapes.
 impl Serialize for Problem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rule = self.rule();

@@ -4,8 +4,10 @@
 //! block 0: magic, version     block 1: root --4 steps, one a byte of the id--> block of entries (72 bytes each)
 //! ```
 //!
-//! *Invariants*: a block of the tree is followed once, so that the work is bounded by the size of the file.
-//! *Locking*: the sums have one short lock, held for an addition; nothing is added on a volume without quotas.
+//! *Invariants*: a block of the tree is followed once, so that the work is bounded by the size of
+//! the file.
+//! *Locking*: the sums have one short lock, held for an addition; nothing is added on a volume
+//! without quotas.
 use super::attributes::Held;
 use super::codes::Code;
 use super::problem::Problem;
@@ -57,7 +59,11 @@ impl Usage {
         // file.
         let is_inline = inode.flags & flags::INLINE_DATA != 0 && superblock.has(INLINE_DATA);
         let is_skipped = is_value || is_inline && inode.file_type() == Some(FileType::Symlink);
-        if !superblock.has(QUOTA) || !is_of_user || is_skipped || is_uncounted_system_file(state, ino) {
+        if !superblock.has(QUOTA)
+            || !is_of_user
+            || is_skipped
+            || is_uncounted_system_file(state, ino)
+        {
             return;
         }
         let mut sums = self.0.lock();
@@ -71,18 +77,16 @@ impl Usage {
 
 /// Whether an inode is a quota file: in use whatever its links say.
 pub(crate) fn is_file(volume: &Volume, ino: Ino) -> bool {
-    let fields = [
-        fields::USER_QUOTA_INODE,
-        fields::GROUP_QUOTA_INODE,
-        fields::PROJECT_QUOTA_INODE,
-    ];
-    volume.superblock().has(QUOTA) && fields.into_iter().any(|field| volume.fields().u32(field) == ino.0)
+    let fields = [fields::USER_QUOTA_INODE, fields::GROUP_QUOTA_INODE, fields::PROJECT_QUOTA_INODE];
+    volume.superblock().has(QUOTA)
+        && fields.into_iter().any(|field| volume.fields().u32(field) == ino.0)
 }
 
 /// Whether a file belongs to the system although its number does not say so.
 fn is_uncounted_system_file(state: &State, ino: Ino) -> bool {
     let superblock = state.volume.superblock();
-    let is_orphan_file = superblock.has(Feature::ORPHAN_FILE) && ino.0 == superblock.orphan_file_inode;
+    let is_orphan_file =
+        superblock.has(Feature::ORPHAN_FILE) && ino.0 == superblock.orphan_file_inode;
     is_orphan_file || ino.0 == state.volume.fields().u32(fields::PROJECT_QUOTA_INODE)
 }
 
@@ -95,11 +99,7 @@ pub(crate) fn judge(state: &State) -> Result<(), Error> {
         return Ok(());
     }
     let sums = std::mem::take(&mut *state.usage.0.lock());
-    let files = [
-        fields::USER_QUOTA_INODE,
-        fields::GROUP_QUOTA_INODE,
-        fields::PROJECT_QUOTA_INODE,
-    ];
+    let files = [fields::USER_QUOTA_INODE, fields::GROUP_QUOTA_INODE, fields::PROJECT_QUOTA_INODE];
     for (field, sums) in files.into_iter().zip(sums) {
         let ino = Ino(state.volume.fields().u32(field));
         if ino.0 == 0 {
@@ -152,11 +152,9 @@ fn read(state: &State, ino: Ino) -> Result<Option<BTreeMap<u32, Use>>, Error> {
             continue;
         }
         for entry in bytes.get(HEAD..).unwrap_or_default().chunks_exact(ENTRY) {
-            let word = |at: usize| u64::from(u32_at(entry, at)) | u64::from(u32_at(entry, at + 4)) << 32;
-            let used = Use {
-                inodes: word(24),
-                bytes: word(48),
-            };
+            let word =
+                |at: usize| u64::from(u32_at(entry, at)) | u64::from(u32_at(entry, at + 4)) << 32;
+            let used = Use { inodes: word(24), bytes: word(48) };
             if entry.iter().any(|byte| *byte != 0) {
                 entries.insert(u32_at(entry, 0), used);
             }
@@ -185,7 +183,8 @@ fn file_block(state: &State, inode: &Inode, block: u32) -> Result<Option<Vec<u8>
     let Ok(number) = u32::try_from(at / block_size) else {
         return Ok(None);
     };
-    let Some(place) = block_at(&state.volume, inode, FileBlock(number))?.filter(|place| state.volume.holds(*place))
+    let Some(place) = block_at(&state.volume, inode, FileBlock(number))?
+        .filter(|place| state.volume.holds(*place))
     else {
         return Ok(None);
     };

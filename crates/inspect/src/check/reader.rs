@@ -1,4 +1,5 @@
-//! Blocks of a list that is sorted by place, read many at a time: neighbours, and what lies closely behind them, in one read.
+//! Blocks of a list that is sorted by place, read many at a time: neighbours, and what lies closely
+//! behind them, in one read.
 //!
 //! *Invariants*: a batch takes at most [`BATCH_BYTES`] (or one block); items stand in its order.
 //! *Locking*: none; each thread has a reader of its own.
@@ -30,7 +31,11 @@ struct Run {
 
 impl Reader {
     /// Cuts a list that is sorted by place: ranges of it that cover all of it.
-    pub(crate) fn batches<T>(state: &State, list: &[T], place: fn(&T) -> BlockNo) -> Vec<Range<usize>> {
+    pub(crate) fn batches<T>(
+        state: &State,
+        list: &[T],
+        place: fn(&T) -> BlockNo,
+    ) -> Vec<Range<usize>> {
         let block_size = state.volume.block_size();
         let gap = gap_blocks(state);
         let (mut batches, mut start, mut blocks) = (Vec::new(), 0, 0);
@@ -81,10 +86,7 @@ impl Reader {
                     end += more;
                 }
                 _ => {
-                    runs.push(Run {
-                        first: block,
-                        blocks: 1,
-                    });
+                    runs.push(Run { first: block, blocks: 1 });
                     end += 1;
                 }
             }
@@ -116,7 +118,8 @@ fn distance(before: Option<BlockNo>, block: BlockNo) -> Option<usize> {
     usize::try_from(block.0.checked_sub(before?.0)?).ok()
 }
 
-/// The longest distance within one read. Checkers of the old time read block by block: only the same block again is at hand.
+/// The longest distance within one read. Checkers of the old time read block by block: only the
+/// same block again is at hand.
 fn gap_blocks(state: &State) -> usize {
     match state.options.plan {
         Plan::DiskOrder => (GAP_BYTES / state.volume.block_size()).max(1),

@@ -65,10 +65,7 @@ fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
         return Ok(Some("its double indirect block is not on the volume"));
     }
     let others = (0..15).filter(|index| *index != DOUBLE);
-    if others
-        .into_iter()
-        .any(|index| indirect::pointer(&inode.block, index) != 0)
-    {
+    if others.into_iter().any(|index| indirect::pointer(&inode.block, index) != 0) {
         return Ok(Some("it has other blocks"));
     }
     if inode.file_type() != Some(FileType::Regular) || inode.links == 0 {
@@ -80,9 +77,8 @@ fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
         .zip(state.groups.iter().skip(1))
         .map(|(group, _)| GroupNo(group))
         .filter(|group| state.volume.has_super(*group));
-    let offsets: Vec<u64> = copies
-        .map(|group| u64::from(group.0) * u64::from(superblock.blocks_per_group))
-        .collect();
+    let offsets: Vec<u64> =
+        copies.map(|group| u64::from(group.0) * u64::from(superblock.blocks_per_group)).collect();
     let root = state.volume.block("resize inode", root)?;
     let pointers = u64::from(superblock.block_size() / 4);
     let old_blocks = u64::from(superblock.descriptor_blocks());
@@ -96,7 +92,8 @@ fn valid(state: &State, inode: &Inode) -> Result<Option<&'static str>, Error> {
             return Ok(Some("a reserved block is missing"));
         }
         state.read("resize inode", BlockNo(block), &mut bytes)?;
-        let is_right = |(index, offset): (usize, &u64)| u64::from(u32_at(&bytes, index * 4)) == block + offset;
+        let is_right =
+            |(index, offset): (usize, &u64)| u64::from(u32_at(&bytes, index * 4)) == block + offset;
         if !offsets.iter().enumerate().all(is_right) {
             return Ok(Some("a copy of a reserved block is missing"));
         }

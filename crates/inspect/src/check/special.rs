@@ -1,9 +1,10 @@
 //! Inodes without data of a usual kind: symlinks, devices, pipes and sockets.
 //!
-//! A symlink shorter than the inode's map lies in its place; a longer one is one block. Blocks of symlinks are noted in pass 1
-//! and read afterwards in the order of the disk.
+//! A symlink shorter than the inode's map lies in its place; a longer one is one block. Blocks of
+//! symlinks are noted in pass 1 and read afterwards in the order of the disk.
 //!
-//! *Invariants*: a block is read only where a symlink says that it lies, and its inode's map was judged to be one block.
+//! *Invariants*: a block is read only where a symlink says that it lies, and its inode's map was
+//! judged to be one block.
 //! *Locking*: one short lock around the list, held for a push.
 use super::attributes::Held;
 use super::codes::Code;
@@ -35,17 +36,17 @@ struct Target {
     length: u64,
 }
 
-/// Judges what is particular to a symlink, device, pipe or socket; does nothing for files and directories. Pass 1 calls it
-/// for each inode in use, on any thread, with what [`super::attributes::judge`] gave. False when the inode is no such thing
-/// and would be cleared.
+/// Judges what is particular to a symlink, device, pipe or socket; does nothing for files and
+/// directories. Pass 1 calls it for each inode in use, on any thread, with what
+/// [`super::attributes::judge`] gave. False when the inode is no such thing and would be cleared.
 pub(crate) fn judge(state: &State, ino: Ino, inode: &Inode, raw: &[u8], held: Held) -> bool {
     // The high half of the size, which means something for files and directories only.
     let size_high = u32_at(raw, 108);
     let is_right = match inode.file_type() {
         Some(FileType::Symlink) => symlink(state, ino, inode, size_high, held),
-        Some(FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo | FileType::Socket) => {
-            unmapped(state, ino, inode, size_high)
-        }
+        Some(
+            FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo | FileType::Socket,
+        ) => unmapped(state, ino, inode, size_high),
         Some(FileType::Regular | FileType::Directory) | None => return true,
     };
     if inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
@@ -111,8 +112,8 @@ fn length(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len())
 }
 
-/// Devices, pipes and sockets. Old kernels left what stood in the map before, so that tells nothing by itself; with flags
-/// that such an inode hardly has, it tells that it is none.
+/// Devices, pipes and sockets. Old kernels left what stood in the map before, so that tells nothing
+/// by itself; with flags that such an inode hardly has, it tells that it is none.
 fn unmapped(state: &State, ino: Ino, inode: &Inode, size_high: u32) -> bool {
     let is_odd = inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
     let behind = inode.block.get(DEVICE_BYTES..).unwrap_or_default();

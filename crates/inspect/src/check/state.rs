@@ -1,7 +1,7 @@
 //! What the passes share.
 //!
-//! *Invariants*: claims and facts only grow during a pass; every list is sorted before it is used, so that nothing depends
-//! on which thread was first.
+//! *Invariants*: claims and facts only grow during a pass; every list is sorted before it is used,
+//! so that nothing depends on which thread was first.
 //! *Locking*: each list has a short lock of its own, held for a push; no two are held together.
 use super::CheckOptions;
 use super::attributes::Sharers;
@@ -39,7 +39,8 @@ pub(crate) struct State {
     pub(crate) volume: Arc<Volume>,
     pub(crate) options: CheckOptions,
     pub(crate) clock: Arc<dyn Clock>,
-    /// By group, as far as they are on the device; where a descriptor cannot be believed it is mended as far as it can be.
+    /// By group, as far as they are on the device; where a descriptor cannot be believed it is
+    /// mended as far as it can be.
     pub(crate) groups: Vec<GroupState>,
     /// Blocks that metadata has: runs that rise and do not touch.
     pub(crate) metadata: Vec<MetadataRun>,
@@ -85,7 +86,8 @@ pub(crate) struct GroupState {
     pub(crate) descriptor: GroupDescriptor,
     /// The descriptor's checksum as it stands and as it should be, where these differ.
     pub(crate) wrong_checksum: Option<(u32, u32)>,
-    /// Inodes of its table that may be in use, from the first: what flags and counters say, if they can be believed.
+    /// Inodes of its table that may be in use, from the first: what flags and counters say, if they
+    /// can be believed.
     pub(crate) inodes_used: u32,
     /// Whether a block bitmap and an inode bitmap can be read.
     pub(crate) has_block_bitmap: bool,
@@ -134,7 +136,8 @@ impl State {
             claims: Claims::new(blocks, cluster_log2),
             followed: Claims::new(blocks, cluster_log2),
             inodes: InodeFacts::new(
-                u32::try_from(inodes).map_or(superblock.inodes_count, |inodes| inodes.min(superblock.inodes_count)),
+                u32::try_from(inodes)
+                    .map_or(superblock.inodes_count, |inodes| inodes.min(superblock.inodes_count)),
             ),
             groups,
             metadata: Vec::new(),
@@ -179,7 +182,12 @@ impl State {
     }
 
     /// Fills `bytes` from a block on.
-    pub(crate) fn read(&self, what: &'static str, block: BlockNo, bytes: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn read(
+        &self,
+        what: &'static str,
+        block: BlockNo,
+        bytes: &mut [u8],
+    ) -> Result<(), Error> {
         self.volume.read(what, block, bytes)?;
         self.meter.add(bytes.len() as u64, &*self.clock);
         Ok(())
@@ -192,7 +200,8 @@ impl State {
         run.is_some_and(|run| block.0 - run.start.0 < run.length)
     }
 
-    /// Whether a file belongs to the system although its number does not say so: nobody has a name for it.
+    /// Whether a file belongs to the system although its number does not say so: nobody has a name
+    /// for it.
     pub(crate) fn is_system_file(&self, ino: Ino) -> bool {
         let superblock = self.volume.superblock();
         let fields = self.volume.fields();
@@ -232,9 +241,7 @@ impl State {
             false => most,
         };
         let mut directories = self.directories.lock();
-        let room = usize::try_from(most)
-            .unwrap_or(usize::MAX)
-            .saturating_sub(directories.len());
+        let room = usize::try_from(most).unwrap_or(usize::MAX).saturating_sub(directories.len());
         if !self.is_searching() {
             let is_cut = room < blocks.len();
             directories.extend(blocks.drain(..blocks.len().min(room)));
@@ -378,10 +385,7 @@ pub(crate) struct InodeFacts {
 
 impl InodeFacts {
     pub(crate) fn new(count: u32) -> InodeFacts {
-        InodeFacts {
-            count,
-            chunks: Slabs::new(u64::from(count) / CHUNK as u64 + 1),
-        }
+        InodeFacts { count, chunks: Slabs::new(u64::from(count) / CHUNK as u64 + 1) }
     }
 
     fn slot(&self, ino: Ino) -> Option<&AtomicU64> {
@@ -426,7 +430,8 @@ impl InodeFacts {
     pub(crate) fn any_used(&self, first: Ino, count: u32) -> bool {
         let from = first.0.saturating_sub(1) as usize / CHUNK;
         let to = (first.0 as usize + count as usize).div_ceil(CHUNK);
-        self.chunks.any_made(from, to) && (from..to).any(|at| self.chunks.get(at).is_some_and(|it| it.get().is_some()))
+        self.chunks.any_made(from, to)
+            && (from..to).any(|at| self.chunks.get(at).is_some_and(|it| it.get().is_some()))
     }
 
     /// All inodes in use, rising.

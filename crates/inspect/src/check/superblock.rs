@@ -1,13 +1,16 @@
 //! Pass 0: a superblock that can be used, and what is wrong with it.
 //!
-//! Where the first one cannot be used the copies are tried at the places where mke2fs puts the first of them.
+//! Where the first one cannot be used the copies are tried at the places where mke2fs puts the
+//! first of them.
 use super::codes::Code;
 use super::problem::{Problem, Sink};
 use crate::error::Error;
 use crate::fields;
 use crate::volume::{BIGALLOC, SuperblockPlace, Volume};
 use extant_block::BlockDevice;
-use extant_format::superblock::{Feature, Features, HashVersion, SUPERBLOCK_SIZE, Superblock, SuperblockError};
+use extant_format::superblock::{
+    Feature, Features, HashVersion, SUPERBLOCK_SIZE, Superblock, SuperblockError,
+};
 use extant_format::{BlockNo, Fault};
 use std::sync::Arc;
 
@@ -21,19 +24,24 @@ pub(crate) const CASEFOLD: Feature = Feature::Incompat(0x2_0000);
 pub(crate) const QUOTA: Feature = Feature::RoCompat(0x100);
 pub(crate) const SHARED_BLOCKS: Feature = Feature::RoCompat(0x4000);
 
-/// Opens the volume by its first superblock or, where that cannot be used, by a copy. `None`, with a problem, when there is
-/// none that can be used.
+/// Opens the volume by its first superblock or, where that cannot be used, by a copy. `None`, with
+/// a problem, when there is none that can be used.
 ///
 /// # Errors
 /// When the device fails.
-pub(crate) fn open(device: &Arc<dyn BlockDevice>, problems: &Sink) -> Result<Option<Volume>, Error> {
+pub(crate) fn open(
+    device: &Arc<dyn BlockDevice>,
+    problems: &Sink,
+) -> Result<Option<Volume>, Error> {
     let first = match open_at(device, SuperblockPlace::Primary)? {
         Ok(volume) if volume.checksum_fault().is_none() && clusters_agree(&volume) => {
             let has_size = has_descriptor_size(&volume, problems);
             return Ok(has_size.then_some(volume));
         }
         Ok(volume) => Some(volume).filter(clusters_agree),
-        Err(SuperblockError::Fault(Fault::Field { field, value, .. })) if FATAL_FIELDS.contains(&field) => {
+        Err(SuperblockError::Fault(Fault::Field { field, value, .. }))
+            if FATAL_FIELDS.contains(&field) =>
+        {
             let problem = Problem::new(Code::SuperblockField);
             problems.add(problem.name(field.as_bytes()).found(value));
             return Ok(None);
@@ -67,7 +75,8 @@ fn clusters_agree(volume: &Volume) -> bool {
         u64::from(count) * u64::from(volume.cluster_blocks()) == superblock.blocks_per_group.into()
             && !(has_clusters && superblock.first_data_block != 0)
     } else {
-        size.checked_add(10) == Some(superblock.block_size_log2.into()) && count == superblock.blocks_per_group
+        size.checked_add(10) == Some(superblock.block_size_log2.into())
+            && count == superblock.blocks_per_group
     };
     agree && fields.u8(fields::LOG_GROUPS_PER_FLEX) < 32
 }
@@ -88,15 +97,17 @@ fn has_descriptor_size(volume: &Volume, problems: &Sink) -> bool {
 fn open_copy(device: &Arc<dyn BlockDevice>, block_size_log2: u32) -> Result<Option<Volume>, Error> {
     let block_size = 1_u32 << block_size_log2;
     let block = u64::from(block_size) * 8 + u64::from(block_size_log2 == 10);
-    let place = SuperblockPlace::Copy {
-        block: BlockNo(block),
-        block_size,
-    };
+    let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
     let copy = open_at(device, place)?.ok();
-    Ok(copy.filter(|volume| volume.checksum_fault().is_none() && volume.superblock().block_size() == block_size))
+    Ok(copy.filter(|volume| {
+        volume.checksum_fault().is_none() && volume.superblock().block_size() == block_size
+    }))
 }
 
-fn open_at(device: &Arc<dyn BlockDevice>, place: SuperblockPlace) -> Result<Result<Volume, SuperblockError>, Error> {
+fn open_at(
+    device: &Arc<dyn BlockDevice>,
+    place: SuperblockPlace,
+) -> Result<Result<Volume, SuperblockError>, Error> {
     match Volume::open(Arc::clone(device), place) {
         Ok(volume) => Ok(Ok(volume)),
         Err(Error::Superblock { error, .. }) => Ok(Err(error)),
@@ -112,9 +123,7 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) {
     if needed > volume.device_bytes() {
         let present = volume.present_blocks();
         problems.add(
-            Problem::new(Code::DeviceTooSmall)
-                .found(present)
-                .expected(superblock.blocks_count),
+            Problem::new(Code::DeviceTooSmall).found(present).expected(superblock.blocks_count),
         );
     }
     if let Some(inodes) = volume.corrected_inode_count() {
@@ -148,11 +157,7 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) {
 }
 
 /// Every feature that e2fsprogs 1.47 checks. The journal's are judged with it.
-const KNOWN: Features = Features {
-    compat: 0x1e3f,
-    incompat: 0x3_e7de,
-    ro_compat: 0x1_f77b,
-};
+const KNOWN: Features = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
 
 fn judge_features(superblock: &Superblock, problems: &Sink) {
     for feature in superblock.features.iter().filter(|feature| !KNOWN.has(*feature)) {
@@ -202,13 +207,13 @@ pub(crate) struct Corrections {
     pub(crate) inodes: Option<u32>,
 }
 
-/// As `Superblock::parse_any`, but what can be told from other fields is corrected instead of refused.
-pub(crate) fn parse_corrected(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<(Superblock, Corrections), SuperblockError> {
+/// As `Superblock::parse_any`, but what can be told from other fields is corrected instead of
+/// refused.
+pub(crate) fn parse_corrected(
+    bytes: &[u8; SUPERBLOCK_SIZE],
+) -> Result<(Superblock, Corrections), SuperblockError> {
     let mut corrected = *bytes;
-    let mut corrections = Corrections {
-        checksum: None,
-        inodes: None,
-    };
+    let mut corrections = Corrections { checksum: None, inodes: None };
     // Each correction is made once, so that this ends.
     loop {
         // The checksum that stands on the disk covers what stands there, not what is corrected
@@ -222,18 +227,16 @@ pub(crate) fn parse_corrected(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<(Superblo
                     corrections.checksum = Some(fault);
                 }
             }
-            Err(SuperblockError::Fault(Fault::Field {
-                field: "inode count",
-                value,
-                ..
-            })) if corrections.inodes.is_none() => {
+            Err(SuperblockError::Fault(Fault::Field { field: "inode count", value, .. }))
+                if corrections.inodes.is_none() =>
+            {
                 corrections.inodes = Some(u32::try_from(value).unwrap_or(u32::MAX));
                 let inodes = expected_inodes(&corrected).unwrap_or(0);
                 corrected[..4].copy_from_slice(&inodes.to_le_bytes());
             }
-            Err(SuperblockError::Fault(Fault::Field {
-                field: "hash version", ..
-            })) if HashVersion::from_code(corrected[fields::HASH_VERSION]).is_none() => {
+            Err(SuperblockError::Fault(Fault::Field { field: "hash version", .. }))
+                if HashVersion::from_code(corrected[fields::HASH_VERSION]).is_none() =>
+            {
                 corrected[fields::HASH_VERSION] = HashVersion::HalfMd4.code();
             }
             Err(error) => return Err(error),
@@ -245,13 +248,9 @@ pub(crate) fn parse_corrected(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<(Superblo
 fn expected_inodes(bytes: &[u8; SUPERBLOCK_SIZE]) -> Option<u32> {
     let fields = fields::Fields(bytes);
     let high = fields.u32(fields::INCOMPAT) & 0x80 != 0;
-    let high = if high {
-        u64::from(fields.u32(fields::BLOCKS_HIGH)) << 32
-    } else {
-        0
-    };
-    let blocks =
-        (high | u64::from(fields.u32(fields::BLOCKS_LOW))).checked_sub(fields.u32(fields::FIRST_DATA_BLOCK).into())?;
+    let high = if high { u64::from(fields.u32(fields::BLOCKS_HIGH)) << 32 } else { 0 };
+    let blocks = (high | u64::from(fields.u32(fields::BLOCKS_LOW)))
+        .checked_sub(fields.u32(fields::FIRST_DATA_BLOCK).into())?;
     let groups = blocks.div_ceil(u64::from(fields.u32(fields::BLOCKS_PER_GROUP)).max(1));
     u32::try_from(groups.checked_mul(fields.u32(fields::INODES_PER_GROUP).into())?).ok()
 }

@@ -1,12 +1,13 @@
 //! The directories as a tree: what pass 2 works on and finds out, and what passes 3 and 4 judge.
 //!
-//! A *place* is a number for a piece of directory, in the order in which they are judged: directories in inodes first, then
-//! blocks by where they lie.
+//! A *place* is a number for a piece of directory, in the order in which they are judged:
+//! directories in inodes first, then blocks by where they lie.
 //!
-//! *Invariants*: `inodes` rises, and `nodes` has one element for each of it; blocks rise by place. A parent is the directory
-//! of the entry that has the lowest place, whichever thread met it.
-//! *Locking*: numbers only fall (parents), are added to, or are stored by the one thread that judges a directory's first
-//! block; findings of the index have one short lock, held when a thread ends.
+//! *Invariants*: `inodes` rises, and `nodes` has one element for each of it; blocks rise by place.
+//! A parent is the directory of the entry that has the lowest place, whichever thread met it.
+//! *Locking*: numbers only fall (parents), are added to, or are stored by the one thread that
+//! judges a directory's first block; findings of the index have one short lock, held when a thread
+//! ends.
 use super::index;
 use super::state::DirectoryBlock;
 use super::twice::Notes;

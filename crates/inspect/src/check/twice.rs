@@ -1,10 +1,12 @@
-//! Names that stand in two blocks of one directory. Who looks a name up finds one of them; e2fsck looks within blocks only,
-//! so this is advice.
+//! Names that stand in two blocks of one directory. Who looks a name up finds one of them; e2fsck
+//! looks within blocks only, so this is advice.
 //!
-//! In indexed directories equal names have equal hashes and so lie together. In others every name of a directory of several
-//! blocks is noted by a hash; what then looks alike is read again and compared.
+//! In indexed directories equal names have equal hashes and so lie together. In others every name
+//! of a directory of several blocks is noted by a hash; what then looks alike is read again and
+//! compared.
 //!
-//! *Invariants*: at most [`NOTES_MAX`] names are noted by all threads together, those beyond are let pass.
+//! *Invariants*: at most [`NOTES_MAX`] names are noted by all threads together, those beyond are
+//! let pass.
 //! *Locking*: one short lock around the notes, held when a thread ends.
 use super::codes::Code;
 use super::directories::shape;
@@ -38,13 +40,9 @@ impl Notes {
     /// For the directories that are not indexed and have several of these blocks.
     pub(crate) fn of(state: &State, blocks: &[DirectoryBlock]) -> Notes {
         let later = blocks.iter().filter(|block| block.file_block > 0);
-        let directories = later
-            .map(|block| block.ino)
-            .filter(|ino| !state.inodes.get(*ino).is_indexed());
-        Notes {
-            directories: directories.collect(),
-            ..Notes::default()
-        }
+        let directories =
+            later.map(|block| block.ino).filter(|ino| !state.inodes.get(*ino).is_indexed());
+        Notes { directories: directories.collect(), ..Notes::default() }
     }
 
     /// Whether names of this directory are noted.
@@ -91,12 +89,13 @@ pub(crate) fn judge(state: &Arc<State>, tree: &Tree) -> Result<(), Error> {
         reader.read(state, "directory", std::slice::from_ref(block), |block| block.block)?;
         let shape = shape(state, state.inodes.get(block.ino));
         shape.walk(reader.item(0), 0, &mut |entry| {
-            if entry.ino == 0 || is_dots(entry.name) || !alike.contains(&(block.ino, quick_hash(entry.name))) {
+            if entry.ino == 0
+                || is_dots(entry.name)
+                || !alike.contains(&(block.ino, quick_hash(entry.name)))
+            {
                 return;
             }
-            let before = *first
-                .entry((block.ino, entry.name.to_vec()))
-                .or_insert(block.file_block);
+            let before = *first.entry((block.ino, entry.name.to_vec())).or_insert(block.file_block);
             if before != block.file_block {
                 let problem = Problem::new(Code::EntryTwiceApart).ino(block.ino);
                 let problem = problem.file_block(block.file_block.into()).name(entry.name);

@@ -1,6 +1,7 @@
 //! Threads over a counter of work: each takes the next piece until none is left.
 //!
-//! *Invariants*: every piece is done once; with one thread nothing is spawned and pieces are done in order.
+//! *Invariants*: every piece is done once; with one thread nothing is spawned and pieces are done
+//! in order.
 //! *Locking*: none; the error slot is a short lock held for a store.
 use super::state::State;
 use crate::error::Error;
@@ -25,13 +26,14 @@ struct Pieces {
     failed: ShortLock<Option<Error>>,
 }
 
-/// Does the pieces `0..count` with as many threads as the options allow, each with a worker of its own.
-pub(crate) fn share<W: Worker + 'static>(state: &Arc<State>, name: &str, count: u64) -> Result<(), Error> {
-    let pieces = Arc::new(Pieces {
-        next: AtomicU64::new(0),
-        count,
-        failed: ShortLock::new(None),
-    });
+/// Does the pieces `0..count` with as many threads as the options allow, each with a worker of its
+/// own.
+pub(crate) fn share<W: Worker + 'static>(
+    state: &Arc<State>,
+    name: &str,
+    count: u64,
+) -> Result<(), Error> {
+    let pieces = Arc::new(Pieces { next: AtomicU64::new(0), count, failed: ShortLock::new(None) });
     let threads = u64::from(state.options.threads.get()).min(count);
     let mut tasks = Vec::new();
     for number in 1..threads {

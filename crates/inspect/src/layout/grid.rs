@@ -1,10 +1,12 @@
 //! What lies where: the blocks of a volume in cells, for whoever draws them.
 //!
-//! Every block that is in use and neither data, nor of a map, nor of a directory counts as metadata: copies of superblock and
-//! descriptors, bitmaps, inode tables, the journal, extended attributes.
+//! Every block that is in use and neither data, nor of a map, nor of a directory counts as
+//! metadata: copies of superblock and descriptors, bitmaps, inode tables, the journal, extended
+//! attributes.
 //!
-//! *Invariants*: the cells cover the volume without gap or overlap; in each, the counts add up to its blocks, whatever the
-//! volume claims. Memory is that of the cells and of the map blocks in use.
+//! *Invariants*: the cells cover the volume without gap or overlap; in each, the counts add up to
+//! its blocks, whatever the volume claims. Memory is that of the cells and of the map blocks in
+//! use.
 use super::each_file;
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
@@ -53,8 +55,8 @@ pub struct LayoutMap {
     pub cells: Vec<Cell>,
 }
 
-/// The whole volume in `cells` cells of nearly the same length: at least one, at most [`CELLS_MAX`], and no more than there
-/// are blocks.
+/// The whole volume in `cells` cells of nearly the same length: at least one, at most
+/// [`CELLS_MAX`], and no more than there are blocks.
 ///
 /// # Errors
 /// When the device fails. What cannot be believed is left out, and its blocks count as metadata.
@@ -62,13 +64,16 @@ pub fn layout_map(volume: &Volume, cells: usize) -> Result<LayoutMap, Error> {
     let blocks = volume.superblock().blocks_count;
     let count = (cells.clamp(1, CELLS_MAX) as u64).min(blocks.max(1));
     // 20 bits of cells and at most 48 of blocks: no overflow in 128.
-    let bound = |cell: u64| u64::try_from(u128::from(blocks) * u128::from(cell) / u128::from(count)).unwrap_or(blocks);
+    let bound = |cell: u64| {
+        u64::try_from(u128::from(blocks) * u128::from(cell) / u128::from(count)).unwrap_or(blocks)
+    };
     let cells = (0..count).map(|cell| (bound(cell), bound(cell + 1))).collect();
     fill(volume, cells, None)
 }
 
-/// Each group in `cells_per_group` cells, the last group in as many as it needs: for a picture with a row for each group. On a
-/// volume of so many groups that there would be more than [`CELLS_MAX`] cells, each group gets fewer.
+/// Each group in `cells_per_group` cells, the last group in as many as it needs: for a picture with
+/// a row for each group. On a volume of so many groups that there would be more than [`CELLS_MAX`]
+/// cells, each group gets fewer.
 ///
 /// # Errors
 /// As [`layout_map`].
@@ -77,9 +82,7 @@ pub fn group_map(volume: &Volume, cells_per_group: u32) -> Result<LayoutMap, Err
     let per_group = superblock.blocks_per_group.max(1);
     let groups = volume.present_groups();
     let most = (CELLS_MAX as u64 / u64::from(groups.max(1))).max(1);
-    let wanted = cells_per_group
-        .clamp(1, per_group)
-        .min(u32::try_from(most).unwrap_or(u32::MAX));
+    let wanted = cells_per_group.clamp(1, per_group).min(u32::try_from(most).unwrap_or(u32::MAX));
     let width = u64::from(per_group.div_ceil(wanted));
     let mut cells = Vec::new();
     for group in (0..groups).map(extant_format::GroupNo) {
@@ -92,7 +95,11 @@ pub fn group_map(volume: &Volume, cells_per_group: u32) -> Result<LayoutMap, Err
     fill(volume, cells, Some(u32::try_from(cells_per_group).unwrap_or(u32::MAX)))
 }
 
-fn fill(volume: &Volume, bounds: Vec<(u64, u64)>, cells_per_group: Option<u32>) -> Result<LayoutMap, Error> {
+fn fill(
+    volume: &Volume,
+    bounds: Vec<(u64, u64)>,
+    cells_per_group: Option<u32>,
+) -> Result<LayoutMap, Error> {
     let superblock = volume.superblock();
     let mut grid = Grid::new(&bounds);
     grid.add_free(volume)?;

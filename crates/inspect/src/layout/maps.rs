@@ -3,9 +3,11 @@ use super::ratio;
 use extant_format::BlockNo;
 use serde::Serialize;
 
-/// A gap between two map blocks that is read over rather than jumped: a seek costs as much as some hundred KiB.
+/// A gap between two map blocks that is read over rather than jumped: a seek costs as much as some
+/// hundred KiB.
 const READ_OVER_BYTES: u64 = 256 << 10;
-/// The part of a group in which its map blocks are looked for together: a 64th, the size of a metacluster.
+/// The part of a group in which its map blocks are looked for together: a 64th, the size of a
+/// metacluster.
 const CLUSTER_PART: u64 = 64;
 
 /// How the indirect blocks and extent nodes of a volume lie.
@@ -17,12 +19,13 @@ pub struct MapLayout {
     pub runs: u64,
     /// Blocks of a run, on average.
     pub mean_run_blocks: Option<f64>,
-    /// Jumps that it takes to read them all in the order of the disk, gaps of up to 256 KiB read over.
+    /// Jumps that it takes to read them all in the order of the disk, gaps of up to 256 KiB read
+    /// over.
     pub seeks: u64,
     /// Groups that have two or more.
     pub groups: u64,
-    /// Of the map blocks of these groups, the share that lies in the 64th of the group that has most of them: 1 where each group
-    /// has a cluster.
+    /// Of the map blocks of these groups, the share that lies in the 64th of the group that has
+    /// most of them: 1 where each group has a cluster.
     pub clustered: Option<f64>,
     /// Blocks from a map block to the first block of data below it, on average.
     pub mean_distance_blocks: Option<f64>,
@@ -68,7 +71,11 @@ pub(super) struct Grouping {
 
 impl MapLayout {
     /// Of these blocks, in any order.
-    pub(super) fn new(mut blocks: Vec<u64>, distances: &Distances, grouping: Grouping) -> MapLayout {
+    pub(super) fn new(
+        mut blocks: Vec<u64>,
+        distances: &Distances,
+        grouping: Grouping,
+    ) -> MapLayout {
         blocks.sort_unstable();
         let read_over = READ_OVER_BYTES / grouping.block_size.max(1);
         let gaps = || blocks.windows(2).map(|pair| pair[1] - pair[0]);
@@ -116,11 +123,7 @@ fn densest(blocks: &[u64], length: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const GROUPING: Grouping = Grouping {
-        first: 1,
-        blocks_per_group: 6400,
-        block_size: 1024,
-    };
+    const GROUPING: Grouping = Grouping { first: 1, blocks_per_group: 6400, block_size: 1024 };
 
     #[test]
     fn clusters_are_told_from_what_is_scattered() {

@@ -1,4 +1,5 @@
-//! What a few inodes are called: one name of each, and of the directories above, found in one walk over all directories.
+//! What a few inodes are called: one name of each, and of the directories above, found in one walk
+//! over all directories.
 use extant_format::Ino;
 use rustc_hash::FxHashMap;
 
@@ -24,10 +25,7 @@ pub(super) struct Paths {
 impl Paths {
     pub(super) fn of(mut wanted: Vec<Ino>) -> Paths {
         wanted.sort_unstable();
-        Paths {
-            wanted,
-            ..Paths::default()
-        }
+        Paths { wanted, ..Paths::default() }
     }
 
     /// Told of every name. The first of an inode is kept.
@@ -37,13 +35,11 @@ impl Paths {
             return;
         }
         self.bytes += name.len() + size_of::<Name>();
-        self.names.entry(ino).or_insert_with(|| Name {
-            directory,
-            name: name.into(),
-        });
+        self.names.entry(ino).or_insert_with(|| Name { directory, name: name.into() });
     }
 
-    /// The path of an inode, from the root; `None` where it has no name, or none that leads to the root.
+    /// The path of an inode, from the root; `None` where it has no name, or none that leads to the
+    /// root.
     pub(super) fn path(&self, ino: Ino) -> Option<String> {
         let mut parts = Vec::new();
         let mut at = ino;

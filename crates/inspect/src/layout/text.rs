@@ -53,10 +53,10 @@ impl LayoutReport {
             rows.row(&label, format!("{:>9} files", class.files))?;
         }
         for class in &self.by_size {
-            let score = class
-                .layout_score
-                .map_or_else(String::new, |score| format!(", score {score:.4}"));
-            let value = format!("{:>9} files, {:>9} fragments{score}", class.files, class.fragments);
+            let score =
+                class.layout_score.map_or_else(String::new, |score| format!(", score {score:.4}"));
+            let value =
+                format!("{:>9} files, {:>9} fragments{score}", class.files, class.fragments);
             rows.row(&format!("  up to {} blocks", class.blocks_max), value)?;
         }
         for file in &self.most_fragmented {
@@ -85,7 +85,8 @@ impl LayoutReport {
         let groups = maps.groups;
         rows.some(
             "In clusters",
-            percent(maps.clustered).map(|share| format!("{share} of those in {groups} groups with two or more")),
+            percent(maps.clustered)
+                .map(|share| format!("{share} of those in {groups} groups with two or more")),
         )?;
         rows.some("Distance to their data", blocks(maps.mean_distance_blocks))
     }
@@ -103,10 +104,8 @@ impl LayoutReport {
     fn free_rows(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut rows = Rows(f);
         let free = &self.free;
-        let value = format!(
-            "{} blocks in {} runs, longest {}",
-            free.blocks, free.runs, free.longest_run
-        );
+        let value =
+            format!("{} blocks in {} runs, longest {}", free.blocks, free.runs, free.longest_run);
         rows.row("Free", value)?;
         for class in &self.free_by_length {
             let value = format!("{:>9} runs, {:>10} blocks", class.runs, class.blocks);

@@ -52,12 +52,14 @@ pub const CASES: &[Case] = &[
     case(
         "a value over the names",
         || first(Image::modern(), |image, at| image.put16(at + VALUE_OFFSET, 4)),
-        &["attributes-overlap: inode 15: names or values of its attributes lie over each other or past their end"],
+        &["attributes-overlap: inode 15: names or values of its attributes lie over each other \
+             or past their end"],
     ),
     case(
         "a name past the end",
         || first(Image::modern(), |image, at| image.put8(at, 200)),
-        &["attributes-overlap: inode 15: names or values of its attributes lie over each other or past their end"],
+        &["attributes-overlap: inode 15: names or values of its attributes lie over each other \
+             or past their end"],
     ),
     case(
         "a value longer than all",
@@ -103,7 +105,8 @@ pub const CASES: &[Case] = &[
         },
         &[
             "attribute-block-magic: inode 16: block 25 is no block of attributes",
-            "attribute-references-lost: attribute block 25 counts 7 inodes that share it, 1 do, and it is no block of attributes",
+            "attribute-references-lost: attribute block 25 counts 7 inodes that share it, 1 do, \
+             and it is no block of attributes",
         ],
     ),
     case(
@@ -125,7 +128,8 @@ pub const CASES: &[Case] = &[
         "a value in a block over the names",
         || block(|image, at| image.put16(at + ENTRIES + VALUE_OFFSET, 8)),
         &[
-            "attributes-overlap: inode 16: names or values of its attributes lie over each other or past their end",
+            "attributes-overlap: inode 16: names or values of its attributes lie over each other \
+             or past their end",
             "attribute-hash: inode 16: the hash of attribute 'two' is not 122511",
         ],
     ),
@@ -137,12 +141,14 @@ pub const CASES: &[Case] = &[
     case(
         "the checksum of a block",
         checksum,
-        &["attribute-block-checksum: inode 16: the checksum of attribute block 25 is 2095232245, should be 2095232244"],
+        &["attribute-block-checksum: inode 16: the checksum of attribute block 25 is 2095232245, \
+             should be 2095232244"],
     ),
     case(
         "the references of a value",
         references,
-        &["value-references: inode 22, the value of an attribute, counts 3 attributes that have it, 1 do"],
+        &["value-references: inode 22, the value of an attribute, counts 3 attributes that have \
+             it, 1 do"],
     ),
     case(
         "a value that nobody has",
@@ -162,7 +168,8 @@ pub const CASES: &[Case] = &[
         || inode("/d/short", |image, at| image.put32(at + SIZE, 0)),
         &[
             "symlink-invalid: inode 17: the symlink has no target of 0 bytes",
-            "block-outside: inode 17: block 1735549300 of file block 0 (1 blocks) is not on the volume",
+            "block-outside: inode 17: block 1735549300 of file block 0 (1 blocks) is not on the \
+             volume",
             "block-outside: inode 17: block 29797 of file block 1 (1 blocks) is not on the volume",
         ],
     ),
@@ -181,7 +188,8 @@ pub const CASES: &[Case] = &[
         fast_with_extents,
         &[
             "extent-root: inode 17: has the flag of extents, but no extent tree",
-            "symlink-fast-extents: inode 17: the target of the symlink lies in the inode, but it says that it has extents",
+            "symlink-fast-extents: inode 17: the target of the symlink lies in the inode, but it \
+             says that it has extents",
         ],
     ),
     case(
@@ -199,7 +207,8 @@ pub const CASES: &[Case] = &[
         },
         &[
             "special-file-immutable: inode 19: a special file is immutable or append-only",
-            "special-file-mapped: inode 19: a special file has blocks, or an impossible device number",
+            "special-file-mapped: inode 19: a special file has blocks, or an impossible device \
+             number",
         ],
     ),
     case(
@@ -225,7 +234,8 @@ fn checksum() -> Image {
     image
 }
 
-/// The inode that is a value counts another number of attributes that have it: where others have the version.
+/// The inode that is a value counts another number of attributes that have it: where others have
+/// the version.
 fn references() -> Image {
     let mut image = Image::values();
     let at = image.inode(image.value_inode("/d/file"));

@@ -7,7 +7,9 @@ use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
-use extant_inspect::{CheckOptions, CheckReport, Claimed, Severity, SuperblockPlace, Visit, Volume, check, walk};
+use extant_inspect::{
+    CheckOptions, CheckReport, Claimed, Severity, SuperblockPlace, Visit, Volume, check, walk,
+};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +25,11 @@ pub struct Case {
 }
 
 /// A case.
-pub const fn case(name: &'static str, damage: fn() -> Image, problems: &'static [&'static str]) -> Case {
+pub const fn case(
+    name: &'static str,
+    damage: fn() -> Image,
+    problems: &'static [&'static str],
+) -> Case {
     Case { name, damage, problems }
 }
 
@@ -41,10 +47,8 @@ impl Case {
             faults.push(format!("with several threads {:#?}", sentences(&several)));
         }
         // Advice is what e2fsck does without a word, or does not count.
-        let is_error = report
-            .problems
-            .iter()
-            .any(|problem| problem.rule().severity > Severity::Advice);
+        let is_error =
+            report.problems.iter().any(|problem| problem.rule().severity > Severity::Advice);
         let judged = image.e2fsck();
         if is_error != (judged != 0) {
             faults.push(format!("e2fsck exits with {judged}, we with {}", report.exit_code()));
@@ -55,7 +59,8 @@ impl Case {
 
 /// What a report tells, as cases expect it.
 pub fn sentences(report: &CheckReport) -> Vec<String> {
-    let sentence = |problem: &extant_inspect::Problem| format!("{}: {problem}", problem.rule().name);
+    let sentence =
+        |problem: &extant_inspect::Problem| format!("{}: {problem}", problem.rule().name);
     report.problems.iter().map(sentence).collect()
 }
 
@@ -65,7 +70,8 @@ pub struct Image {
     pub bytes: Vec<u8>,
 }
 
-/// The identity of all volumes, and the seed of their hashes: checksums and hashes are the same in every run.
+/// The identity of all volumes, and the seed of their hashes: checksums and hashes are the same in
+/// every run.
 const UUID: &str = "01234567-89ab-cdef-0123-456789abcdef";
 
 /// What is on the volumes, as commands of debugfs.
@@ -84,17 +90,14 @@ cd sub
 mkdir deep
 ";
 
-/// Makes a volume with a tree on it; `more` are further commands, and names of files for a directory `many`.
+/// Makes a volume with a tree on it; `more` are further commands, and names of files for a
+/// directory `many`.
 fn make(words: &str, size: &str, more: &str, many: usize) -> Image {
     let folder = Scratch::new("damage");
     let (image, source) = (folder.join("made.img"), folder.join("source"));
     std::fs::write(&source, b"some bytes\n").unwrap();
     let mut command = program("mke2fs");
-    command
-        .args(["-q", "-F", "-U", UUID])
-        .args(words.split(' '))
-        .arg(&image)
-        .arg(size);
+    command.args(["-q", "-F", "-U", UUID]).args(words.split(' ')).arg(&image).arg(size);
     if !words.contains("-E ") {
         command.args(["-E", &format!("hash_seed={UUID}")]);
     }
@@ -115,17 +118,15 @@ fn make(words: &str, size: &str, more: &str, many: usize) -> Image {
     let script = script.replace("LARGE", large.to_str().unwrap());
     let commands = folder.join("commands");
     std::fs::write(&commands, script).unwrap();
-    output(program("debugfs").arg("-w").arg("-f").arg(&commands).arg(&image)).expect("debugfs fills it");
-    // It builds indexes, and counts the blocks of large values, which debugfs forgets. Exit code 1: it did something.
+    output(program("debugfs").arg("-w").arg("-f").arg(&commands).arg(&image))
+        .expect("debugfs fills it");
+    // It builds indexes, and counts the blocks of large values, which debugfs forgets. Exit code 1:
+    // it did something.
     let order = if many > 0 { "-fyD" } else { "-fy" };
     program("e2fsck").arg(order).arg(&image).output().expect("e2fsck runs");
     let bytes = std::fs::read(&image).unwrap();
     let image = Image { bytes };
-    assert_eq!(
-        sentences(&image.check(1)),
-        [""; 0],
-        "a volume that nobody damaged: {words}"
-    );
+    assert_eq!(sentences(&image.check(1)), [""; 0], "a volume that nobody damaged: {words}");
     image
 }
 
@@ -155,13 +156,17 @@ volumes! {
     /// A directory with an index of one level.
     indexed: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode -N 300", "2M", "", 200;
     /// The same under checksums.
-    indexed_sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N 300", "2M", "", 200;
+    indexed_sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N \
+        300", "2M", "", 200;
     /// Directories in their inodes.
-    inline: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,inline_data -N 64", "1M", "", 0;
+    inline: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,inline_data -N \
+        64", "1M", "", 0;
     /// Six groups, with inodes in use in each.
-    grouped: "-t ext4 -b 1024 -g 1024 -O ^has_journal,^metadata_csum,^resize_inode,^flex_bg,^uninit_bg -N 96", "6M", "", 70;
+    grouped: "-t ext4 -b 1024 -g 1024 -O \
+        ^has_journal,^metadata_csum,^resize_inode,^flex_bg,^uninit_bg -N 96", "6M", "", 70;
     /// Two groups, so that there are copies; with blocks kept for growth.
-    backed: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^uninit_bg,^flex_bg,^64bit,resize_inode -N 64", "12M", "", 0;
+    backed: "-t ext4 -b 1024 -O \
+        ^has_journal,^metadata_csum,^uninit_bg,^flex_bg,^64bit,resize_inode -N 64", "12M", "", 0;
     /// With a journal.
     journaled: "-t ext3 -b 1024 -O ^resize_inode -J size=1 -N 64", "4M", "", 0;
     /// Without the feature for large files.
@@ -171,27 +176,35 @@ volumes! {
         "cd /\nwrite SOURCE mapped\nfallocate mapped 0 39\nset_inode_field mapped size 40960\n", 0;
     /// A file with an extent tree of two levels.
     branched: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode -N 64", "1M",
-        "cd /\nwrite SOURCE tree\nfallocate tree 0 19\npunch tree 1 1\npunch tree 3 3\npunch tree 5 5\npunch tree 7 7\npunch tree 9 9\npunch tree 11 11\n", 0;
+        "cd /\nwrite SOURCE tree\nfallocate tree 0 19\npunch tree 1 1\npunch tree 3 3\npunch tree \
+         5 5\npunch tree 7 7\npunch tree 9 9\npunch tree 11 11\n", 0;
     /// The same under checksums.
     branched_sealed: "-t ext4 -b 1024 -O ^has_journal,metadata_csum,^resize_inode -N 64", "1M",
-        "cd /\nwrite SOURCE tree\nfallocate tree 0 19\npunch tree 1 1\npunch tree 3 3\npunch tree 5 5\npunch tree 7 7\npunch tree 9 9\npunch tree 11 11\n", 0;
+        "cd /\nwrite SOURCE tree\nfallocate tree 0 19\npunch tree 1 1\npunch tree 3 3\npunch tree \
+         5 5\npunch tree 7 7\npunch tree 9 9\npunch tree 11 11\n", 0;
     /// With quotas.
-    counted: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,quota -N 64", "1M", "", 3;
+    counted: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,quota -N \
+        64", "1M", "", 3;
     /// With a file of orphans.
-    orphaned: "-t ext4 -b 1024 -O metadata_csum,orphan_file,^resize_inode -J size=1 -N 64", "4M", "", 0;
+    orphaned: "-t ext4 -b 1024 -O metadata_csum,orphan_file,^resize_inode -J size=1 -N \
+        64", "4M", "", 0;
     /// With a block that tells of mounts.
     shared: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,mmp -N 64", "1M", "", 0;
     /// Clusters of four blocks.
-    clustered: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,bigalloc -C 4096 -N 64", "2M",
+    clustered: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,bigalloc -C 4096 -N \
+        64", "2M",
         "cd /\nwrite LARGE large\n", 0;
     /// Large values in inodes of their own.
     values: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,ea_inode -N 64", "1M",
         "cd /\nea_set -f LARGE d/file user.large\n", 0;
     /// A directory whose names know no case and are text.
-    folded: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,casefold -E encoding=utf8,encoding_flags=strict,hash_seed=01234567-89ab-cdef-0123-456789abcdef -N 64",
-        "1M", "cd /\nmkdir folded\nset_inode_field folded flags 0x40080000\nwrite SOURCE folded/name\n", 0;
+    folded: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,casefold -E \
+        encoding=utf8,encoding_flags=strict,hash_seed=01234567-89ab-cdef-0123-456789abcdef -N 64",
+        "1M", "cd /\nmkdir folded\nset_inode_field folded flags 0x40080000\nwrite SOURCE \
+         folded/name\n", 0;
     /// A directory with a long name, to be encrypted.
-    encrypted: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,encrypt -N 64", "1M",
+    encrypted: "-t ext4 -b 1024 -I 256 -O ^has_journal,^metadata_csum,^resize_inode,encrypt -N \
+        64", "1M",
         "cd /\nmkdir secret\nwrite SOURCE secret/0123456789abcdef\n", 0;
 }
 
@@ -202,10 +215,7 @@ impl Image {
 
     pub fn check(&self, threads: u32) -> CheckReport {
         let threads = NonZeroU32::new(threads).unwrap();
-        let options = CheckOptions {
-            threads,
-            ..CheckOptions::default()
-        };
+        let options = CheckOptions { threads, ..CheckOptions::default() };
         check(self.device(), &options).expect("memory does not fail")
     }
 
@@ -273,24 +283,16 @@ impl Image {
     pub fn block_of(&self, ino: u32, file_block: u64) -> usize {
         let volume = self.volume();
         let mut found = None;
-        walk(
-            &volume,
-            &volume.inode(Ino(ino)).unwrap(),
-            &mut Claimed::default(),
-            &mut |visit| {
-                if let Visit::Run {
-                    file_block: first, run, ..
-                } = visit
-                {
-                    let within = file_block.wrapping_sub(first);
-                    if within < u64::from(run.length) {
-                        found = Some(run.start.0 + within);
-                        return ControlFlow::Break(());
-                    }
+        walk(&volume, &volume.inode(Ino(ino)).unwrap(), &mut Claimed::default(), &mut |visit| {
+            if let Visit::Run { file_block: first, run, .. } = visit {
+                let within = file_block.wrapping_sub(first);
+                if within < u64::from(run.length) {
+                    found = Some(run.start.0 + within);
+                    return ControlFlow::Break(());
                 }
-                ControlFlow::Continue(())
-            },
-        )
+            }
+            ControlFlow::Continue(())
+        })
         .unwrap();
         found.expect("the file has the block") as usize * self.block_size()
     }
@@ -368,19 +370,15 @@ impl Image {
         descriptor.encode(bytes, GroupNo(group), &superblock);
     }
 
-    /// Stores the checksum of a directory block anew; a block of an index only where limit and count are possible.
+    /// Stores the checksum of a directory block anew; a block of an index only where limit and
+    /// count are possible.
     pub fn seal_directory(&mut self, ino: u32, file_block: u32, indexed: bool) {
         let superblock = self.superblock();
         let generation = self.volume().inode(Ino(ino)).unwrap().generation;
         let seed = inode_seed(superblock.checksum_seed, Ino(ino), generation);
         let (style, at) = (self.style(), self.block_of(ino, file_block.into()));
         let block_size = self.block_size();
-        style.seal(
-            &mut self.bytes[at..at + block_size],
-            FileBlock(file_block),
-            indexed,
-            seed,
-        );
+        style.seal(&mut self.bytes[at..at + block_size], FileBlock(file_block), indexed, seed);
     }
 
     /// Stores the checksum of an attribute block anew.

@@ -40,9 +40,7 @@ fn numbered(mut image: Image, ino: u32, change: impl FnOnce(&mut Image, usize)) 
 
 /// Adds a flag to an inode of a path.
 fn flag(image: Image, path: &str, flag: u32) -> Image {
-    inode(image, path, |image, at| {
-        image.put32(at + FLAGS, image.get32(at + FLAGS) | flag)
-    })
+    inode(image, path, |image, at| image.put32(at + FLAGS, image.get32(at + FLAGS) | flag))
 }
 
 /// Changes the node in the inode of `/d/file`, which has one extent.
@@ -79,11 +77,7 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "a time of deletion",
-        || {
-            inode(Image::plain(), "/d/file", |image, at| {
-                image.put32(at + DELETED, 999_999_999)
-            })
-        },
+        || inode(Image::plain(), "/d/file", |image, at| image.put32(at + DELETED, 999_999_999)),
         &["used-but-deleted: inode 15: is in use, but has a time of deletion (999999999)"],
     ),
     case(
@@ -123,7 +117,8 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "reserved-in-use: inode 8: has blocks, but the feature that it is reserved for is not set",
+            "reserved-in-use: inode 8: has blocks, but the feature that it is reserved for is not \
+             set",
             "free-blocks: 991 free blocks are counted in the superblock, should be 990",
             "group-free-blocks: group 0: 991 free blocks are counted, should be 990",
             "blocks-marked-free: group 0: 1 blocks are marked free but in use, block 900 first",
@@ -158,7 +153,8 @@ pub const CASES: &[Case] = &[
         "extents without the feature",
         || flag(Image::plain(), "/d/file", EXTENTS),
         &[
-            "extents-without-feature: inode 15: is mapped by extents, but the volume does not have that feature",
+            "extents-without-feature: inode 15: is mapped by extents, but the volume does not have \
+             that feature",
             "extent-root: inode 15: has the flag of extents, but no extent tree",
             "free-blocks: 991 free blocks are counted in the superblock, should be 992",
             "group-free-blocks: group 0: 991 free blocks are counted, should be 992",
@@ -168,7 +164,8 @@ pub const CASES: &[Case] = &[
     case(
         "inline data without the feature",
         || flag(Image::plain(), "/d/file", INLINE),
-        &["inline-without-feature: inode 15: has the flag of inline data, but the volume does not have that feature"],
+        &["inline-without-feature: inode 15: has the flag of inline data, but the volume does \
+             not have that feature"],
     ),
     case(
         "inline data and extents",
@@ -184,18 +181,17 @@ pub const CASES: &[Case] = &[
         "encryption without the feature",
         || flag(Image::modern(), "/d/sub", ENCRYPTED),
         &[
-            "encrypted-without-feature: inode 13: is encrypted, but the volume does not have that feature",
-            "entry-name-short: directory 13, block 0: the name 'deep' is too short for an encrypted one",
+            "encrypted-without-feature: inode 13: is encrypted, but the volume does not have that \
+             feature",
+            "entry-name-short: directory 13, block 0: the name 'deep' is too short for an \
+             encrypted one",
         ],
     ),
     case(
         "a large file",
-        || {
-            inode(Image::bare(), "/d/file", |image, at| {
-                image.put32(at + SIZE, 0x8000_0000)
-            })
-        },
-        &["large-file: inode 15: has 2147483648 bytes, but the volume does not have the feature large_file"],
+        || inode(Image::bare(), "/d/file", |image, at| image.put32(at + SIZE, 0x8000_0000)),
+        &["large-file: inode 15: has 2147483648 bytes, but the volume does not have the feature \
+             large_file"],
     ),
     case(
         "a large directory",
@@ -204,22 +200,16 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "a file that cannot be mapped",
-        || {
-            inode(Image::plain(), "/d/file", |image, at| {
-                image.put32(at + SIZE_HIGH, 0x100)
-            })
-        },
-        &["file-too-large: inode 15: has 1099511627787 bytes, but no more than 17247252480 can be mapped"],
+        || inode(Image::plain(), "/d/file", |image, at| image.put32(at + SIZE_HIGH, 0x100)),
+        &["file-too-large: inode 15: has 1099511627787 bytes, but no more than 17247252480 can \
+             be mapped"],
     ),
     case(
         "an indirect block outside",
-        || {
-            inode(Image::mapped(), "/mapped", |image, at| {
-                image.put32(at + MAP + 48, 99_999)
-            })
-        },
+        || inode(Image::mapped(), "/mapped", |image, at| image.put32(at + MAP + 48, 99_999)),
         &[
-            "indirect-outside: inode 22: indirect block 99999, from file block 12 on, is not on the volume",
+            "indirect-outside: inode 22: indirect block 99999, from file block 12 on, is not on \
+             the volume",
             "free-blocks: 950 free blocks are counted in the superblock, should be 979",
             "group-free-blocks: group 0: 950 free blocks are counted, should be 979",
             "blocks-marked-used: group 0: 29 blocks are marked in use but free, block 45 first",
@@ -233,8 +223,10 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "map-block-on-metadata: inode 22: map block 3, from file block 12 on, lies on metadata of the volume",
-            "blocks-of-metadata: inode 22: 1 of its blocks belong to metadata of the volume, block 3 first",
+            "map-block-on-metadata: inode 22: map block 3, from file block 12 on, lies on metadata \
+             of the volume",
+            "blocks-of-metadata: inode 22: 1 of its blocks belong to metadata of the volume, block \
+             3 first",
             "free-blocks: 950 free blocks are counted in the superblock, should be 979",
             "group-free-blocks: group 0: 950 free blocks are counted, should be 979",
             "blocks-marked-used: group 0: 29 blocks are marked in use but free, block 45 first",
@@ -292,8 +284,10 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "blocks-of-other: inode 1: 1 of its blocks belong to others too, block 29 first (inode 15)",
-            "blocks-of-other: inode 15: 1 of its blocks belong to others too, block 29 first (inode 1)",
+            "blocks-of-other: inode 1: 1 of its blocks belong to others too, block 29 first (inode \
+             15)",
+            "blocks-of-other: inode 15: 1 of its blocks belong to others too, block 29 first \
+             (inode 1)",
         ],
     ),
     case(
@@ -304,7 +298,8 @@ pub const CASES: &[Case] = &[
                 image.put32(start, image.get32(start) + 1);
             })
         },
-        &["cluster-alignment: inode 22: file block 0 and block 73 do not have the same place in their clusters"],
+        &["cluster-alignment: inode 22: file block 0 and block 73 do not have the same place in \
+             their clusters"],
     ),
     case(
         "no extent tree",
@@ -366,7 +361,8 @@ pub const CASES: &[Case] = &[
         || leaf(|image, at| image.put32(at + FIRST + 12, 0)),
         &[
             "sector-count: inode 22: 30 sectors are counted, should be 28",
-            "extent-order: inode 22: the extent at file block 0 lies before the end of the one before it",
+            "extent-order: inode 22: the extent at file block 0 lies before the end of the one \
+             before it",
             "free-blocks: 968 free blocks are counted in the superblock, should be 969",
             "group-free-blocks: group 0: 968 free blocks are counted, should be 969",
             "blocks-marked-used: group 0: 1 blocks are marked in use but free, block 27 first",
@@ -394,7 +390,8 @@ pub const CASES: &[Case] = &[
         },
         &[
             "sector-count: inode 22: 30 sectors are counted, should be 14",
-            "extent-past-file: inode 22: the extent at file block 4294967295 (2 blocks) passes the largest file",
+            "extent-past-file: inode 22: the extent at file block 4294967295 (2 blocks) passes the \
+             largest file",
             "free-blocks: 968 free blocks are counted in the superblock, should be 976",
             "group-free-blocks: group 0: 968 free blocks are counted, should be 976",
             "blocks-marked-used: group 0: 8 blocks are marked in use but free, block 53 first",
@@ -404,12 +401,18 @@ pub const CASES: &[Case] = &[
         "an extent that is not under its parent",
         bounds,
         &[
-            "extent-bounds: inode 22: the extent at file block 4 (1 blocks) is not under the entry that leads to it",
-            "extent-bounds: inode 22: the extent at file block 6 (1 blocks) is not under the entry that leads to it",
-            "extent-bounds: inode 22: the extent at file block 8 (1 blocks) is not under the entry that leads to it",
-            "extent-bounds: inode 22: the extent at file block 10 (1 blocks) is not under the entry that leads to it",
-            "extent-bounds: inode 22: the extent at file block 12 (8 blocks) is not under the entry that leads to it",
-            "blocks-twice-in-file: inode 22: 1 of its blocks stand in it more than once, block 26 first",
+            "extent-bounds: inode 22: the extent at file block 4 (1 blocks) is not under the entry \
+             that leads to it",
+            "extent-bounds: inode 22: the extent at file block 6 (1 blocks) is not under the entry \
+             that leads to it",
+            "extent-bounds: inode 22: the extent at file block 8 (1 blocks) is not under the entry \
+             that leads to it",
+            "extent-bounds: inode 22: the extent at file block 10 (1 blocks) is not under the \
+             entry that leads to it",
+            "extent-bounds: inode 22: the extent at file block 12 (8 blocks) is not under the \
+             entry that leads to it",
+            "blocks-twice-in-file: inode 22: 1 of its blocks stand in it more than once, block 26 \
+             first",
             "free-blocks: 968 free blocks are counted in the superblock, should be 980",
             "group-free-blocks: group 0: 968 free blocks are counted, should be 980",
             "blocks-marked-used: group 0: 12 blocks are marked in use but free, block 29 first",
@@ -428,17 +431,14 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "a directory too big",
-        || {
-            inode(Image::modern(), "/d/sub", |image, at| {
-                image.put32(at + MAP + FIRST, 0x1000_0000)
-            })
-        },
+        || inode(Image::modern(), "/d/sub", |image, at| image.put32(at + MAP + FIRST, 0x1000_0000)),
         &[
             "sector-count: inode 13: 2 sectors are counted, should be 0",
             "directory-too-big: inode 13: file block 268435456 is more than a directory can have",
             "directory-hole: directory 13: block 0 is missing (1 in all from there on)",
             "dot-dot-wrong: directory 13: '..' is inode 0, should be 12",
-            "directory-unreachable: directory 21 is not reached from the root; its '..' is inode 13",
+            "directory-unreachable: directory 21 is not reached from the root; its '..' is inode \
+             13",
             "link-count: inode 12: it counts 4 links, 3 were found",
             "link-count: inode 13: it counts 3 links, 2 were found",
             "link-count: inode 21: it counts 2 links, 1 were found",
@@ -500,8 +500,10 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "blocks-of-other: inode 15: 1 of its blocks belong to others too, block 30 first (inode 16)",
-            "blocks-of-other: inode 16: 1 of its blocks belong to others too, block 30 first (inode 15)",
+            "blocks-of-other: inode 15: 1 of its blocks belong to others too, block 30 first \
+             (inode 16)",
+            "blocks-of-other: inode 16: 1 of its blocks belong to others too, block 30 first \
+             (inode 15)",
             "free-blocks: 991 free blocks are counted in the superblock, should be 992",
             "group-free-blocks: group 0: 991 free blocks are counted, should be 992",
             "blocks-marked-used: group 0: 1 blocks are marked in use but free, block 29 first",
@@ -515,7 +517,8 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "blocks-twice-in-file: inode 22: 1 of its blocks stand in it more than once, block 33 first",
+            "blocks-twice-in-file: inode 22: 1 of its blocks stand in it more than once, block 33 \
+             first",
             "free-blocks: 950 free blocks are counted in the superblock, should be 951",
             "group-free-blocks: group 0: 950 free blocks are counted, should be 951",
             "blocks-marked-used: group 0: 1 blocks are marked in use but free, block 34 first",
@@ -529,7 +532,8 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "blocks-of-metadata: inode 15: 1 of its blocks belong to metadata of the volume, block 3 first",
+            "blocks-of-metadata: inode 15: 1 of its blocks belong to metadata of the volume, block \
+             3 first",
             "free-blocks: 991 free blocks are counted in the superblock, should be 992",
             "group-free-blocks: group 0: 991 free blocks are counted, should be 992",
             "blocks-marked-used: group 0: 1 blocks are marked in use but free, block 29 first",
@@ -540,15 +544,15 @@ pub const CASES: &[Case] = &[
         || {
             let at = Image::mapped().inode_of("/mapped") + MAP + 48;
             let block = Image::mapped().get32(at);
-            inode(Image::mapped(), "/d/file", |image, at| {
-                image.put32(at + MAP + 48, block)
-            })
+            inode(Image::mapped(), "/d/file", |image, at| image.put32(at + MAP + 48, block))
         },
         &[
             "file-size: inode 15: the size is 11, should be 40960",
             "sector-count: inode 15: 2 sectors are counted, should be 60",
-            "blocks-of-other: inode 15: 1 of its blocks belong to others too, block 45 first (inode 22)",
-            "blocks-of-other: inode 22: 1 of its blocks belong to others too, block 45 first (inode 15)",
+            "blocks-of-other: inode 15: 1 of its blocks belong to others too, block 45 first \
+             (inode 22)",
+            "blocks-of-other: inode 22: 1 of its blocks belong to others too, block 45 first \
+             (inode 15)",
         ],
     ),
 ];

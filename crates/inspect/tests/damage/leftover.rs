@@ -61,12 +61,9 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "a very large file",
-        || {
-            changed(Image::modern(), "/d/file", |image, at| {
-                image.put32(at + SIZE_HIGH, 1 << 20)
-            })
-        },
-        &["file-too-large: inode 15: has 4503599627370507 bytes, but no more than 4398046511104 can be mapped"],
+        || changed(Image::modern(), "/d/file", |image, at| image.put32(at + SIZE_HIGH, 1 << 20)),
+        &["file-too-large: inode 15: has 4503599627370507 bytes, but no more than 4398046511104 \
+             can be mapped"],
     ),
     case(
         "a pipe with a high half of a size",
@@ -101,7 +98,8 @@ pub const CASES: &[Case] = &[
                 image.put32(tail, 0)
             })
         },
-        &["inline-missing: inode 13: has the flag of inline data, but not the attribute in which it goes on"],
+        &["inline-missing: inode 13: has the flag of inline data, but not the attribute in which \
+             it goes on"],
     ),
     case(
         "the size of an inline directory",
@@ -126,12 +124,14 @@ pub const CASES: &[Case] = &[
     case(
         "a quota without the feature",
         || system(3, |image, at| image.put32(at + MAP, 25)),
-        &["reserved-in-use: inode 3: has blocks, but the feature that it is reserved for is not set"],
+        &["reserved-in-use: inode 3: has blocks, but the feature that it is reserved for is not \
+             set"],
     ),
     case(
         "a journal without the feature",
         || system(8, |image, at| image.put32(at + MAP, 25)),
-        &["reserved-in-use: inode 8: has blocks, but the feature that it is reserved for is not set"],
+        &["reserved-in-use: inode 8: has blocks, but the feature that it is reserved for is not \
+             set"],
     ),
     case(
         "sectors of an unused inode of the system",
@@ -166,7 +166,8 @@ pub const CASES: &[Case] = &[
     case(
         "a feature that nobody knows and that changes everything",
         || feature(1, 1 << 22),
-        &["unknown-incompatible: the volume has a feature that nobody knows, 'FEATURE_I22': nothing can be said of it"],
+        &["unknown-incompatible: the volume has a feature that nobody knows, 'FEATURE_I22': \
+             nothing can be said of it"],
     ),
     case(
         "the checksum of a symlink",
@@ -176,17 +177,15 @@ pub const CASES: &[Case] = &[
             image.put32(at + 100, 7);
             image
         },
-        &["inode-checksum-unread: inode 17: the checksum is wrong, and what it is cannot be told without it"],
+        &["inode-checksum-unread: inode 17: the checksum is wrong, and what it is cannot be told \
+             without it"],
     ),
     case(
         "an extent block past the end",
-        || {
-            changed(Image::branched(), "/tree", |image, at| {
-                image.put32(at + MAP + 16, 99_999)
-            })
-        },
+        || changed(Image::branched(), "/tree", |image, at| image.put32(at + MAP + 16, 99_999)),
         &[
-            "map-block-outside: inode 22: map block 99999, from file block 0 on, is not on the volume",
+            "map-block-outside: inode 22: map block 99999, from file block 0 on, is not on the \
+             volume",
             "free-blocks: 968 free blocks are counted in the superblock, should be 983",
             "group-free-blocks: group 0: 968 free blocks are counted, should be 983",
             "blocks-marked-used: group 0: 15 blocks are marked in use but free, block 25 first",

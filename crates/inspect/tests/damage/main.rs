@@ -1,8 +1,8 @@
-//! One damaged volume for each problem that the check knows: the exact list of what it tells, the same with one thread and
-//! with four, and e2fsck is not silent either.
+//! One damaged volume for each problem that the check knows: the exact list of what it tells, the
+//! same with one thread and with four, and e2fsck is not silent either.
 //!
-//! Volumes are made by mke2fs and debugfs, and damaged byte by byte. `harness` has the volumes and the ways into them; each
-//! other module has the cases of its part of the check.
+//! Volumes are made by mke2fs and debugfs, and damaged byte by byte. `harness` has the volumes and
+//! the ways into them; each other module has the cases of its part of the check.
 mod attributes;
 mod harness;
 mod inodes;
@@ -28,10 +28,7 @@ const PARTS: &[(&str, &[Case])] = &[
 /// Cases in which e2fsck exits otherwise, each with the reason.
 const DIFFERENT: &[(&str, &str)] = &[
     ("a device cut short", "e2fsck asks, is told no, and forgets it"),
-    (
-        "an error in the journal",
-        "e2fsck tries to clear it, although it must not write, and fails",
-    ),
+    ("an error in the journal", "e2fsck tries to clear it, although it must not write, and fails"),
 ];
 
 /// Codes that take a volume of terabytes: crates/cli/tests/claims has their cases.
@@ -61,13 +58,9 @@ fn every_damage_is_told_exactly() {
 
 #[test]
 fn every_code_has_its_case() {
-    let expected = PARTS
-        .iter()
-        .flat_map(|(_, cases)| *cases)
-        .flat_map(|case| case.problems);
-    let told: BTreeSet<&str> = expected
-        .filter_map(|problem| problem.split_once(": ").map(|(code, _)| code))
-        .collect();
+    let expected = PARTS.iter().flat_map(|(_, cases)| *cases).flat_map(|case| case.problems);
+    let told: BTreeSet<&str> =
+        expected.filter_map(|problem| problem.split_once(": ").map(|(code, _)| code)).collect();
     let known: BTreeSet<&str> = CODES.iter().map(|rule| rule.name).collect();
     let unknown: Vec<_> = told.difference(&known).collect();
     assert!(unknown.is_empty(), "no such codes: {unknown:?}");

@@ -79,8 +79,10 @@ pub const CASES: &[Case] = &[
         &[
             "dot-too-long: directory 12: the entry '.' has 1024 bytes, should have 12",
             "dot-dot-wrong: directory 12: '..' is inode 0, should be 2",
-            "directory-unreachable: directory 13 is not reached from the root; its '..' is inode 12",
-            "directory-unreachable: directory 14 is not reached from the root; its '..' is inode 12",
+            "directory-unreachable: directory 13 is not reached from the root; its '..' is inode \
+             12",
+            "directory-unreachable: directory 14 is not reached from the root; its '..' is inode \
+             12",
             "link-count: inode 2: it counts 4 links, 3 were found",
             "link-count: inode 13: it counts 3 links, 2 were found",
             "link-count: inode 14: it counts 2 links, 1 were found",
@@ -162,7 +164,8 @@ pub const CASES: &[Case] = &[
     case(
         "a zero",
         || entry("file", |image, at| image.put8(at + NAME + 1, 0)),
-        &["entry-name-illegal: directory 12, block 0: the name 'f\\x00le' has a slash or a zero byte"],
+        &["entry-name-illegal: directory 12, block 0: the name 'f\\x00le' has a slash or a zero \
+             byte"],
     ),
     case(
         "a name twice",
@@ -195,7 +198,8 @@ pub const CASES: &[Case] = &[
     case(
         "a name in two blocks",
         name_in_two_blocks,
-        &["entry-twice-apart: directory 22, block 2: the name 'a-file-of-many-117' stands in block 1 too"],
+        &["entry-twice-apart: directory 22, block 2: the name 'a-file-of-many-117' stands in \
+             block 1 too"],
     ),
     case(
         "an inode of the system",
@@ -282,7 +286,8 @@ pub const CASES: &[Case] = &[
         "the value of an attribute",
         value_named,
         &[
-            "entry-to-value: directory 12: 'second' is inode 22, which is the value of an attribute",
+            "entry-to-value: directory 12: 'second' is inode 22, which is the value of an \
+             attribute",
             "inode-unattached: inode 16 is in use, but no directory has an entry for it",
         ],
     ),
@@ -322,7 +327,8 @@ pub const CASES: &[Case] = &[
                 image.put32(at, sum ^ 1)
             })
         },
-        &["directory-checksum: directory 12, block 0: the checksum is 351557800, should be 351557801"],
+        &["directory-checksum: directory 12, block 0: the checksum is 351557800, should be \
+             351557801"],
     ),
     case(
         "no checksum",
@@ -360,12 +366,14 @@ pub const CASES: &[Case] = &[
     case(
         "names that are not text",
         not_text,
-        &["entry-name-encoding: directory 22, block 0: the name '\\xffame' is not in the encoding of the volume"],
+        &["entry-name-encoding: directory 22, block 0: the name '\\xffame' is not in the \
+             encoding of the volume"],
     ),
     case(
         "a short encrypted name",
         encrypted,
-        &["entry-name-short: directory 22, block 0: the name '0123456789abcde' is too short for an encrypted one"],
+        &["entry-name-short: directory 22, block 0: the name '0123456789abcde' is too short for \
+             an encrypted one"],
     ),
     case(
         "no root of the index",
@@ -385,7 +393,8 @@ pub const CASES: &[Case] = &[
     case(
         "too many levels",
         || index(|image, root| image.put8(root + ROOT + 6, 3)),
-        &["index-levels: directory 22: the index has 3 levels below its root, at most 1 are possible"],
+        &["index-levels: directory 22: the index has 3 levels below its root, at most 1 are \
+             possible"],
     ),
     case(
         "one more level",
@@ -396,7 +405,8 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "index-depth: directory 22, block 1: its names lie 1 levels below the root, should lie 2",
+            "index-depth: directory 22, block 1: its names lie 1 levels below the root, should lie \
+             2",
             "index-unreferenced: directory 22, block 2: the index does not point to it",
             "index-unreferenced: directory 22, block 3: the index does not point to it",
             "index-unreferenced: directory 22, block 4: the index does not point to it",
@@ -408,7 +418,8 @@ pub const CASES: &[Case] = &[
     case(
         "the limit of the index",
         || index(|image, root| image.put16(root + ROOT_ENTRIES, 100)),
-        &["index-limit: directory 22, block 0: the index has room for 100 entries, should have for 124"],
+        &["index-limit: directory 22, block 0: the index has room for 100 entries, should have \
+             for 124"],
     ),
     case(
         "the count of the index",
@@ -426,7 +437,8 @@ pub const CASES: &[Case] = &[
         },
         &[
             "index-order: directory 22, block 0: hash 497035530 of the index follows a higher one",
-            "index-above: directory 22, block 2: hash 947983222 is above what the index has there, 497035530 at most",
+            "index-above: directory 22, block 2: hash 947983222 is above what the index has there, \
+             497035530 at most",
         ],
     ),
     case(
@@ -438,7 +450,8 @@ pub const CASES: &[Case] = &[
                 image.put32(at, hash + 2)
             })
         },
-        &["index-below: directory 22, block 3: hash 972358690 is below what the index has there, 972358692 and more"],
+        &["index-below: directory 22, block 3: hash 972358690 is below what the index has there, \
+             972358692 and more"],
     ),
     case(
         "a block that the directory does not have",
@@ -469,7 +482,8 @@ pub const CASES: &[Case] = &[
     case(
         "the checksum of the index",
         index_checksum,
-        &["index-checksum: directory 22, block 0: the checksum of the index is 3652902020, should be 3652902021"],
+        &["index-checksum: directory 22, block 0: the checksum of the index is 3652902020, \
+             should be 3652902021"],
     ),
     case(
         "no root",
@@ -498,7 +512,8 @@ pub const CASES: &[Case] = &[
         "a directory without an entry",
         || entry("sub", |image, at| image.put32(at + INO, 0)),
         &[
-            "directory-unreachable: directory 13 is not reached from the root; its '..' is inode 12",
+            "directory-unreachable: directory 13 is not reached from the root; its '..' is inode \
+             12",
             "link-count: inode 13: it counts 3 links, 2 were found",
         ],
     ),
@@ -506,8 +521,10 @@ pub const CASES: &[Case] = &[
         "a loop",
         looped,
         &[
-            "directory-unreachable: directory 12 is not reached from the root; its '..' is inode 13",
-            "directory-unreachable: directory 21 is not reached from the root; its '..' is inode 13",
+            "directory-unreachable: directory 12 is not reached from the root; its '..' is inode \
+             13",
+            "directory-unreachable: directory 21 is not reached from the root; its '..' is inode \
+             13",
             "link-count: inode 2: it counts 4 links, 3 were found",
             "link-count: inode 13: it counts 3 links, 4 were found",
             "link-count: inode 21: it counts 2 links, 1 were found",

@@ -1,5 +1,5 @@
-//! Random damage to the metadata of small volumes: the check never panics, ends, tells the same with one thread and with
-//! several, and agrees with e2fsck whether a volume is clean.
+//! Random damage to the metadata of small volumes: the check never panics, ends, tells the same
+//! with one thread and with several, and agrees with e2fsck whether a volume is clean.
 use super::harness::{Image, sentences};
 use xtask::command::{output, program};
 use xtask::oracle::require;
@@ -66,7 +66,8 @@ fn random_damage_is_judged_as_e2fsck_judges_it() {
             all += 1;
             let judged = changed.e2fsck();
             damaged += usize::from(judged != 0);
-            let verdict = || format!("byte {at} is {value:#x}: e2fsck {judged}, {:?}", sentences(&report));
+            let verdict =
+                || format!("byte {at} is {value:#x}: e2fsck {judged}, {:?}", sentences(&report));
             match (judged == 0, report.is_clean()) {
                 (false, true) => missed.push(verdict()),
                 (true, false) => alarms.push(verdict()),
@@ -86,8 +87,8 @@ fn random_damage_is_judged_as_e2fsck_judges_it() {
     );
 }
 
-/// The map block of one file is the data of another: it is followed whoever comes first, and what is told of the file is the
-/// same with any number of threads.
+/// The map block of one file is the data of another: it is followed whoever comes first, and what
+/// is told of the file is the same with any number of threads.
 #[test]
 fn a_map_block_that_is_data_of_another_is_followed() {
     if !require("mke2fs") || !require("debugfs") {
@@ -118,11 +119,11 @@ fn a_superblock_of_a_huge_volume_takes_little_memory() {
     }
     let folder = Scratch::new("huge");
     let path = folder.join("image");
-    let words = "-q -F -t ext4 -b 4096 -I 4096 -N 64 -O 64bit,^has_journal,^metadata_csum,^resize_inode";
-    output(program("mke2fs").args(words.split(' ')).arg(&path).arg("16M")).expect("mke2fs makes it");
-    let made = Image {
-        bytes: std::fs::read(&path).unwrap(),
-    };
+    let words =
+        "-q -F -t ext4 -b 4096 -I 4096 -N 64 -O 64bit,^has_journal,^metadata_csum,^resize_inode";
+    output(program("mke2fs").args(words.split(' ')).arg(&path).arg("16M"))
+        .expect("mke2fs makes it");
+    let made = Image { bytes: std::fs::read(&path).unwrap() };
     for inodes in [made.get32(1024), 1 << 30, u32::MAX] {
         let mut image = made.clone();
         image.put32(1024, inodes);
@@ -142,13 +143,9 @@ fn much_damage_at_once_is_survived() {
         return;
     }
     let mut random = Random(0x1234_5678_9abc_def1);
-    for image in [
-        Image::plain(),
-        Image::modern(),
-        Image::sealed(),
-        Image::indexed(),
-        Image::inline(),
-    ] {
+    for image in
+        [Image::plain(), Image::modern(), Image::sealed(), Image::indexed(), Image::inline()]
+    {
         let length = image.bytes.len().min(200 * 1024);
         for round in 0..60 {
             let mut changed = image.clone();

@@ -82,7 +82,8 @@ pub const CASES: &[Case] = &[
     case(
         "no magic number anywhere",
         || changed(Image::plain(), |image| image.put16(SUPER + MAGIC, 0)),
-        &["superblock-unusable: no superblock that can be used was found, neither the first nor a copy"],
+        &["superblock-unusable: no superblock that can be used was found, neither the first nor \
+             a copy"],
     ),
     case(
         "no magic number, with a copy",
@@ -148,19 +149,29 @@ pub const CASES: &[Case] = &[
         &[
             "device-too-small: the volume has 4294968320 blocks, the device only 1024",
             "inode-count: the inode count is 64, should be 33554496",
-            "wide-without-extents: the volume has more than 2^32 blocks, which files without the feature extents cannot use",
+            "wide-without-extents: the volume has more than 2^32 blocks, which files without the \
+             feature extents cannot use",
             "block-bitmap-conflict: group 0: the block bitmap at block 3 lies on other metadata",
             "inode-bitmap-conflict: group 0: the inode bitmap at block 4 lies on other metadata",
             "inode-table-conflict: group 0: the inode table at block 5 lies on other metadata",
-            "blocks-of-metadata: inode 2: 1 of its blocks belong to metadata of the volume, block 13 first",
-            "blocks-of-metadata: inode 11: 12 of its blocks belong to metadata of the volume, block 14 first",
-            "blocks-of-metadata: inode 12: 1 of its blocks belong to metadata of the volume, block 26 first",
-            "blocks-of-metadata: inode 13: 1 of its blocks belong to metadata of the volume, block 27 first",
-            "blocks-of-metadata: inode 14: 1 of its blocks belong to metadata of the volume, block 28 first",
-            "blocks-of-metadata: inode 15: 1 of its blocks belong to metadata of the volume, block 29 first",
-            "blocks-of-metadata: inode 16: 1 of its blocks belong to metadata of the volume, block 30 first",
-            "blocks-of-metadata: inode 18: 1 of its blocks belong to metadata of the volume, block 31 first",
-            "blocks-of-metadata: inode 21: 1 of its blocks belong to metadata of the volume, block 32 first",
+            "blocks-of-metadata: inode 2: 1 of its blocks belong to metadata of the volume, block \
+             13 first",
+            "blocks-of-metadata: inode 11: 12 of its blocks belong to metadata of the volume, \
+             block 14 first",
+            "blocks-of-metadata: inode 12: 1 of its blocks belong to metadata of the volume, block \
+             26 first",
+            "blocks-of-metadata: inode 13: 1 of its blocks belong to metadata of the volume, block \
+             27 first",
+            "blocks-of-metadata: inode 14: 1 of its blocks belong to metadata of the volume, block \
+             28 first",
+            "blocks-of-metadata: inode 15: 1 of its blocks belong to metadata of the volume, block \
+             29 first",
+            "blocks-of-metadata: inode 16: 1 of its blocks belong to metadata of the volume, block \
+             30 first",
+            "blocks-of-metadata: inode 18: 1 of its blocks belong to metadata of the volume, block \
+             31 first",
+            "blocks-of-metadata: inode 21: 1 of its blocks belong to metadata of the volume, block \
+             32 first",
             "group-free-blocks: group 0: 991 free blocks are counted, should be 0",
             "blocks-marked-free: group 0: 991 blocks are marked free but in use, block 33 first",
         ],
@@ -168,7 +179,8 @@ pub const CASES: &[Case] = &[
     case(
         "a seed without checksums",
         || changed(Image::plain(), |image| add(image, INCOMPAT, 0x2000)),
-        &["seed-without-checksums: the feature metadata_csum_seed means nothing without metadata_csum"],
+        &["seed-without-checksums: the feature metadata_csum_seed means nothing without \
+             metadata_csum"],
     ),
     case(
         "copies in two groups that sparse_super2 does not name",
@@ -183,7 +195,8 @@ pub const CASES: &[Case] = &[
         "reserved descriptors",
         || changed(Image::plain(), |image| image.put16(SUPER + RESERVED_DESCRIPTORS, 3)),
         &[
-            "reserved-descriptors: 3 descriptor blocks are reserved without the feature resize_inode",
+            "reserved-descriptors: 3 descriptor blocks are reserved without the feature \
+             resize_inode",
             "block-bitmap-conflict: group 0: the block bitmap at block 3 lies on other metadata",
             "inode-bitmap-conflict: group 0: the inode bitmap at block 4 lies on other metadata",
             "inode-table-conflict: group 0: the inode table at block 5 lies on other metadata",
@@ -197,7 +210,8 @@ pub const CASES: &[Case] = &[
     case(
         "mounts that are told nowhere",
         || changed(Image::plain(), |image| add(image, INCOMPAT, 0x100)),
-        &["mount-block: the volume has the feature mmp, but block 0 cannot be the one that tells of mounts"],
+        &["mount-block: the volume has the feature mmp, but block 0 cannot be the one that tells \
+             of mounts"],
     ),
     case(
         "more reserved inodes than there are",
@@ -218,7 +232,8 @@ pub const CASES: &[Case] = &[
     case(
         "the required extra size",
         || changed(Image::modern(), |image| image.put16(SUPER + EXTRA_REQUIRED, 1)),
-        &["required-extra-size: inodes must have 1 bytes of extra fields, but there is room for 128"],
+        &["required-extra-size: inodes must have 1 bytes of extra fields, but there is room for \
+             128"],
     ),
     case(
         "the wanted extra size",
@@ -229,7 +244,8 @@ pub const CASES: &[Case] = &[
         "a descriptor, with a copy",
         || two_groups(group(1) + BLOCK_BITMAP, 9_999_999),
         &[
-            "descriptors-damaged: the first group descriptors cannot be used; the copy in group 1 is",
+            "descriptors-damaged: the first group descriptors cannot be used; the copy in group 1 \
+             is",
             "free-blocks: 12155 free blocks are counted in the superblock, should be 12148",
             "free-inodes: 53 free inodes are counted in the superblock, should be 43",
             "group-free-blocks: group 0: 8119 free blocks are counted, should be 8112",
@@ -246,7 +262,8 @@ pub const CASES: &[Case] = &[
         "a doubtful descriptor says that the root was never used",
         || changed(Image::sealed(), |image| image.put16(2048 + GROUP_FLAGS, 1)),
         &[
-            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be 59508",
+            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be \
+             59508",
             "root-never-used: group 0: the descriptor says that the root directory was never used",
         ],
     ),
@@ -254,7 +271,8 @@ pub const CASES: &[Case] = &[
         "a doubtful descriptor has too many unused inodes",
         || changed(Image::sealed(), |image| image.put16(2048 + GROUP_UNUSED, 5000)),
         &[
-            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be 16678",
+            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be \
+             16678",
             "unused-inodes: group 0: 5000 inodes were never used, more than it has",
             "root-never-used: group 0: the descriptor says that the root directory was never used",
         ],
@@ -263,8 +281,10 @@ pub const CASES: &[Case] = &[
         "a doubtful descriptor says that an inode was never used",
         || changed(Image::sealed(), |image| image.put16(2048 + GROUP_UNUSED, 53)),
         &[
-            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be 39888",
-            "used-never-used: group 0: the descriptor says that inode 12 was never used, but it is in use",
+            "descriptor-checksum: group 0: the checksum of the descriptor is 35226, should be \
+             39888",
+            "used-never-used: group 0: the descriptor says that inode 12 was never used, but it is \
+             in use",
         ],
     ),
     case(
@@ -332,7 +352,8 @@ pub const CASES: &[Case] = &[
             "free-blocks: 12148 free blocks are counted in the superblock, should be 12149",
             "group-free-blocks: group 1: 4036 free blocks are counted, should be 4037",
             "blocks-marked-free: group 1: 58 blocks are marked free but in use, block 8193 first",
-            "block-bitmap-padding: group 1: the block bitmap in block 8251 is not set behind its end",
+            "block-bitmap-padding: group 1: the block bitmap in block 8251 is not set behind its \
+             end",
         ],
     ),
     case(
@@ -367,17 +388,20 @@ pub const CASES: &[Case] = &[
     case(
         "the first inode",
         || changed(Image::plain(), |image| image.put32(SUPER + FIRST_INODE, 10)),
-        &["superblock-field: the superblock's 'first inode' cannot be 10: nothing can be said of the volume"],
+        &["superblock-field: the superblock's 'first inode' cannot be 10: nothing can be said of \
+             the volume"],
     ),
     case(
         "the size of descriptors",
         || changed(Image::plain(), |image| image.put16(SUPER + DESCRIPTOR_SIZE, 96)),
-        &["superblock-field: the superblock's 'descriptor size' cannot be 96: nothing can be said of the volume"],
+        &["superblock-field: the superblock's 'descriptor size' cannot be 96: nothing can be \
+             said of the volume"],
     ),
     case(
         "clusters on a volume without them",
         || changed(Image::plain(), |image| image.put32(SUPER + CLUSTER_SIZE, 2)),
-        &["superblock-unusable: no superblock that can be used was found, neither the first nor a copy"],
+        &["superblock-unusable: no superblock that can be used was found, neither the first nor \
+             a copy"],
     ),
     case(
         "the inode count under a checksum",
@@ -392,14 +416,14 @@ pub const CASES: &[Case] = &[
     case(
         "orphans without their file",
         || changed(Image::plain(), |image| add(image, RO_COMPAT, 0x1_0000)),
-        &["orphans-without-file: the volume has the feature orphan_present, but no orphan in a file of orphans"],
+        &["orphans-without-file: the volume has the feature orphan_present, but no orphan in a \
+             file of orphans"],
     ),
     case(
         "flags of a group without checksums",
         || changed(Image::backed(), |image| image.put16(group(1) + GROUP_FLAGS, 1)),
-        &[
-            "uninit-without-checksums: group 1: the descriptor has flags 1, which mean nothing without descriptor checksums",
-        ],
+        &["uninit-without-checksums: group 1: the descriptor has flags 1, which mean nothing \
+             without descriptor checksums"],
     ),
     case(
         "an orphan that was left in the file",
@@ -414,12 +438,14 @@ pub const CASES: &[Case] = &[
     case(
         "a mount block that is none",
         || shared(0, 7),
-        &["mount-block: the volume has the feature mmp, but block 17 cannot be the one that tells of mounts"],
+        &["mount-block: the volume has the feature mmp, but block 17 cannot be the one that \
+             tells of mounts"],
     ),
     case(
         "a mount block of a check",
         || shared(4, 0xe24d_4d50),
-        &["mount-block-held: block 17 says that the volume is being checked elsewhere (sequence 3796716880)"],
+        &["mount-block-held: block 17 says that the volume is being checked elsewhere (sequence \
+             3796716880)"],
     ),
     case("a mount block of a mount", || shared(4, 7), &[]),
     case(
@@ -490,12 +516,14 @@ pub const CASES: &[Case] = &[
                 image.put(journal(image) + JOURNAL_USERS, &[0, 0, 0, 2]);
             })
         },
-        &["journal-fields: the superblock of the journal in inode 8 has fields that its version does not know"],
+        &["journal-fields: the superblock of the journal in inode 8 has fields that its version \
+             does not know"],
     ),
     case(
         "a journal here and on another device",
         || changed(Image::journaled(), |image| image.put8(SUPER + JOURNAL_IDENTITY, 7)),
-        &["two-journals: the superblock has a journal in inode 8 and names another device for it too"],
+        &["two-journals: the superblock has a journal in inode 8 and names another device for it \
+             too"],
     ),
     case(
         "a journal of the first version",
@@ -505,7 +533,8 @@ pub const CASES: &[Case] = &[
                 image.put(journal(image) + JOURNAL_USERS, &[0, 0, 0, 2]);
             })
         },
-        &["journal-leftovers: the superblock of the journal in inode 8 is of version 1, but has fields of version 2"],
+        &["journal-leftovers: the superblock of the journal in inode 8 is of version 1, but has \
+             fields of version 2"],
     ),
     case(
         "a feature of the journal",
@@ -618,14 +647,16 @@ pub const CASES: &[Case] = &[
     case(
         "the block count",
         || changed(Image::plain(), |image| image.put32(SUPER + BLOCKS, 0)),
-        &["superblock-unusable: no superblock that can be used was found, neither the first nor a copy"],
+        &["superblock-unusable: no superblock that can be used was found, neither the first nor \
+             a copy"],
     ),
     case(
         "a deleted orphan",
         deleted_orphan,
         &[
             "orphans-wait: 1 deleted inodes wait on the list of orphans to be freed",
-            "orphan-deleted: inode 60 was deleted while it was open: it and its blocks wait to be freed",
+            "orphan-deleted: inode 60 was deleted while it was open: it and its blocks wait to be \
+             freed",
         ],
     ),
     case(

@@ -35,7 +35,8 @@ pub fn fill(row: &Row, folder: &Scratch, image: &Path) -> &'static str {
     fs::write(&large, vec![b'l'; 9000]).expect("a file");
     let value = large.to_str().expect("a path in ASCII");
     let script = format!(
-        "mkdir more\nea_set -f {value} hard user.large\nea_set hard user.small value\nfallocate hard 3 9\npunch hard 5 6\n"
+        "mkdir more\nea_set -f {value} hard user.large\nea_set hard user.small value\nfallocate \
+         hard 3 9\npunch hard 5 6\n"
     );
     let commands = folder.join("commands");
     fs::write(&commands, script).expect("a file");
@@ -65,11 +66,8 @@ fn populate(root: &Path, block: usize) -> io::Result<()> {
         symlink("t".repeat(length), at(&format!("tree/link-{length}")))?;
     }
     fs::hard_link(at("tree/size-1"), at("hard"))?;
-    run(
-        "mknod",
-        &[at("null").as_os_str(), "c".as_ref(), "1".as_ref(), "3".as_ref()],
-    )
-    .map_err(io::Error::other)?;
+    run("mknod", &[at("null").as_os_str(), "c".as_ref(), "1".as_ref(), "3".as_ref()])
+        .map_err(io::Error::other)?;
     let sparse = fs::File::create(at("sparse"))?;
     for number in 0..120 {
         sparse.write_all_at(b"fragment", number * 2 * block as u64)?;
@@ -103,13 +101,7 @@ fn attributes(root: &Path, values: &[(&str, usize)]) {
 fn change(root: &Path) -> io::Result<()> {
     attributes(
         root,
-        &[
-            ("middle", 700),
-            ("same", 700),
-            ("large", 9000),
-            ("equal", 9000),
-            ("largest", 60_000),
-        ],
+        &[("middle", 700), ("same", 700), ("large", 9000), ("equal", 9000), ("largest", 60_000)],
     );
     for number in (0..MANY).step_by(3) {
         fs::remove_file(root.join(format!("many/a-long-name-of-one-file-among-many-{number:05}")))?;

@@ -37,10 +37,7 @@ fn e2fsck(image: &Path) -> Option<i32> {
 
 impl Judged {
     fn of(row: &Row) -> Judged {
-        let mut judged = Judged {
-            line: format!("{:<72}", row.words),
-            faults: Vec::new(),
-        };
+        let mut judged = Judged { line: format!("{:<72}", row.words), faults: Vec::new() };
         let folder = Scratch::new("features");
         let image = folder.join("image");
         if let Err(error) = row.make(&image, None) {
@@ -59,10 +56,7 @@ impl Judged {
     fn changed(row: &Row, changes: &[Change]) -> Judged {
         let folder = Scratch::new("features");
         let image = folder.join("image");
-        let mut judged = Judged {
-            line: format!("{:<72}", row.words),
-            faults: Vec::new(),
-        };
+        let mut judged = Judged { line: format!("{:<72}", row.words), faults: Vec::new() };
         if let Err(error) = row.make(&image, None) {
             judged.faults.push(format!("{}: {error}", row.words));
             return judged;
@@ -79,13 +73,12 @@ impl Judged {
     }
 
     fn state(&mut self, row: &Row, name: &str, image: &Path) {
-        let device = FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, 0).expect("the image opens");
+        let device = FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, 0)
+            .expect("the image opens");
         let report = check(Arc::new(device), &CheckOptions::default()).expect("the image is read");
         let judged = e2fsck(image);
-        let unexpected = report
-            .problems
-            .iter()
-            .filter(|problem| !ADVICE.contains(&problem.rule().name));
+        let unexpected =
+            report.problems.iter().filter(|problem| !ADVICE.contains(&problem.rule().name));
         let problems: Vec<String> = unexpected.take(4).map(ToString::to_string).collect();
         let is_same = match judged {
             Some(0) => problems.is_empty() && report.is_clean(),
@@ -99,7 +92,8 @@ impl Judged {
         self.line.push_str(&format!(" {name}: {word};"));
         if !is_same {
             let code = report.exit_code();
-            let fault = format!("{}, {name}: e2fsck {judged:?}, check {code}: {problems:#?}", row.words);
+            let fault =
+                format!("{}, {name}: e2fsck {judged:?}, check {code}: {problems:#?}", row.words);
             self.faults.push(fault);
         }
     }
@@ -116,9 +110,7 @@ fn judge(rows: impl Iterator<Item = Judged>) {
 }
 
 fn has_tools() -> bool {
-    ["mke2fs", "debugfs", "e2fsck", "tune2fs", "resize2fs"]
-        .into_iter()
-        .all(require)
+    ["mke2fs", "debugfs", "e2fsck", "tune2fs", "resize2fs"].into_iter().all(require)
 }
 
 fn is_full() -> bool {
@@ -135,11 +127,7 @@ fn an_intact_volume_with_any_feature_has_no_problem() {
 #[test]
 fn an_intact_volume_with_several_features_has_no_problem() {
     if has_tools() {
-        let few = if is_full() {
-            table::SEVERAL.len()
-        } else {
-            table::SEVERAL_USUAL
-        };
+        let few = if is_full() { table::SEVERAL.len() } else { table::SEVERAL_USUAL };
         judge(table::SEVERAL.iter().take(few).map(Judged::of));
     }
 }
@@ -165,7 +153,8 @@ fn a_correction_is_no_wrong_checksum() {
     row.make(&image, None).expect("mke2fs makes it");
     let request = "set_super_value inodes_count 777";
     output(program("debugfs").args(["-w", "-R", request]).arg(&image)).expect("debugfs changes it");
-    let device = FileDevice::open(RealClock::new(), &image, DeviceAccess::ReadOnly, 0).expect("the image opens");
+    let device = FileDevice::open(RealClock::new(), &image, DeviceAccess::ReadOnly, 0)
+        .expect("the image opens");
     let report = check(Arc::new(device), &CheckOptions::default()).expect("the image is read");
     let codes: Vec<&str> = report.counts.keys().copied().collect();
     assert_eq!(codes, ["inode-count"]);

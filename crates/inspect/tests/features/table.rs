@@ -145,10 +145,7 @@ pub const SEVERAL: &[Row] = &[
     row("-t ext4 -b 4096 -I 4096 -N 1000 -O inline_data,ea_inode", "64M"),
     row("-t ext4 -b 1024 -O bigalloc,mmp,^flex_bg,^has_journal -C 4096", "32M"),
     row("-t ext4 -b 65536 -O inline_data,ea_inode,quota,orphan_file", "128M"),
-    row(
-        "-t ext4 -b 1024 -O bigalloc -E packed_meta_blocks=1,resize=200000",
-        "32M",
-    ),
+    row("-t ext4 -b 1024 -O bigalloc -E packed_meta_blocks=1,resize=200000", "32M"),
     single("-t ext4 -E encoding=utf8,encoding_flags=strict -O inline_data,quota"),
     single("-t ext4 -b 1024 -O ^dir_index,inline_data,large_dir"),
 ];
@@ -174,11 +171,7 @@ impl Change {
     /// As it was typed.
     pub fn name(&self) -> String {
         let words = [self.program, self.words, self.last];
-        words
-            .into_iter()
-            .filter(|word| !word.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// Changes the volume; false where the tool refuses.
@@ -186,28 +179,18 @@ impl Change {
         // tune2fs and resize2fs want it checked.
         let _ = run("e2fsck", &["-fy".as_ref(), image.as_os_str()]);
         let mut command = program(self.program);
-        command
-            .args(self.words.split(' ').filter(|word| !word.is_empty()))
-            .arg(image);
+        command.args(self.words.split(' ').filter(|word| !word.is_empty())).arg(image);
         command.args(self.last.split(' ').filter(|word| !word.is_empty()));
         command.output().is_ok_and(|output| output.status.success())
     }
 }
 
 const fn tune(words: &'static str) -> Change {
-    Change {
-        program: "tune2fs",
-        words,
-        last: "",
-    }
+    Change { program: "tune2fs", words, last: "" }
 }
 
 const fn resize(words: &'static str, last: &'static str) -> Change {
-    Change {
-        program: "resize2fs",
-        words,
-        last,
-    }
+    Change { program: "resize2fs", words, last }
 }
 
 /// Changes of the features, the identity and the size.
@@ -227,9 +210,5 @@ pub const CHANGES: &[Change] = &[
     resize("-M", ""),
     resize("-b", ""),
     resize("-s", ""),
-    Change {
-        program: "e2label",
-        words: "",
-        last: "name",
-    },
+    Change { program: "e2label", words: "", last: "name" },
 ];

@@ -1,7 +1,9 @@
-//! The living part of a population: which files there are, where, and when their time comes. No file system is touched here.
+//! The living part of a population: which files there are, where, and when their time comes. No
+//! file system is touched here.
 //!
-//! *Invariants*: `living` holds each used slot of `files` once, at the file's `place`; an entry of `due` counts only while the
-//! slot still holds the unit with that number; `blocks` is the sum over all living files, and one for each directory.
+//! *Invariants*: `living` holds each used slot of `files` once, at the file's `place`; an entry of
+//! `due` counts only while the slot still holds the unit with that number; `blocks` is the sum over
+//! all living files, and one for each directory.
 //! *Locking*: none; one run owns it.
 use super::profile::{Population, Unit};
 use crate::random::Random;
@@ -184,11 +186,8 @@ impl Colony {
 
     /// Begins a tree; its slot.
     pub(super) fn add_tree(&mut self, number: u32) -> u32 {
-        let record = TreeRecord {
-            number,
-            place: self.living_trees.len() as u32,
-            ..TreeRecord::default()
-        };
+        let record =
+            TreeRecord { number, place: self.living_trees.len() as u32, ..TreeRecord::default() };
         let slot = match self.free_trees.pop() {
             Some(slot) => {
                 self.trees[slot as usize] = record;
@@ -230,10 +229,7 @@ impl Colony {
 
     /// Adds a directory; its number.
     pub(super) fn add_directory(&mut self, path: String, depth: u32) -> u32 {
-        let directory = Directory {
-            path: path.into(),
-            depth,
-        };
+        let directory = Directory { path: path.into(), depth };
         self.blocks += 1;
         match self.free_directories.pop() {
             Some(number) => {
@@ -258,11 +254,7 @@ impl Colony {
 
     /// Any unit that lives.
     pub(super) fn any_unit(&mut self) -> Option<u32> {
-        let units = if self.is_trees() {
-            &self.living_trees
-        } else {
-            &self.living
-        };
+        let units = if self.is_trees() { &self.living_trees } else { &self.living };
         units.get(self.random.below(units.len() as u64) as usize).copied()
     }
 
@@ -297,9 +289,11 @@ impl Colony {
         format!("{}/{name}", directory.trim_end_matches('/'))
     }
 
-    /// So many files by age, the newest or the oldest first, in the order of their paths' directories.
+    /// So many files by age, the newest or the oldest first, in the order of their paths'
+    /// directories.
     pub(super) fn by_age(&self, count: usize, age: Age) -> Vec<(u32, u32)> {
-        let mut files: Vec<(u32, u32)> = self.living.iter().map(|slot| (self.file(*slot).born, *slot)).collect();
+        let mut files: Vec<(u32, u32)> =
+            self.living.iter().map(|slot| (self.file(*slot).born, *slot)).collect();
         if count < files.len() {
             match age {
                 Age::Oldest => files.select_nth_unstable(count),

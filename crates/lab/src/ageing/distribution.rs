@@ -1,4 +1,5 @@
-//! Distributions as profiles write them: a number, a log-normal by its median and 99th percentile, an exponential by its mean.
+//! Distributions as profiles write them: a number, a log-normal by its median and 99th percentile,
+//! an exponential by its mean.
 use crate::drive::file::{FileError, Section};
 use crate::random::{Quantiles, Random};
 use crate::scenario::fields;
@@ -25,10 +26,7 @@ pub enum Scale {
 impl Distribution {
     /// Always this.
     pub fn constant(value: u64) -> Distribution {
-        Distribution {
-            quantiles: Quantiles::constant(value),
-            most: value,
-        }
+        Distribution { quantiles: Quantiles::constant(value), most: value }
     }
 
     /// What half of the draws stay below.
@@ -41,7 +39,8 @@ impl Distribution {
         self.quantiles.draw(random).min(self.most).min(most)
     }
 
-    /// That of a key: a number, `{ median, p99 }` or `{ mean }`, the last two perhaps with `most`. `None` when the key is absent.
+    /// That of a key: a number, `{ median, p99 }` or `{ mean }`, the last two perhaps with `most`.
+    /// `None` when the key is absent.
     ///
     /// # Errors
     /// One line with the key.

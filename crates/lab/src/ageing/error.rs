@@ -44,6 +44,9 @@ impl From<extant_inspect::Error> for AgeingError {
 }
 
 /// An answer of the engine, with what was being done.
-pub(super) fn doing<T>(what: &'static str, answer: extant_engine::Result<T>) -> Result<T, AgeingError> {
+pub(super) fn doing<T>(
+    what: &'static str,
+    answer: extant_engine::Result<T>,
+) -> Result<T, AgeingError> {
     answer.map_err(|error| AgeingError::Filesystem(what, Box::new(error)))
 }

@@ -1,4 +1,5 @@
-//! Experiments: a profile, lists of policies, a drive. TOML files; those of the posts' questions are built in.
+//! Experiments: a profile, lists of policies, a drive. TOML files; those of the posts' questions
+//! are built in.
 use super::error::AgeingError;
 use super::file::{KINDS, VOLUME_BYTES, text};
 use super::profile::{self, Builtin, Profile};
@@ -9,7 +10,8 @@ use extant_engine::preset::{PRESETS, Policies};
 use std::path::Path;
 use toml::de::DeTable;
 
-/// Where samples are read, written and checked unless somebody says otherwise: the drive of the post of 2007.
+/// Where samples are read, written and checked unless somebody says otherwise: the drive of the
+/// post of 2007.
 pub const DRIVE: &str = "sata-2007-400";
 /// The quick form's volume where nothing else is said.
 const QUICK_BYTES: u64 = 2 << 30;
@@ -75,7 +77,8 @@ impl Subject {
     /// Words that are no policies.
     pub fn new(words: &str) -> Result<Subject, AgeingError> {
         let parsed: Result<Policies, _> = words.parse();
-        let policies = parsed.map_err(|error| AgeingError::Policies(words.to_owned(), error.to_string()))?;
+        let policies =
+            parsed.map_err(|error| AgeingError::Policies(words.to_owned(), error.to_string()))?;
         let volume = VOLUMES.iter().find(|(name, _)| policies.names.preset.starts_with(name));
         Ok(Subject {
             name: words.to_owned(),
@@ -105,7 +108,8 @@ impl Experiment {
             let known: Vec<&str> = known.collect();
             let profile = profile::find(name).map_err(|mut error| {
                 if error.line == 0 {
-                    error.reason = format!("no such profile or experiment; there are {}", known.join(", "));
+                    error.reason =
+                        format!("no such profile or experiment; there are {}", known.join(", "));
                 }
                 error
             })?;
@@ -139,12 +143,14 @@ impl Experiment {
     }
 }
 
-/// Whether a file names a profile rather than being one. What cannot be parsed is judged as a profile.
+/// Whether a file names a profile rather than being one. What cannot be parsed is judged as a
+/// profile.
 fn is_experiment(text: &str) -> bool {
     DeTable::parse(text).is_ok_and(|table| table.get_ref().contains_key("profile"))
 }
 
-/// The experiment of a text; `file` is what errors call it, and relative paths in it begin at `folder`.
+/// The experiment of a text; `file` is what errors call it, and relative paths in it begin at
+/// `folder`.
 ///
 /// # Errors
 /// One line: file, line, key, reason.
@@ -165,7 +171,8 @@ pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Experiment, Ageing
         line: section.optional_text("line")?.unwrap_or_default().to_owned(),
         months: section.whole_within("months", 1..=120, Some(profile.months.into()))? as u32,
         bytes,
-        quick_bytes: fields::size(&mut section, "quick_size", VOLUME_BYTES)?.unwrap_or(QUICK_BYTES.min(bytes)),
+        quick_bytes: fields::size(&mut section, "quick_size", VOLUME_BYTES)?
+            .unwrap_or(QUICK_BYTES.min(bytes)),
         drive: drive(&mut section)?,
         subjects: subjects(&mut section)?,
         profile,
@@ -183,19 +190,25 @@ fn subjects(section: &mut Section<'_>) -> Result<Vec<Subject>, FileError> {
     let mut subjects: Vec<Subject> = Vec::new();
     for mut table in section.sections("policies")? {
         let words = fields::text(&mut table, "preset")?;
-        let mut subject = Subject::new(&words).map_err(|error| table.error("preset", error.to_string()))?;
+        let mut subject =
+            Subject::new(&words).map_err(|error| table.error("preset", error.to_string()))?;
         subject.name = table.optional_text("name")?.unwrap_or(&words).to_owned();
         if table.has("volume") {
             subject.volume = Some(table.choice("volume", &KINDS, VolumeKind::Ext4)?);
         }
         if subjects.iter().any(|other| other.name == subject.name) {
-            return Err(table.error("name", format!("{:?} is already the name of another", subject.name)));
+            return Err(
+                table.error("name", format!("{:?} is already the name of another", subject.name))
+            );
         }
         subjects.push(subject);
         table.finish()?;
     }
     match subjects.len() {
         1..=SUBJECTS_MAX => Ok(subjects),
-        _ => Err(section.error("policies", format!("there have to be 1 to {SUBJECTS_MAX} [[policies]]"))),
+        _ => {
+            Err(section
+                .error("policies", format!("there have to be 1 to {SUBJECTS_MAX} [[policies]]")))
+        }
     }
 }

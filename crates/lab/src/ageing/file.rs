@@ -31,9 +31,7 @@ pub(super) fn text(path: &Path) -> Result<String> {
     };
     let length = std::fs::metadata(path).map_err(|error| whole(error.to_string()))?.len();
     if length > FILE_BYTES_MAX {
-        return Err(whole(format!(
-            "has {length} bytes; it can have at most {FILE_BYTES_MAX}"
-        )));
+        return Err(whole(format!("has {length} bytes; it can have at most {FILE_BYTES_MAX}")));
     }
     std::fs::read_to_string(path).map_err(|error| whole(error.to_string()))
 }
@@ -74,18 +72,12 @@ pub fn parse(file: &str, text: &str) -> Result<Profile> {
 }
 
 /// Words for ext2, ext3 and ext4.
-pub(super) const KINDS: [(&str, VolumeKind); 3] = [
-    ("ext2", VolumeKind::Ext2),
-    ("ext3", VolumeKind::Ext3),
-    ("ext4", VolumeKind::Ext4),
-];
+pub(super) const KINDS: [(&str, VolumeKind); 3] =
+    [("ext2", VolumeKind::Ext2), ("ext3", VolumeKind::Ext3), ("ext4", VolumeKind::Ext4)];
 
 fn volume(section: &mut Section<'_>) -> Result<VolumeWishes> {
-    let mut wishes = VolumeWishes {
-        kind: VolumeKind::Ext4,
-        block_bytes: 4096,
-        bytes_per_inode: None,
-    };
+    let mut wishes =
+        VolumeWishes { kind: VolumeKind::Ext4, block_bytes: 4096, bytes_per_inode: None };
     let Some(mut table) = section.optional_section("volume")? else {
         return Ok(wishes);
     };
@@ -122,7 +114,8 @@ fn populations(section: &mut Section<'_>) -> Result<Vec<Population>> {
         for mut table in section.sections(key)? {
             let population = population(&mut table, is_tree)?;
             if let Some(other) = populations.iter().find(|other| clash(other, &population)) {
-                let reason = format!("{:?} has the same name, or lies in the same directory", other.name);
+                let reason =
+                    format!("{:?} has the same name, or lies in the same directory", other.name);
                 return Err(table.error("name", reason));
             }
             populations.push(population);
@@ -136,19 +129,12 @@ fn populations(section: &mut Section<'_>) -> Result<Vec<Population>> {
             format!("there have to be 1 to {POPULATIONS_MAX} [[files]] and [[trees]]"),
         ));
     }
-    let sum: u64 = populations
-        .iter()
-        .map(|population| u64::from(population.share_ppm))
-        .sum();
+    let sum: u64 = populations.iter().map(|population| u64::from(population.share_ppm)).sum();
     match sum {
         1_000_000 => Ok(populations),
         _ => Err(section.error(
             key,
-            format!(
-                "shares of all add up to {}.{:06}, not to 1",
-                sum / 1_000_000,
-                sum % 1_000_000
-            ),
+            format!("shares of all add up to {}.{:06}, not to 1", sum / 1_000_000, sum % 1_000_000),
         )),
     }
 }
@@ -160,7 +146,8 @@ fn clash(one: &Population, other: &Population) -> bool {
 
 fn population(table: &mut Section<'_>, is_tree: bool) -> Result<Population> {
     let size = Distribution::parse(table, "size", Scale::Bytes, 0..=FILE_SIZE_MAX)?;
-    let lifetime = Distribution::parse(table, "lifetime_days", Scale::Thousandths, 1..=LIFETIME_MAX)?;
+    let lifetime =
+        Distribution::parse(table, "lifetime_days", Scale::Thousandths, 1..=LIFETIME_MAX)?;
     let append = Distribution::parse(table, "append_size", Scale::Bytes, 1..=FILE_SIZE_MAX)?;
     let overwrite = Distribution::parse(table, "overwrite_size", Scale::Bytes, 1..=FILE_SIZE_MAX)?;
     let population = Population {
@@ -185,7 +172,11 @@ fn unit(table: &mut Section<'_>, is_tree: bool) -> Result<Unit> {
         let files = Distribution::parse(table, "files", Scale::Whole, 1..=10_000_000)?;
         return Ok(Unit::Tree {
             files: fields::required(table, "files", files)?,
-            files_per_directory: table.whole_within("files_per_directory", 1..=1_000_000, Some(12))?,
+            files_per_directory: table.whole_within(
+                "files_per_directory",
+                1..=1_000_000,
+                Some(12),
+            )?,
             names: pattern(table, "tree_names", "tree-%d")?,
         });
     }
@@ -232,7 +223,8 @@ fn two(
 /// A name with one `%d`.
 fn pattern(table: &mut Section<'_>, key: &str, default: &str) -> Result<String> {
     let text = table.optional_text(key)?.unwrap_or(default);
-    let is_name = text.matches("%d").count() == 1 && !text.contains(['/', '\0']) && text.len() <= 200;
+    let is_name =
+        text.matches("%d").count() == 1 && !text.contains(['/', '\0']) && text.len() <= 200;
     match is_name && !text.contains(char::is_control) {
         true => Ok(text.to_owned()),
         false => Err(table.error(key, "has to be a name with one %d in it")),

@@ -1,7 +1,8 @@
-//! Ageing a real image in place: the same life as in the laboratory, with bytes, for whoever needs an aged volume.
+//! Ageing a real image in place: the same life as in the laboratory, with bytes, for whoever needs
+//! an aged volume.
 //!
-//! *Invariants*: the same image, profile and seed give the same bytes: nothing depends on the host's time. What is on the image
-//! already is never touched.
+//! *Invariants*: the same image, profile and seed give the same bytes: nothing depends on the
+//! host's time. What is on the image already is never touched.
 //! *Locking*: none.
 use super::error::{AgeingError, doing};
 use super::life::{Life, Others, Place, Tally};
@@ -24,10 +25,7 @@ pub struct DatedClock {
 impl DatedClock {
     /// At that time of day, in seconds since 1970, until it is set again.
     pub fn new(seconds: i64) -> Arc<DatedClock> {
-        Arc::new(DatedClock {
-            host: RealClock::new(),
-            seconds: AtomicI64::new(seconds),
-        })
+        Arc::new(DatedClock { host: RealClock::new(), seconds: AtomicI64::new(seconds) })
     }
 
     /// Sets the time of day.
@@ -42,10 +40,7 @@ impl Clock for DatedClock {
     }
 
     fn wall(&self) -> WallTime {
-        WallTime {
-            seconds: self.seconds.load(Ordering::Relaxed),
-            nanoseconds: 0,
-        }
+        WallTime { seconds: self.seconds.load(Ordering::Relaxed), nanoseconds: 0 }
     }
 
     fn waker(&self) -> Waker {
@@ -100,8 +95,9 @@ pub struct ImageAged {
 /// Ages the volume on a device whose clock this is.
 ///
 /// # Errors
-/// What the engine answers: a volume that cannot be opened for writing, names of the profile that are there already, the
-/// device's. The volume is closed all the same: it is as far as it got, and sound unless the device failed.
+/// What the engine answers: a volume that cannot be opened for writing, names of the profile that
+/// are there already, the device's. The volume is closed all the same: it is as far as it got, and
+/// sound unless the device failed.
 pub fn age_image(
     device: Arc<dyn BlockDevice>,
     clock: &DatedClock,
@@ -120,7 +116,9 @@ pub fn age_image(
         cache_bytes: options.cache_bytes,
         data: DataKeeping::Bytes,
     };
-    let dated = |day: u32| clock.set((options.end_seconds - i64::from(options.days - day) * DAY_SECONDS).max(1));
+    let dated = |day: u32| {
+        clock.set((options.end_seconds - i64::from(options.days - day) * DAY_SECONDS).max(1))
+    };
     dated(0);
     let filesystem = doing("opening the volume", Filesystem::open(device, &open))?;
     let room = filesystem.statfs();
@@ -141,7 +139,8 @@ pub fn age_image(
     });
     let room = filesystem.statfs();
     let used = room.blocks.saturating_sub(room.free_blocks);
-    // Also behind a failure: what was done so far is whole, unless the device failed, and then this does too.
+    // Also behind a failure: what was done so far is whole, unless the device failed, and then this
+    // does too.
     let closed = doing("closing the volume", filesystem.close());
     lived.and(closed)?;
     Ok(ImageAged {

@@ -1,11 +1,12 @@
 //! A volume in use: filled, then session by session, as its profile says.
 //!
-//! A *session* is a part of a day. What its share of the rates asks for is done in an order that the seed decides; then units
-//! whose room is needed go, or more are made, so that the volume stays as full as it is meant to be; then all is synced. Several
-//! files are written at a time, a piece of each in turn.
+//! A *session* is a part of a day. What its share of the rates asks for is done in an order that
+//! the seed decides; then units whose room is needed go, or more are made, so that the volume stays
+//! as full as it is meant to be; then all is synced. Several files are written at a time, a piece
+//! of each in turn.
 //!
-//! *Invariants*: between sessions no file is open. What the volume has no room for is counted and room is made; nothing else
-//! that goes wrong is passed over.
+//! *Invariants*: between sessions no file is open. What the volume has no room for is counted and
+//! room is made; nothing else that goes wrong is passed over.
 //! *Locking*: none; one process owns it.
 use super::colony::Colony;
 use super::profile::{Profile, Unit};
@@ -54,8 +55,8 @@ const DEEDS: [Deed; 8] = [
 const DEEDS_MAX: u128 = 4_000_000;
 /// Units that are given up at once when the volume is full.
 const RELIEF_UNITS: u32 = 8;
-/// No file and no tree is larger than this part of its volume: one does not decide how full a small volume is. (A tree ends with the
-/// file that reaches it.)
+/// No file and no tree is larger than this part of its volume: one does not decide how full a small
+/// volume is. (A tree ends with the file that reaches it.)
 pub(super) const LARGEST_PART: u64 = 32;
 /// A try at something that cannot be done just now ends after so many others.
 const TRIES: u32 = 4;
@@ -171,9 +172,7 @@ impl Life {
 
     /// A count of the profile for this volume; at least 1.
     fn scaled(&self, count: u64) -> u64 {
-        u64::try_from(u128::from(count) * self.scale.0 / self.scale.1)
-            .unwrap_or(u64::MAX)
-            .max(1)
+        u64::try_from(u128::from(count) * self.scale.0 / self.scale.1).unwrap_or(u64::MAX).max(1)
     }
 
     /// Makes the directories and fills the volume.
@@ -189,11 +188,14 @@ impl Life {
         let mut left: Vec<usize> = (0..self.colonies.len()).collect();
         while !left.is_empty() {
             // The one that has the least of what it shall have.
-            let least = |&at: &usize| u128::from(self.colonies[at].blocks) * 1_000_000 / u128::from(goals[at].max(1));
+            let least = |&at: &usize| {
+                u128::from(self.colonies[at].blocks) * 1_000_000 / u128::from(goals[at].max(1))
+            };
             let Some(at) = left.iter().copied().min_by_key(least) else {
                 break;
             };
-            let is_done = self.colonies[at].blocks >= goals[at] || self.make_unit(filesystem, at)? == Done::Full;
+            let is_done = self.colonies[at].blocks >= goals[at]
+                || self.make_unit(filesystem, at)? == Done::Full;
             if is_done {
                 left.retain(|other| *other != at);
             }
@@ -202,8 +204,14 @@ impl Life {
         filesystem.sync()
     }
 
-    /// Makes the directories of a population. That in which it lives is new, or was made for another, or is where all is to be.
-    fn found(&mut self, filesystem: &Filesystem, at: usize, made: &mut BTreeSet<String>) -> Result<()> {
+    /// Makes the directories of a population. That in which it lives is new, or was made for
+    /// another, or is where all is to be.
+    fn found(
+        &mut self,
+        filesystem: &Filesystem,
+        at: usize,
+        made: &mut BTreeSet<String>,
+    ) -> Result<()> {
         let top = format!("{}{}", self.into, self.colonies[at].population.at.trim_end_matches('/'));
         let mut path = String::new();
         for name in top.split('/').filter(|name| !name.is_empty()) {
@@ -230,7 +238,8 @@ impl Life {
         Ok(())
     }
 
-    /// One more directory of a population of files. Below the least depth of files its parents are made with it.
+    /// One more directory of a population of files. Below the least depth of files its parents are
+    /// made with it.
     fn new_directory(&mut self, filesystem: &Filesystem, at: usize) -> Result<Done> {
         let colony = &mut self.colonies[at];
         let (least, most) = colony.population.depth;
@@ -257,13 +266,15 @@ impl Life {
         }
     }
 
-    /// The blocks that each population is meant to have now. What the policies did with the volume is not asked: maps
-    /// come on top, so that one seed gives one life under all policies.
+    /// The blocks that each population is meant to have now. What the policies did with the volume
+    /// is not asked: maps come on top, so that one seed gives one life under all policies.
     fn goals(&self) -> Vec<u64> {
         let goal_ppm = self.profile.utilisation.goal_ppm(self.millidays);
         let goal = (u128::from(self.blocks) * u128::from(goal_ppm) / 1_000_000) as u64;
         let room = goal.saturating_sub(self.base_blocks);
-        let share = |colony: &Colony| (u128::from(room) * u128::from(colony.population.share_ppm) / 1_000_000) as u64;
+        let share = |colony: &Colony| {
+            (u128::from(room) * u128::from(colony.population.share_ppm) / 1_000_000) as u64
+        };
         self.colonies.iter().map(share).collect()
     }
 
@@ -406,7 +417,8 @@ impl Life {
         Ok(done)
     }
 
-    /// Where a new file goes: where directories arrive, half of the files go to the newest tenth of them.
+    /// Where a new file goes: where directories arrive, half of the files go to the newest tenth of
+    /// them.
     fn directory_for_file(&mut self, at: usize) -> u32 {
         let colony = &mut self.colonies[at];
         let count = colony.directories.len() as u64;
@@ -427,31 +439,29 @@ impl Life {
     }
 
     /// Begins a file in a directory; `None` when there was no room for it at all.
-    fn write_new(&mut self, filesystem: &Filesystem, at: usize, directory: u32) -> Result<(Option<u32>, Done)> {
+    fn write_new(
+        &mut self,
+        filesystem: &Filesystem,
+        at: usize,
+        directory: u32,
+    ) -> Result<(Option<u32>, Done)> {
         let size_most = self.size_most;
         let colony = &mut self.colonies[at];
-        let (name, bytes) = (
-            colony.number(),
-            colony.population.size.draw(&mut colony.random, size_most),
-        );
+        let (name, bytes) =
+            (colony.number(), colony.population.size.draw(&mut colony.random, size_most));
         let path = colony.path_of(directory, name);
         self.tally.operations += 1;
         let file = match self.create(filesystem, &path) {
-            Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. }) => return Ok((None, Done::Full)),
+            Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. }) => {
+                return Ok((None, Done::Full));
+            }
             made => made?,
         };
         self.tally.files_made += 1;
         let slot = self.colonies[at].add_file(directory, name);
         let done = self.write(
             filesystem,
-            InFlight {
-                colony: at,
-                slot,
-                file,
-                offset: 0,
-                end: bytes,
-                beside: None,
-            },
+            InFlight { colony: at, slot, file, offset: 0, end: bytes, beside: None },
         )?;
         Ok((Some(slot), done))
     }
@@ -468,11 +478,7 @@ impl Life {
     /// A tree as an archive is unpacked: a directory, its files, the next directory.
     fn make_tree(&mut self, filesystem: &Filesystem, at: usize) -> Result<Done> {
         let colony = &mut self.colonies[at];
-        let Unit::Tree {
-            files,
-            files_per_directory,
-            names,
-        } = colony.population.unit.clone()
+        let Unit::Tree { files, files_per_directory, names } = colony.population.unit.clone()
         else {
             return Ok(Done::Yes);
         };
@@ -511,7 +517,12 @@ impl Life {
     }
 
     /// One more directory in a tree, in any that is not too deep; `None` when there is no room.
-    fn tree_directory(&mut self, filesystem: &Filesystem, at: usize, tree: u32) -> Result<Option<u32>> {
+    fn tree_directory(
+        &mut self,
+        filesystem: &Filesystem,
+        at: usize,
+        tree: u32,
+    ) -> Result<Option<u32>> {
         let colony = &mut self.colonies[at];
         let most = colony.population.depth.1;
         let count = colony.tree(tree).directories.len() as u64;
@@ -552,10 +563,8 @@ impl Life {
 
     fn delete_file(&mut self, filesystem: &Filesystem, at: usize, slot: u32) -> Result<()> {
         // Who is still writing it stops.
-        if let Some(busy) = self
-            .in_flight
-            .iter()
-            .position(|other| other.colony == at && other.slot == slot)
+        if let Some(busy) =
+            self.in_flight.iter().position(|other| other.colony == at && other.slot == slot)
         {
             let writing = self.in_flight.swap_remove(busy);
             if let Some(beside) = writing.beside {
@@ -576,14 +585,7 @@ impl Life {
         let file = filesystem.open_file(colony.path(slot))?;
         self.write(
             filesystem,
-            InFlight {
-                colony: at,
-                slot,
-                file,
-                offset,
-                end: offset + bytes,
-                beside: None,
-            },
+            InFlight { colony: at, slot, file, offset, end: offset + bytes, beside: None },
         )
     }
 
@@ -607,14 +609,7 @@ impl Life {
         let file = filesystem.open_file(colony.path(slot))?;
         self.write(
             filesystem,
-            InFlight {
-                colony: at,
-                slot,
-                file,
-                offset,
-                end: offset + bytes,
-                beside: None,
-            },
+            InFlight { colony: at, slot, file, offset, end: offset + bytes, beside: None },
         )
     }
 
@@ -647,19 +642,12 @@ impl Life {
         };
         self.write(
             filesystem,
-            InFlight {
-                colony: at,
-                slot,
-                file,
-                offset: 0,
-                end: bytes,
-                beside: Some(beside),
-            },
+            InFlight { colony: at, slot, file, offset: 0, end: bytes, beside: Some(beside) },
         )
     }
 
-    /// Has a file written together with those that are being written; when there are as many as there can be, a piece of each
-    /// until one has ended.
+    /// Has a file written together with those that are being written; when there are as many as
+    /// there can be, a piece of each until one has ended.
     fn write(&mut self, filesystem: &Filesystem, file: InFlight) -> Result<Done> {
         if file.beside.is_none() {
             // Counted from the beginning, so that nobody else is made for the same room.
@@ -704,7 +692,8 @@ impl Life {
         }
         if writing.file.keeps_bytes() {
             let part = (writing.colony as u64) << 40 | u64::from(writing.slot);
-            let mut random = Random::new(mix(self.seed ^ mix(part) ^ writing.offset ^ self.tally.operations));
+            let mut random =
+                Random::new(mix(self.seed ^ mix(part) ^ writing.offset ^ self.tally.operations));
             for word in self.buffer[..length].chunks_mut(8) {
                 let bytes = random.next_u64().to_le_bytes();
                 word.copy_from_slice(&bytes[..word.len()]);
@@ -724,20 +713,20 @@ impl Life {
     }
 
     /// A file is whole, or as long as it could be made: a replacement takes its place, or goes.
-    fn end_writing(&mut self, filesystem: &Filesystem, ended: InFlight, piece: Done) -> Result<Done> {
-        let InFlight {
-            colony: at,
-            slot,
-            file,
-            offset,
-            beside,
-            ..
-        } = ended;
+    fn end_writing(
+        &mut self,
+        filesystem: &Filesystem,
+        ended: InFlight,
+        piece: Done,
+    ) -> Result<Done> {
+        let InFlight { colony: at, slot, file, offset, beside, .. } = ended;
         drop(file);
         let Some(beside) = beside else { return Ok(piece) };
         let path = self.colonies[at].path(slot);
         self.tally.operations += 1;
-        if piece == Done::Yes && full(filesystem.rename(&beside, path, Rename::Replace))? == Done::Yes {
+        if piece == Done::Yes
+            && full(filesystem.rename(&beside, path, Rename::Replace))? == Done::Yes
+        {
             let colony = &mut self.colonies[at];
             colony.resize(slot, offset);
             colony.renew(slot);
@@ -770,7 +759,8 @@ impl Life {
         Ok(())
     }
 
-    /// Has units go, or more be made, until every population has what it is meant to have, give or take a unit.
+    /// Has units go, or more be made, until every population has what it is meant to have, give or
+    /// take a unit.
     fn keep_to_goals(&mut self, filesystem: &Filesystem) -> Result<()> {
         let goals = self.goals();
         for (at, goal) in goals.into_iter().enumerate() {

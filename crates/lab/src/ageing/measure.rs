@@ -1,5 +1,6 @@
-//! What an aged volume costs on a drive: it is put on a simulated one, cold, and read, written and checked there. Each
-//! measurement has a drive, a clock and a copy of the volume of its own, so that none knows of the others.
+//! What an aged volume costs on a drive: it is put on a simulated one, cold, and read, written and
+//! checked there. Each measurement has a drive, a clock and a copy of the volume of its own, so
+//! that none knows of the others.
 use super::colony::{Age, Colony};
 use super::error::{AgeingError, doing};
 use super::report::{Sample, Timing};
@@ -128,12 +129,11 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Of the blocks read, the first excluded, the share that lay right behind the one before (Conway and others 2017).
+/// Of the blocks read, the first excluded, the share that lay right behind the one before (Conway
+/// and others 2017).
 fn dynamic_layout_score(trace: &[TraceRecord]) -> Option<u64> {
-    let mut reads: Vec<&TraceRecord> = trace
-        .iter()
-        .filter(|record| record.operation == Operation::Read)
-        .collect();
+    let mut reads: Vec<&TraceRecord> =
+        trace.iter().filter(|record| record.operation == Operation::Read).collect();
     reads.sort_by_key(|record| (record.dispatch_ns, record.completion_ns));
     let (mut blocks, mut adjacent, mut end) = (0, 0, None);
     for record in reads {
@@ -157,13 +157,10 @@ impl Bench {
             requests_max: self.policies.requests,
             ..QueueSettings::default()
         };
-        let settings = DeviceSettings {
-            name: "drive".to_owned(),
-            queue,
-            trace,
-        };
+        let settings = DeviceSettings { name: "drive".to_owned(), queue, trace };
         let drive = self.drive.build(self.seed);
-        let device = SimDevice::with_contents(Arc::clone(&clock), drive, settings, contents.snapshot());
+        let device =
+            SimDevice::with_contents(Arc::clone(&clock), drive, settings, contents.snapshot());
         Ok((clock, device.map_err(|error| AgeingError::Run(error.to_string()))?))
     }
 
@@ -176,7 +173,8 @@ impl Bench {
             time.settle();
             Ok((report, time.local_now(), inner.statistics()))
         });
-        let ran: Result<_, extant_inspect::Error> = ran.map_err(|error| AgeingError::Run(error.to_string()))?;
+        let ran: Result<_, extant_inspect::Error> =
+            ran.map_err(|error| AgeingError::Run(error.to_string()))?;
         let (report, elapsed_ns, statistics) = ran?;
         if !report.is_clean() {
             let first = report.problems.first().map(ToString::to_string).unwrap_or_default();
@@ -191,7 +189,8 @@ impl Bench {
         })
     }
 
-    /// Opens a copy of the volume and does something with it; how long that took, and what the drive was asked if it is kept.
+    /// Opens a copy of the volume and does something with it; how long that took, and what the
+    /// drive was asked if it is kept.
     fn run(
         &self,
         contents: &MemoryDevice,
@@ -232,7 +231,12 @@ impl Bench {
     }
 }
 
-fn read_file(filesystem: &Filesystem, path: &str, buffer: &mut [u8], work: &mut Work) -> extant_engine::Result<()> {
+fn read_file(
+    filesystem: &Filesystem,
+    path: &str,
+    buffer: &mut [u8],
+    work: &mut Work,
+) -> extant_engine::Result<()> {
     let file = filesystem.open_file(path)?;
     let mut offset = 0;
     while offset < FILE_BYTES_MAX {
@@ -247,7 +251,11 @@ fn read_file(filesystem: &Filesystem, path: &str, buffer: &mut [u8], work: &mut 
     Ok(())
 }
 
-fn read_files(filesystem: &Filesystem, paths: &[String], work: &mut Work) -> extant_engine::Result<()> {
+fn read_files(
+    filesystem: &Filesystem,
+    paths: &[String],
+    work: &mut Work,
+) -> extant_engine::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
     for path in paths {
         read_file(filesystem, path, &mut buffer, work)?;

@@ -1,4 +1,5 @@
-//! Ageing: volumes that live for months under a profile of creates, deletes, truncates, appends, overwrites and renames.
+//! Ageing: volumes that live for months under a profile of creates, deletes, truncates, appends,
+//! overwrites and renames.
 //!
 //! ```text
 //! profile, file, distribution   what a volume is used for: TOML files           report, text   what ageing gave
@@ -8,10 +9,11 @@
 //! image                         the same on a real image, in place
 //! ```
 //!
-//! A profile has *populations* of files, or of whole trees. Each has its share of the room, its distributions of size and
-//! lifetime, its rates. The volume is filled, and then every session does its part of the day: what has lived its time goes, what
-//! the rates ask for is done, and then so many units go, or are made, that the volume is as full as it is meant to be. One seed
-//! gives one life, whatever the policies are, as long as the volume has room for it.
+//! A profile has *populations* of files, or of whole trees. Each has its share of the room, its
+//! distributions of size and lifetime, its rates. The volume is filled, and then every session does
+//! its part of the day: what has lived its time goes, what the rates ask for is done, and then so
+//! many units go, or are made, that the volume is as full as it is meant to be. One seed gives one
+//! life, whatever the policies are, as long as the volume has room for it.
 mod colony;
 mod distribution;
 mod error;
@@ -32,9 +34,11 @@ pub use experiment::{DRIVE, EXPERIMENTS, Experiment, Subject, volume_kind};
 pub use file::{load, parse};
 pub use image::{DatedClock, ImageAged, ImageOptions, age_image};
 pub use life::Tally;
-pub use profile::{Builtin, PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes, find};
+pub use profile::{
+    Builtin, PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes, find,
+};
 pub use report::{
-    AgeingReport, Better, Form, FreeClass, FreeFigures, METRICS, Metric, MetricFacts, ProfileFacts, SCHEMA, Sample,
-    Series, Timing,
+    AgeingReport, Better, Form, FreeClass, FreeFigures, METRICS, Metric, MetricFacts, ProfileFacts,
+    SCHEMA, Sample, Series, Timing,
 };
 pub use run::{AgeOptions, Aged, Keep, Sampling, Tell, run};

@@ -1,4 +1,5 @@
-//! What a volume is used for: populations of files and of trees, how large they are, how long they live, what is done to them a day.
+//! What a volume is used for: populations of files and of trees, how large they are, how long they
+//! live, what is done to them a day.
 use super::distribution::Distribution;
 use crate::drive::file::FileError;
 use extant_engine::mkfs::Profile as VolumeKind;
@@ -12,7 +13,8 @@ pub struct Profile {
     pub name: String,
     /// One line about it.
     pub line: String,
-    /// Size of the volume that rates and counts are meant for; on another, they grow or shrink with it.
+    /// Size of the volume that rates and counts are meant for; on another, they grow or shrink with
+    /// it.
     pub bytes: u64,
     /// How the volume is made.
     pub volume: VolumeWishes,
@@ -62,7 +64,8 @@ impl Utilisation {
             return self.target_ppm;
         }
         let (start, target) = (i64::from(self.start_ppm), i64::from(self.target_ppm));
-        // Both within 32 bits and millidays below span: nothing overflows, and the result lies between the two.
+        // Both within 32 bits and millidays below span: nothing overflows, and the result lies
+        // between the two.
         (start + (target - start) * millidays as i64 / span as i64) as u32
     }
 }
@@ -99,7 +102,8 @@ pub struct Population {
 /// What is made and deleted as one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// A file, in one of so many directories that are there from the beginning, and that become more by so many a day.
+    /// A file, in one of so many directories that are there from the beginning, and that become
+    /// more by so many a day.
     File {
         /// Directories on a volume of the profile's size.
         directories: u64,
@@ -122,7 +126,8 @@ pub enum Unit {
 pub struct Rates {
     /// Units made.
     pub create: u64,
-    /// Units deleted, any of them, besides those whose time has come and those that have to make room.
+    /// Units deleted, any of them, besides those whose time has come and those that have to make
+    /// room.
     pub delete: u64,
     /// Files that are appended to.
     pub append: u64,
@@ -146,10 +151,7 @@ pub struct Builtin {
 
 macro_rules! builtin {
     ($name:literal) => {
-        Builtin {
-            name: $name,
-            text: include_str!(concat!("../../profiles/", $name, ".toml")),
-        }
+        Builtin { name: $name, text: include_str!(concat!("../../profiles/", $name, ".toml")) }
     };
 }
 

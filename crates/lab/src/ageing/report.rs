@@ -1,9 +1,10 @@
 //! What ageing gave: for each list of policies a series of samples, one a month.
 //!
 //! # Schema
-//! [`AgeingReport::to_json`] writes the fields under their names, in their order; absent values are `null`. Times are virtual
-//! nanoseconds (`_ns`), sizes bytes, shares millionths (`_ppm`); all numbers are integers. `metrics[]` says what can be drawn:
-//! the key of a sample's field (`key`, with a point for fields of fields), its name, unit, and which way is better. `schema` is
+//! [`AgeingReport::to_json`] writes the fields under their names, in their order; absent values are
+//! `null`. Times are virtual nanoseconds (`_ns`), sizes bytes, shares millionths (`_ppm`); all
+//! numbers are integers. `metrics[]` says what can be drawn: the key of a sample's field (`key`,
+//! with a point for fields of fields), its name, unit, and which way is better. `schema` is
 //! [`SCHEMA`]; fields are only ever added under it. The same command gives the same bytes.
 use crate::report::MODEL_VERSION;
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,8 @@ pub struct AgeingReport {
     pub volume_bytes: u64,
     /// Simulated days from one sample to the next.
     pub sample_days: u32,
-    /// What the samples hold that can be drawn, in a sensible order; only what at least one sample holds.
+    /// What the samples hold that can be drawn, in a sensible order; only what at least one sample
+    /// holds.
     pub metrics: Vec<MetricFacts>,
     /// One for each list of policies, in the order in which they were named.
     pub series: Vec<Series>,
@@ -101,11 +103,11 @@ pub struct Sample {
     pub free: FreeFigures,
     /// Indirect blocks or nodes of extent trees.
     pub map_blocks: u64,
-    /// Of the map blocks of groups with two or more, the share that lies in the 64th of the group that has most of them; `None`
-    /// where there is no such group.
+    /// Of the map blocks of groups with two or more, the share that lies in the 64th of the group
+    /// that has most of them; `None` where there is no such group.
     pub map_clustering_ppm: Option<u64>,
-    /// Conway's dynamic layout score: of the blocks that the cold scan asked of the drive, the share that lay right behind the
-    /// one before.
+    /// Conway's dynamic layout score: of the blocks that the cold scan asked of the drive, the
+    /// share that lay right behind the one before.
     pub dynamic_layout_score_ppm: Option<u64>,
     /// Cold: whole directories, chosen by the seed, as `grep -r` reads them.
     pub scan: Option<Timing>,
@@ -164,11 +166,7 @@ impl Timing {
     /// Bytes a second; 0 when no time passed.
     pub fn bytes_per_second(&self) -> u64 {
         let rate = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.elapsed_ns.max(1));
-        if self.elapsed_ns == 0 {
-            0
-        } else {
-            u64::try_from(rate).unwrap_or(u64::MAX)
-        }
+        if self.elapsed_ns == 0 { 0 } else { u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 }
 
@@ -238,13 +236,15 @@ pub static METRICS: &[Metric] = metrics! {
     "utilisation_ppm" "utilisation" "" 3 Neither |sample| share(Some(sample.utilisation_ppm));
     "files" "files" "" 0 Neither |sample| Some(sample.files as f64);
     "layout_score_ppm" "layout score" "" 4 Higher |sample| share(sample.layout_score_ppm);
-    "dynamic_layout_score_ppm" "dynamic layout score" "" 4 Higher |sample| share(sample.dynamic_layout_score_ppm);
+    "dynamic_layout_score_ppm" "dynamic layout \
+     score" "" 4 Higher |sample| share(sample.dynamic_layout_score_ppm);
     "fragments_per_file_permille" "fragments a file" "" 2 Lower
         |sample| Some(sample.fragments_per_file_permille as f64 / 1e3);
     "same_group_ppm" "in directory's group" "" 3 Higher |sample| share(sample.same_group_ppm);
     "distance_blocks" "distance to directory" "blocks" 0 Lower |sample| sample.distance_blocks.map(|blocks| blocks as f64);
     "free.mean_run_permille" "mean free run" "blocks" 1 Higher |sample| Some(sample.free.mean_run_permille as f64 / 1e3);
-    "free.in_large_runs_ppm" "free in runs of 1 MiB" "" 3 Higher |sample| share(Some(sample.free.in_large_runs_ppm));
+    "free.in_large_runs_ppm" "free in runs of 1 \
+     MiB" "" 3 Higher |sample| share(Some(sample.free.in_large_runs_ppm));
     "map_blocks" "map blocks" "" 0 Neither |sample| Some(sample.map_blocks as f64);
     "map_clustering_ppm" "map blocks clustered" "" 3 Higher |sample| share(sample.map_clustering_ppm);
     "scan" "scan" "MB/s" 2 Higher |sample| rate(sample.scan);
@@ -256,7 +256,13 @@ pub static METRICS: &[Metric] = metrics! {
 
 impl AgeingReport {
     /// A report without series.
-    pub fn new(name: &str, line: &str, profile: ProfileFacts, seed: u64, form: Form) -> AgeingReport {
+    pub fn new(
+        name: &str,
+        line: &str,
+        profile: ProfileFacts,
+        seed: u64,
+        form: Form,
+    ) -> AgeingReport {
         AgeingReport {
             schema: SCHEMA.to_owned(),
             model_version: MODEL_VERSION,

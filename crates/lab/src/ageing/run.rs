@@ -1,8 +1,9 @@
-//! Ageing on a volume in memory: months of life under each list of policies, with a sample after each.
+//! Ageing on a volume in memory: months of life under each list of policies, with a sample after
+//! each.
 //!
-//! A volume lives on a device in memory, where data has places but no content, and no drive is waited for: the clock is virtual,
-//! and nothing but the processor's work passes on it. Every month it is closed and looked at, and copies of it are measured on
-//! the simulated drive.
+//! A volume lives on a device in memory, where data has places but no content, and no drive is
+//! waited for: the clock is virtual, and nothing but the processor's work passes on it. Every month
+//! it is closed and looked at, and copies of it are measured on the simulated drive.
 //!
 //! *Locking*: none; each series has its own device and clock.
 use super::error::{AgeingError, doing};
@@ -64,7 +65,8 @@ pub struct AgeOptions {
 pub struct Aged {
     /// The series.
     pub report: AgeingReport,
-    /// The volumes as they are in the end, closed, in the order of the series; none unless they were asked for.
+    /// The volumes as they are in the end, closed, in the order of the series; none unless they
+    /// were asked for.
     pub volumes: Vec<MemoryDevice>,
 }
 
@@ -83,7 +85,8 @@ struct Setting {
     drive: DriveSpec,
     seed: u64,
     bytes: u64,
-    /// Blocks that files cannot have on the volume that leaves them the least: each life has as much room.
+    /// Blocks that files cannot have on the volume that leaves them the least: each life has as
+    /// much room.
     base_blocks: u64,
     days: u32,
     sampling: Sampling,
@@ -94,7 +97,12 @@ struct Setting {
 ///
 /// # Errors
 /// One line: what cannot run, or what went wrong first.
-pub fn run(experiment: &Experiment, options: &AgeOptions, keep: Keep, tell: &Tell) -> Result<Aged, AgeingError> {
+pub fn run(
+    experiment: &Experiment,
+    options: &AgeOptions,
+    keep: Keep,
+    tell: &Tell,
+) -> Result<Aged, AgeingError> {
     let profile = Arc::new(experiment.profile.clone());
     let drive = options.drive.clone().unwrap_or_else(|| experiment.drive.clone());
     let bytes = options.bytes.unwrap_or(match options.form {
@@ -112,16 +120,15 @@ pub fn run(experiment: &Experiment, options: &AgeOptions, keep: Keep, tell: &Tel
         drive: drive.clone(),
     };
     for subject in &experiment.subjects {
-        let (layout, journal_blocks) = doing("planning the volume", mkfs::plan(&format_options(&setting, subject)))?;
+        let (layout, journal_blocks) =
+            doing("planning the volume", mkfs::plan(&format_options(&setting, subject)))?;
         let blocks = layout.overhead_blocks().saturating_add(journal_blocks.into());
         setting.base_blocks = setting.base_blocks.max(blocks);
     }
     let setting = Arc::new(setting);
-    let facts = ProfileFacts {
-        name: profile.name.clone(),
-        line: profile.line.clone(),
-    };
-    let mut report = AgeingReport::new(&experiment.name, &experiment.line, facts, options.seed, options.form);
+    let facts = ProfileFacts { name: profile.name.clone(), line: profile.line.clone() };
+    let mut report =
+        AgeingReport::new(&experiment.name, &experiment.line, facts, options.seed, options.form);
     report.drive = drive.name.clone();
     report.volume_bytes = bytes;
     report.sample_days = profile.sample_days;
@@ -141,7 +148,8 @@ type Outcome = Result<(Series, MemoryDevice), AgeingError>;
 fn all(setting: &Arc<Setting>, subjects: &[Subject], threads: usize) -> Vec<Outcome> {
     let waiting: VecDeque<(usize, Subject)> = subjects.iter().cloned().enumerate().collect();
     let queue = Arc::new(ShortLock::new(waiting));
-    let slots: Arc<ShortLock<Vec<Option<Outcome>>>> = Arc::new(ShortLock::new(subjects.iter().map(|_| None).collect()));
+    let slots: Arc<ShortLock<Vec<Option<Outcome>>>> =
+        Arc::new(ShortLock::new(subjects.iter().map(|_| None).collect()));
     let clock = RealClock::new();
     let worker = |_| {
         let (setting, queue, slots) = (Arc::clone(setting), Arc::clone(&queue), Arc::clone(&slots));
@@ -189,12 +197,7 @@ fn series(setting: &Arc<Setting>, subject: &Subject) -> Outcome {
     let device = Arc::new(MemoryDevice::with_chunks(seam, setting.bytes, CHUNK_BYTES));
     let format = format_options(setting, subject);
     let (blocks, block_bytes) = (format.wishes.blocks, format.wishes.block_size);
-    let mut stage = Stage {
-        clock,
-        device,
-        setting: Arc::clone(setting),
-        subject: subject.clone(),
-    };
+    let mut stage = Stage { clock, device, setting: Arc::clone(setting), subject: subject.clone() };
     let device = Arc::clone(&stage.device);
     let policies = subject.policies.clone();
     stage.on_clock(move || doing("making the volume", mkfs::format(device, &format, &policies)))?;
@@ -206,11 +209,8 @@ fn series(setting: &Arc<Setting>, subject: &Subject) -> Outcome {
         others: Others::None,
     };
     let life = Life::new(Arc::clone(&setting.profile), &place, setting.seed);
-    let mut series = Series {
-        name: subject.name.clone(),
-        policies: subject.words.clone(),
-        ..Series::default()
-    };
+    let mut series =
+        Series { name: subject.name.clone(), policies: subject.words.clone(), ..Series::default() };
     let mut life = stage.live(life, None)?;
     series.samples.push(stage.sample(&life)?);
     let mut day = 0;
@@ -243,12 +243,13 @@ impl Stage {
     }
 
     /// Opens the volume, fills it or lives some days, and closes it.
-    fn live(&mut self, mut life: Life, days: Option<std::ops::Range<u32>>) -> Result<Life, AgeingError> {
-        let (device, setting, subject) = (
-            Arc::clone(&self.device),
-            Arc::clone(&self.setting),
-            self.subject.clone(),
-        );
+    fn live(
+        &mut self,
+        mut life: Life,
+        days: Option<std::ops::Range<u32>>,
+    ) -> Result<Life, AgeingError> {
+        let (device, setting, subject) =
+            (Arc::clone(&self.device), Arc::clone(&self.setting), self.subject.clone());
         let options = Options {
             access: Access::ReadWrite,
             policies: subject.policies.clone(),
@@ -264,7 +265,12 @@ impl Stage {
                 }
                 Some(days) => {
                     for day in days {
-                        (setting.tell)(&format!("{}: day {} of {}", subject.name, day + 1, setting.days));
+                        (setting.tell)(&format!(
+                            "{}: day {} of {}",
+                            subject.name,
+                            day + 1,
+                            setting.days
+                        ));
                         doing("ageing the volume", life.day(&filesystem))?;
                     }
                 }

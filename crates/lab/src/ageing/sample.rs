@@ -1,4 +1,5 @@
-//! A look at an aged volume from outside: scores, free space, map blocks. No drive is asked, so no time passes.
+//! A look at an aged volume from outside: scores, free space, map blocks. No drive is asked, so no
+//! time passes.
 use super::error::AgeingError;
 use super::report::{FreeClass, FreeFigures, Sample};
 use extant_block::BlockDevice;
@@ -53,11 +54,7 @@ fn free_space(volume: &Volume, block_bytes: u64) -> Result<FreeFigures, AgeingEr
     let mut add = |length: u64| {
         free.blocks += length;
         free.runs += 1;
-        large += if length * block_bytes >= LARGE_RUN_BYTES {
-            length
-        } else {
-            0
-        };
+        large += if length * block_bytes >= LARGE_RUN_BYTES { length } else { 0 };
         let blocks_max = length.next_power_of_two();
         let class = classes.entry(blocks_max).or_default();
         class.blocks_max = blocks_max;

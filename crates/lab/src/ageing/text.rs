@@ -1,4 +1,5 @@
-//! A report as tables: what changed from the first sample to the last, and each series over the months.
+//! A report as tables: what changed from the first sample to the last, and each series over the
+//! months.
 use super::report::{AgeingReport, Better, Form, Metric, Sample, Series};
 use crate::report::{Alignment, Table, wrapped};
 use std::fmt::Write;
@@ -35,26 +36,17 @@ impl AgeingReport {
         );
         let mut text = wrapped(&text, width, 2);
         text.push_str(&self.summary(width));
-        self.series
-            .iter()
-            .for_each(|series| text.push_str(&self.months(series, width)));
+        self.series.iter().for_each(|series| text.push_str(&self.months(series, width)));
         text
     }
 
     /// First and last samples side by side.
     fn summary(&self, width: usize) -> String {
-        let days = self
-            .series
-            .iter()
-            .filter_map(|series| series.samples.last())
-            .map(|sample| sample.day);
+        let days =
+            self.series.iter().filter_map(|series| series.samples.last()).map(|sample| sample.day);
         let title = format!("Filled -> after {} days", days.max().unwrap_or(0));
         let mut columns = vec![("", Alignment::Left)];
-        columns.extend(
-            self.series
-                .iter()
-                .map(|series| (series.name.as_str(), Alignment::Right)),
-        );
+        columns.extend(self.series.iter().map(|series| (series.name.as_str(), Alignment::Right)));
         let mut table = Table::new(&title, &columns);
         for metric in self.drawable() {
             let better = match metric.better {
@@ -63,7 +55,9 @@ impl AgeingReport {
                 Better::Neither => "",
             };
             let cell = |series: &Series| match (series.samples.first(), series.samples.last()) {
-                (Some(first), Some(last)) => format!("{} -> {}", value(metric, first), value(metric, last)),
+                (Some(first), Some(last)) => {
+                    format!("{} -> {}", value(metric, first), value(metric, last))
+                }
                 _ => String::new(),
             };
             let cells = self.series.iter().map(cell);

@@ -1,4 +1,5 @@
-//! The state of virtual time: processes, events, processors; everything that stands under the clock's lock.
+//! The state of virtual time: processes, events, processors; everything that stands under the
+//! clock's lock.
 use super::report::{RunError, Waiting};
 use super::{Counters, Event, Seat, Settings, Signal};
 use extant_block::Unparked;
@@ -28,8 +29,8 @@ pub(super) struct Process {
     pub state: State,
     /// It was woken while it did not wait.
     pub permit: bool,
-    /// The earliest timer that is under way for it: one that fires too early is set again, so that the queue of events holds
-    /// few timers of processes that are mostly woken.
+    /// The earliest timer that is under way for it: one that fires too early is set again, so that
+    /// the queue of events holds few timers of processes that are mostly woken.
     pub timer: Option<u64>,
     pub seat: Arc<Seat>,
     /// Whom it waits for, when it joins one.
@@ -203,7 +204,9 @@ impl Core {
             process.timer = None;
         }
         match process.state {
-            State::Parked(Some(deadline)) if deadline <= now => self.make_ready(number, Unparked::TimedOut),
+            State::Parked(Some(deadline)) if deadline <= now => {
+                self.make_ready(number, Unparked::TimedOut)
+            }
             State::Parked(Some(deadline)) => self.set_timer(number, deadline),
             _ => {}
         }
@@ -293,7 +296,9 @@ impl Core {
     pub fn explain(&mut self, number: u32, waits_for: String) {
         let place = self.stuck.binary_search(&number);
         let is_exact = self.process(number).joins.is_some();
-        if let (Ok(place), false, Some(RunError::Deadlock { processes })) = (place, is_exact, &mut self.poison) {
+        if let (Ok(place), false, Some(RunError::Deadlock { processes })) =
+            (place, is_exact, &mut self.poison)
+        {
             processes[place].waits_for = waits_for;
         }
     }

@@ -1,7 +1,8 @@
 //! One processor of the host for the threads of a run.
 //!
-//! Only one of them runs at a time, and to wake a thread on the processor that one runs on takes half the time of waking one
-//! elsewhere. It changes nothing but speed; where the host does not let us, nothing happens.
+//! Only one of them runs at a time, and to wake a thread on the processor that one runs on takes
+//! half the time of waking one elsewhere. It changes nothing but speed; where the host does not let
+//! us, nothing happens.
 //!
 //! *Locking*: `TAKEN` is held for the choice alone.
 use extant_block::ShortLock;
@@ -16,7 +17,8 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    /// The processor that the fewest runs have: of several the one on which this thread runs, since the host found that best.
+    /// The processor that the fewest runs have: of several the one on which this thread runs, since
+    /// the host found that best.
     pub fn take() -> Option<Pin> {
         let allowed = sched_getaffinity(None).ok()?;
         let here = sched_getcpu();

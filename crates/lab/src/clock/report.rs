@@ -8,7 +8,8 @@ use std::fmt;
 pub struct Waiting {
     /// Its name.
     pub process: String,
-    /// What it waits for, as far as that is known: the function that waits, or whose end it waits for.
+    /// What it waits for, as far as that is known: the function that waits, or whose end it waits
+    /// for.
     pub waits_for: String,
 }
 
@@ -49,17 +50,14 @@ impl fmt::Display for RunError {
 
 impl Error for RunError {}
 
-/// Where waiting itself is written: of this clock first, of locks and blocking devices, of the language.
-const WAITING: &[&str] = &[
-    "/src/clock.rs:",
-    "/src/clock/",
-    "block/src/lock.rs:",
-    "block/src/device.rs:",
-    "/library/",
-];
+/// Where waiting itself is written: of this clock first, of locks and blocking devices, of the
+/// language.
+const WAITING: &[&str] =
+    &["/src/clock.rs:", "/src/clock/", "block/src/lock.rs:", "block/src/device.rs:", "/library/"];
 
-/// The function that waits on this thread: the innermost one of a file that is neither the clock's, nor of the locks, nor the
-/// language's. Slow: for a thread that will unwind. Nothing when the program carries no lines.
+/// The function that waits on this thread: the innermost one of a file that is neither the clock's,
+/// nor of the locks, nor the language's. Slow: for a thread that will unwind. Nothing when the
+/// program carries no lines.
 pub(super) fn waiting_function() -> Option<String> {
     let trace = Backtrace::force_capture().to_string();
     let mut frames = Vec::new();
@@ -76,13 +74,11 @@ pub(super) fn waiting_function() -> Option<String> {
     let is_waiting = |place: &str| WAITING.iter().any(|file| place.contains(file));
     let waiting = frames.iter().skip_while(|(_, place)| !place.contains(WAITING[0]));
     let (function, place) = waiting.into_iter().find(|(_, place)| !is_waiting(place))?;
-    // The folder and the file: what stands before them depends on where the program was built, and runs.
+    // The folder and the file: what stands before them depends on where the program was built, and
+    // runs.
     let file = place.rsplit_once(':').map_or(*place, |(file, _column)| file);
     let start = file.rmatch_indices('/').nth(1).map_or(0, |(slash, _)| slash + 1);
     let file = &file[start..];
-    let name = function
-        .rsplit("::")
-        .find(|name| !name.starts_with('{'))
-        .unwrap_or("a closure");
+    let name = function.rsplit("::").find(|name| !name.starts_with('{')).unwrap_or("a closure");
     Some(format!("a wake in {name} at {file}"))
 }

@@ -21,12 +21,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram {
-            buckets: vec![0; BUCKETS],
-            count: 0,
-            sum: 0,
-            max: 0,
-        }
+        Histogram { buckets: vec![0; BUCKETS], count: 0, sum: 0, max: 0 }
     }
 }
 
@@ -54,11 +49,10 @@ impl Histogram {
     pub fn mean(&self) -> u64 {
         (self.sum / u128::from(self.count.max(1))) as u64
     }
-    /// The value that so many thousandths of all do not exceed, rounded up by at most an eighth; 0 of none.
+    /// The value that so many thousandths of all do not exceed, rounded up by at most an eighth; 0
+    /// of none.
     pub fn permille(&self, permille: u32) -> u64 {
-        let rank = (u128::from(self.count) * u128::from(permille.min(1000)))
-            .div_ceil(1000)
-            .max(1);
+        let rank = (u128::from(self.count) * u128::from(permille.min(1000))).div_ceil(1000).max(1);
         let mut seen = 0;
         for (index, count) in self.buckets.iter().enumerate() {
             seen += u128::from(*count);
@@ -129,8 +123,8 @@ pub struct Statistics {
     pub busy_ns: u64,
     /// How long it had none, since time 0.
     pub idle_ns: u64,
-    /// Commands that waited or were in the drive when a request arrived (requests that wait before the elevator count as
-    /// commands), added up over the arrivals.
+    /// Commands that waited or were in the drive when a request arrived (requests that wait before
+    /// the elevator count as commands), added up over the arrivals.
     pub depth_sum: u64,
     /// The most of them.
     pub depth_max: u64,

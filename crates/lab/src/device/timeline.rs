@@ -1,9 +1,9 @@
 //! What a drive did over time, in bounded memory: for seek plots and curves.
 //!
-//! Commands are counted in fields of time and place, requests and bytes in intervals of time. When a command comes later than
-//! the last interval, neighbours are added up and intervals become twice as long; the same with places. So a recorder never
-//! holds more than [`INTERVALS`] × [`ROWS`] fields, has at least half of each in use on a long run, and depends on nothing
-//! but the commands.
+//! Commands are counted in fields of time and place, requests and bytes in intervals of time. When
+//! a command comes later than the last interval, neighbours are added up and intervals become twice
+//! as long; the same with places. So a recorder never holds more than [`INTERVALS`] × [`ROWS`]
+//! fields, has at least half of each in use on a long run, and depends on nothing but the commands.
 use crate::drive::Done;
 use extant_block::Operation;
 use extant_block::queue::Command;
@@ -127,7 +127,8 @@ impl Timeline {
         if self.fields.is_empty() {
             self.fields = vec![[0; 2]; INTERVALS * ROWS];
         }
-        let count = &mut self.fields[column * ROWS + row][usize::from(command.operation == Operation::Write)];
+        let count = &mut self.fields[column * ROWS + row]
+            [usize::from(command.operation == Operation::Write)];
         *count = count.saturating_add(1);
     }
 
@@ -224,12 +225,7 @@ mod tests {
     }
 
     fn done(at: u64) -> Done {
-        Done {
-            id: 0,
-            at,
-            parts: Parts::default(),
-            hit: false,
-        }
+        Done { id: 0, at, parts: Parts::default(), hit: false }
     }
 
     #[test]
@@ -240,11 +236,7 @@ mod tests {
             // Times and places grow by powers: up to centuries, and to the last byte.
             let at = 1u64 << (step % 60) | step;
             let offset = u64::MAX >> (step % 60);
-            let operation = if step % 3 == 0 {
-                Operation::Write
-            } else {
-                Operation::Read
-            };
+            let operation = if step % 3 == 0 { Operation::Write } else { Operation::Read };
             timeline.count_depth(step % 7, at);
             timeline.count_seek(&command(operation, offset, 8), 0, at);
             timeline.count_command(&command(operation, offset, 8), &done(at));
@@ -254,7 +246,9 @@ mod tests {
             }
         }
         let activity = timeline.activity();
-        let sum = |of: fn(&Field) -> u32| activity.fields.iter().map(|field| u64::from(of(field))).sum::<u64>();
+        let sum = |of: fn(&Field) -> u32| {
+            activity.fields.iter().map(|field| u64::from(of(field))).sum::<u64>()
+        };
         assert_eq!((sum(|field| field.reads), sum(|field| field.writes)), expected);
         let total = |of: fn(&Interval) -> u64| activity.intervals.iter().map(of).sum::<u64>();
         assert_eq!(total(|interval| interval.bytes_read), expected.0 * 8);

@@ -1,4 +1,5 @@
-//! What models without moving parts are made of: answers in order of time, and buckets of tokens. Integers only.
+//! What models without moving parts are made of: answers in order of time, and buckets of tokens.
+//! Integers only.
 use super::Done;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -6,7 +7,8 @@ use std::collections::BinaryHeap;
 /// Nanoseconds of a second.
 pub const SECOND: u64 = 1_000_000_000;
 
-/// No transfer and no wait for tokens takes longer: a year. Keeps sums of times within 64 bits, whatever a drive file says.
+/// No transfer and no wait for tokens takes longer: a year. Keeps sums of times within 64 bits,
+/// whatever a drive file says.
 pub const LONGEST: u64 = 365 * 86_400 * SECOND;
 
 /// How long so many bytes take at so many a second, rounded up; [`LONGEST`] at most.
@@ -52,10 +54,7 @@ impl<T> Ord for Entry<T> {
 impl<T> Timeline<T> {
     /// Nothing yet.
     pub fn new() -> Timeline<T> {
-        Timeline {
-            heap: BinaryHeap::new(),
-            sequence: 0,
-        }
+        Timeline { heap: BinaryHeap::new(), sequence: 0 }
     }
 
     /// Adds this at its time.
@@ -93,10 +92,11 @@ impl Timeline<Done> {
     }
 }
 
-/// A bucket that fills with tokens at a rate up to a limit. Who takes more than there are gets them later, after those who came
-/// before.
+/// A bucket that fills with tokens at a rate up to a limit. Who takes more than there are gets them
+/// later, after those who came before.
 ///
-/// *Invariants*: `level <= limit`; below zero are the tokens that were given out ahead; `at` never goes back.
+/// *Invariants*: `level <= limit`; below zero are the tokens that were given out ahead; `at` never
+/// goes back.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     /// Tokens a second, which is also billionths of a token a nanosecond.
@@ -111,16 +111,11 @@ impl Bucket {
     /// A full bucket of so many tokens, filled at so many a second (0 counts as 1).
     pub fn full(limit: u64, per_second: u64) -> Bucket {
         let limit = i128::from(limit) * i128::from(SECOND);
-        Bucket {
-            rate: per_second.max(1),
-            limit,
-            level: limit,
-            at: 0,
-        }
+        Bucket { rate: per_second.max(1), limit, level: limit, at: 0 }
     }
 
-    /// Takes tokens at `now` (or at the time of an earlier call that was later). Returns when they are there: at once, or when
-    /// enough have flowed in.
+    /// Takes tokens at `now` (or at the time of an earlier call that was later). Returns when they
+    /// are there: at once, or when enough have flowed in.
     pub fn take(&mut self, tokens: u64, now: u64) -> u64 {
         let rate = i128::from(self.rate);
         let now = now.max(self.at);
@@ -157,11 +152,7 @@ mod tests {
         assert_eq!(bucket.take(1, 4_000_000), 4_000_000);
         assert_eq!(bucket.take(10, SECOND), SECOND, "full again, and no more than full");
         assert_eq!(bucket.take(1, SECOND), SECOND + 1_000_000);
-        assert_eq!(
-            bucket.take(u64::MAX, SECOND),
-            SECOND + LONGEST,
-            "for ever, and no overflow"
-        );
+        assert_eq!(bucket.take(u64::MAX, SECOND), SECOND + LONGEST, "for ever, and no overflow");
     }
 
     #[test]

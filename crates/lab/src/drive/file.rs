@@ -1,4 +1,5 @@
-//! Drive files: TOML with the facts of a drive. What is wrong with one is said in one line: file, line, key, reason.
+//! Drive files: TOML with the facts of a drive. What is wrong with one is said in one line: file,
+//! line, key, reason.
 use super::network::{NetworkSpec, NetworkVolume};
 use super::object::{ObjectSpec, ObjectStore};
 use super::rotating::{Rotating, RotatingSpec};
@@ -42,7 +43,8 @@ pub enum DriveKind {
 }
 
 impl DriveSpec {
-    /// Builds the drive, at rest at time 0. `seed` decides what is random in it (a disk has nothing that is).
+    /// Builds the drive, at rest at time 0. `seed` decides what is random in it (a disk has nothing
+    /// that is).
     pub fn build(&self, seed: u64) -> Box<dyn Drive> {
         match &self.kind {
             DriveKind::Rotating(spec) => Box::new(Rotating::new(&self.name, spec)),
@@ -53,22 +55,18 @@ impl DriveSpec {
     }
 }
 
-/// The drive of that file. The error is one line that names the file and, where there is one, line and key.
+/// The drive of that file. The error is one line that names the file and, where there is one, line
+/// and key.
 pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
     let file = path.display().to_string();
-    let whole = |reason: String| FileError {
-        file: file.clone(),
-        line: 0,
-        key: String::new(),
-        reason,
-    };
+    let whole =
+        |reason: String| FileError { file: file.clone(), line: 0, key: String::new(), reason };
     let mut text = String::new();
-    let opened = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+    let opened =
+        File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
     opened.map_err(|error| whole(error.to_string()))?;
     if text.len() as u64 > MOST_BYTES {
-        return Err(whole(format!(
-            "is too long: a drive file has at most {MOST_BYTES} bytes"
-        )));
+        return Err(whole(format!("is too long: a drive file has at most {MOST_BYTES} bytes")));
     }
     parse(&file, &text)
 }
@@ -77,9 +75,8 @@ pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
 pub fn parse(file: &str, text: &str) -> Result<DriveSpec, FileError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
-    let stem = Path::new(file)
-        .file_stem()
-        .map_or_else(|| file.into(), |stem| stem.to_string_lossy());
+    let stem =
+        Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
     from_section(Section::root(&source, table.get_ref()), &stem)
 }
 
@@ -93,7 +90,8 @@ pub fn from_section(mut section: Section<'_>, stem: &str) -> Result<DriveSpec, F
         "network" => DriveKind::Network(NetworkSpec::from_section(&mut section)?),
         "object" => DriveKind::Object(ObjectSpec::from_section(&mut section)?),
         other => {
-            let reason = format!("no such kind as {other:?}; there are rotating, ssd, network and object");
+            let reason =
+                format!("no such kind as {other:?}; there are rotating, ssd, network and object");
             return Err(section.error("kind", reason));
         }
     };

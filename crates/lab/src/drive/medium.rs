@@ -1,4 +1,5 @@
-//! What the drive files of solid-state drives, network volumes and object stores have in common: a size, a depth, latencies.
+//! What the drive files of solid-state drives, network volumes and object stores have in common: a
+//! size, a depth, latencies.
 use super::DriveInfo;
 use super::booking::SECOND;
 use super::file::{FileError, Section};
@@ -29,14 +30,12 @@ impl Medium {
         }
         let capacity_bytes = section.whole_within("capacity_bytes", 1..=MOST_BYTES, None)?;
         if !capacity_bytes.is_multiple_of(u64::from(sector_bytes)) {
-            return Err(section.error("capacity_bytes", format!("has to be a multiple of {sector_bytes}")));
+            return Err(
+                section.error("capacity_bytes", format!("has to be a multiple of {sector_bytes}"))
+            );
         }
         let queue_depth = whole_u32(section, "queue_depth", 1..=65_536, None)?;
-        Ok(Medium {
-            capacity_bytes,
-            sector_bytes,
-            queue_depth,
-        })
+        Ok(Medium { capacity_bytes, sector_bytes, queue_depth })
     }
 
     /// The drive's description. There is nothing to reposition: the least seek is 0.
@@ -51,8 +50,14 @@ impl Medium {
         }
     }
 
-    /// First and last unit of so many bytes that a command touches; what lies past the end is taken to be at the end.
-    pub(super) fn units(&self, offset: u64, bytes: u64, unit: u64) -> std::ops::RangeInclusive<u64> {
+    /// First and last unit of so many bytes that a command touches; what lies past the end is taken
+    /// to be at the end.
+    pub(super) fn units(
+        &self,
+        offset: u64,
+        bytes: u64,
+        unit: u64,
+    ) -> std::ops::RangeInclusive<u64> {
         let end = self.capacity_bytes - 1;
         let last = offset.saturating_add(bytes.max(1) - 1).min(end);
         offset.min(end) / unit..=last / unit
@@ -95,15 +100,29 @@ impl Unit {
     }
 
     /// The time of the key `NAME_us` or `NAME_ms` in nanoseconds; at most 100 s.
-    pub(super) fn time(self, section: &mut Section<'_>, name: &str, default: Option<u64>) -> Result<u64, FileError> {
+    pub(super) fn time(
+        self,
+        section: &mut Section<'_>,
+        name: &str,
+        default: Option<u64>,
+    ) -> Result<u64, FileError> {
         let (digits, end) = self.digits();
         let default = default.map(|time| time.min(100 * SECOND).cast_signed());
-        let time = section.decimal_within(&format!("{name}_{end}"), digits, 0..=100_000_000_000, default)?;
+        let time = section.decimal_within(
+            &format!("{name}_{end}"),
+            digits,
+            0..=100_000_000_000,
+            default,
+        )?;
         Ok(time.unsigned_abs())
     }
 
     /// The keys `NAME_us` and `NAME_p99_us` (absent: no variation), or those that end in `_ms`.
-    pub(super) fn latency(self, section: &mut Section<'_>, name: &str) -> Result<Latency, FileError> {
+    pub(super) fn latency(
+        self,
+        section: &mut Section<'_>,
+        name: &str,
+    ) -> Result<Latency, FileError> {
         let median_ns = self.time(section, name, None)?;
         let tail = format!("{name}_p99");
         let p99_ns = self.time(section, &tail, Some(median_ns))?;

@@ -1,8 +1,9 @@
-//! Drives as state machines in virtual time: no thread, no clock of their own, no floating point in what they answer.
+//! Drives as state machines in virtual time: no thread, no clock of their own, no floating point in
+//! what they answer.
 //!
-//! A drive is told what arrives and when ([`Drive::submit`]); it says when it will next have something to say
-//! ([`Drive::next_event`]) and is then asked ([`Drive::advance`]). The times of a command's parts add up to the time between
-//! its arrival and its end.
+//! A drive is told what arrives and when ([`Drive::submit`]); it says when it will next have
+//! something to say ([`Drive::next_event`]) and is then asked ([`Drive::advance`]). The times of a
+//! command's parts add up to the time between its arrival and its end.
 pub mod booking;
 pub mod file;
 pub mod medium;
@@ -53,7 +54,13 @@ pub struct Parts {
 impl Parts {
     /// Their sum.
     pub fn total(&self) -> u64 {
-        self.queued + self.overhead + self.seek + self.settle + self.rotation + self.media + self.bus
+        self.queued
+            + self.overhead
+            + self.seek
+            + self.settle
+            + self.rotation
+            + self.media
+            + self.bus
     }
 }
 
@@ -81,8 +88,8 @@ pub struct DriveInfo {
     pub sector_bytes: u32,
     /// How many commands it takes at a time; more wait in the host's queue.
     pub queue_depth: u32,
-    /// Highest sustained rate of its medium in bytes a second, and the time of the shortest repositioning in nanoseconds:
-    /// what a physical limit is computed from.
+    /// Highest sustained rate of its medium in bytes a second, and the time of the shortest
+    /// repositioning in nanoseconds: what a physical limit is computed from.
     pub media_bytes_per_second: u64,
     /// See above.
     pub least_seek_ns: u64,
@@ -94,15 +101,17 @@ pub trait Drive: Send {
     fn info(&self) -> &DriveInfo;
     /// A command arrives. At most `queue_depth` are inside at a time.
     fn submit(&mut self, command: Command, now: u64);
-    /// When to ask next: when something ends, or when the drive has a choice to make (then [`Drive::advance`] may add nothing).
-    /// `None` when nothing that was submitted is inside (destaging goes on unseen).
+    /// When to ask next: when something ends, or when the drive has a choice to make (then
+    /// [`Drive::advance`] may add nothing). `None` when nothing that was submitted is inside
+    /// (destaging goes on unseen).
     fn next_event(&self) -> Option<u64>;
     /// Goes to `now`, and adds to `done` what ended by then, in order.
     fn advance(&mut self, now: u64, done: &mut Vec<Done>);
     /// The byte behind the last one transferred: where elevators take the head to be.
     fn head(&self) -> u64;
-    /// What was answered and is not on the medium: byte offset and bytes, in the order of the answers. At a power cut any part
-    /// of it, sector by sector, may be on the medium and the rest not. Nothing for drives whose answers are durable.
+    /// What was answered and is not on the medium: byte offset and bytes, in the order of the
+    /// answers. At a power cut any part of it, sector by sector, may be on the medium and the rest
+    /// not. Nothing for drives whose answers are durable.
     fn unflushed(&self) -> Vec<(u64, u64)> {
         Vec::new()
     }

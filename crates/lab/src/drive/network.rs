@@ -4,13 +4,16 @@
 //! command -> operations' bucket and bytes' bucket (each with its burst) -> latency and transfer -> answered
 //! ```
 //!
-//! A command takes one token of operations for every `operation_bytes`, one for each byte, and goes when both are there, after
-//! those that came before it. A bucket is given by its rate and by how much may gather unused; `burst_per_s` limits how fast what
-//! gathered is spent. What is answered is durable: a flush takes its latency and no token, and forcing the medium costs nothing.
-//! The volume answers from many servers: commands do not wait for each other but in the buckets, and the transfer is not
-//! contended. Latencies vary log-normally from the median to the 99th percentile.
+//! A command takes one token of operations for every `operation_bytes`, one for each byte, and goes
+//! when both are there, after those that came before it. A bucket is given by its rate and by how
+//! much may gather unused; `burst_per_s` limits how fast what gathered is spent. What is answered
+//! is durable: a flush takes its latency and no token, and forcing the medium costs nothing. The
+//! volume answers from many servers: commands do not wait for each other but in the buckets, and
+//! the transfer is not contended. Latencies vary log-normally from the median to the 99th
+//! percentile.
 //!
-//! *Invariants*: the buckets are taken from in order of arrival; a command that is inside is in `ends`, once.
+//! *Invariants*: the buckets are taken from in order of arrival; a command that is inside is in
+//! `ends`, once.
 //!
 //! *Locking*: none; whoever owns the drive serialises.
 use super::booking::{Bucket, Timeline, transfer_time};
@@ -42,15 +45,12 @@ impl Limit {
             false => None,
         };
         table.finish()?;
-        Ok(Limit {
-            per_s,
-            burst,
-            burst_per_s,
-        })
+        Ok(Limit { per_s, burst, burst_per_s })
     }
 }
 
-/// A drive file of `kind = "network"`. Times are keys in milliseconds: `read_ms`, `read_p99_ms`, and so on.
+/// A drive file of `kind = "network"`. Times are keys in milliseconds: `read_ms`, `read_p99_ms`,
+/// and so on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct NetworkSpec {
     /// Its size and depth.
@@ -74,14 +74,20 @@ pub struct NetworkSpec {
 
 impl NetworkSpec {
     /// From the table of a drive file. Errors name line and key.
-    pub(in crate::drive) fn from_section(section: &mut Section<'_>) -> Result<NetworkSpec, FileError> {
+    pub(in crate::drive) fn from_section(
+        section: &mut Section<'_>,
+    ) -> Result<NetworkSpec, FileError> {
         Ok(NetworkSpec {
             medium: Medium::from_section(section)?,
             read: Unit::Milliseconds.latency(section, "read")?,
             write: Unit::Milliseconds.latency(section, "write")?,
             flush: Unit::Milliseconds.latency(section, "flush")?,
             link_bytes_per_s: section.whole_within("link_bytes_per_s", RATES, None)?,
-            operation_bytes: section.whole_within("operation_bytes", 512..=MOST_BYTES, Some(256 << 10))?,
+            operation_bytes: section.whole_within(
+                "operation_bytes",
+                512..=MOST_BYTES,
+                Some(256 << 10),
+            )?,
             operations: Limit::from_section(section, "operations")?,
             bytes: Limit::from_section(section, "bytes")?,
         })
@@ -96,7 +102,8 @@ struct Gate {
 }
 
 impl Gate {
-    /// `grain` tokens are always allowed to gather: what a single command of the usual size takes does not wait on an idle volume.
+    /// `grain` tokens are always allowed to gather: what a single command of the usual size takes
+    /// does not wait on an idle volume.
     fn new(limit: Limit, grain: u64) -> Gate {
         Gate {
             sustained: Bucket::full(limit.burst.max(grain), limit.per_s),
@@ -145,10 +152,7 @@ impl NetworkVolume {
 
     fn transfer(&mut self, command: Command, now: u64) -> Parts {
         let operations = command.bytes.div_ceil(self.spec.operation_bytes.max(1)).max(1);
-        let begin = self
-            .operations
-            .pass(operations, now)
-            .max(self.bytes.pass(command.bytes, now));
+        let begin = self.operations.pass(operations, now).max(self.bytes.pass(command.bytes, now));
         let latency = match command.operation {
             Operation::Write => &self.write,
             _ => &self.read,
@@ -171,21 +175,12 @@ impl Drive for NetworkVolume {
     fn submit(&mut self, command: Command, now: u64) {
         let parts = match command.operation {
             Operation::Read | Operation::Write => self.transfer(command, now),
-            Operation::Flush => Parts {
-                media: self.flush.draw(&mut self.random),
-                ..Parts::default()
-            },
+            Operation::Flush => {
+                Parts { media: self.flush.draw(&mut self.random), ..Parts::default() }
+            }
         };
         let at = now + parts.total();
-        self.ends.push(
-            at,
-            Done {
-                id: command.id,
-                at,
-                parts,
-                hit: false,
-            },
-        );
+        self.ends.push(at, Done { id: command.id, at, parts, hit: false });
     }
 
     fn next_event(&self) -> Option<u64> {

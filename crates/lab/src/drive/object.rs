@@ -1,4 +1,5 @@
-//! An object store under a block device: the device is cut into objects of one size, and nothing smaller can be written.
+//! An object store under a block device: the device is cut into objects of one size, and nothing
+//! smaller can be written.
 //!
 //! ```text
 //! read    a ranged GET for every object touched         first byte, then the bytes at a connection's rate
@@ -7,16 +8,17 @@
 //! flush   nothing: what is answered is durable
 //! ```
 //!
-//! Requests of a command go out side by side, each on the connection that is free first; the command ends with the last of
-//! them, and its parts are those of that one. Writes to one object follow each other, or one would undo the other; a connection
-//! is held while its request waits for that. Reads do not wait for writes under way: they get the object as it was. Every object
-//! is taken to exist, so that a partial write always reads first. The time to the first byte, and that of a PUT, vary
-//! log-normally.
+//! Requests of a command go out side by side, each on the connection that is free first; the
+//! command ends with the last of them, and its parts are those of that one. Writes to one object
+//! follow each other, or one would undo the other; a connection is held while its request waits for
+//! that. Reads do not wait for writes under way: they get the object as it was. Every object is
+//! taken to exist, so that a partial write always reads first. The time to the first byte, and that
+//! of a PUT, vary log-normally.
 //!
 //! Requests are counted, and what they cost, in millionths of a dollar: [`Drive::bill`].
 //!
-//! *Invariants*: a connection carries one request at a time; a command that is inside is in `ends`, once; `written` holds no more
-//! than the objects of writes under way when the last write came.
+//! *Invariants*: a connection carries one request at a time; a command that is inside is in `ends`,
+//! once; `written` holds no more than the objects of writes under way when the last write came.
 //!
 //! *Locking*: none; whoever owns the drive serialises.
 use super::booking::{Timeline, transfer_time};
@@ -56,7 +58,8 @@ impl Prices {
     }
 }
 
-/// A drive file of `kind = "object"`. Times are keys in milliseconds: `first_byte_ms`, `first_byte_p99_ms`, and so on.
+/// A drive file of `kind = "object"`. Times are keys in milliseconds: `first_byte_ms`,
+/// `first_byte_p99_ms`, and so on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ObjectSpec {
     /// Its size and depth.
@@ -78,7 +81,9 @@ pub struct ObjectSpec {
 
 impl ObjectSpec {
     /// From the table of a drive file. Errors name line and key.
-    pub(in crate::drive) fn from_section(section: &mut Section<'_>) -> Result<ObjectSpec, FileError> {
+    pub(in crate::drive) fn from_section(
+        section: &mut Section<'_>,
+    ) -> Result<ObjectSpec, FileError> {
         let medium = Medium::from_section(section)?;
         let sector = u64::from(medium.sector_bytes);
         let object_bytes = section.whole_within("object_bytes", sector..=1 << 40, None)?;
@@ -149,15 +154,14 @@ impl ObjectStore {
 
     /// What was asked so far, requests under way included.
     fn bill_so_far(&self) -> Bill {
-        let part = |count: u64, price: u64, per: u64| u128::from(count) * u128::from(price) / u128::from(per);
+        let part = |count: u64, price: u64, per: u64| {
+            u128::from(count) * u128::from(price) / u128::from(per)
+        };
         let prices = self.spec.prices;
         let sum = part(self.bill.gets, prices.get_per_thousand, 1000)
             + part(self.bill.puts, prices.put_per_thousand, 1000)
             + part(self.bill.read_bytes, prices.read_per_gib, 1 << 30);
-        Bill {
-            micro_dollars: u64::try_from(sum).unwrap_or(u64::MAX),
-            ..self.bill
-        }
+        Bill { micro_dollars: u64::try_from(sum).unwrap_or(u64::MAX), ..self.bill }
     }
 
     /// How much the object holds: the last one may be shorter.
@@ -169,10 +173,8 @@ impl ObjectStore {
     /// How much of the object the command covers.
     fn covered(&self, object: u64, command: &Command) -> u64 {
         let start = object * self.spec.object_bytes;
-        let end = command
-            .offset
-            .saturating_add(command.bytes)
-            .min(start + self.object_length(object));
+        let end =
+            command.offset.saturating_add(command.bytes).min(start + self.object_length(object));
         end.saturating_sub(command.offset.max(start))
     }
 
@@ -205,22 +207,14 @@ impl ObjectStore {
             false => Parts::default(),
         };
         let write = self.put(length);
-        Parts {
-            media: read.media + write.media,
-            bus: read.bus + write.bus,
-            ..Parts::default()
-        }
+        Parts { media: read.media + write.media, bus: read.bus + write.bus, ..Parts::default() }
     }
 
     /// One object of a command.
     fn request(&mut self, object: u64, command: &Command, now: u64) -> Parts {
         let covered = self.covered(object, command);
         let writes = command.operation == Operation::Write;
-        let earlier = if writes {
-            self.written.get(&object).copied()
-        } else {
-            None
-        };
+        let earlier = if writes { self.written.get(&object).copied() } else { None };
         let free = self.connections.pop().map_or(now, |Reverse(free)| free);
         let begin = now.max(free).max(earlier.unwrap_or(now));
         let work = match writes {
@@ -232,10 +226,7 @@ impl ObjectStore {
         if writes {
             self.written.insert(object, end);
         }
-        Parts {
-            queued: begin - now,
-            ..work
-        }
+        Parts { queued: begin - now, ..work }
     }
 
     fn transfer(&mut self, command: &Command, now: u64) -> Parts {
@@ -244,10 +235,7 @@ impl ObjectStore {
         }
         self.head = command.offset.saturating_add(command.bytes);
         let mut last = Parts::default();
-        for object in self
-            .spec
-            .medium
-            .units(command.offset, command.bytes, self.spec.object_bytes)
+        for object in self.spec.medium.units(command.offset, command.bytes, self.spec.object_bytes)
         {
             let parts = self.request(object, command, now);
             if parts.total() > last.total() {
@@ -269,15 +257,7 @@ impl Drive for ObjectStore {
             Operation::Flush => Parts::default(),
         };
         let at = now + parts.total();
-        self.ends.push(
-            at,
-            Done {
-                id: command.id,
-                at,
-                parts,
-                hit: false,
-            },
-        );
+        self.ends.push(at, Done { id: command.id, at, parts, hit: false });
     }
 
     fn next_event(&self) -> Option<u64> {

@@ -22,10 +22,7 @@ macro_rules! preset {
 
 /// All of them, in the order of their years.
 pub const PRESETS: &[Preset] = &[
-    preset!(
-        "ide-2001-7200",
-        "desktop disk of 2001: 40 GB, 7200 rpm, 36 to 20 MB/s, 2 MB of cache"
-    ),
+    preset!("ide-2001-7200", "desktop disk of 2001: 40 GB, 7200 rpm, 36 to 20 MB/s, 2 MB of cache"),
     preset!(
         "ide-2001-5400",
         "quiet desktop disk of 2001: 40 GB, 5400 rpm, 30 to 16 MB/s, 2 MB of cache"

@@ -1,11 +1,13 @@
 //! A rotating disk: one arm, a platter that turns for ever, a controller with some memory.
 //!
-//! A command is answered from the read cache, by the stream that is reading on, or from the write buffer when it can be; otherwise it
-//! waits for the arm, which takes the waiting command that it reaches first (with ageing). What was answered out of the write
-//! buffer is brought to the medium when nothing else wants the arm, or when there is no room left.
+//! A command is answered from the read cache, by the stream that is reading on, or from the write
+//! buffer when it can be; otherwise it waits for the arm, which takes the waiting command that it
+//! reaches first (with ageing). What was answered out of the write buffer is brought to the medium
+//! when nothing else wants the arm, or when there is no room left.
 //!
-//! *Invariants*: `now` never goes back; the arm does one thing at a time, and `arm.at` is when it is free; a command is in
-//! exactly one of `waiting`, `filling`, `flushing` and `finished`, or is the `arriving` part of a write; the parts of a finished command add up to its time.
+//! *Invariants*: `now` never goes back; the arm does one thing at a time, and `arm.at` is when it
+//! is free; a command is in exactly one of `waiting`, `filling`, `flushing` and `finished`, or is
+//! the `arriving` part of a write; the parts of a finished command add up to its time.
 mod arm;
 mod layout;
 mod reading;
@@ -57,7 +59,8 @@ struct Waiting {
     first: u64,
     end: u64,
     arrival: u64,
-    /// When the caches were last asked for it in vain: in the same instant they need not be asked again.
+    /// When the caches were last asked for it in vain: in the same instant they need not be asked
+    /// again.
     missed_at: Option<u64>,
 }
 
@@ -103,11 +106,7 @@ impl Rotating {
             },
             layout,
             now: 0,
-            arm: Arm {
-                cylinder: 0,
-                head: 0,
-                at: 0,
-            },
+            arm: Arm { cylinder: 0, head: 0, at: 0 },
             bus_free_at: 0,
             segments: Segments::new(spec.cache.segments, spec.cache.segment_sectors),
             buffer: WriteBuffer::new(if spec.cache.write_back { room } else { 0 }),
@@ -125,7 +124,8 @@ impl Rotating {
 
     fn bus_ns(&self, sectors: u64) -> u64 {
         let bytes = u128::from(sectors) * u128::from(self.spec.sector_bytes);
-        u64::try_from(bytes * 1_000_000_000 / u128::from(self.spec.cache.bus_bytes_per_second)).unwrap_or(u64::MAX)
+        u64::try_from(bytes * 1_000_000_000 / u128::from(self.spec.cache.bus_bytes_per_second))
+            .unwrap_or(u64::MAX)
     }
 
     fn finish(&mut self, waiting: &Waiting, at: u64, parts: Parts, hit: bool) {
@@ -135,7 +135,8 @@ impl Rotating {
         self.finished.insert(later, Done { id, at, parts, hit });
     }
 
-    /// Adds the transfer to the host, which starts at `from` or when the interface is free, and ends the command.
+    /// Adds the transfer to the host, which starts at `from` or when the interface is free, and
+    /// ends the command.
     fn send(&mut self, waiting: &Waiting, from: u64, mut parts: Parts, hit: bool) {
         let start = from.max(self.bus_free_at);
         parts.queued += start - from;
@@ -218,16 +219,12 @@ impl Drive for Rotating {
         self.run_to(now);
         let now = self.now;
         let sector = u64::from(self.spec.sector_bytes);
-        // Whoever asks for what lies past the end gets the time of the end: whether it is an error is the caller's business.
+        // Whoever asks for what lies past the end gets the time of the end: whether it is an error
+        // is the caller's business.
         let sectors = command.bytes.div_ceil(sector).clamp(1, self.layout.sectors);
         let first = (command.offset / sector).min(self.layout.sectors - sectors);
-        let waiting = Waiting {
-            command,
-            first,
-            end: first + sectors,
-            arrival: now,
-            missed_at: None,
-        };
+        let waiting =
+            Waiting { command, first, end: first + sectors, arrival: now, missed_at: None };
         match command.operation {
             Operation::Flush => self.flush(waiting),
             Operation::Read => self.submit_read(waiting),
@@ -258,9 +255,7 @@ impl Drive for Rotating {
     fn unflushed(&self) -> Vec<(u64, u64)> {
         let bytes = u64::from(self.spec.sector_bytes);
         let runs = self.buffer.unflushed();
-        runs.into_iter()
-            .map(|(first, sectors)| (first * bytes, sectors * bytes))
-            .collect()
+        runs.into_iter().map(|(first, sectors)| (first * bytes, sectors * bytes)).collect()
     }
 
     fn head(&self) -> u64 {

@@ -1,4 +1,5 @@
-//! A solid-state drive: channels that work side by side, a link they share, and a write cache with a slower medium behind it.
+//! A solid-state drive: channels that work side by side, a link they share, and a write cache with
+//! a slower medium behind it.
 //!
 //! ```text
 //! read    overhead -> its channels (a stripe each, in order of arrival) -> link      -> answered
@@ -6,15 +7,17 @@
 //! flush   what was written since the last one is made durable: one time of its own distribution; nothing written: overhead
 //! ```
 //!
-//! A stripe goes to channel (stripe + rotation of its row) mod channels, the rotation being a hash of the row: sequential
-//! commands use all channels alike, and no stride hits one alone. Published latencies are those of 4 KiB at depth one, all
-//! included, so the file gives these, and what the channel does is computed from them. Times vary log-normally from the median to
-//! the 99th percentile. A write that forces the medium costs its latency and `force_unit_access_us`.
+//! A stripe goes to channel (stripe + rotation of its row) mod channels, the rotation being a hash
+//! of the row: sequential commands use all channels alike, and no stride hits one alone. Published
+//! latencies are those of 4 KiB at depth one, all included, so the file gives these, and what the
+//! channel does is computed from them. Times vary log-normally from the median to the 99th
+//! percentile. A write that forces the medium costs its latency and `force_unit_access_us`.
 //!
-//! Not modelled: reads that wait behind programs and erases of the medium (but for the tail), wear, discard, read-ahead.
+//! Not modelled: reads that wait behind programs and erases of the medium (but for the tail), wear,
+//! discard, read-ahead.
 //!
-//! *Invariants*: `channels`, `link` and the cache are booked in order of arrival at each, and never in the past; a command is in
-//! `reading` or in `ends`, once.
+//! *Invariants*: `channels`, `link` and the cache are booked in order of arrival at each, and never
+//! in the past; a command is in `reading` or in `ends`, once.
 //!
 //! *Locking*: none; whoever owns the drive serialises.
 use super::booking::{Bucket, Timeline, transfer_time};
@@ -35,8 +38,8 @@ pub enum Link {
     FullDuplex,
 }
 
-/// A drive file of `kind = "ssd"`. Times are keys in microseconds, `_us` instead of `_ns`; a latency is its median, and beside it
-/// its 99th percentile, as `read_4k_p99_us`.
+/// A drive file of `kind = "ssd"`. Times are keys in microseconds, `_us` instead of `_ns`; a
+/// latency is its median, and beside it its 99th percentile, as `read_4k_p99_us`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SsdSpec {
     /// Its size and depth.
@@ -76,7 +79,11 @@ impl SsdSpec {
         let spec = SsdSpec {
             medium,
             channels: whole_u32(section, "channels", 1..=4096, None)?,
-            stripe_bytes: section.whole_within("stripe_bytes", u64::from(medium.sector_bytes)..=1 << 30, None)?,
+            stripe_bytes: section.whole_within(
+                "stripe_bytes",
+                u64::from(medium.sector_bytes)..=1 << 30,
+                None,
+            )?,
             link: section.choice("link", &links, Link::HalfDuplex)?,
             read_bytes_per_s: section.whole_within("read_bytes_per_s", RATES, None)?,
             write_bytes_per_s: section.whole_within("write_bytes_per_s", RATES, None)?,
@@ -84,7 +91,11 @@ impl SsdSpec {
             read_4k: Unit::Microseconds.latency(section, "read_4k")?,
             write_4k: Unit::Microseconds.latency(section, "write_4k")?,
             write_cache_bytes: section.whole_within("write_cache_bytes", 0..=MOST_BYTES, None)?,
-            medium_write_bytes_per_s: section.whole_within("medium_write_bytes_per_s", RATES, None)?,
+            medium_write_bytes_per_s: section.whole_within(
+                "medium_write_bytes_per_s",
+                RATES,
+                None,
+            )?,
             flush: Unit::Microseconds.latency(section, "flush")?,
             force_unit_access_ns: Unit::Microseconds.time(section, "force_unit_access", Some(0))?,
         };
@@ -98,7 +109,13 @@ impl SsdSpec {
         self.overhead_ns + transfer_time(4096, bytes_per_s)
     }
 
-    fn check_latency(&self, section: &Section<'_>, key: &str, time: Latency, rate: u64) -> Result<(), FileError> {
+    fn check_latency(
+        &self,
+        section: &Section<'_>,
+        key: &str,
+        time: Latency,
+        rate: u64,
+    ) -> Result<(), FileError> {
         let spent = self.spent(rate);
         match time.median_ns > spent {
             true => Ok(()),
@@ -147,9 +164,7 @@ impl Ssd {
     /// The drive, idle, with an empty write cache. The seed decides what varies.
     pub fn new(name: &str, spec: &SsdSpec, seed: u64) -> Ssd {
         Ssd {
-            info: spec
-                .medium
-                .info(name, spec.read_bytes_per_s.max(spec.write_bytes_per_s)),
+            info: spec.medium.info(name, spec.read_bytes_per_s.max(spec.write_bytes_per_s)),
             spec: spec.clone(),
             read: spec.read_4k.quantiles(spec.spent(spec.read_bytes_per_s)),
             write: spec.write_4k.quantiles(spec.spent(spec.write_bytes_per_s)),
@@ -185,15 +200,9 @@ impl Ssd {
 
     fn start_read(&mut self, command: Command, now: u64) {
         let ready = now + self.spec.overhead_ns;
-        let mut parts = Parts {
-            overhead: self.spec.overhead_ns,
-            ..Parts::default()
-        };
+        let mut parts = Parts { overhead: self.spec.overhead_ns, ..Parts::default() };
         let mut read = ready;
-        for stripe in self
-            .spec
-            .medium
-            .units(command.offset, command.bytes, self.spec.stripe_bytes)
+        for stripe in self.spec.medium.units(command.offset, command.bytes, self.spec.stripe_bytes)
         {
             let (begin, end) = self.book_channel(stripe, ready);
             if end >= read {
@@ -230,27 +239,16 @@ impl Ssd {
             self.written = true;
         }
         let queued = (begin - now) + (room - arrived);
-        let parts = Parts {
-            queued,
-            overhead: self.spec.overhead_ns,
-            media,
-            bus,
-            ..Parts::default()
-        };
+        let parts =
+            Parts { queued, overhead: self.spec.overhead_ns, media, bus, ..Parts::default() };
         let hit = room == arrived && !command.force_unit_access;
         self.end(command, now + parts.total(), parts, hit);
     }
 
     fn start_flush(&mut self, command: Command, now: u64) {
-        let mut parts = Parts {
-            overhead: self.spec.overhead_ns,
-            ..Parts::default()
-        };
+        let mut parts = Parts { overhead: self.spec.overhead_ns, ..Parts::default() };
         if std::mem::take(&mut self.written) {
-            parts = Parts {
-                media: self.flush.draw(&mut self.random),
-                ..Parts::default()
-            };
+            parts = Parts { media: self.flush.draw(&mut self.random), ..Parts::default() };
         }
         // What an earlier flush is still making durable is this one's business too.
         parts.queued = self.flushed.saturating_sub(now + parts.total());
@@ -262,15 +260,7 @@ impl Ssd {
         if command.bytes > 0 {
             self.head = command.offset.saturating_add(command.bytes);
         }
-        self.ends.push(
-            at,
-            Done {
-                id: command.id,
-                at,
-                parts,
-                hit,
-            },
-        );
+        self.ends.push(at, Done { id: command.id, at, parts, hit });
     }
 }
 

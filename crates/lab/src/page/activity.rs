@@ -1,8 +1,8 @@
 //! What a run recorded, as figures: what its drives did over time, and how long its calls took.
 use crate::device::{Activity, Interval};
 use crate::report::{
-    Axis, Distribution, DriveReport, Figure, FigureContent, Histogram, LineChart, LineStyle, Origin, ProcessReport,
-    Raster, RasterCell, Report, Unit,
+    Axis, Distribution, DriveReport, Figure, FigureContent, Histogram, LineChart, LineStyle,
+    Origin, ProcessReport, Raster, RasterCell, Report, Unit,
 };
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ const COLUMNS_MAX: u16 = 340;
 const ROWS_MAX: u16 = 120;
 const SECOND: u128 = 1_000_000_000;
 
-/// The seek plot of a drive, and under it what it transferred, how often it sought, and how many requests waited; `None` of a
-/// drive that did nothing, or whose work nobody counted.
+/// The seek plot of a drive, and under it what it transferred, how often it sought, and how many
+/// requests waited; `None` of a drive that did nothing, or whose work nobody counted.
 #[must_use]
 pub fn of_drive(drive: &DriveReport, title: &str) -> Option<Figure> {
     let activity = &drive.activity;
@@ -27,7 +27,8 @@ pub fn of_drive(drive: &DriveReport, title: &str) -> Option<Figure> {
         seeks(activity, end),
         depths(activity, end),
     ];
-    let line = "Each mark is a field of time and place in which commands ended; below, the same time in sums.";
+    let line = "Each mark is a field of time and place in which commands ended; below, the same \
+        time in sums.";
     Some(Figure::new(title, FigureContent::Stack(parts)).line(line))
 }
 
@@ -43,7 +44,8 @@ fn raster(activity: &Activity) -> Raster {
         sums.1 += u64::from(field.writes);
     }
     let (columns, rows) = (columns.div_ceil(across), rows.div_ceil(down));
-    let end = |step: u64, count: u16, each: u16| step.saturating_mul(u64::from(count) * u64::from(each));
+    let end =
+        |step: u64, count: u16, each: u16| step.saturating_mul(u64::from(count) * u64::from(each));
     let cell = |((column, row), (reads, writes)): ((u16, u16), (u64, u64))| RasterCell {
         column,
         row,
@@ -80,8 +82,8 @@ fn per_second(activity: &Activity, sum: u64) -> u64 {
 }
 
 fn chart(label: &str, unit: Unit, lines: &[(&str, Vec<(u64, u64)>)], end: u64) -> FigureContent {
-    let mut chart =
-        LineChart::new(Axis::new("time", Unit::Nanoseconds), Axis::new(label, unit)).style(LineStyle::Steps);
+    let mut chart = LineChart::new(Axis::new("time", Unit::Nanoseconds), Axis::new(label, unit))
+        .style(LineStyle::Steps);
     for (name, points) in lines {
         let points = points.iter().copied().filter(|point| point.0 < end);
         chart = chart.series(name, points);
@@ -92,12 +94,7 @@ fn chart(label: &str, unit: Unit, lines: &[(&str, Vec<(u64, u64)>)], end: u64) -
 fn throughput(activity: &Activity, end: u64) -> FigureContent {
     let read = over_time(activity, |interval| per_second(activity, interval.bytes_read));
     let written = over_time(activity, |interval| per_second(activity, interval.bytes_written));
-    chart(
-        "throughput",
-        Unit::BytesPerSecond,
-        &[("read", read), ("written", written)],
-        end,
-    )
+    chart("throughput", Unit::BytesPerSecond, &[("read", read), ("written", written)], end)
 }
 
 fn seeks(activity: &Activity, end: u64) -> FigureContent {
@@ -119,10 +116,7 @@ fn depths(activity: &Activity, end: u64) -> FigureContent {
 /// How long the requests of a drive took, reads and writes; `None` of none.
 #[must_use]
 pub fn latencies_of_drive(drive: &DriveReport, title: &str) -> Option<Figure> {
-    let kinds = [
-        ("reads", &drive.read_latency),
-        ("writes and flushes", &drive.write_latency),
-    ];
+    let kinds = [("reads", &drive.read_latency), ("writes and flushes", &drive.write_latency)];
     distributions(kinds, "from submission to completion", title)
 }
 
@@ -166,7 +160,8 @@ pub fn of_run(report: &Report) -> Vec<Figure> {
             &format!("{}: how long its requests took", drive.name),
         ));
     }
-    let mut names: Vec<&str> = report.processes.iter().map(|process| process.name.as_str()).collect();
+    let mut names: Vec<&str> =
+        report.processes.iter().map(|process| process.name.as_str()).collect();
     names.dedup();
     for name in names {
         figures.extend(latencies_of_process(

@@ -1,4 +1,5 @@
-//! The page of ageing: each thing that samples hold as a curve over the months, a line for each list of policies.
+//! The page of ageing: each thing that samples hold as a curve over the months, a line for each
+//! list of policies.
 use super::markup::Markup;
 use super::scale::show;
 use crate::ageing::{AgeingReport, Better, Form, METRICS, Metric};
@@ -49,7 +50,9 @@ fn curve(report: &AgeingReport, metric: &Metric) -> Option<Figure> {
     for series in &report.series {
         // A product of two numbers, rounded: the same on every machine.
         let value = |value: f64| (value * factor).round().max(0.0) as u64;
-        let point = |sample: &crate::ageing::Sample| Some((sample.day.into(), value((metric.value)(sample)?)));
+        let point = |sample: &crate::ageing::Sample| {
+            Some((sample.day.into(), value((metric.value)(sample)?)))
+        };
         let points: Vec<(u64, u64)> = series.samples.iter().filter_map(point).collect();
         if !points.is_empty() {
             chart = chart.series(&series.name, points);
@@ -68,8 +71,7 @@ fn curve(report: &AgeingReport, metric: &Metric) -> Option<Figure> {
         _ => "Where everything lies",
     };
     let mut name = metric.name.chars();
-    let title: String = name
-        .next()
-        .map_or_else(String::new, |first| first.to_uppercase().chain(name).collect());
+    let title: String =
+        name.next().map_or_else(String::new, |first| first.to_uppercase().chain(name).collect());
     Some(Figure::new(&title, chart).line(line).section(section))
 }

@@ -1,4 +1,5 @@
-//! Bars in groups. On a linear axis they are bars; by powers, where a length means nothing, they are marks on a line.
+//! Bars in groups. On a linear axis they are bars; by powers, where a length means nothing, they
+//! are marks on a line.
 use super::markup::Markup;
 use super::plot::{classes, percent};
 use super::scale::{Scale, show};
@@ -55,11 +56,8 @@ pub(super) fn draw(chart: &BarChart, title: &str, marks: usize, out: &mut Markup
         );
     }
     out.close("div");
-    out.data(&Rows {
-        rows: chart.groups.iter().map(|group| say(chart, group)).collect(),
-    });
-    out.close("div")
-        .element("p", &[("class", "x-label")], &chart.value.label);
+    out.data(&Rows { rows: chart.groups.iter().map(|group| say(chart, group)).collect() });
+    out.close("div").element("p", &[("class", "x-label")], &chart.value.label);
     out.raw("<output class=\"readout\" aria-live=\"polite\"></output>");
 }
 
@@ -99,15 +97,20 @@ fn shape(chart: &BarChart, number: usize, bar: &str, dot: &str, counts: bool, ou
     }
 }
 
-fn row(chart: &BarChart, (words, bars): (&str, &[Option<u64>]), scale: &Scale, down: &str, out: &mut Markup) {
+fn row(
+    chart: &BarChart,
+    (words, bars): (&str, &[Option<u64>]),
+    scale: &Scale,
+    down: &str,
+    out: &mut Markup,
+) {
     let count = bars.len().max(1);
     let per_bar = match chart.value.scale {
         AxisScale::Linear => BAR,
         AxisScale::Logarithmic => BAR * 2 / 3,
     };
     let height = format!("height:{}px", (count * per_bar).max(16) + 6);
-    out.raw("<div class=\"row\">")
-        .element("span", &[("class", "what")], words);
+    out.raw("<div class=\"row\">").element("span", &[("class", "what")], words);
     out.open("div", &[("class", "field"), ("style", &height)]);
     out.raw("<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
     out.open("path", &[("class", "grid"), ("d", down)]).close("path");
@@ -123,11 +126,8 @@ fn row(chart: &BarChart, (words, bars): (&str, &[Option<u64>]), scale: &Scale, d
 
 fn say(chart: &BarChart, (words, bars): &(String, Vec<Option<u64>>)) -> String {
     let mut said = format!("{words}: ");
-    let pairs = chart
-        .bars
-        .iter()
-        .zip(bars)
-        .filter_map(|((name, _), value)| Some((name, (*value)?)));
+    let pairs =
+        chart.bars.iter().zip(bars).filter_map(|((name, _), value)| Some((name, (*value)?)));
     for (number, (name, value)) in pairs.enumerate() {
         let between = if number == 0 { "" } else { ", " };
         let _ = write!(said, "{between}{name} {}", show(chart.value.unit, value));

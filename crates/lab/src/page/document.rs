@@ -34,8 +34,14 @@ impl Document<'_> {
         out.raw("<html lang=\"en\"><head><meta charset=\"utf-8\">");
         out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
         // Nothing is fetched, whatever stands in the page.
-        out.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">");
-        out.raw("<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">");
+        out.raw(
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+            style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">",
+        );
+        out.raw(
+            "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" \
+            href=\"data:,\">",
+        );
         out.element("title", &[], self.title);
         out.raw("<style>\n").raw(STYLE).raw("</style></head><body>");
         out.raw("<a class=\"skip\" href=\"#content\">Skip to the content</a>");
@@ -47,10 +53,7 @@ impl Document<'_> {
         for section in &self.sections {
             out.open(
                 "section",
-                &[
-                    ("id", &section.id),
-                    ("aria-labelledby", &format!("{}-title", section.id)),
-                ],
+                &[("id", &section.id), ("aria-labelledby", &format!("{}-title", section.id))],
             );
             if !section.kicker.is_empty() {
                 out.element("p", &[("class", "kicker")], &section.kicker);
@@ -58,8 +61,14 @@ impl Document<'_> {
             out.element("h2", &[("id", &format!("{}-title", section.id))], &section.title);
             out.raw(section.body.html()).close("section");
         }
-        out.raw("<footer><p>Made by <code>extant lab</code>. The page holds all that it shows and asks no network for anything; the same command gives the same bytes. ");
-        out.raw("In a plot the arrow keys move a cursor that reads the values out.</p></footer></main></div>");
+        out.raw(
+            "<footer><p>Made by <code>extant lab</code>. The page holds all that it shows and \
+            asks no network for anything; the same command gives the same bytes. ",
+        );
+        out.raw(
+            "In a plot the arrow keys move a cursor that reads the values \
+            out.</p></footer></main></div>",
+        );
         out.raw("<script>\n").raw(SCRIPT).raw("</script></body></html>\n");
         out.into_html()
     }

@@ -1,4 +1,5 @@
-//! A figure: its title, its sentence, its drawing, and its numbers as a table for whoever wants them.
+//! A figure: its title, its sentence, its drawing, and its numbers as a table for whoever wants
+//! them.
 use super::markup::Markup;
 use super::plot::{Height, Panel, Plot};
 use super::scale::{Scale, show};
@@ -54,14 +55,8 @@ fn plot(content: &FigureContent, title: &str, marks: usize, out: &mut Markup) {
         FigureContent::Histogram(_) => "histogram",
         _ => "lines",
     };
-    let plot = Plot {
-        kind,
-        title,
-        x: &x,
-        x_label,
-        marks,
-        panels: panels(content, &x, Height::Medium),
-    };
+    let plot =
+        Plot { kind, title, x: &x, x_label, marks, panels: panels(content, &x, Height::Medium) };
     plot.draw(out);
 }
 
@@ -81,7 +76,9 @@ fn panels(content: &FigureContent, x: &Scale, height: Height) -> Vec<Panel> {
         FigureContent::Lines(chart) => vec![lines::panel(chart, x, height)],
         FigureContent::Histogram(chart) => histogram::panels(chart, x).into(),
         FigureContent::Raster(chart) => vec![raster::panel(chart, x)],
-        FigureContent::Stack(parts) => parts.iter().flat_map(|part| panels(part, x, Height::Short)).collect(),
+        FigureContent::Stack(parts) => {
+            parts.iter().flat_map(|part| panels(part, x, Height::Short)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -112,9 +109,7 @@ fn of_lines(chart: &LineChart) -> Vec<Vec<String>> {
         }
     }
     let head = [chart.x.label.clone()].into_iter();
-    let head = head
-        .chain(chart.series.iter().map(|series| series.name.clone()))
-        .collect();
+    let head = head.chain(chart.series.iter().map(|series| series.name.clone())).collect();
     let rows = by_value.into_iter().map(|(at, cells)| {
         let first = [show(chart.x.unit, at)].into_iter();
         first.chain(cells).collect()

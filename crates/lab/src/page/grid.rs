@@ -41,11 +41,8 @@ pub(super) fn draw(grid: &Grid, title: &str, marks: usize, out: &mut Markup) {
     out.open("ul", &[("class", "names")]);
     for (words, colour) in &grid.kinds {
         out.raw("<li><svg class=\"key\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">");
-        out.open(
-            "path",
-            &[("class", &format!("fields {}", hue(*colour))), ("d", "M8 6h12")],
-        )
-        .close("path");
+        out.open("path", &[("class", &format!("fields {}", hue(*colour))), ("d", "M8 6h12")])
+            .close("path");
         out.raw("</svg>").element("span", &[], words).raw("</li>");
     }
     out.close("ul");
@@ -74,17 +71,12 @@ pub(super) fn draw(grid: &Grid, title: &str, marks: usize, out: &mut Markup) {
 fn map(grid: &Grid, words: &str, fields: &[u8], out: &mut Markup) {
     let columns = usize::from(grid.columns.max(1));
     let rows = fields.len().div_ceil(columns).max(1);
-    out.raw("<div class=\"map\">")
-        .element("p", &[("class", "y-label")], words);
+    out.raw("<div class=\"map\">").element("p", &[("class", "y-label")], words);
     out.raw("<div class=\"field\">");
     let box_ = format!("0 0 {columns} {rows}");
     out.open(
         "svg",
-        &[
-            ("viewBox", &box_),
-            ("aria-hidden", "true"),
-            ("shape-rendering", "crispEdges"),
-        ],
+        &[("viewBox", &box_), ("aria-hidden", "true"), ("shape-rendering", "crispEdges")],
     );
     for (number, (_, colour)) in grid.kinds.iter().enumerate() {
         let mut path = String::new();
@@ -99,8 +91,7 @@ fn map(grid: &Grid, words: &str, fields: &[u8], out: &mut Markup) {
         }
         let class = format!("fields {}", hue(*colour));
         if !path.is_empty() {
-            out.open("path", &[("class", &class), ("data-token", "h"), ("d", &path)])
-                .close("path");
+            out.open("path", &[("class", &class), ("data-token", "h"), ("d", &path)]).close("path");
         }
     }
     out.raw("</svg></div></div>");
@@ -115,10 +106,7 @@ fn data(grid: &Grid) -> Maps<'_> {
         maps: grid
             .maps
             .iter()
-            .map(|(name, fields)| Fields {
-                name,
-                fields: fields.iter().map(letter).collect(),
-            })
+            .map(|(name, fields)| Fields { name, fields: fields.iter().map(letter).collect() })
             .collect(),
     }
 }

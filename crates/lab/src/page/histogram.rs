@@ -1,4 +1,5 @@
-//! Distributions: how often which values occurred, by quarters of an octave, and under it the share that is not above each.
+//! Distributions: how often which values occurred, by quarters of an octave, and under it the share
+//! that is not above each.
 use super::markup::Markup;
 use super::plot::{Height, Name, Panel, classes, from_above};
 use super::scale::{LENGTH, Scale, binary_logarithm, show};
@@ -11,12 +12,8 @@ const QUARTERS: [u128; 4] = [1000, 1189, 1414, 1682];
 
 /// The horizontal scale of distributions.
 pub(super) fn x_scale(histogram: &Histogram) -> Scale {
-    let values = || {
-        histogram
-            .series
-            .iter()
-            .flat_map(|series| series.points.iter().map(|step| step.0))
-    };
+    let values =
+        || histogram.series.iter().flat_map(|series| series.points.iter().map(|step| step.0));
     let least = edge(quarter(values().min().unwrap_or(1)));
     let greatest = edge(quarter(values().max().unwrap_or(1)) + 1);
     Scale::between(&histogram.x.clone().logarithmic(), least, greatest)
@@ -67,12 +64,7 @@ fn shares(histogram: &Histogram, x: &Scale) -> Panel {
             *sum = sum.saturating_add(*count);
         }
         let whole = total(series);
-        all.push(
-            counts
-                .into_iter()
-                .map(|(at, count)| (at, permille(count, whole)))
-                .collect(),
-        );
+        all.push(counts.into_iter().map(|(at, count)| (at, permille(count, whole))).collect());
     }
     let values: Vec<u64> = all.iter().flat_map(|counts| counts.values().copied()).collect();
     let greatest = values.iter().max().copied().unwrap_or(1);
@@ -113,9 +105,7 @@ fn sums(histogram: &Histogram, x: &Scale) -> Panel {
         }
         let _ = write!(path, "L{LENGTH} {}", from_above(LENGTH * u64::from(whole > 0)));
         let class = format!("line {}", classes(number, series.origin));
-        drawing
-            .open("path", &[("class", &class), ("data-token", "H"), ("d", &path)])
-            .close("path");
+        drawing.open("path", &[("class", &class), ("data-token", "H"), ("d", &path)]).close("path");
     }
     let say = |(value, words): (u64, Vec<String>)| {
         let words = format!("at most {}: {}", show(histogram.x.unit, value), words.join(", "));

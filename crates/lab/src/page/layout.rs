@@ -19,7 +19,8 @@ const KINDS: [(&str, Hue); 6] = [
 
 /// What a field is: metadata and map blocks are few, and count before data.
 fn kind(cell: &Cell) -> u8 {
-    let share = |blocks: u64, one_in: u64| blocks.saturating_mul(one_in) >= cell.blocks && blocks > 0;
+    let share =
+        |blocks: u64, one_in: u64| blocks.saturating_mul(one_in) >= cell.blocks && blocks > 0;
     match cell {
         cell if cell.free >= cell.blocks => 0,
         cell if share(cell.metadata, 2) => 5,
@@ -44,7 +45,7 @@ pub fn of_layouts(maps: &[(String, LayoutMap)], title: &str) -> Option<Figure> {
             .collect(),
         field: show(Unit::Bytes, blocks.saturating_mul(first.block_size.into())),
     };
-    let line =
-        "The volume from its first block, row by row; metadata, map blocks and directories are shown before data.";
+    let line = "The volume from its first block, row by row; metadata, map blocks and directories \
+        are shown before data.";
     Some(Figure::new(title, grid).line(line).section("Where everything lies"))
 }

@@ -8,25 +8,21 @@ use std::fmt::Write;
 
 /// The horizontal scale of a chart.
 pub(super) fn x_scale(chart: &LineChart) -> Scale {
-    let values = chart
-        .series
-        .iter()
-        .flat_map(|series| series.points.iter().map(|point| point.0));
+    let values = chart.series.iter().flat_map(|series| series.points.iter().map(|point| point.0));
     let values: Vec<u64> = values.collect();
     let (first, last) = (values.iter().min(), values.iter().max());
     match (chart.style, first, last) {
         // Time begins where it begins, and ends where it ends.
-        (LineStyle::Steps | LineStyle::Plain, Some(first), Some(last)) => Scale::between(&chart.x, *first, *last),
+        (LineStyle::Steps | LineStyle::Plain, Some(first), Some(last)) => {
+            Scale::between(&chart.x, *first, *last)
+        }
         _ => Scale::around(&chart.x, values.iter().copied()),
     }
 }
 
 /// The chart over a horizontal scale.
 pub(super) fn panel(chart: &LineChart, x: &Scale, height: Height) -> Panel {
-    let values = chart
-        .series
-        .iter()
-        .flat_map(|series| series.points.iter().map(|point| point.1));
+    let values = chart.series.iter().flat_map(|series| series.points.iter().map(|point| point.1));
     let y = Scale::around(&chart.y, values.collect::<Vec<u64>>().into_iter());
     let mut drawing = Markup::default();
     for (number, series) in chart.series.iter().enumerate() {
@@ -64,31 +60,18 @@ fn label(words: &str, y: &Scale) -> String {
 }
 
 fn marked(series: &Series, classes: &str, x: &Scale, y: &Scale, out: &mut Markup) {
-    let places = || {
-        series
-            .points
-            .iter()
-            .map(|(at, value)| (x.place(*at), from_above(y.place(*value))))
-    };
+    let places =
+        || series.points.iter().map(|(at, value)| (x.place(*at), from_above(y.place(*value))));
     let mut line = String::new();
     let mut marks = String::new();
     for (across, down) in places() {
         let _ = write!(line, "{}{across} {down}", if line.is_empty() { 'M' } else { 'L' });
         let _ = write!(marks, "M{across} {down}h0");
     }
-    out.open("path", &[("class", &format!("line {classes}")), ("d", &line)])
-        .close("path");
-    out.open(
-        "path",
-        &[
-            ("class", &format!("mark {classes}")),
-            ("data-token", "M"),
-            ("d", &marks),
-        ],
-    );
+    out.open("path", &[("class", &format!("line {classes}")), ("d", &line)]).close("path");
+    out.open("path", &[("class", &format!("mark {classes}")), ("data-token", "M"), ("d", &marks)]);
     out.close("path");
-    out.open("path", &[("class", &format!("core {classes}")), ("d", &marks)])
-        .close("path");
+    out.open("path", &[("class", &format!("core {classes}")), ("d", &marks)]).close("path");
 }
 
 fn steps(series: &Series, classes: &str, x: &Scale, y: &Scale, out: &mut Markup) {
@@ -103,8 +86,7 @@ fn steps(series: &Series, classes: &str, x: &Scale, y: &Scale, out: &mut Markup)
         let _ = write!(path, "H{end}");
     }
     let class = format!("line {classes}");
-    out.open("path", &[("class", &class), ("data-token", "H"), ("d", &path)])
-        .close("path");
+    out.open("path", &[("class", &class), ("data-token", "H"), ("d", &path)]).close("path");
 }
 
 fn plain(series: &Series, classes: &str, x: &Scale, y: &Scale, out: &mut Markup) {
@@ -114,8 +96,7 @@ fn plain(series: &Series, classes: &str, x: &Scale, y: &Scale, out: &mut Markup)
         let _ = write!(path, "{letter}{} {}", x.place(*at), from_above(y.place(*value)));
     }
     let class = format!("line {classes}");
-    out.open("path", &[("class", &class), ("data-token", "ML"), ("d", &path)])
-        .close("path");
+    out.open("path", &[("class", &class), ("data-token", "ML"), ("d", &path)]).close("path");
 }
 
 /// For each value of the horizontal axis those of all series that have one there.

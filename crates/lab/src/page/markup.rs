@@ -1,4 +1,5 @@
-//! HTML as it is written: whatever comes from outside goes through [`Markup::text`] or an attribute, and is escaped there.
+//! HTML as it is written: whatever comes from outside goes through [`Markup::text`] or an
+//! attribute, and is escaped there.
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -28,7 +29,8 @@ impl Markup {
         self
     }
 
-    /// Words of anybody. Control characters become the replacement character: some are errors in HTML.
+    /// Words of anybody. Control characters become the replacement character: some are errors in
+    /// HTML.
     pub(super) fn text(&mut self, text: &str) -> &mut Markup {
         for character in text.chars() {
             match character {

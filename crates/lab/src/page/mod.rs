@@ -1,7 +1,8 @@
 //! Pages: reports as HTML that a person looks at, in one file, without a network.
 //!
-//! A page carries its style and a small script. Its plots are SVG that is made here, from whole numbers: the same report gives
-//! the same bytes. Without the script everything is there but the cursor that reads values out and the choice of light or dark.
+//! A page carries its style and a small script. Its plots are SVG that is made here, from whole
+//! numbers: the same report gives the same bytes. Without the script everything is there but the
+//! cursor that reads values out and the choice of light or dark.
 //!
 //! ```text
 //! posts      the mailing list posts              document   head, contents, sections        markup   HTML and its escapes
@@ -9,8 +10,8 @@
 //! activity   figures of what a run recorded      lines, histogram, raster, bars, grid: drawings over plot, or alone
 //! ```
 //!
-//! Whatever comes from outside (names of scenarios, files, processes) is text or an attribute, and is escaped where it is
-//! written ([`markup`]).
+//! Whatever comes from outside (names of scenarios, files, processes) is text or an attribute, and
+//! is escaped where it is written ([`markup`]).
 mod activity;
 mod ageing;
 mod bars;
@@ -45,7 +46,8 @@ pub fn of_posts(report: &PostsReport) -> String {
     posts::page(report)
 }
 
-/// The page of a run: its tables, what its drives did over time, how long its calls took, and the figures that it carries.
+/// The page of a run: its tables, what its drives did over time, how long its calls took, and the
+/// figures that it carries.
 #[must_use]
 pub fn of_report(report: &Report) -> String {
     let mut lead = Markup::default();
@@ -69,28 +71,24 @@ pub fn of_report(report: &Report) -> String {
     for entry in &report.filesystems {
         let size = scale::show(crate::report::Unit::Bytes, entry.bytes);
         let words = format!("{size} on {}, {}", entry.drive, entry.policies);
-        lead.raw("<div>")
-            .element("dt", &[], &entry.name)
-            .element("dd", &[], &words)
-            .raw("</div>");
+        lead.raw("<div>").element("dt", &[], &entry.name).element("dd", &[], &words).raw("</div>");
     }
     lead.raw("</dl>");
     let tables = report.tables().into_iter().map(|table| {
         let title = table.title().to_owned();
         Figure::new(&title, table).section("Tables")
     });
-    let figures = of_run(report)
-        .into_iter()
-        .map(|figure| match figure.section.is_empty() {
-            true => figure.section("Over time"),
-            false => figure,
-        });
+    let figures = of_run(report).into_iter().map(|figure| match figure.section.is_empty() {
+        true => figure.section("Over time"),
+        false => figure,
+    });
     let figures: Vec<Figure> = figures.chain(tables).collect();
     document(&report.scenario, lead, &figures)
 }
 
-/// A page of figures under a title and a sentence; figures with the same `section` stand together, in the order in which their
-/// headings first come. Reports that have no page of their own are shown so.
+/// A page of figures under a title and a sentence; figures with the same `section` stand together,
+/// in the order in which their headings first come. Reports that have no page of their own are
+/// shown so.
 #[must_use]
 pub fn of_figures(title: &str, line: &str, figures: &[Figure]) -> String {
     let mut lead = Markup::default();

@@ -1,8 +1,9 @@
-//! What all plots share: panels over a common horizontal axis, their names, and what the cursor reads out.
+//! What all plots share: panels over a common horizontal axis, their names, and what the cursor
+//! reads out.
 //!
-//! A drawing is stretched to the room that it gets, so that it is as readable on a telephone as on paper: lines and marks keep
-//! their width (`vector-effect`), and words stand beside the drawing, not in it. Marks are lines of no length with round or
-//! square ends.
+//! A drawing is stretched to the room that it gets, so that it is as readable on a telephone as on
+//! paper: lines and marks keep their width (`vector-effect`), and words stand beside the drawing,
+//! not in it. Marks are lines of no length with round or square ends.
 use super::markup::Markup;
 use super::scale::{LENGTH, Scale, Tick};
 use crate::report::Origin;
@@ -135,12 +136,9 @@ fn names<'a>(panels: impl Iterator<Item = &'a Panel>, out: &mut Markup) {
 /// The mark of a series beside its name.
 fn key(classes: &str, out: &mut Markup) {
     out.raw("<svg class=\"key\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">");
-    out.open("path", &[("class", &format!("line {classes}")), ("d", "M1 6H27")])
-        .close("path");
-    out.open("path", &[("class", &format!("mark {classes}")), ("d", "M14 6h0")])
-        .close("path");
-    out.open("path", &[("class", &format!("core {classes}")), ("d", "M14 6h0")])
-        .close("path");
+    out.open("path", &[("class", &format!("line {classes}")), ("d", "M1 6H27")]).close("path");
+    out.open("path", &[("class", &format!("mark {classes}")), ("d", "M14 6h0")]).close("path");
+    out.open("path", &[("class", &format!("core {classes}")), ("d", "M14 6h0")]).close("path");
     out.raw("</svg>");
 }
 
@@ -151,27 +149,20 @@ fn field(panel: &Panel, x_ticks: &[Tick], is_common: bool, out: &mut Markup) {
         Height::Short => "panel short",
     };
     out.open("div", &[("class", height)]);
-    out.raw("<div class=\"above\">")
-        .element("p", &[("class", "y-label")], &panel.label);
+    out.raw("<div class=\"above\">").element("p", &[("class", "y-label")], &panel.label);
     if !is_common {
         names([panel].into_iter(), out);
     }
     out.close("div");
     out.open("div", &[("class", "y"), ("aria-hidden", "true")]);
     for tick in &panel.ticks {
-        out.element(
-            "span",
-            &[("style", &format!("bottom:{}", percent(tick.place)))],
-            &tick.words,
-        );
+        out.element("span", &[("style", &format!("bottom:{}", percent(tick.place)))], &tick.words);
     }
     out.raw(
-        "</div><div class=\"field\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+        "</div><div class=\"field\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" \
+         aria-hidden=\"true\">",
     );
-    let across = panel
-        .ticks
-        .iter()
-        .map(|tick| format!("M0 {}H1000", from_above(tick.place)));
+    let across = panel.ticks.iter().map(|tick| format!("M0 {}H1000", from_above(tick.place)));
     let down = x_ticks.iter().map(|tick| format!("M{} 0V1000", tick.place));
     let lines: String = across.chain(down).collect();
     out.open("path", &[("class", "grid"), ("d", &lines)]).close("path");
@@ -191,13 +182,8 @@ fn stops(panels: &[Panel]) -> Stops {
     let every = at.len().div_ceil(STOPS_MAX).max(1);
     let at: Vec<u64> = at.into_iter().step_by(every).collect();
     let words = |place: &u64| {
-        let said = panels
-            .iter()
-            .filter_map(|panel| panel.says.range(..=*place).next_back());
+        let said = panels.iter().filter_map(|panel| panel.says.range(..=*place).next_back());
         said.map(|(_, words)| words.as_str()).collect::<Vec<_>>().join(" · ")
     };
-    Stops {
-        say: at.iter().map(words).collect(),
-        at,
-    }
+    Stops { say: at.iter().map(words).collect(), at }
 }

@@ -9,27 +9,35 @@ use crate::report::{Axis, BarChart, Figure, Origin, Unit};
 const QUESTIONS: [(u32, &str); 5] = [
     (
         0,
-        "A file system of 2001 puts each new directory into another group, far from its parent, and writes inodes and blocks as \
-         they come. What does that cost when trees are unpacked, compared, archived and removed, and what do seven changes give?",
+        "A file system of 2001 puts each new directory into another group, far from its parent, \
+         and writes inodes and blocks as \
+         they come. What does that cost when trees are unpacked, compared, archived and removed, \
+         and what do seven changes give?",
     ),
     (
         1,
-        "A full check of a large volume reads indirect blocks that lie scattered among the data. What if each group kept them \
-         together, in a metacluster: how much faster is the check, and what do ordinary reads and writes pay for it?",
+        "A full check of a large volume reads indirect blocks that lie scattered among the data. \
+         What if each group kept them \
+         together, in a metacluster: how much faster is the check, and what do ordinary reads and \
+         writes pay for it?",
     ),
     (
         2,
-        "While one process writes without pause, every other waits, because all share one limit of dirty memory. What does a \
+        "While one process writes without pause, every other waits, because all share one limit of \
+         dirty memory. What does a \
          limit of its own for each device, shared in proportion to its speed, do for the readers?",
     ),
     (
         3,
-        "Listing a cold directory of a thousand names takes tens of milliseconds, because its blocks are read one by one, each \
-         after a seek. Would a directory that grows by several blocks at once, and is read ahead, list faster?",
+        "Listing a cold directory of a thousand names takes tens of milliseconds, because its \
+         blocks are read one by one, each \
+         after a seek. Would a directory that grows by several blocks at once, and is read ahead, \
+         list faster?",
     ),
     (
         4,
-        "FreeBSD's ext2 spread the blocks of small files over the volume. What do an allocator that keeps a file and its \
+        "FreeBSD's ext2 spread the blocks of small files over the volume. What do an allocator \
+         that keeps a file and its \
          neighbours together, and clustered reads, give for tar, copies and dumps?",
     ),
 ];
@@ -63,9 +71,14 @@ const VERDICTS: [(&str, &str, &str); 5] = [
 
 fn lead(report: &PostsReport) -> Markup {
     let mut out = Markup::default();
-    out.raw("<p class=\"lead\">Mailing list posts about the layout and the scheduling of ext2 and its heirs, with what they \
-             measured then, and what the same engine that ships gives now, on models of drives, in virtual time. Beside each \
-             stands what the <code>modern</code> preset takes for the same work, and the least time that the drive could.</p>");
+    out.raw(
+        "<p class=\"lead\">Mailing list posts about the layout and the scheduling of ext2 and \
+        its heirs, with what they \
+             measured then, and what the same engine that ships gives now, on models of drives, in \
+             virtual time. Beside each \
+             stands what the <code>modern</code> preset takes for the same work, and the least \
+             time that the drive could.</p>",
+    );
     let scale = match report.scale {
         Scale::Quick => "in quick form: counts are divided where that keeps what a row is about",
         Scale::Full => "at the size of the posts",
@@ -84,17 +97,14 @@ fn lead(report: &PostsReport) -> Markup {
             .raw("</span></li>");
     }
     out.raw("</ul>");
-    for (heading, lines) in [
-        ("Rows that miss", report.missed()),
-        ("Rows outside their tolerance", report.warned()),
-    ] {
+    for (heading, lines) in
+        [("Rows that miss", report.missed()), ("Rows outside their tolerance", report.warned())]
+    {
         if lines.is_empty() {
             continue;
         }
         let heading = format!("{heading} ({})", lines.len());
-        out.raw("<details class=\"lines\"><summary>")
-            .text(&heading)
-            .raw("</summary><ul>");
+        out.raw("<details class=\"lines\"><summary>").text(&heading).raw("</summary><ul>");
         for line in lines {
             out.element("li", &[], &line);
         }
@@ -159,7 +169,8 @@ fn together<'a>(all: impl Iterator<Item = &'a Figure>, out: &mut Markup) {
 
 /// Figures under headings of their own, and then those under none.
 fn further(post: &PostReport, id: &str, body: &mut Markup, parts: &mut Vec<(String, String)>) {
-    let is_placed = |figure: &&Figure| post.tables.iter().any(|table| table.title == figure.section);
+    let is_placed =
+        |figure: &&Figure| post.tables.iter().any(|table| table.title == figure.section);
     let others: Vec<&Figure> = post.figures.iter().filter(|figure| !is_placed(figure)).collect();
     let mut headings: Vec<&str> = Vec::new();
     for figure in &others {
@@ -168,11 +179,7 @@ fn further(post: &PostReport, id: &str, body: &mut Markup, parts: &mut Vec<(Stri
         }
     }
     for (number, heading) in headings.iter().chain(&[""]).enumerate() {
-        let mut own = others
-            .iter()
-            .copied()
-            .filter(|figure| figure.section == *heading)
-            .peekable();
+        let mut own = others.iter().copied().filter(|figure| figure.section == *heading).peekable();
         if own.peek().is_none() {
             continue;
         }
@@ -192,20 +199,15 @@ fn facts(post: &PostReport, model_version: u32, out: &mut Markup) {
     out.raw("<dl class=\"facts\">");
     let run = format!("seed {}, model {model_version}, trace {}", post.seed, post.trace_hash);
     for (what, words) in [("Drive", &post.drive), ("Fitted", &fitted), ("Run", &run)] {
-        out.raw("<div>")
-            .element("dt", &[], what)
-            .element("dd", &[], words)
-            .raw("</div>");
+        out.raw("<div>").element("dt", &[], what).element("dd", &[], words).raw("</div>");
     }
-    let verdicts = VERDICTS
-        .iter()
-        .filter_map(|(class, mark, words)| match count(rows(post), class) {
+    let verdicts =
+        VERDICTS.iter().filter_map(|(class, mark, words)| match count(rows(post), class) {
             0 => None,
             count => Some(format!("{mark} {count} {words}")),
         });
     out.raw("<div>").element("dt", &[], "Rows");
-    out.element("dd", &[], &verdicts.collect::<Vec<_>>().join(", "))
-        .raw("</div></dl>");
+    out.element("dd", &[], &verdicts.collect::<Vec<_>>().join(", ")).raw("</div></dl>");
 }
 
 /// The times of a table that the post has too, post and model on one axis.
@@ -215,21 +217,17 @@ fn against_the_post(table: &PostTable) -> Option<Figure> {
         _ => None,
     };
     let is_compared = |row: &&Row| {
-        row.cells
-            .iter()
-            .any(|cell| time(cell.posted).is_some() && time(cell.ours).is_some())
+        row.cells.iter().any(|cell| time(cell.posted).is_some() && time(cell.ours).is_some())
     };
     let rows: Vec<&Row> = table.rows.iter().filter(is_compared).collect();
     // A row is often there twice, as ratio and as time: once is enough.
     let mut groups: Vec<(String, Vec<Option<u64>>)> = Vec::new();
     let columns = 0..table.columns.len();
     let has_posted = |column: &usize| {
-        rows.iter()
-            .any(|row| row.cells.get(*column).is_some_and(|cell| cell.posted.is_some()))
+        rows.iter().any(|row| row.cells.get(*column).is_some_and(|cell| cell.posted.is_some()))
     };
-    let shown: Vec<usize> = columns
-        .filter(|column| has_posted(column) || table.modern() == Some(*column))
-        .collect();
+    let shown: Vec<usize> =
+        columns.filter(|column| has_posted(column) || table.modern() == Some(*column)).collect();
     let mut bars = Vec::new();
     for column in &shown {
         let name = &table.columns[*column].name;
@@ -260,7 +258,8 @@ fn against_the_post(table: &PostTable) -> Option<Figure> {
         bars,
         groups,
     };
-    let line = "Hollow marks are the post's figures, full ones the model's; equal distances are equal ratios.";
+    let line = "Hollow marks are the post's figures, full ones the model's; equal distances are \
+        equal ratios.";
     Some(Figure::new("Post and model", chart).line(line))
 }
 
@@ -271,26 +270,24 @@ fn legend() -> Section {
     let words = [
         (
             "post, model, ratio",
-            "What the post says, what the model gives for the same work, and the second over the first.",
+            "What the post says, what the model gives for the same work, and the second over the \
+             first.",
         ),
         ("exact", "The same number is asked for."),
-        (
-            "ratio",
-            "The column's ratio to the first column is that of the post, within so much.",
-        ),
+        ("ratio", "The column's ratio to the first column is that of the post, within so much."),
         (
             "time",
-            "The time itself agrees within so much; a miss is a warning, for the post does not name its drive.",
+            "The time itself agrees within so much; a miss is a warning, for the post does not \
+             name its drive.",
         ),
         ("at most", "The post has a bound in words."),
         (
             "modern over the best, over the limit",
-            "What the modern preset takes, over the best other column, and over the least time that the drive could take: bytes over the rate of its medium, and the seeks that no layout saves.",
+            "What the modern preset takes, over the best other column, and over the least time \
+             that the drive could take: bytes over the rate of its medium, and the seeks that no \
+             layout saves.",
         ),
-        (
-            "not modelled",
-            "The row is the post's; why we have none stands in its note.",
-        ),
+        ("not modelled", "The row is the post's; why we have none stands in its note."),
     ];
     for (what, words) in words {
         body.element("dt", &[], what).element("dd", &[], words);

@@ -1,4 +1,5 @@
-//! Seek plots: each field of time and place in which commands ended is a mark, reads and writes in two colours and two shapes.
+//! Seek plots: each field of time and place in which commands ended is a mark, reads and writes in
+//! two colours and two shapes.
 use super::markup::Markup;
 use super::plot::{Height, Name, Panel, from_above};
 use super::scale::{LENGTH, Scale, grouped, show};
@@ -20,10 +21,8 @@ pub(super) fn panel(raster: &Raster, x: &Scale) -> Panel {
     let mut drawing = Markup::default();
     marks(raster, "read", |cell| cell.reads, &mut drawing);
     marks(raster, "write", |cell| cell.writes, &mut drawing);
-    let name = |classes: &str, words: &str| Name {
-        classes: classes.to_owned(),
-        words: words.to_owned(),
-    };
+    let name =
+        |classes: &str, words: &str| Name { classes: classes.to_owned(), words: words.to_owned() };
     Panel {
         label: raster.y.label.clone(),
         height: Height::Tall,
@@ -53,8 +52,7 @@ fn marks(raster: &Raster, what: &str, count: impl Fn(&RasterCell) -> u64, out: &
     }
     for (level, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let class = format!("{what} level{level}");
-        out.open("path", &[("class", &class), ("data-token", "M"), ("d", path)])
-            .close("path");
+        out.open("path", &[("class", &class), ("data-token", "M"), ("d", path)]).close("path");
     }
 }
 
@@ -67,7 +65,8 @@ fn says(raster: &Raster, x: &Scale) -> BTreeMap<u64, String> {
     };
     let mut says = BTreeMap::new();
     for cells in raster.cells.chunk_by(|one, other| one.column == other.column) {
-        let sum = |of: fn(&RasterCell) -> u64| grouped(cells.iter().map(of).fold(0, u64::saturating_add));
+        let sum =
+            |of: fn(&RasterCell) -> u64| grouped(cells.iter().map(of).fold(0, u64::saturating_add));
         let rows = || cells.iter().map(|cell| cell.row);
         let (lowest, highest) = (rows().min().unwrap_or(0), rows().max().unwrap_or(0));
         let at = span(raster.x_range, raster.columns, cells[0].column);

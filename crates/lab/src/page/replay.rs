@@ -1,17 +1,27 @@
-//! The page of a replayed trace: how long requests took on the model, and on the drive where that was measured.
+//! The page of a replayed trace: how long requests took on the model, and on the drive where that
+//! was measured.
 use super::markup::Markup;
 use super::scale::show;
 use crate::device;
-use crate::report::{Alignment, Axis, Distribution, Figure, Histogram, LineChart, LineStyle, Origin, Table, Unit};
+use crate::report::{
+    Alignment, Axis, Distribution, Figure, Histogram, LineChart, LineStyle, Origin, Table, Unit,
+};
 
 /// Which of the times are set beside each other: after so many thousandths of them.
 const QUANTILES: [usize; 23] = [
-    1, 5, 10, 25, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 950,
+    1, 5, 10, 25, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800,
+    850, 900, 950,
 ];
 
-/// The page of a trace on a drive; `times_ns` are the model's, `measured_ns` the drive's, of the same requests.
+/// The page of a trace on a drive; `times_ns` are the model's, `measured_ns` the drive's, of the
+/// same requests.
 #[must_use]
-pub fn of_replay(drive: &str, trace: &str, times_ns: &[u64], measured_ns: Option<&[u64]>) -> String {
+pub fn of_replay(
+    drive: &str,
+    trace: &str,
+    times_ns: &[u64],
+    measured_ns: Option<&[u64]>,
+) -> String {
     let mut lead = Markup::default();
     let words = format!("The trace {trace}, request by request, on {drive}.");
     lead.element("p", &[("class", "lead")], &words);
@@ -20,10 +30,7 @@ pub fn of_replay(drive: &str, trace: &str, times_ns: &[u64], measured_ns: Option
         figures.push(distribution(times_ns, measured_ns));
         figures.extend(measured_ns.and_then(|measured_ns| quantiles(times_ns, measured_ns)));
     }
-    figures = figures
-        .into_iter()
-        .map(|figure| figure.section("Response times"))
-        .collect();
+    figures = figures.into_iter().map(|figure| figure.section("Response times")).collect();
     super::document("A trace, replayed", lead, &figures)
 }
 

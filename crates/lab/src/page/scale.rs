@@ -1,5 +1,5 @@
-//! Values on an axis: where they lie, which of them are named, and how they are written. Whole numbers only: the same values
-//! give the same bytes on every machine.
+//! Values on an axis: where they lie, which of them are named, and how they are written. Whole
+//! numbers only: the same values give the same bytes on every machine.
 use crate::report::{Axis, AxisScale, Unit};
 
 /// The length of every axis, in the units of our drawings.
@@ -27,7 +27,8 @@ pub(super) struct Tick {
 }
 
 impl Scale {
-    /// A scale on which all values have room. A linear one begins at 0, unless `values` are all near each other.
+    /// A scale on which all values have room. A linear one begins at 0, unless `values` are all
+    /// near each other.
     pub(super) fn around(axis: &Axis, values: impl Iterator<Item = u64> + Clone) -> Scale {
         let greatest = values.clone().max().unwrap_or(1).max(1);
         let least = match axis.scale {
@@ -38,7 +39,11 @@ impl Scale {
             AxisScale::Logarithmic => Scale::between(axis, least, greatest),
             AxisScale::Linear if least > greatest / 5 * 3 && least < greatest => {
                 let step = step(axis.unit, greatest - least, 4);
-                Scale::between(axis, least / step * step, greatest.div_ceil(step).saturating_mul(step))
+                Scale::between(
+                    axis,
+                    least / step * step,
+                    greatest.div_ceil(step).saturating_mul(step),
+                )
             }
             AxisScale::Linear => {
                 let step = step(axis.unit, greatest, 4);
@@ -87,10 +92,8 @@ impl Scale {
             AxisScale::Linear => self.even_values(),
             AxisScale::Logarithmic => self.power_values(),
         };
-        let tick = |value: u64| Tick {
-            place: self.place(value),
-            words: trimmed(&show(self.unit, value)),
-        };
+        let tick =
+            |value: u64| Tick { place: self.place(value), words: trimmed(&show(self.unit, value)) };
         values.into_iter().map(tick).collect()
     }
 
@@ -104,11 +107,13 @@ impl Scale {
     fn power_values(&self) -> Vec<u64> {
         let is_binary = self.unit == Unit::Bytes;
         let (base, factors): (u64, &[u64]) = if is_binary { (2, &[1]) } else { (10, &[1, 2, 5]) };
-        let powers: Vec<u64> = std::iter::successors(Some(1u64), |power| power.checked_mul(base)).collect();
+        let powers: Vec<u64> =
+            std::iter::successors(Some(1u64), |power| power.checked_mul(base)).collect();
         let within = |value: &u64| (self.first..=self.last).contains(value);
         let all = |factors: &[u64], every: usize| -> Vec<u64> {
             let chosen = powers.iter().step_by(every);
-            let values = chosen.flat_map(|power| factors.iter().filter_map(|factor| power.checked_mul(*factor)));
+            let values = chosen
+                .flat_map(|power| factors.iter().filter_map(|factor| power.checked_mul(*factor)));
             values.filter(within).collect()
         };
         let dense = all(factors, 1);
@@ -148,7 +153,8 @@ fn step(unit: Unit, range: u64, count: u64) -> u64 {
 /// The next of 1, 2, 5, 10, 20...
 fn round_number(wanted: u64) -> u64 {
     let powers = std::iter::successors(Some(1u64), |power| power.checked_mul(10));
-    let mut numbers = powers.flat_map(|power| [1u64, 2, 5].into_iter().filter_map(move |one| one.checked_mul(power)));
+    let mut numbers = powers
+        .flat_map(|power| [1u64, 2, 5].into_iter().filter_map(move |one| one.checked_mul(power)));
     numbers.find(|number| *number >= wanted).unwrap_or(wanted)
 }
 

@@ -8,12 +8,7 @@ use crate::report::{Alignment, Table};
 fn open(label: &str, class: &str, out: &mut Markup) {
     out.open(
         "div",
-        &[
-            ("class", "scroll"),
-            ("tabindex", "0"),
-            ("role", "region"),
-            ("aria-label", label),
-        ],
+        &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)],
     );
     out.open("table", &[("class", class)]);
 }
@@ -95,8 +90,8 @@ impl Shape {
     }
 }
 
-/// A table of a post: what it says, what we have and how the two stand to each other, side by side for each system. `id` begins
-/// the names of its notes.
+/// A table of a post: what it says, what we have and how the two stand to each other, side by side
+/// for each system. `id` begins the names of its notes.
 pub(super) fn of_post(table: &PostTable, id: &str, out: &mut Markup) {
     let shape = Shape::of(table);
     open(&table.title, "rows", out);
@@ -125,7 +120,10 @@ pub(super) fn of_post(table: &PostTable, id: &str, out: &mut Markup) {
 }
 
 fn heads(table: &PostTable, shape: &Shape, out: &mut Markup) {
-    out.raw("<thead><tr><th rowspan=\"2\" scope=\"col\" class=\"left\">measured</th><th rowspan=\"2\" scope=\"col\" class=\"left\">verdict</th>");
+    out.raw(
+        "<thead><tr><th rowspan=\"2\" scope=\"col\" class=\"left\">measured</th><th \
+        rowspan=\"2\" scope=\"col\" class=\"left\">verdict</th>",
+    );
     for (column, is_posted) in table.columns.iter().zip(&shape.posted) {
         match is_posted {
             true => out.element(
@@ -151,13 +149,19 @@ fn heads(table: &PostTable, shape: &Shape, out: &mut Markup) {
     }
     out.raw("<th rowspan=\"2\" scope=\"col\" class=\"left group\">asked</th></tr><tr>");
     for _ in shape.posted.iter().filter(|is_posted| **is_posted) {
-        out.raw("<th scope=\"col\" class=\"right group\">post</th><th scope=\"col\" class=\"right\">model</th><th scope=\"col\" class=\"right\">ratio</th>");
+        out.raw(
+            "<th scope=\"col\" class=\"right group\">post</th><th scope=\"col\" \
+            class=\"right\">model</th><th scope=\"col\" class=\"right\">ratio</th>",
+        );
     }
     if shape.has_best {
         out.raw("<th scope=\"col\" class=\"right group\">the best</th>");
     }
     if shape.has_limit {
-        out.raw("<th scope=\"col\" class=\"right\">the limit</th><th scope=\"col\" class=\"right\">which is</th>");
+        out.raw(
+            "<th scope=\"col\" class=\"right\">the limit</th><th scope=\"col\" \
+            class=\"right\">which is</th>",
+        );
     }
     out.raw("</tr></thead><tbody>");
 }
@@ -187,12 +191,8 @@ fn row(table: &PostTable, row: &Row, shape: &Shape, note: Option<(&str, usize)>,
             &note.to_string(),
         );
     }
-    out.raw("</th><td>")
-        .open("span", &[("class", &format!("verdict {class}"))]);
-    out.element("b", &[("aria-hidden", "true")], mark)
-        .raw(" ")
-        .text(word)
-        .raw("</span></td>");
+    out.raw("</th><td>").open("span", &[("class", &format!("verdict {class}"))]);
+    out.element("b", &[("aria-hidden", "true")], mark).raw(" ").text(word).raw("</span></td>");
     for (column, is_posted) in shape.posted.iter().enumerate() {
         let cell = row.cells.get(column).copied().unwrap_or_default();
         if *is_posted {
@@ -206,23 +206,16 @@ fn row(table: &PostTable, row: &Row, shape: &Shape, note: Option<(&str, usize)>,
             out.element("td", &[("class", "right group model")], &shown(cell.ours));
         }
     }
-    let ratio = |permille: Option<u64>| permille.map_or_else(String::new, |ratio| format!("×{}", hundredths(ratio)));
+    let ratio = |permille: Option<u64>| {
+        permille.map_or_else(String::new, |ratio| format!("×{}", hundredths(ratio)))
+    };
     if shape.has_best {
-        out.element(
-            "td",
-            &[("class", "right group ratio")],
-            &ratio(table.over_best_permille(row)),
-        );
+        out.element("td", &[("class", "right group ratio")], &ratio(table.over_best_permille(row)));
     }
     if shape.has_limit {
-        out.element(
-            "td",
-            &[("class", "right ratio")],
-            &ratio(table.over_limit_permille(row)),
-        );
+        out.element("td", &[("class", "right ratio")], &ratio(table.over_limit_permille(row)));
         let limit = row.limit.map(|limit| time(limit.nanoseconds)).unwrap_or_default();
         out.element("td", &[("class", "right limit")], &limit);
     }
-    out.element("td", &[("class", "left group asked")], &asked(&row.class))
-        .close("tr");
+    out.element("td", &[("class", "left group asked")], &asked(&row.class)).close("tr");
 }

@@ -18,15 +18,18 @@ pub enum Verdict {
     Shown,
 }
 
-/// Judges a row. A cell that has a posted value and none of ours does not agree; a row in which nothing can be compared (a ratio
-/// with fewer than two posted values, a row without any) is shown only.
+/// Judges a row. A cell that has a posted value and none of ours does not agree; a row in which
+/// nothing can be compared (a ratio with fewer than two posted values, a row without any) is shown
+/// only.
 pub fn judge(row: &Row) -> Verdict {
     match &row.class {
         Class::Exact => verdict(&row.cells, Verdict::Misses, |posted, ours| posted == ours),
         Class::Ratio { within_permille } => ratio(&row.cells, *within_permille),
-        Class::Absolute { within_permille } => verdict(&row.cells, Verdict::Warns, |posted, ours| {
-            agree((ours, 1), (posted, 1), *within_permille)
-        }),
+        Class::Absolute { within_permille } => {
+            verdict(&row.cells, Verdict::Warns, |posted, ours| {
+                agree((ours, 1), (posted, 1), *within_permille)
+            })
+        }
         Class::Between { least, most } => {
             verdict(&row.cells, Verdict::Misses, |_, ours| (*least..=*most).contains(&ours))
         }
@@ -58,7 +61,9 @@ fn ratio(cells: &[Cell], within_permille: u64) -> Verdict {
         return Verdict::Misses;
     };
     let is_good = |cell: &Cell| {
-        pair(cell).is_some_and(|(posted, ours)| agree((ours, first_ours), (posted, first_posted), within_permille))
+        pair(cell).is_some_and(|(posted, ours)| {
+            agree((ours, first_ours), (posted, first_posted), within_permille)
+        })
     };
     match others.all(is_good) {
         true => Verdict::Agrees,
@@ -76,7 +81,8 @@ fn pair(cell: &Cell) -> Option<(u64, u64)> {
     }
 }
 
-/// Whether the fraction `ours` differs from the fraction `posted` by at most so many thousandths of the latter.
+/// Whether the fraction `ours` differs from the fraction `posted` by at most so many thousandths of
+/// the latter.
 fn agree(ours: (u64, u64), posted: (u64, u64), within_permille: u64) -> bool {
     let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
     let (ours, posted) = (product(ours.0, posted.1), product(posted.0, ours.1));
@@ -91,7 +97,9 @@ impl Quantity {
     /// The number without its unit.
     pub fn value(self) -> u64 {
         match self {
-            Quantity::Nanoseconds(value) | Quantity::Count(value) | Quantity::Permille(value) => value,
+            Quantity::Nanoseconds(value) | Quantity::Count(value) | Quantity::Permille(value) => {
+                value
+            }
         }
     }
 }
@@ -114,7 +122,8 @@ fn permille(part: u64, whole: u64) -> Option<u64> {
 const MODERN: &str = "modern";
 
 impl PostTable {
-    /// The column of the `modern` preset: the one of that name, else the last whose policies begin with it.
+    /// The column of the `modern` preset: the one of that name, else the last whose policies begin
+    /// with it.
     pub fn modern(&self) -> Option<usize> {
         let is_modern = |policies: &str| policies.split(',').next() == Some(MODERN);
         let named = self.columns.iter().position(|column| column.name == MODERN);
@@ -130,7 +139,8 @@ impl PostTable {
         }
     }
 
-    /// What `modern` takes over what the best of all other columns takes, in thousandths; of times only.
+    /// What `modern` takes over what the best of all other columns takes, in thousandths; of times
+    /// only.
     pub fn over_best_permille(&self, row: &Row) -> Option<u64> {
         let modern = self.modern()?;
         let time = |cell: &Cell| match cell.ours {
@@ -146,10 +156,8 @@ impl PostTable {
 impl PostReport {
     /// Rows that came to a verdict, each as `post 3: TABLE: ROW`.
     fn that_came_to(&self, wanted: Verdict) -> impl Iterator<Item = String> {
-        let rows = self
-            .tables
-            .iter()
-            .flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+        let rows =
+            self.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
         let rows = rows.filter(move |(_, row)| judge(row) == wanted);
         rows.map(|(table, row)| format!("post {}: {}: {}", self.number, table.title, row.what))
     }
@@ -158,18 +166,12 @@ impl PostReport {
 impl PostsReport {
     /// The rows that had to agree and do not, a line each: empty when all is well.
     pub fn missed(&self) -> Vec<String> {
-        self.posts
-            .iter()
-            .flat_map(|post| post.that_came_to(Verdict::Misses))
-            .collect()
+        self.posts.iter().flat_map(|post| post.that_came_to(Verdict::Misses)).collect()
     }
 
     /// The absolute rows outside their tolerance, a line each.
     pub fn warned(&self) -> Vec<String> {
-        self.posts
-            .iter()
-            .flat_map(|post| post.that_came_to(Verdict::Warns))
-            .collect()
+        self.posts.iter().flat_map(|post| post.that_came_to(Verdict::Warns)).collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The least time that a machine could take: bytes over the rate of its drive's medium, the least possible seeks, and the
-//! processor's work, where that goes on meanwhile.
+//! The least time that a machine could take: bytes over the rate of its drive's medium, the least
+//! possible seeks, and the processor's work, where that goes on meanwhile.
 use crate::drive::DriveInfo;
 use serde::Serialize;
 
@@ -34,12 +34,7 @@ impl Need {
         let rate = u128::from(drive.media_bytes_per_second.max(1));
         let media_ns = u64::try_from(bytes * 1_000_000_000 / rate).unwrap_or(u64::MAX);
         let seek_ns = self.seeks.saturating_mul(drive.least_seek_ns);
-        Limit {
-            nanoseconds: media_ns.saturating_add(seek_ns),
-            media_ns,
-            seek_ns,
-            processor_ns: 0,
-        }
+        Limit { nanoseconds: media_ns.saturating_add(seek_ns), media_ns, seek_ns, processor_ns: 0 }
     }
 }
 
@@ -47,11 +42,7 @@ impl Limit {
     /// The least time when the processor has so much to do meanwhile.
     #[must_use]
     pub fn beside(self, processor_ns: u64) -> Limit {
-        Limit {
-            nanoseconds: self.nanoseconds.max(processor_ns),
-            processor_ns,
-            ..self
-        }
+        Limit { nanoseconds: self.nanoseconds.max(processor_ns), processor_ns, ..self }
     }
 }
 
@@ -69,11 +60,7 @@ mod tests {
             media_bytes_per_second: 50_000_000,
             least_seek_ns: 2_000_000,
         };
-        let need = Need {
-            bytes_read: 40_000_000,
-            bytes_written: 10_000_000,
-            seeks: 5,
-        };
+        let need = Need { bytes_read: 40_000_000, bytes_written: 10_000_000, seeks: 5 };
         let limit = need.limit(&drive);
         assert_eq!((limit.media_ns, limit.seek_ns), (1_000_000_000, 10_000_000));
         assert_eq!(limit.nanoseconds, 1_010_000_000);

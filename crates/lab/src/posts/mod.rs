@@ -1,8 +1,10 @@
-//! The mailing list posts as experiments: their rows, their figures, the scenarios that give ours, and how far they agree.
+//! The mailing list posts as experiments: their rows, their figures, the scenarios that give ours,
+//! and how far they agree.
 //!
-//! Each post is a module with one function that runs its scenarios (TOML files of the ordinary kind, in `crates/lab/posts`) and
-//! gives a [`PostReport`]. A row says what the post measured, what the model gives, and which [`Class`] of agreement is asked of
-//! it: exact rows and ratios must hold, absolute times are shown with their error, and what is not modelled is shown with the
+//! Each post is a module with one function that runs its scenarios (TOML files of the ordinary
+//! kind, in `crates/lab/posts`) and gives a [`PostReport`]. A row says what the post measured, what
+//! the model gives, and which [`Class`] of agreement is asked of it: exact rows and ratios must
+//! hold, absolute times are shown with their error, and what is not modelled is shown with the
 //! reason.
 //!
 //! ```text
@@ -86,8 +88,8 @@ pub type RunPost = fn(Work, &mut dyn FnMut(&str)) -> Result<PostReport, Scenario
 /// The posts that are modelled, in the order in which they are shown.
 pub static POSTS: &[Post] = &[post_0::POST, post_1::POST, post_2::POST, post_3::POST, post_4::POST];
 
-/// Runs posts one after another, in the order asked for; all that are modelled when none is named. `progress` is told what is
-/// being run, a line at a time.
+/// Runs posts one after another, in the order asked for; all that are modelled when none is named.
+/// `progress` is told what is being run, a line at a time.
 ///
 /// # Errors
 /// One line: a number that is no post, or what went wrong with a scenario.
@@ -106,12 +108,7 @@ pub fn run_posts(
         progress(&format!("post {}: {} ({})", post.number, post.title, post.origin));
         posts.push((post.run)(work, progress)?);
     }
-    Ok(PostsReport {
-        schema: SCHEMA,
-        model_version: MODEL_VERSION,
-        scale: work.scale,
-        posts,
-    })
+    Ok(PostsReport { schema: SCHEMA, model_version: MODEL_VERSION, scale: work.scale, posts })
 }
 
 /// The post of that number.
@@ -157,10 +154,11 @@ pub struct PostsReport {
 }
 
 impl PostsReport {
-    /// As JSON, indented, with a line end. Rows have, besides what [`Row`] says, `class`, `verdict` and each cell's
-    /// `ratio_permille`; absent values are `null`.
+    /// As JSON, indented, with a line end. Rows have, besides what [`Row`] says, `class`, `verdict`
+    /// and each cell's `ratio_permille`; absent values are `null`.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+        let mut json = serde_json::to_string_pretty(self)
+            .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
         json.push('\n');
         json
     }
@@ -230,7 +228,8 @@ pub enum Quantity {
     Permille(u64),
 }
 
-/// What was measured, in one line of a table. As JSON it has its class, its verdict and the ratio of each cell too.
+/// What was measured, in one line of a table. As JSON it has its class, its verdict and the ratio
+/// of each cell too.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// What.
@@ -254,13 +253,15 @@ pub struct Cell {
     pub ours: Option<Quantity>,
 }
 
-/// Which agreement is asked of a row (tolerances: a missed exact or ratio row fails the tests, a missed absolute row warns).
+/// Which agreement is asked of a row (tolerances: a missed exact or ratio row fails the tests, a
+/// missed absolute row warns).
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "class", rename_all = "kebab-case")]
 pub enum Class {
     /// The same number.
     Exact,
-    /// The ratio of each column to the first one that has a posted value agrees with the posts' within so many thousandths.
+    /// The ratio of each column to the first one that has a posted value agrees with the posts'
+    /// within so many thousandths.
     Ratio {
         /// 350 is 35 %.
         within_permille: u64,
@@ -270,8 +271,8 @@ pub enum Class {
         /// 250 is 25 %.
         within_permille: u64,
     },
-    /// Ours, a ratio in thousandths, lies within these where the post has a figure, whatever that is: where a post is one of many
-    /// measurements that could have been made.
+    /// Ours, a ratio in thousandths, lies within these where the post has a figure, whatever that
+    /// is: where a post is one of many measurements that could have been made.
     Between {
         /// At least.
         least: u64,

@@ -1,11 +1,14 @@
 //! Jeffrey W. Baker, 2007: huge improvement with per-device dirty throttling.
 //!
-//! `du` walks a tree of millions of files while `dd` writes; beside both somebody lists eight directories and starts two programs.
-//! The post compares 2.6.20 with 2.6.23-rc2-mm and the throttle of per-device limits, and says itself that much else lies between
-//! the two. Here the throttle and the order of the queue are columns that change alone. And two drives with one memory, which is
-//! what the per-device limits were made for.
+//! `du` walks a tree of millions of files while `dd` writes; beside both somebody lists eight
+//! directories and starts two programs. The post compares 2.6.20 with 2.6.23-rc2-mm and the
+//! throttle of per-device limits, and says itself that much else lies between the two. Here the
+//! throttle and the order of the queue are columns that change alone. And two drives with one
+//! memory, which is what the per-device limits were made for.
 use super::joined_hash;
-use super::{Cell, Class, Post, PostColumn, PostReport, PostTable, Quantity, Row, RunPost, Scale, Work};
+use super::{
+    Cell, Class, Post, PostColumn, PostReport, PostTable, Quantity, Row, RunPost, Scale, Work,
+};
 use crate::page;
 use crate::report::{CallLatency, Figure, Measure, Report, StemPlot};
 use crate::scenario::{self, Layouts, Prepared, RunOptions, Scenario, ScenarioError};
@@ -22,8 +25,10 @@ pub const POST: Post = Post {
     fitted: &[
         "the preset, by the year: the post says a single SATA disk",
         "filesystem.offset = 180G: where on the disk it lies, so that dd has its 36 MB/s",
-        "of the systems, not of the drive: the elevator of 2.6.20 is deadline (with cfq-like, a column beside it, a call takes half as \
-         long); how many names the directories have and how many reads a program's start is, by the times of 2.6.23",
+        "of the systems, not of the drive: the elevator of 2.6.20 is deadline (with cfq-like, a \
+         column beside it, a call takes half as \
+         long); how many names the directories have and how many reads a program's start is, by \
+         the times of 2.6.23",
     ],
     run: RUN,
 };
@@ -52,39 +57,24 @@ const SYSTEMS: [System; 7] = [
     system("2.6.20", "linux-2.6,throttle=global,elevator=deadline", Posted::Old),
     change("the same, cfq-like", "linux-2.6,throttle=global"),
     change("per-device alone", "linux-2.6,throttle=per-device,elevator=deadline"),
-    change(
-        "queue alone",
-        "linux-2.6,throttle=global,elevator=cfq-like(100,40,8,125,250,4)",
-    ),
+    change("queue alone", "linux-2.6,throttle=global,elevator=cfq-like(100,40,8,125,250,4)"),
     system(
         "2.6.23-mm",
         "linux-2.6,throttle=per-device,elevator=cfq-like(100,40,8,125,250,4)",
         Posted::New,
     ),
-    change(
-        "proportional",
-        "linux-2.6,throttle=proportional,elevator=cfq-like(100,40,8,125,250,4)",
-    ),
+    change("proportional", "linux-2.6,throttle=proportional,elevator=cfq-like(100,40,8,125,250,4)"),
     system(MODERN, MODERN_POLICIES, Posted::No),
 ];
 const MODERN: &str = "modern";
-const MODERN_POLICIES: &str =
-    "modern,atime=none,throttle=proportional,elevator=cfq-like(60,1000,8,10000,10000,2,24),table-read-ahead=around-32";
+const MODERN_POLICIES: &str = "modern,atime=none,throttle=proportional,elevator=cfq-like(60,1000,8,10000,10000,2,24),table-read-ahead=around-32";
 
 const fn system(name: &'static str, policies: &'static str, posted: Posted) -> System {
-    System {
-        name,
-        policies,
-        posted,
-        full_only: false,
-    }
+    System { name, policies, posted, full_only: false }
 }
 
 const fn change(name: &'static str, policies: &'static str) -> System {
-    System {
-        full_only: true,
-        ..system(name, policies, Posted::No)
-    }
+    System { full_only: true, ..system(name, policies, Posted::No) }
 }
 
 /// The two parts of the time in which dd is measured: beside du, and beside all that starts too.
@@ -150,21 +140,24 @@ impl Ran {
         Some(self.stats()?.latency.mean_ns)
     }
 
-    /// How long the browser takes to start: its reads at the rate at which those went that were made.
+    /// How long the browser takes to start: its reads at the rate at which those went that were
+    /// made.
     fn browser(&self) -> Option<u64> {
         let measure = self.report.measure("browser")?;
         let time = u128::from(measure.elapsed_ns) * u128::from(BROWSER_READS);
         u64::try_from(time.checked_div(u128::from(measure.work.files))?).ok()
     }
 
-    /// The share of the drive's time, while dd was measured, that was neither positioning nor the controller's, nor reading: what the
-    /// readers of this run left a writer, in thousandths.
+    /// The share of the drive's time, while dd was measured, that was neither positioning nor the
+    /// controller's, nor reading: what the readers of this run left a writer, in thousandths.
     fn left_by_readers(&self, measure: &str) -> Option<u64> {
         let dd = self.report.measure(measure)?;
         let alone = self.alone.measure(BESIDE_DU)?;
         let lost = |measure: &Measure| {
             let parts = &measure.traffic.parts;
-            let read = per_second(measure.traffic.bytes_read * SECOND, rate_of_medium(&self.report)).unwrap_or(0);
+            let read =
+                per_second(measure.traffic.bytes_read * SECOND, rate_of_medium(&self.report))
+                    .unwrap_or(0);
             let lost = parts.seek + parts.rotation + parts.settle + read / SECOND;
             (lost.saturating_mul(1000)).checked_div(measure.elapsed_ns)
         };
@@ -173,14 +166,12 @@ impl Ran {
 }
 
 fn rate_of_medium(report: &Report) -> u64 {
-    report
-        .drives
-        .first()
-        .map_or(1, |drive| drive.media_bytes_per_second.max(1))
+    report.drives.first().map_or(1, |drive| drive.media_bytes_per_second.max(1))
 }
 
 fn per_second(amount: u64, nanoseconds: u64) -> Option<u64> {
-    u64::try_from((u128::from(amount) * u128::from(SECOND)).checked_div(u128::from(nanoseconds))?).ok()
+    u64::try_from((u128::from(amount) * u128::from(SECOND)).checked_div(u128::from(nanoseconds))?)
+        .ok()
 }
 
 /// One over the other, in thousandths.
@@ -194,11 +185,7 @@ fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scenari
     // One volume after the other in memory: each is made once, and all columns begin with it.
     for layout in [Layout::Ext3, Layout::Ext4] {
         let mut made: Option<Prepared> = None;
-        for system in SYSTEMS
-            .iter()
-            .filter(chosen)
-            .filter(|system| Layout::of(system) == layout)
-        {
+        for system in SYSTEMS.iter().filter(chosen).filter(|system| Layout::of(system) == layout) {
             if made.is_none() {
                 progress(&format!("post 2: a tree of {} files", layout.files(work)));
                 made = prepare(layout, work, system)?;
@@ -211,10 +198,7 @@ fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scenari
     let mut tables = vec![latencies(&ran), speeds(&ran)];
     tables.extend(ran.iter().filter_map(plot));
     tables.push(between);
-    let reports = ran
-        .iter()
-        .flat_map(|ran| [&ran.report, &ran.alone])
-        .chain(&drive_reports);
+    let reports = ran.iter().flat_map(|ran| [&ran.report, &ran.alone]).chain(&drive_reports);
     Ok(PostReport {
         number: POST.number,
         origin: POST.origin.to_owned(),
@@ -233,9 +217,14 @@ fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scenari
 fn figures(ran: &[Ran]) -> Vec<Figure> {
     let each = ran.iter().flat_map(|ran| {
         let name = ran.system.name;
-        let calls = page::latencies_of_process(&ran.report, "du", &format!("How long the calls of du took: {name}"));
+        let calls = page::latencies_of_process(
+            &ran.report,
+            "du",
+            &format!("How long the calls of du took: {name}"),
+        );
         let drive = ran.report.drives.first();
-        let disk = drive.and_then(|drive| page::of_drive(drive, &format!("What the disk did: {name}")));
+        let disk =
+            drive.and_then(|drive| page::of_drive(drive, &format!("What the disk did: {name}")));
         [calls, disk]
     });
     each.flatten().collect()
@@ -263,7 +252,8 @@ impl Layout {
         }
     }
 
-    /// The scenario; quick with a thirtieth of the tree and shorter waits, for what happens to a call does not hang on these.
+    /// The scenario; quick with a thirtieth of the tree and shorter waits, for what happens to a
+    /// call does not hang on these.
     fn scenario(self, work: Work) -> Result<Scenario, ScenarioError> {
         let mut text = TEXT.to_owned();
         if self == Layout::Ext4 {
@@ -306,7 +296,12 @@ fn options(system: &System, work: Work, prepared: Option<Prepared>) -> RunOption
     }
 }
 
-fn run_one(system: &'static System, layout: Layout, work: Work, made: Option<Prepared>) -> Result<Ran, ScenarioError> {
+fn run_one(
+    system: &'static System,
+    layout: Layout,
+    work: Work,
+    made: Option<Prepared>,
+) -> Result<Ran, ScenarioError> {
     let mut scenario = layout.scenario(work)?;
     let report = scenario::run(&scenario, &options(system, work, made.clone()))?.report;
     // The writer alone: nobody walks, and the shell, whose end ends all, does no more than wait.
@@ -327,32 +322,33 @@ fn cells(ran: &[Ran], cell: impl Fn(&Ran) -> Cell) -> Vec<Cell> {
 }
 
 /// A row of times: what the post says of either system, in milliseconds.
-fn times(ran: &[Ran], what: &str, class: Class, posted: [Option<u64>; 2], ours: impl Fn(&Ran) -> Option<u64>) -> Row {
+fn times(
+    ran: &[Ran],
+    what: &str,
+    class: Class,
+    posted: [Option<u64>; 2],
+    ours: impl Fn(&Ran) -> Option<u64>,
+) -> Row {
     let [old, new] = posted.map(|milliseconds| nanoseconds(milliseconds.map(|time| time * MS)));
-    let cell = |ran: &Ran| Cell {
-        posted: ran.posted(old, new),
-        ours: nanoseconds(ours(ran)),
-    };
+    let cell = |ran: &Ran| Cell { posted: ran.posted(old, new), ours: nanoseconds(ours(ran)) };
     row(what, class, cells(ran, cell))
 }
 
 fn row(what: &str, class: Class, cells: Vec<Cell>) -> Row {
-    Row {
-        what: what.to_owned(),
-        class,
-        cells,
-        limit: None,
-        note: None,
-    }
+    Row { what: what.to_owned(), class, cells, limit: None, note: None }
 }
 
 /// A row of shares and ratios in thousandths.
-fn shares(ran: &[Ran], what: &str, class: Class, posted: [Option<u64>; 2], ours: impl Fn(&Ran) -> Option<u64>) -> Row {
+fn shares(
+    ran: &[Ran],
+    what: &str,
+    class: Class,
+    posted: [Option<u64>; 2],
+    ours: impl Fn(&Ran) -> Option<u64>,
+) -> Row {
     let [old, new] = posted.map(|share| share.map(Quantity::Permille));
-    let cell = |ran: &Ran| Cell {
-        posted: ran.posted(old, new),
-        ours: ours(ran).map(Quantity::Permille),
-    };
+    let cell =
+        |ran: &Ran| Cell { posted: ran.posted(old, new), ours: ours(ran).map(Quantity::Permille) };
     row(what, class, cells(ran, cell))
 }
 
@@ -370,44 +366,27 @@ fn latencies(ran: &[Ran]) -> PostTable {
     let old = ran.iter().find(|ran| ran.system.posted == Posted::Old);
     let old_mean = old.and_then(Ran::mean);
     let better = |ran: &Ran| permille(old_mean?, ran.mean()?);
-    let mut browser = times(
-        ran,
-        "start of a browser",
-        Class::Shown,
-        [None, Some(33_000)],
-        Ran::browser,
-    );
+    let mut browser =
+        times(ran, "start of a browser", Class::Shown, [None, Some(33_000)], Ran::browser);
     browser.note = Some(format!(
-        "{BROWSER_READS} reads, from those that were made; the post: more than 30 minutes under 2.6.20"
+        "{BROWSER_READS} reads, from those that were made; the post: more than 30 minutes under \
+         2.6.20"
     ));
     let mut rows = vec![
-        times(
-            ran,
-            "ls -l of eight directories",
-            ABSOLUTE,
-            [Some(55_000), Some(780)],
-            |ran| ran.elapsed("ls"),
-        ),
-        times(
-            ran,
-            "start of a terminal",
-            ABSOLUTE,
-            [Some(110_000), Some(2_333)],
-            |ran| {
-                let measure = ran.report.measure("terminal")?;
-                // Quick runs make fewer of its fifty reads.
-                (measure.elapsed_ns * 50).checked_div(measure.work.files)
-            },
-        ),
+        times(ran, "ls -l of eight directories", ABSOLUTE, [Some(55_000), Some(780)], |ran| {
+            ran.elapsed("ls")
+        }),
+        times(ran, "start of a terminal", ABSOLUTE, [Some(110_000), Some(2_333)], |ran| {
+            let measure = ran.report.measure("terminal")?;
+            // Quick runs make fewer of its fifty reads.
+            (measure.elapsed_ns * 50).checked_div(measure.work.files)
+        }),
         browser,
         times(ran, "lstat, mean", ABSOLUTE, [Some(75), Some(5)], Ran::mean),
         shares(
             ran,
             "lstat, mean: times better than 2.6.20",
-            Class::Between {
-                least: 10_000,
-                most: 20_000,
-            },
+            Class::Between { least: 10_000, most: 20_000 },
             [None, Some(15_000)],
             better,
         ),
@@ -421,17 +400,14 @@ fn latencies(ran: &[Ran]) -> PostTable {
             [Some(113), None],
             |ran| ran.slow(SLOW_NS),
         ),
-        shares(
-            ran,
-            "lstat, calls that read from the disk",
-            Class::Shown,
-            [None, None],
-            |ran| ran.slow(MS),
-        ),
+        shares(ran, "lstat, calls that read from the disk", Class::Shown, [None, None], |ran| {
+            ran.slow(MS)
+        }),
     ];
     rows.push(call_counts(ran));
     PostTable {
-        title: "du over millions of files beside dd, 2 GB of memory, one disk: who reads".to_owned(),
+        title: "du over millions of files beside dd, 2 GB of memory, one disk: who reads"
+            .to_owned(),
         columns: columns(ran),
         rows,
     }
@@ -466,7 +442,8 @@ fn speeds(ran: &[Ran]) -> PostTable {
         [None, Some(388)],
         |ran| Some(1000u64.saturating_sub(permille(Ran::rate(&ran.report, &BOTH)?, old_rate?)?)),
     );
-    loses.note = Some("\"slower when writing out, because other processes make progress\"".to_owned());
+    loses.note =
+        Some("\"slower when writing out, because other processes make progress\"".to_owned());
     let mut rows = vec![
         rate(
             "dd beside du, in the end also what starts",
@@ -485,13 +462,8 @@ fn speeds(ran: &[Ran]) -> PostTable {
         let what = format!("dd keeps beside {beside}, of what it has alone");
         rows.push(shares(ran, &what, Class::Shown, [None, None], kept));
         let left = |ran: &Ran| ran.left_by_readers(measure);
-        let mut left = shares(
-            ran,
-            "what the reads of this time leave it",
-            Class::Shown,
-            [None, None],
-            left,
-        );
+        let mut left =
+            shares(ran, "what the reads of this time leave it", Class::Shown, [None, None], left);
         left.note = Some(LIMIT.to_owned());
         rows.push(left);
     }
@@ -503,7 +475,8 @@ fn speeds(ran: &[Ran]) -> PostTable {
 }
 
 /// What the drive's limit is.
-const LIMIT: &str = "the drive's limit: its time without the arm's ways to what is read and back, and the reading; a writer that \
+const LIMIT: &str = "the drive's limit: its time without the arm's ways to what is read and back, \
+    and the reading; a writer that \
                      keeps as much loses nothing else";
 
 /// The rows of the post's plots: how many calls each has.
@@ -537,16 +510,25 @@ fn plot(ran: &Ran) -> Option<PostTable> {
 }
 
 const NOTES: [&str; 6] = [
-    "what makes the difference in this model is the order of the queue more than the throttle: under 2.6.20 write-back fills the \
-     disk's own queue (32 commands of half a MiB: 16 MB, 0.45 s), and each read comes behind it. Per-device limits alone (a \
-     column of the full report) change next to nothing on one disk; the post says itself that much lies between its two systems",
-    "what per-device limits do is in the last table: one drive's dirty pages do not hold back the writers of another",
-    "the tree: 2,000,000 files in 150,000 directories, which got their inodes at different times, so that one lstat in nine reads \
+    "what makes the difference in this model is the order of the queue more than the throttle: \
+     under 2.6.20 write-back fills the \
+     disk's own queue (32 commands of half a MiB: 16 MB, 0.45 s), and each read comes behind it. \
+     Per-device limits alone (a \
+     column of the full report) change next to nothing on one disk; the post says itself that much \
+     lies between its two systems",
+    "what per-device limits do is in the last table: one drive's dirty pages do not hold back the \
+     writers of another",
+    "the tree: 2,000,000 files in 150,000 directories, which got their inodes at different times, \
+     so that one lstat in nine reads \
      from the disk, as the post's plot says. Quick: 60,000 files, and shorter waits",
-    "the directories that are listed have 64 names, a terminal's start is 50 dependent reads of files, a browser's 1,880; their \
-     inodes are scattered as months of updates leave them. The post does not say how many; these are such that 2.6.23 comes \
+    "the directories that are listed have 64 names, a terminal's start is 50 dependent reads of \
+     files, a browser's 1,880; their \
+     inodes are scattered as months of updates leave them. The post does not say how many; these \
+     are such that 2.6.23 comes \
      near the post, and what is compared is what 2.6.20 makes of the same",
-    "dd is measured from its thirtieth second on, when memory is full of what it wrote; lstat all the time, beside what starts too. \
-     Beside du and dd alone a call takes 58 ms under 2.6.20 and 6.5 ms under 2.6.23 (the quick form)",
+    "dd is measured from its thirtieth second on, when memory is full of what it wrote; lstat all \
+     the time, beside what starts too. \
+     Beside du and dd alone a call takes 58 ms under 2.6.20 and 6.5 ms under 2.6.23 (the quick \
+     form)",
     "atime, the journal and the memory that programs take are not modelled",
 ];

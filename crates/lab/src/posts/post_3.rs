@@ -1,13 +1,16 @@
 //! Linus Torvalds, 2007: readdir of a cold directory.
 //!
-//! The post's program makes a directory whose blocks lie between the data of its files; listing it cold waits for the disk once
-//! for nearly every block. The post lists eleven getdents calls of a hashed directory, and asks for read-ahead and for blocks
-//! that lie together: both are columns here, alone and together, for hashed and linear directories.
+//! The post's program makes a directory whose blocks lie between the data of its files; listing it
+//! cold waits for the disk once for nearly every block. The post lists eleven getdents calls of a
+//! hashed directory, and asks for read-ahead and for blocks that lie together: both are columns
+//! here, alone and together, for hashed and linear directories.
 use super::{Cell, Class, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Work};
 use super::{MODERN_POLICIES, joined_hash, readdir_cost, run_scenario};
 use crate::report::{Axis, BarChart, Figure, ListingCall, Origin, Report, StepReport, Unit};
 use crate::scenario::{RunOptions, ScenarioError};
-use extant_block::{BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment};
+use extant_block::{
+    BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment,
+};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use std::sync::Arc;
@@ -20,19 +23,16 @@ pub const POST: Post = Post {
     drive: "sata-2006-250",
     fitted: &[
         "the preset, by the year: the post does not name its drive",
-        "the seed of the hash: the first that gives the directory the post's 11 blocks (others give 9 or 10)",
+        "the seed of the hash: the first that gives the directory the post's 11 blocks (others \
+         give 9 or 10)",
     ],
     run,
 };
 
-const HASHED: Volume = Volume {
-    file: "post-3-hashed.toml",
-    text: include_str!("../../posts/post-3-hashed.toml"),
-};
-const LINEAR: Volume = Volume {
-    file: "post-3-linear.toml",
-    text: include_str!("../../posts/post-3-linear.toml"),
-};
+const HASHED: Volume =
+    Volume { file: "post-3-hashed.toml", text: include_str!("../../posts/post-3-hashed.toml") };
+const LINEAR: Volume =
+    Volume { file: "post-3-linear.toml", text: include_str!("../../posts/post-3-linear.toml") };
 /// What the program makes.
 const DIRECTORY: &str = "/home/user/throwaway";
 const BLOCK: u64 = 4096;
@@ -52,16 +52,22 @@ const CALLS: [(u64, u64, u64); 11] = [
     (0, 0, 6),
 ];
 /// Why rows of computing alone have no value here.
-const CPU: &str = "CPU only: virtual time charges constants of the preset for it, so a value here would say nothing. What the \
-                   engine's own listing costs on this host differs from run to run and stands apart from this report: \
-                   `cargo test --release -p extant-lab --test posts listing -- --nocapture` prints it";
+const CPU: &str = "CPU only: virtual time charges constants of the preset for it, so a value here \
+    would say nothing. What the \
+                   engine's own listing costs on this host differs from run to run and stands \
+                   apart from this report: \
+                   `cargo test --release -p extant-lab --test posts listing -- --nocapture` prints \
+                   it";
 /// Why `time ls` has none.
-const PROGRAM: &str = "contains the cold start of a program (its binary, its libraries, the locale), of which the post says \
+const PROGRAM: &str = "contains the cold start of a program (its binary, its libraries, the \
+    locale), of which the post says \
                        nothing; the post's getdents calls add up to 74.7 ms of it";
 
 /// Why modern does not come nearer to the limit.
-const OVER_LIMIT: &str = "beyond the limit modern takes what lies near the directory and is read with it, one command's overhead, \
-                          the transfer over the interface once all is read, and computing: reading the directory alone would \
+const OVER_LIMIT: &str = "beyond the limit modern takes what lies near the directory and is read \
+    with it, one command's overhead, \
+                          the transfer over the interface once all is read, and computing: reading \
+                          the directory alone would \
                           save half of that, the rest only a drive that sends while it reads";
 /// A scenario of the post: with or without the index.
 #[derive(Clone, Copy)]
@@ -78,18 +84,9 @@ struct System {
 
 /// What the post has in its last paragraphs: each remedy, alone and together.
 const SYSTEMS: [System; 7] = [
-    System {
-        name: "single, none",
-        policies: "linux-2.6,directory-read-ahead=none",
-    },
-    System {
-        name: "single, physical",
-        policies: "linux-2.6,directory-read-ahead=physical",
-    },
-    System {
-        name: "single, logical",
-        policies: "linux-2.6,directory-read-ahead=logical",
-    },
+    System { name: "single, none", policies: "linux-2.6,directory-read-ahead=none" },
+    System { name: "single, physical", policies: "linux-2.6,directory-read-ahead=physical" },
+    System { name: "single, logical", policies: "linux-2.6,directory-read-ahead=logical" },
     System {
         name: "by 8, none",
         policies: "linux-2.6,directory-read-ahead=none,growth=contiguous-8",
@@ -102,12 +99,10 @@ const SYSTEMS: [System; 7] = [
         name: "by 8, logical",
         policies: "linux-2.6,directory-read-ahead=logical,growth=contiguous-8",
     },
-    System {
-        name: "modern",
-        policies: MODERN_POLICIES,
-    },
+    System { name: "modern", policies: MODERN_POLICIES },
 ];
-/// The kernel of the post: of a hashed directory it reads leaf by leaf; of a linear one, what is contiguous.
+/// The kernel of the post: of a hashed directory it reads leaf by leaf; of a linear one, what is
+/// contiguous.
 const STOCK_HASHED: usize = 0;
 const STOCK_LINEAR: usize = 1;
 const MODERN: usize = 6;
@@ -124,7 +119,8 @@ struct Claim {
 const HASHED_CLAIM: Claim = Claim {
     quick: &["by 8, logical", "modern"],
     few_reads: &["modern"],
-    note: "by 8 the eleven blocks lie in three pieces (the one that mkdir took, eight, two), and each is an I/O; contiguous, as \
+    note: "by 8 the eleven blocks lie in three pieces (the one that mkdir took, eight, two), and \
+        each is an I/O; contiguous, as \
            the post supposes, they are in modern only",
 };
 const LINEAR_CLAIM: Claim = Claim {
@@ -157,10 +153,7 @@ impl Ran {
 
     /// From the end of a run to the start of the next, on average, in KiB.
     fn gap_kib(&self) -> Option<u64> {
-        let gaps = self
-            .runs
-            .windows(2)
-            .map(|pair| pair[1].0.abs_diff(pair[0].0 + pair[0].1));
+        let gaps = self.runs.windows(2).map(|pair| pair[1].0.abs_diff(pair[0].0 + pair[0].1));
         (gaps.sum::<u64>() * BLOCK / 1024).checked_div((self.runs.len() as u64).saturating_sub(1))
     }
 }
@@ -204,13 +197,10 @@ fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scenari
 
 /// All calls of each remedy, of both directories.
 fn remedies_figure(hashed: &[Ran], linear: &[Ran]) -> Figure {
-    let groups = SYSTEMS
-        .iter()
-        .zip(hashed.iter().zip(linear))
-        .map(|(system, (hashed, linear))| {
-            let times = [hashed, linear].map(|ran| Some(ran.nanoseconds()));
-            (system.name.to_owned(), times.into())
-        });
+    let groups = SYSTEMS.iter().zip(hashed.iter().zip(linear)).map(|(system, (hashed, linear))| {
+        let times = [hashed, linear].map(|ran| Some(ran.nanoseconds()));
+        (system.name.to_owned(), times.into())
+    });
     let chart = BarChart {
         value: Axis::new("all calls of a cold listing", Unit::Nanoseconds),
         bars: ["hashed", "linear"].map(|name| (name.to_owned(), Origin::Ours)).into(),
@@ -223,11 +213,15 @@ fn remedies_figure(hashed: &[Ran], linear: &[Ran]) -> Figure {
 
 fn notes() -> Vec<String> {
     [
-        "the post's file system was in use; here it is new: 20 GiB of ext3, the directory in a home directory, memory cold",
-        "the inode of the directory is in memory when the calls begin, as after open; reads are those of the calls alone",
-        "which call waits depends on where the leaves lie in the order of the hash, whose seed the post does not give: calls \
+        "the post's file system was in use; here it is new: 20 GiB of ext3, the directory in a \
+         home directory, memory cold",
+        "the inode of the directory is in memory when the calls begin, as after open; reads are \
+         those of the calls alone",
+        "which call waits depends on where the leaves lie in the order of the hash, whose seed the \
+         post does not give: calls \
          are shown, their sum is judged",
-        "the limit is the directory's bytes under the head: its blocks can lie behind its inode, which opening it reads, and \
+        "the limit is the directory's bytes under the head: its blocks can lie behind its inode, \
+         which opening it reads, and \
          so need no move of the arm and no wait for the sector",
     ]
     .map(str::to_owned)
@@ -241,22 +235,15 @@ fn list(volume: Volume, system: &System, work: Work) -> Result<Ran, ScenarioErro
         ..RunOptions::default()
     };
     let outcome = run_scenario(volume.file, volume.text, &options)?;
-    let failed = |reason: String| ScenarioError::Run {
-        file: volume.file.to_owned(),
-        reason,
-    };
+    let failed = |reason: String| ScenarioError::Run { file: volume.file.to_owned(), reason };
     let policies: Policies = system
         .policies
         .parse()
         .map_err(|error: extant_engine::preset::PresetError| failed(error.to_string()))?;
-    let left = outcome
-        .filesystems
-        .first()
-        .ok_or_else(|| failed("has no file system".to_owned()))?;
-    let cold = outcome
-        .report
-        .step("cold")
-        .ok_or_else(|| failed("has no step \"cold\"".to_owned()))?;
+    let left =
+        outcome.filesystems.first().ok_or_else(|| failed("has no file system".to_owned()))?;
+    let cold =
+        outcome.report.step("cold").ok_or_else(|| failed("has no step \"cold\"".to_owned()))?;
     Ok(Ran {
         cold: cold.clone(),
         runs: places(&left.contents, policies).map_err(|error| failed(error.to_string()))?,
@@ -265,11 +252,11 @@ fn list(volume: Volume, system: &System, work: Work) -> Result<Ran, ScenarioErro
 }
 
 /// Where the blocks of the directory lie.
-fn places(contents: &Arc<dyn BlockDevice>, policies: Policies) -> Result<Vec<(u64, u64)>, extant_engine::Error> {
-    let device = Arc::new(Still {
-        contents: Arc::clone(contents),
-        clock: RealClock::new(),
-    });
+fn places(
+    contents: &Arc<dyn BlockDevice>,
+    policies: Policies,
+) -> Result<Vec<(u64, u64)>, extant_engine::Error> {
+    let device = Arc::new(Still { contents: Arc::clone(contents), clock: RealClock::new() });
     let options = Options {
         access: Access::ReadOnly,
         policies,
@@ -278,10 +265,7 @@ fn places(contents: &Arc<dyn BlockDevice>, policies: Policies) -> Result<Vec<(u6
     };
     let filesystem = Filesystem::open(device, &options)?;
     let runs = filesystem.object(DIRECTORY)?.runs()?;
-    Ok(runs
-        .iter()
-        .map(|run| (run.run.start.0, u64::from(run.run.length)))
-        .collect())
+    Ok(runs.iter().map(|run| (run.run.start.0, u64::from(run.run.length))).collect())
 }
 
 /// What a run left, outside of its time.
@@ -315,9 +299,7 @@ fn calls(hashed: &[Ran], linear: &[Ran]) -> PostTable {
     let total_us: u64 = CALLS.iter().map(|call| call.2).sum();
     let cells = |posted: [Option<Quantity>; 3], of: &dyn Fn(&Ran) -> Option<Quantity>| {
         let cells = systems.iter().zip(posted);
-        cells
-            .map(|(ran, posted)| Cell { posted, ours: of(ran) })
-            .collect::<Vec<Cell>>()
+        cells.map(|(ran, posted)| Cell { posted, ours: of(ran) }).collect::<Vec<Cell>>()
     };
     let count = |number: usize| Some(Quantity::Count(number as u64));
     rows.push(row(
@@ -392,14 +374,17 @@ fn call(systems: &[&Ran; 3], number: usize, (entries, bytes, time): (u64, u64, u
 
 /// What each remedy gives, alone and together, and what the post claims of some.
 fn remedies(title: &str, systems: &[Ran], claim: &Claim) -> PostTable {
-    let posted = |posted: Option<Quantity>, of: &[&str], ours: &dyn Fn(&Ran) -> Option<Quantity>| {
-        let cells = systems.iter().zip(&SYSTEMS).map(|(ran, system)| Cell {
-            posted: posted.filter(|_| of.contains(&system.name)),
-            ours: ours(ran),
-        });
-        cells.collect::<Vec<Cell>>()
+    let posted =
+        |posted: Option<Quantity>, of: &[&str], ours: &dyn Fn(&Ran) -> Option<Quantity>| {
+            let cells = systems.iter().zip(&SYSTEMS).map(|(ran, system)| Cell {
+                posted: posted.filter(|_| of.contains(&system.name)),
+                ours: ours(ran),
+            });
+            cells.collect::<Vec<Cell>>()
+        };
+    let shown = |what: &str, ours: &dyn Fn(&Ran) -> Option<Quantity>| {
+        row(what, Class::Shown, posted(None, &[], ours))
     };
-    let shown = |what: &str, ours: &dyn Fn(&Ran) -> Option<Quantity>| row(what, Class::Shown, posted(None, &[], ours));
     let count = |value: u64| Some(Quantity::Count(value));
     let time = |ran: &Ran| Some(Quantity::Nanoseconds(ran.nanoseconds()));
     let rows = vec![
@@ -428,22 +413,16 @@ fn remedies(title: &str, systems: &[Ran], claim: &Claim) -> PostTable {
     ];
     PostTable {
         title: title.to_owned(),
-        columns: SYSTEMS
-            .iter()
-            .map(|system| column(system.name, system.policies))
-            .collect(),
+        columns: SYSTEMS.iter().map(|system| column(system.name, system.policies)).collect(),
         rows,
     }
 }
 
-/// The blocks of the directory under the head, once: they can lie behind its inode, so that the arm need not move again.
+/// The blocks of the directory under the head, once: they can lie behind its inode, so that the arm
+/// need not move again.
 fn limit(ran: &Ran) -> Option<super::Limit> {
     let drive = ran.report.drives.first()?;
-    let need = Need {
-        bytes_read: ran.blocks() * BLOCK,
-        bytes_written: 0,
-        seeks: 0,
-    };
+    let need = Need { bytes_read: ran.blocks() * BLOCK, bytes_written: 0, seeks: 0 };
     Some(need.limit(&crate::drive::DriveInfo {
         name: drive.name.clone(),
         bytes: drive.bytes,
@@ -455,13 +434,7 @@ fn limit(ran: &Ran) -> Option<super::Limit> {
 }
 
 fn row(what: &str, class: Class, cells: Vec<Cell>) -> Row {
-    Row {
-        what: what.to_owned(),
-        class,
-        cells,
-        limit: None,
-        note: None,
-    }
+    Row { what: what.to_owned(), class, cells, limit: None, note: None }
 }
 
 fn not_modelled(what: &str, reason: &str, posted: [Option<Quantity>; 3]) -> Row {
@@ -471,10 +444,7 @@ fn not_modelled(what: &str, reason: &str, posted: [Option<Quantity>; 3]) -> Row 
 }
 
 fn column(name: &str, policies: &str) -> PostColumn {
-    PostColumn {
-        name: name.to_owned(),
-        policies: policies.to_owned(),
-    }
+    PostColumn { name: name.to_owned(), policies: policies.to_owned() }
 }
 
 fn microseconds(value: u64) -> Option<Quantity> {

@@ -1,15 +1,19 @@
 //! Bruce Evans, 2010: ext2fs now extremely slow.
 //!
-//! A source tree is copied to a fresh ext2 and read back by tar. FreeBSD's allocator of 2010 takes one block in eight, and reading
-//! is nine times slower than with that of 2004. Here are the eight runs of the post, the fix, and `modern`; what dumpe2fs said of
-//! the volume, block by block; that volume read by the old system and the old one's by the new; and the small set of files of 1997
+//! A source tree is copied to a fresh ext2 and read back by tar. FreeBSD's allocator of 2010 takes
+//! one block in eight, and reading is nine times slower than with that of 2004. Here are the eight
+//! runs of the post, the fix, and `modern`; what dumpe2fs said of the volume, block by block; that
+//! volume read by the old system and the old one's by the new; and the small set of files of 1997
 //! that the post recalls.
 //!
-//! The copy is as in the post `time tarcp`: it ends when tar does, and what is still in memory then is not waited for.
+//! The copy is as in the post `time tarcp`: it ends when tar does, and what is still in memory then
+//! is not waited for.
 mod dump;
 mod small;
 
-use super::{Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale, Work};
+use super::{
+    Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale, Work,
+};
 use super::{joined_hash, run_scenario};
 use crate::page;
 use crate::report::{Figure, Measure, Report};
@@ -23,8 +27,10 @@ pub const POST: Post = Post {
     drive: "ide-2001-5400",
     fitted: &[
         "the preset, by speed: the post does not name its drive",
-        "cache.grace_ms = 3: how long the drive reads on before another command gets the arm; fitted to tar of 4 KiB blocks",
-        "of the systems, not of the drive: memory of 112 MiB, no plugging, requests of 128 KiB at most; modern is here with \
+        "cache.grace_ms = 3: how long the drive reads on before another command gets the arm; \
+         fitted to tar of 4 KiB blocks",
+        "of the systems, not of the drive: memory of 112 MiB, no plugging, requests of 128 KiB at \
+         most; modern is here with \
          placement=packed,read-ahead=clustered",
     ],
     run,
@@ -37,18 +43,12 @@ struct Volume {
     text: &'static str,
 }
 
-const OLD_4096: Volume = Volume {
-    file: "post-4.toml",
-    text: include_str!("../../posts/post-4.toml"),
-};
-const OLD_1024: Volume = Volume {
-    file: "post-4-1024.toml",
-    text: include_str!("../../posts/post-4-1024.toml"),
-};
-const MODERN_4096: Volume = Volume {
-    file: "post-4-modern.toml",
-    text: include_str!("../../posts/post-4-modern.toml"),
-};
+const OLD_4096: Volume =
+    Volume { file: "post-4.toml", text: include_str!("../../posts/post-4.toml") };
+const OLD_1024: Volume =
+    Volume { file: "post-4-1024.toml", text: include_str!("../../posts/post-4-1024.toml") };
+const MODERN_4096: Volume =
+    Volume { file: "post-4-modern.toml", text: include_str!("../../posts/post-4-modern.toml") };
 const MODERN_1024: Volume = Volume {
     file: "post-4-modern-1024.toml",
     text: include_str!("../../posts/post-4-modern-1024.toml"),
@@ -65,29 +65,20 @@ struct System {
     tar_by_old: Option<u64>,
 }
 
-const fn system(name: &'static str, policies: &'static str, untar: Option<u64>, tar: Option<u64>) -> System {
-    System {
-        name,
-        policies,
-        untar,
-        tar,
-        tar_by_old: None,
-    }
+const fn system(
+    name: &'static str,
+    policies: &'static str,
+    untar: Option<u64>,
+    tar: Option<u64>,
+) -> System {
+    System { name, policies, untar, tar, tar_by_old: None }
 }
 
 const FIXED: System = system("fixed", "freebsd-2010,allocation=freebsd-fixed", None, None);
-const FIXED_AS: System = system(
-    "fixed-as",
-    "freebsd-2010,allocation=freebsd-fixed,mount=async",
-    None,
-    None,
-);
-const MODERN: System = system(
-    "modern",
-    "modern,atime=none,placement=packed,read-ahead=clustered",
-    None,
-    None,
-);
+const FIXED_AS: System =
+    system("fixed-as", "freebsd-2010,allocation=freebsd-fixed,mount=async", None, None);
+const MODERN: System =
+    system("modern", "modern,atime=none,placement=packed,read-ahead=clustered", None, None);
 /// The volume whose dumpe2fs the post shows, and that it reads by both systems.
 const DUMPED: &str = "current-as";
 
@@ -138,19 +129,21 @@ impl Ran {
 
 fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError> {
     let is_quick = work.scale == Scale::Quick;
-    // The tree is that of the post at either scale, for the bug shows in what a full group makes the allocator do: quick are
-    // the asynchronous mounts of 4 KiB blocks alone.
-    let is_chosen =
-        |system: &&System| !is_quick || system.policies.ends_with("mount=async") || system.name == MODERN.name;
-    let mut all = |systems: &[System], old: Volume, modern: Volume| -> Result<Vec<Ran>, ScenarioError> {
-        let mut ran = Vec::new();
-        for system in systems.iter().filter(is_chosen) {
-            progress(&format!("post 4: {}: {}", old.file, system.name));
-            let volume = if system.name == MODERN.name { modern } else { old };
-            ran.push(run_one(volume, system, work)?);
-        }
-        Ok(ran)
+    // The tree is that of the post at either scale, for the bug shows in what a full group makes
+    // the allocator do: quick are the asynchronous mounts of 4 KiB blocks alone.
+    let is_chosen = |system: &&System| {
+        !is_quick || system.policies.ends_with("mount=async") || system.name == MODERN.name
     };
+    let mut all =
+        |systems: &[System], old: Volume, modern: Volume| -> Result<Vec<Ran>, ScenarioError> {
+            let mut ran = Vec::new();
+            for system in systems.iter().filter(is_chosen) {
+                progress(&format!("post 4: {}: {}", old.file, system.name));
+                let volume = if system.name == MODERN.name { modern } else { old };
+                ran.push(run_one(volume, system, work)?);
+            }
+            Ok(ran)
+        };
     let blocks_4096 = all(&SYSTEMS_4096, OLD_4096, MODERN_4096)?;
     let blocks_1024 = match is_quick {
         true => Vec::new(),
@@ -195,37 +188,40 @@ fn run_one(volume: Volume, system: &System, work: Work) -> Result<Ran, ScenarioE
         seed: work.seed,
         ..RunOptions::default()
     };
-    let Outcome {
-        report,
-        mut filesystems,
-    } = run_scenario(volume.file, volume.text, &options)?;
+    let Outcome { report, mut filesystems } = run_scenario(volume.file, volume.text, &options)?;
     // What was left takes memory: only one is looked at.
     let left = match system.name == DUMPED {
         true => filesystems.pop(),
         false => None,
     };
-    Ok(Ran {
-        system: *system,
-        report,
-        left,
-    })
+    Ok(Ran { system: *system, report, left })
 }
 
 fn notes() -> Vec<String> {
     [
-        "the tree is invented, with the post's counts: 32,373 objects, 122,207 blocks of 4 KiB, 49 files without a block",
-        "untar is not synced, as in the post; memory for buffers is 112 MiB, which the post does not say. The limit leaves out \
+        "the tree is invented, with the post's counts: 32,373 objects, 122,207 blocks of 4 KiB, 49 \
+         files without a block",
+        "untar is not synced, as in the post; memory for buffers is 112 MiB, which the post does \
+         not say. The limit leaves out \
          what memory can hold",
-        "FreeBSD's queue neither holds requests back nor merges them; ours merges neighbours, and so writes small files that lie \
-         side by side, as 5.2 lays them, in fewer commands: its asynchronous copies come out too fast",
-        "modern with two columns changed: flex places the top directory by the hash of its name, here in a slower zone, and \
+        "FreeBSD's queue neither holds requests back nor merges them; ours merges neighbours, and \
+         so writes small files that lie \
+         side by side, as 5.2 lays them, in fewer commands: its asynchronous copies come out too \
+         fast",
+        "modern with two columns changed: flex places the top directory by the hash of its name, \
+         here in a slower zone, and \
          on-demand reads 3 % more than is wanted; with both as in the preset tar takes some 20.9 s",
-        "with 1 KiB blocks tar is a quarter slower than posted on the old layout and nearly half on that of 2010: one value of \
+        "with 1 KiB blocks tar is a quarter slower than posted on the old layout and nearly half \
+         on that of 2010: one value of \
          grace does not fit both block sizes (4 ms fits this one, and is too fast for 4 KiB)",
-        "modern writes all it has when memory is full, not the least that makes room: that is what its untar takes over the limit",
-        "the source is in memory and costs no time to read; tar itself, as a program, is not modelled",
-        "both FreeBSD systems read alike here, so that a volume takes the same time by either; the post has 3 % between them",
-        "modern is ext4 with extents, without a journal, hashed directories off: tar reads in the order of the directory, which \
+        "modern writes all it has when memory is full, not the least that makes room: that is what \
+         its untar takes over the limit",
+        "the source is in memory and costs no time to read; tar itself, as a program, is not \
+         modelled",
+        "both FreeBSD systems read alike here, so that a volume takes the same time by either; the \
+         post has 3 % between them",
+        "modern is ext4 with extents, without a journal, hashed directories off: tar reads in the \
+         order of the directory, which \
          hashing takes away from that of the disk",
         "columns ending in -as are asynchronous mounts; the others write metadata when it changes",
     ]
@@ -258,11 +254,7 @@ fn times(title: &str, ran: &[Ran]) -> PostTable {
             limit: tar_limit(ran),
             ..row("tar", Class::Absolute { within_permille: 250 }, tar.clone())
         },
-        row(
-            "tar, against the first column",
-            Class::Ratio { within_permille: 150 },
-            tar,
-        ),
+        row("tar, against the first column", Class::Ratio { within_permille: 150 }, tar),
     ];
     if ran.iter().any(|ran| ran.measure("tar by 5.2").is_some()) {
         let by_old = time(|system| system.tar_by_old, "tar by 5.2");
@@ -279,14 +271,11 @@ fn times(title: &str, ran: &[Ran]) -> PostTable {
         name: ran.system.name.to_owned(),
         policies: ran.system.policies.to_owned(),
     });
-    PostTable {
-        title: title.to_owned(),
-        columns: columns.collect(),
-        rows,
-    }
+    PostTable { title: title.to_owned(), columns: columns.collect(), rows }
 }
 
-/// What the post's benchmark would have printed, had `mount -v` not been broken: how many I/Os; and how well files lie.
+/// What the post's benchmark would have printed, had `mount -v` not been broken: how many I/Os; and
+/// how well files lie.
 fn counts(ran: &[Ran]) -> Vec<Row> {
     let count = |what: &str, name: &'static str, of: fn(&Measure) -> u64| {
         let ours = move |ran: &Ran| ran.measure(name).map(|measure| Quantity::Count(of(measure)));
@@ -300,9 +289,7 @@ fn counts(ran: &[Ran]) -> Vec<Row> {
     vec![
         count("untar: reads", "untar", |measure| measure.traffic.reads),
         count("untar: writes", "untar", |measure| measure.traffic.writes),
-        count("untar: MiB written", "untar", |measure| {
-            measure.traffic.bytes_written >> 20
-        }),
+        count("untar: MiB written", "untar", |measure| measure.traffic.bytes_written >> 20),
         count("untar: commands", "untar", |measure| measure.traffic.commands),
         count("tar: reads", "tar", |measure| measure.traffic.reads),
         count("tar: MiB read", "tar", |measure| measure.traffic.bytes_read >> 20),
@@ -317,7 +304,10 @@ fn content_bytes(ran: &Ran) -> Option<u64> {
     let filesystem = ran.report.filesystems.first()?;
     let layout = &filesystem.layouts.last()?.layout;
     let blocks = layout.data_blocks + layout.directory_blocks;
-    Some(blocks * u64::from(filesystem.block_size) + (layout.files + layout.directories) * INODE_BYTES)
+    Some(
+        blocks * u64::from(filesystem.block_size)
+            + (layout.files + layout.directories) * INODE_BYTES,
+    )
 }
 
 /// The smallest inode.
@@ -330,22 +320,14 @@ fn modern(ran: &[Ran]) -> Option<&Ran> {
 /// All of it in one piece.
 fn tar_limit(ran: &[Ran]) -> Option<Limit> {
     let modern = modern(ran)?;
-    let need = Need {
-        bytes_read: content_bytes(modern)?,
-        seeks: 1,
-        ..Need::default()
-    };
+    let need = Need { bytes_read: content_bytes(modern)?, seeks: 1, ..Need::default() };
     limit(modern, &need)
 }
 
 /// All of it in one piece.
 fn synced_limit(ran: &[Ran]) -> Option<Limit> {
     let modern = modern(ran)?;
-    let need = Need {
-        bytes_written: content_bytes(modern)?,
-        seeks: 1,
-        ..Need::default()
-    };
+    let need = Need { bytes_written: content_bytes(modern)?, seeks: 1, ..Need::default() };
     limit(modern, &need)
 }
 
@@ -375,18 +357,9 @@ fn cells(ran: &[Ran], cell: impl Fn(&Ran) -> Cell) -> Vec<Cell> {
 }
 
 fn shown(ran: &[Ran], ours: impl Fn(&Ran) -> Option<Quantity>) -> Vec<Cell> {
-    cells(ran, |ran| Cell {
-        posted: None,
-        ours: ours(ran),
-    })
+    cells(ran, |ran| Cell { posted: None, ours: ours(ran) })
 }
 
 fn row(what: &str, class: Class, cells: Vec<Cell>) -> Row {
-    Row {
-        what: what.to_owned(),
-        class,
-        cells,
-        limit: None,
-        note: None,
-    }
+    Row { what: what.to_owned(), class, cells, limit: None, note: None }
 }

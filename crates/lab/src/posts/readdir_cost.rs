@@ -1,7 +1,8 @@
-//! What listing a directory costs the processor, when it is in memory: the post's 200 microseconds a call, and ours.
+//! What listing a directory costs the processor, when it is in memory: the post's 200 microseconds
+//! a call, and ours.
 //!
-//! The engine that ships lists the posted directory on a device in memory, in real time. That differs from run to run and from
-//! host to host, and so is no part of any report.
+//! The engine that ships lists the posted directory on a device in memory, in real time. That
+//! differs from run to run and from host to host, and so is no part of any report.
 use crate::report::{Alignment, ListingCall, TEXT_WIDTH, Table};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_engine::mkfs::{self, FormatOptions, Profile, default_wishes};
@@ -44,9 +45,11 @@ impl ReaddirCost {
             ("post us", Alignment::Right),
             ("ours us", Alignment::Right),
         ];
-        let title = "getdents of a hashed directory in memory: real time of this host, median of 51 listings";
+        let title = "getdents of a hashed directory in memory: real time of this host, median of \
+            51 listings";
         let mut table = Table::new(title, &columns);
-        let tenths = |nanoseconds: u64| format!("{}.{}", nanoseconds / 1000, nanoseconds % 1000 / 100);
+        let tenths =
+            |nanoseconds: u64| format!("{}.{}", nanoseconds / 1000, nanoseconds % 1000 / 100);
         for (number, call) in self.calls.iter().enumerate() {
             table.row([
                 (number + 1).to_string(),
@@ -63,7 +66,8 @@ impl ReaddirCost {
     }
 }
 
-/// Makes the posted directory (hashed) on a device in memory and lists it, warm, with buffers of 4096 bytes.
+/// Makes the posted directory (hashed) on a device in memory and lists it, warm, with buffers of
+/// 4096 bytes.
 ///
 /// # Errors
 /// What the engine answers: there is no memory for a volume of 64 MiB, of which little is used.
@@ -79,20 +83,16 @@ pub fn readdir_cost() -> Result<ReaddirCost, Error> {
     let median = |number: usize| {
         let mut times: Vec<u64> = listings.iter().map(|calls| calls[number].elapsed_ns).collect();
         times.sort_unstable();
-        ListingCall {
-            elapsed_ns: times[times.len() / 2],
-            ..listings[0][number]
-        }
+        ListingCall { elapsed_ns: times[times.len() / 2], ..listings[0][number] }
     };
-    Ok(ReaddirCost {
-        calls: (0..count).map(median).collect(),
-    })
+    Ok(ReaddirCost { calls: (0..count).map(median).collect() })
 }
 
 fn posted_directory(clock: &Arc<RealClock>) -> Result<Filesystem, Error> {
     let seam = Arc::clone(clock) as Arc<dyn Clock>;
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(seam, VOLUME_BYTES));
-    let row = extant_engine::preset::preset("modern").expect("the preset that stands where none is named");
+    let row = extant_engine::preset::preset("modern")
+        .expect("the preset that stands where none is named");
     let policies = Policies::with(row, []).expect("a preset's own choices");
     let wishes = default_wishes(Profile::Ext3, VOLUME_BYTES, Some(4096));
     mkfs::format(Arc::clone(&device), &FormatOptions::new(wishes), &policies)?;
@@ -126,11 +126,7 @@ fn listing(filesystem: &Filesystem, clock: &dyn Clock) -> Result<Vec<ListingCall
         let entries = stream.next_entries(BUFFER_BYTES)?;
         let elapsed_ns = clock.now() - before;
         let bytes = entries.iter().map(|entry| record_bytes(entry.name.len()) as u64);
-        calls.push(ListingCall {
-            entries: entries.len() as u64,
-            bytes: bytes.sum(),
-            elapsed_ns,
-        });
+        calls.push(ListingCall { entries: entries.len() as u64, bytes: bytes.sum(), elapsed_ns });
         if entries.is_empty() {
             return Ok(calls);
         }

@@ -1,13 +1,18 @@
-//! Reports of posts as text: every row of every table, the bad ones and those that are not modelled too.
-use super::{Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Scale, Verdict, judge};
+//! Reports of posts as text: every row of every table, the bad ones and those that are not modelled
+//! too.
+use super::{
+    Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Scale, Verdict, judge,
+};
 use crate::report::{Alignment, Table, beside, wrapped};
 use Alignment::{Left, Right};
 
 /// What the columns mean.
 const LEGEND: [&str; 2] = [
-    "x: ours over the post's. asked: the same number, a ratio to the first column or a time within so much, or a bound; \
+    "x: ours over the post's. asked: the same number, a ratio to the first column or a time within \
+     so much, or a bound; \
      ratios and exact rows decide.",
-    "limit: the least time that the drive could take. modern/best, modern/limit: the modern column over the best other one, \
+    "limit: the least time that the drive could take. modern/best, modern/limit: the modern column \
+     over the best other one, \
      and over the limit.",
 ];
 
@@ -24,16 +29,15 @@ pub(super) fn render(report: &PostsReport, width: usize) -> String {
 }
 
 fn summary(report: &PostsReport) -> String {
-    let rows = report
-        .posts
-        .iter()
-        .flat_map(|post| post.tables.iter().flat_map(|table| &table.rows));
+    let rows =
+        report.posts.iter().flat_map(|post| post.tables.iter().flat_map(|table| &table.rows));
     let (left_out, modelled): (Vec<&Row>, Vec<&Row>) =
         rows.partition(|row| matches!(row.class, Class::NotModelled { .. }));
     let verdicts: Vec<Verdict> = modelled.into_iter().map(judge).collect();
     let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let mut text = format!(
-        "{} rows: {} agree, {} miss, {} outside their tolerance (a warning), {} shown only, {} not modelled\n",
+        "{} rows: {} agree, {} miss, {} outside their tolerance (a warning), {} shown only, {} not \
+         modelled\n",
         verdicts.len() + left_out.len(),
         count(Verdict::Agrees),
         count(Verdict::Misses),
@@ -42,9 +46,7 @@ fn summary(report: &PostsReport) -> String {
         left_out.len(),
     );
     for (mark, lines) in [("misses", report.missed()), ("warning", report.warned())] {
-        lines
-            .iter()
-            .for_each(|line| text.push_str(&format!("{mark}: {line}\n")));
+        lines.iter().for_each(|line| text.push_str(&format!("{mark}: {line}\n")));
     }
     text
 }
@@ -58,19 +60,14 @@ fn post(post: &PostReport, model_version: u32, scale: Scale, width: usize) -> St
         Scale::Quick => "quick",
         Scale::Full => "full",
     };
-    let mut text = wrapped(
-        &format!("Post {}: {} ({})", post.number, post.title, post.origin),
-        width,
-        2,
-    );
+    let mut text =
+        wrapped(&format!("Post {}: {} ({})", post.number, post.title, post.origin), width, 2);
     let origin = format!(
         "drive {}, fitted: {fitted}; seed {}, model {model_version}, scale {scale}, trace {}",
         post.drive, post.seed, post.trace_hash
     );
     text.push_str(&wrapped(&origin, width, 2));
-    post.tables
-        .iter()
-        .for_each(|table| text.push_str(&self::table(table, width)));
+    post.tables.iter().for_each(|table| text.push_str(&self::table(table, width)));
     if !post.notes.is_empty() {
         text.push('\n');
         let notes = post.notes.iter();
@@ -153,7 +150,8 @@ impl Shape {
 fn table(table: &PostTable, width: usize) -> String {
     let shape = Shape::of(table);
     let heads = shape.heads(table);
-    let columns: Vec<(&str, Alignment)> = heads.iter().map(|(name, side)| (name.as_str(), *side)).collect();
+    let columns: Vec<(&str, Alignment)> =
+        heads.iter().map(|(name, side)| (name.as_str(), *side)).collect();
     let mut rendered = Table::new(&table.title, &columns);
     // What belongs to a column of the post, and the verdict with what was asked, stays together.
     let is_part = |name: &str| matches!(name, "ours" | "x" | "limit" | "modern/limit" | "");
@@ -206,9 +204,8 @@ fn parts_of(limit: &Limit) -> String {
         (limit.processor_ns, "of computing meanwhile"),
     ];
     let parts = parts.iter().filter(|(nanoseconds, _)| *nanoseconds > 0);
-    let parts: Vec<String> = parts
-        .map(|(nanoseconds, what)| format!("{} {what}", time(*nanoseconds)))
-        .collect();
+    let parts: Vec<String> =
+        parts.map(|(nanoseconds, what)| format!("{} {what}", time(*nanoseconds))).collect();
     parts.join(", ")
 }
 
@@ -217,7 +214,9 @@ pub(crate) fn asked(class: &Class) -> String {
         Class::Exact => "exact".to_owned(),
         Class::Ratio { within_permille } => format!("ratio {}", percent(*within_permille)),
         Class::Absolute { within_permille } => format!("time {}", percent(*within_permille)),
-        Class::Between { least, most } => format!("{} to {}", hundredths(*least), hundredths(*most)),
+        Class::Between { least, most } => {
+            format!("{} to {}", hundredths(*least), hundredths(*most))
+        }
         Class::AtMost => "at most".to_owned(),
         Class::Shown => String::new(),
         Class::NotModelled { .. } => "not modelled".to_owned(),

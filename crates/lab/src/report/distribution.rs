@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn two_distributions_are_one_of_all_their_times() {
-        let (mut one, mut other, mut all) = (Histogram::default(), Histogram::default(), Histogram::default());
+        let (mut one, mut other, mut all) =
+            (Histogram::default(), Histogram::default(), Histogram::default());
         for value in 0..1000u64 {
             let into = if value % 3 == 0 { &mut one } else { &mut other };
             into.add(value * value);

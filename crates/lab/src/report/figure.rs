@@ -1,7 +1,7 @@
 //! What a page draws: charts as data, in whole numbers, without a word of how they look.
 //!
-//! A report carries figures ([`PostReport::figures`](crate::posts::PostReport), [`Report::figures`](super::Report)); the
-//! page draws them. Whoever measures something makes one:
+//! A report carries figures ([`PostReport::figures`](crate::posts::PostReport),
+//! [`Report::figures`](super::Report)); the page draws them. Whoever measures something makes one:
 //!
 //! ```
 //! use extant_lab::report::{Axis, Figure, LineChart, Unit};
@@ -12,8 +12,8 @@
 //! assert_eq!(figure.content.marks(), 3);
 //! ```
 //!
-//! Values are `u64` in the unit of their axis; a page chooses seconds or milliseconds, MB or GB, itself. The same figure gives the
-//! same bytes.
+//! Values are `u64` in the unit of their axis; a page chooses seconds or milliseconds, MB or GB,
+//! itself. The same figure gives the same bytes.
 use super::Table;
 
 /// What the values of an axis are.
@@ -64,11 +64,7 @@ impl Axis {
     /// A linear axis from 0.
     #[must_use]
     pub fn new(label: &str, unit: Unit) -> Axis {
-        Axis {
-            label: label.to_owned(),
-            unit,
-            scale: AxisScale::Linear,
-        }
+        Axis { label: label.to_owned(), unit, scale: AxisScale::Linear }
     }
 
     /// The same axis by powers.
@@ -131,12 +127,7 @@ impl LineChart {
     /// A chart without lines.
     #[must_use]
     pub fn new(x: Axis, y: Axis) -> LineChart {
-        LineChart {
-            x,
-            y,
-            style: LineStyle::Marked,
-            series: Vec::new(),
-        }
+        LineChart { x, y, style: LineStyle::Marked, series: Vec::new() }
     }
 
     /// The same chart, drawn otherwise.
@@ -160,7 +151,12 @@ impl LineChart {
 
     /// One more line of that origin.
     #[must_use]
-    pub fn with(mut self, name: &str, origin: Origin, points: impl IntoIterator<Item = (u64, u64)>) -> LineChart {
+    pub fn with(
+        mut self,
+        name: &str,
+        origin: Origin,
+        points: impl IntoIterator<Item = (u64, u64)>,
+    ) -> LineChart {
         self.series.push(Series {
             name: name.to_owned(),
             origin,
@@ -186,8 +182,8 @@ pub struct BarChart {
 pub struct Histogram {
     /// Of the values: by powers, whatever its scale says.
     pub x: Axis,
-    /// Distributions, each as pairs of the greatest value of a step and how many fell into it, rising
-    /// (as [`Distribution::steps`](super::Distribution) has them).
+    /// Distributions, each as pairs of the greatest value of a step and how many fell into it,
+    /// rising (as [`Distribution::steps`](super::Distribution) has them).
     pub series: Vec<Series>,
 }
 
@@ -201,11 +197,7 @@ impl Histogram {
     /// One more distribution.
     #[must_use]
     pub fn with(mut self, name: &str, origin: Origin, steps: &[(u64, u64)]) -> Histogram {
-        self.series.push(Series {
-            name: name.to_owned(),
-            origin,
-            points: steps.to_vec(),
-        });
+        self.series.push(Series { name: name.to_owned(), origin, points: steps.to_vec() });
         self
     }
 }
@@ -249,7 +241,8 @@ pub struct Grid {
     pub kinds: Vec<(String, Hue)>,
     /// Fields in a row.
     pub columns: u16,
-    /// Maps side by side ("before", "after"): a name, and the kind of each field, by its number in `kinds`.
+    /// Maps side by side ("before", "after"): a name, and the kind of each field, by its number in
+    /// `kinds`.
     pub maps: Vec<(String, Vec<u8>)>,
     /// What a field stands for: "16 MiB".
     pub field: String,
@@ -306,7 +299,9 @@ impl FigureContent {
         let points = |series: &[Series]| series.iter().map(|series| series.points.len()).sum();
         match self {
             FigureContent::Lines(chart) => points(&chart.series),
-            FigureContent::Bars(chart) => chart.groups.iter().map(|(_, bars)| bars.iter().flatten().count()).sum(),
+            FigureContent::Bars(chart) => {
+                chart.groups.iter().map(|(_, bars)| bars.iter().flatten().count()).sum()
+            }
             FigureContent::Histogram(histogram) => points(&histogram.series),
             FigureContent::Raster(raster) => raster.cells.len(),
             FigureContent::Grid(grid) => grid.maps.iter().map(|(_, fields)| fields.len()).sum(),
@@ -335,8 +330,8 @@ pub struct Figure {
     pub title: String,
     /// What a reader should see in it; may be empty.
     pub line: String,
-    /// The heading under which it stands: the title of a table of the same post, or one of its own. Empty: at the end of what it
-    /// belongs to.
+    /// The heading under which it stands: the title of a table of the same post, or one of its own.
+    /// Empty: at the end of what it belongs to.
     pub section: String,
     /// The data.
     pub content: FigureContent,

@@ -1,4 +1,5 @@
-//! Sums that rows of a report are made of: what a drive did, what a process did, where everything lay.
+//! Sums that rows of a report are made of: what a drive did, what a process did, where everything
+//! lay.
 use crate::device::Statistics;
 use crate::drive::Parts;
 use extant_inspect::LayoutReport;
@@ -43,13 +44,16 @@ pub(super) mod known {
     use super::Traffic;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(in super::super) fn serialize<S: Serializer>(traffic: &Traffic, serializer: S) -> Result<S::Ok, S::Error> {
-        Some(traffic)
-            .filter(|traffic| !traffic.is_unknown)
-            .serialize(serializer)
+    pub(in super::super) fn serialize<S: Serializer>(
+        traffic: &Traffic,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        Some(traffic).filter(|traffic| !traffic.is_unknown).serialize(serializer)
     }
 
-    pub(in super::super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Traffic, D::Error> {
+    pub(in super::super) fn deserialize<'a, D: Deserializer<'a>>(
+        deserializer: D,
+    ) -> Result<Traffic, D::Error> {
         let traffic = Option::<Traffic>::deserialize(deserializer)?;
         Ok(traffic.unwrap_or_else(Traffic::unknown))
     }
@@ -80,10 +84,7 @@ impl Traffic {
     /// Of what nobody counts.
     #[must_use]
     pub fn unknown() -> Traffic {
-        Traffic {
-            is_unknown: true,
-            ..Traffic::default()
-        }
+        Traffic { is_unknown: true, ..Traffic::default() }
     }
 
     /// What came to it since `before`.
@@ -171,7 +172,8 @@ pub struct LayoutFigures {
     pub directory_blocks: u64,
     /// Blocks that map others.
     pub map_blocks: u64,
-    /// Share of the blocks, first ones excluded, that follow the one before (Smith and Seltzer 1997).
+    /// Share of the blocks, first ones excluded, that follow the one before (Smith and Seltzer
+    /// 1997).
     pub layout_score_permille: Option<u64>,
     /// Runs of blocks of all files.
     pub fragments: u64,

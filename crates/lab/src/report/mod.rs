@@ -1,10 +1,11 @@
 //! What a run gives: everything that was measured, with everything that decided it.
 //!
 //! # Schema
-//! [`Report::to_json`] writes the fields of [`Report`] under their names, in their order; absent values are `null`. Times are
-//! nanoseconds (`_ns`) of the clock, which starts at 0; sizes are bytes; shares are thousandths (`_permille`). Numbers are
-//! integers, but for the facts of a drive in `drives[].spec`, which stand as in its file. `schema` is [`SCHEMA`]; fields are only
-//! ever added under it. The same command gives the same bytes, except in real time (`time` is `real`).
+//! [`Report::to_json`] writes the fields of [`Report`] under their names, in their order; absent
+//! values are `null`. Times are nanoseconds (`_ns`) of the clock, which starts at 0; sizes are
+//! bytes; shares are thousandths (`_permille`). Numbers are integers, but for the facts of a drive
+//! in `drives[].spec`, which stand as in its file. `schema` is [`SCHEMA`]; fields are only ever
+//! added under it. The same command gives the same bytes, except in real time (`time` is `real`).
 //!
 //! | field | what |
 //! | --- | --- |
@@ -26,8 +27,8 @@ mod wrap;
 
 pub use distribution::Distribution;
 pub use figure::{
-    Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle, Origin, Raster,
-    RasterCell, Series, Unit,
+    Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
+    Origin, Raster, RasterCell, Series, Unit,
 };
 pub use figures::{LayoutFigures, Traffic, Work};
 pub use stem::StemPlot;
@@ -216,7 +217,8 @@ pub struct CallLatency {
     pub call: String,
     /// How long.
     pub latency: Distribution,
-    /// The time of each, in their order, where the scenario keeps them; else empty, and not in the JSON.
+    /// The time of each, in their order, where the scenario keeps them; else empty, and not in the
+    /// JSON.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples_ns: Vec<u64>,
 }
@@ -226,7 +228,8 @@ pub struct CallLatency {
 pub struct Measure {
     /// The process.
     pub process: String,
-    /// Which of its copies; `None` of several: all of them together, from the first start to the last end.
+    /// Which of its copies; `None` of several: all of them together, from the first start to the
+    /// last end.
     pub copy: Option<u32>,
     /// What the file calls it.
     pub measure: String,
@@ -289,7 +292,8 @@ fn hash_or_null<S: serde::Serializer>(hash: &str, serializer: S) -> Result<S::Ok
 impl Report {
     /// As JSON, indented, with a line end: see the schema above.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+        let mut json = serde_json::to_string_pretty(self)
+            .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
         json.push('\n');
         json
     }

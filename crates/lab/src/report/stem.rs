@@ -1,7 +1,9 @@
-//! Stem-and-leaf plots (Tukey): every value is a digit behind its row, so that a plot is the distribution and the numbers at once.
+//! Stem-and-leaf plots (Tukey): every value is a digit behind its row, so that a plot is the
+//! distribution and the numbers at once.
 //!
-//! The form is that of the post of 2007, which drew it with R: rows of one or two tens of the leaf's unit, a line that says where
-//! the decimal point is, and a count of what does not fit in a row.
+//! The form is that of the post of 2007, which drew it with R: rows of one or two tens of the
+//! leaf's unit, a line that says where the decimal point is, and a count of what does not fit in a
+//! row.
 //!
 //! ```text
 //! The decimal point is 1 digit(s) to the left of the |
@@ -34,28 +36,26 @@ const ROWS_MAX: u64 = 25;
 /// Leaves of a row, at most: what does not fit is counted behind them.
 const LEAVES_MAX: u64 = 68;
 /// A plot of times begins with leaves of a microsecond.
-const LEAST_UNIT: LeafUnit = LeafUnit {
-    nanoseconds: 1_000,
-    point_to_the_left: 5,
-};
+const LEAST_UNIT: LeafUnit = LeafUnit { nanoseconds: 1_000, point_to_the_left: 5 };
 
 impl StemPlot {
-    /// Of times in nanoseconds, each rounded to the nearest leaf; `None` of none. Rows are as narrow as fits in 25 of them.
+    /// Of times in nanoseconds, each rounded to the nearest leaf; `None` of none. Rows are as
+    /// narrow as fits in 25 of them.
     pub fn of_times(times: &[u64]) -> Option<StemPlot> {
         let longest = *times.iter().max()?;
         let (unit, row_leaves) = scale(longest);
         Some(StemPlot::filled(times, unit, row_leaves, 1, longest))
     }
 
-    /// The same with rows of a given width: so many leaves (a multiple of 10) of `10^-digits` seconds each, in at least so many rows.
+    /// The same with rows of a given width: so many leaves (a multiple of 10) of `10^-digits`
+    /// seconds each, in at least so many rows.
     pub fn in_rows(times: &[u64], digits: u32, row_leaves: u64, rows_min: usize) -> StemPlot {
         let digits = digits.min(9);
-        let unit = LeafUnit {
-            nanoseconds: 10u64.pow(9 - digits),
-            point_to_the_left: digits as i32 - 1,
-        };
+        let unit =
+            LeafUnit { nanoseconds: 10u64.pow(9 - digits), point_to_the_left: digits as i32 - 1 };
         let longest = times.iter().copied().max().unwrap_or(0);
-        // However long the longest is, a plot has no more rows than can be looked at: what is longer is in the last.
+        // However long the longest is, a plot has no more rows than can be looked at: what is
+        // longer is in the last.
         StemPlot::filled(
             times,
             unit,
@@ -65,8 +65,15 @@ impl StemPlot {
         )
     }
 
-    fn filled(times: &[u64], unit: LeafUnit, row_leaves: u64, rows_min: usize, longest: u64) -> StemPlot {
-        let leaf = |time: u64| time.min(longest).saturating_add(unit.nanoseconds / 2) / unit.nanoseconds;
+    fn filled(
+        times: &[u64],
+        unit: LeafUnit,
+        row_leaves: u64,
+        rows_min: usize,
+        longest: u64,
+    ) -> StemPlot {
+        let leaf =
+            |time: u64| time.min(longest).saturating_add(unit.nanoseconds / 2) / unit.nanoseconds;
         let count = (leaf(longest) / row_leaves + 1).max(rows_min as u64);
         let mut rows = vec![vec![0; row_leaves as usize]; count as usize];
         for time in times {
@@ -106,9 +113,7 @@ impl StemPlot {
 
     /// The time at which a row begins, in nanoseconds.
     pub fn row_begin_ns(&self, row: usize) -> u64 {
-        self.row_leaves
-            .saturating_mul(row as u64)
-            .saturating_mul(self.unit.nanoseconds)
+        self.row_leaves.saturating_mul(row as u64).saturating_mul(self.unit.nanoseconds)
     }
 
     /// Header and rows, each ending its line.
@@ -173,7 +178,8 @@ mod tests {
         let mut times = vec![2 * MS; 1805];
         times.extend(
             [
-                210, 270, 270, 280, 290, 1410, 1650, 1830, 1890, 1890, 2030, 2120, 2280, 2300, 2620, 2810,
+                210, 270, 270, 280, 290, 1410, 1650, 1830, 1890, 1890, 2030, 2120, 2280, 2300,
+                2620, 2810,
             ]
             .map(|ms| ms * MS),
         );
@@ -186,9 +192,7 @@ mod tests {
         assert_eq!(lines[4], " 4 |");
         assert_eq!(
             &lines[9..],
-            [
-                "14 | 1", "16 | 5", "18 | 399", "20 | 32", "22 | 80", "24 |", "26 | 2", "28 | 1"
-            ]
+            ["14 | 1", "16 | 5", "18 | 399", "20 | 32", "22 | 80", "24 |", "26 | 2", "28 | 1"]
         );
         assert_eq!(plot.rows().next(), Some((0, 1805)));
         assert_eq!(plot.row_begin_ns(1), 200 * MS);
@@ -204,13 +208,8 @@ mod tests {
             (rows.len(), rows[0], rows[1], rows[2], rows[13]),
             (14, (0, 2), (1, 1), (2, 1), (13, 1))
         );
-        let text = StemPlot::of_times(&[7 * MS, 12 * MS])
-            .expect("there are times")
-            .render();
-        assert!(
-            text.starts_with("The decimal point is 3 digit(s) to the left of the |"),
-            "{text}"
-        );
+        let text = StemPlot::of_times(&[7 * MS, 12 * MS]).expect("there are times").render();
+        assert!(text.starts_with("The decimal point is 3 digit(s) to the left of the |"), "{text}");
     }
 
     #[test]

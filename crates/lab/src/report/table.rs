@@ -96,11 +96,7 @@ impl Table {
 
     /// The widest cell of a column, its head left out.
     fn widest(&self, at: usize) -> usize {
-        self.rows
-            .iter()
-            .map(|row| columns(&self.cell(row, at)))
-            .max()
-            .unwrap_or(0)
+        self.rows.iter().map(|row| columns(&self.cell(row, at))).max().unwrap_or(0)
     }
 
     /// Widths with which all columns stand beside each other, if that can be; else those for a
@@ -120,13 +116,10 @@ impl Table {
             }
         }
         // The first column is repeated in each block, and leaves most of a line to the others.
-        let first = if is_words(&0) {
-            all[0].min(width * 2 / 5)
-        } else {
-            all[0]
-        };
+        let first = if is_words(&0) { all[0].min(width * 2 / 5) } else { all[0] };
         let rest = width.saturating_sub(first + GAP).max(WORDS_MIN);
-        let others = (1..all.len()).map(|at| if is_words(&at) { all[at].min(rest) } else { all[at] });
+        let others =
+            (1..all.len()).map(|at| if is_words(&at) { all[at].min(rest) } else { all[at] });
         std::iter::once(first).chain(others).collect()
     }
 
@@ -150,9 +143,7 @@ impl Table {
         let mut used = widths.first().copied().unwrap_or(0);
         let mut at = 1;
         while at < widths.len() {
-            let bound = (at + 1..widths.len())
-                .take_while(|next| self.bound.contains(next))
-                .count();
+            let bound = (at + 1..widths.len()).take_while(|next| self.bound.contains(next)).count();
             let group = at..at + 1 + bound;
             let more: usize = group.clone().map(|column| widths[column] + GAP).sum();
             if used + more > width && blocks.last().is_some_and(|block| block.len() > 1) {
@@ -230,10 +221,7 @@ mod tests {
         let mut table = Table::new("rows", &[("what", Alignment::Left), ("s", Alignment::Right)]);
         table.row(["untar".to_owned(), seconds(31_234_600_000)]);
         table.row(["x".to_owned(), seconds(499_999)]);
-        assert_eq!(
-            table.render(100),
-            "\nrows\nwhat        s\nuntar  31.235\nx       0.000\n"
-        );
+        assert_eq!(table.render(100), "\nrows\nwhat        s\nuntar  31.235\nx       0.000\n");
         assert_eq!(seconds(u64::MAX), "18446744073.710");
     }
 
@@ -253,12 +241,14 @@ mod tests {
         table.row(["untar", "31.2", "29.9", why].map(str::to_owned));
         assert_eq!(
             table.render(50),
-            "\nrows\nwhat   post  ours  why it is as it is\nuntar  31.2  29.9  because of something that takes\n                   a while to say\n"
+            "\nrows\nwhat   post  ours  why it is as it is\nuntar  31.2  29.9  because of \
+             something that takes\n                   a while to say\n"
         );
         let narrow = table.render(40);
         assert_eq!(
             narrow,
-            "\nrows\nwhat   post  ours\nuntar  31.2  29.9\n\nwhat   why it is as it is\nuntar  because of something that takes a\n       while to say\n"
+            "\nrows\nwhat   post  ours\nuntar  31.2  29.9\n\nwhat   why it is as it is\nuntar  \
+             because of something that takes a\n       while to say\n"
         );
     }
 }

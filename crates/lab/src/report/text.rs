@@ -1,10 +1,14 @@
 //! A report as tables for people.
-use super::{Alignment, Distribution, FilesystemReport, Report, StepReport, Table, TimeKind, seconds, wrapped};
+use super::{
+    Alignment, Distribution, FilesystemReport, Report, StepReport, Table, TimeKind, seconds,
+    wrapped,
+};
 use Alignment::{Left, Right};
 use std::collections::BTreeMap;
 
 /// What a reader of real times has to know.
-const REAL: &str = "the host's own drive: what it did is not counted (-); a remount asks the host to forget a regular file's pages, \
+const REAL: &str = "the host's own drive: what it did is not counted (-); a remount asks the host \
+    to forget a regular file's pages, \
                     those of a device stay in its memory\n";
 
 /// The whole report.
@@ -45,32 +49,20 @@ fn head(report: &Report) -> String {
         seconds(report.elapsed_ns),
         report.seed,
         report.model_version,
-        if report.trace_hash.is_empty() {
-            "-"
-        } else {
-            &report.trace_hash
-        },
+        if report.trace_hash.is_empty() { "-" } else { &report.trace_hash },
     ));
     if report.time == TimeKind::Real {
         text.push_str(REAL);
     }
-    report
-        .filesystems
-        .iter()
-        .for_each(|entry| text.push_str(&filesystem(entry)));
+    report.filesystems.iter().for_each(|entry| text.push_str(&filesystem(entry)));
     text
 }
 
 fn filesystem(entry: &FilesystemReport) -> String {
-    let columns: Vec<String> = entry
-        .columns
-        .iter()
-        .map(|column| format!("{}={}", column.column, column.choice))
-        .collect();
-    let origin = entry
-        .image
-        .as_ref()
-        .map_or_else(String::new, |image| format!(", a copy of {image}"));
+    let columns: Vec<String> =
+        entry.columns.iter().map(|column| format!("{}={}", column.column, column.choice)).collect();
+    let origin =
+        entry.image.as_ref().map_or_else(String::new, |image| format!(", a copy of {image}"));
     format!(
         "{} on {}: {} MiB in {} groups, blocks of {}, {} MiB of memory, {}{origin}\n  {} ({})\n",
         entry.name,
@@ -106,11 +98,8 @@ fn drives(report: &Report) -> Table {
         let other = parts.overhead + parts.settle + parts.bus;
         let depth = drive.queue_depth_mean_permille;
         let model = drive.spec.as_ref().map_or("the host's", |spec| spec.name.as_str());
-        let fitted = if drive.fitted.is_empty() {
-            "nothing".to_owned()
-        } else {
-            drive.fitted.join(", ")
-        };
+        let fitted =
+            if drive.fitted.is_empty() { "nothing".to_owned() } else { drive.fitted.join(", ") };
         let known = |cell: String| if traffic.is_unknown { "-".to_owned() } else { cell };
         table.row([
             drive.name.clone(),
@@ -193,19 +182,9 @@ fn steps(report: &Report) -> Table {
     columns.extend([("directories", Right), ("files", Right)]);
     let mut table = Table::new("steps (where a process has copies, those of the first)", &columns);
     for step in report.steps.iter().filter(|step| step.copy == 0) {
-        let first = [
-            step.process.clone(),
-            step.number.clone(),
-            name(step),
-            step.runs.to_string(),
-        ];
+        let first = [step.process.clone(), step.number.clone(), name(step), step.runs.to_string()];
         let last = [step.work.directories.to_string(), step.work.files.to_string()];
-        table.row(
-            first
-                .into_iter()
-                .chain(traffic(step.elapsed_ns, &step.traffic))
-                .chain(last),
-        );
+        table.row(first.into_iter().chain(traffic(step.elapsed_ns, &step.traffic)).chain(last));
     }
     table
 }
@@ -219,13 +198,8 @@ fn name(step: &StepReport) -> String {
 }
 
 fn listings(report: &Report) -> Table {
-    let columns = [
-        ("step", Left),
-        ("call", Right),
-        ("entries", Right),
-        ("bytes", Right),
-        ("us", Right),
-    ];
+    let columns =
+        [("step", Left), ("call", Right), ("entries", Right), ("bytes", Right), ("us", Right)];
     let mut table = Table::new("getdents, call by call", &columns);
     for step in report.steps.iter().filter(|step| step.copy == 0) {
         for (number, call) in step.calls.iter().enumerate() {
@@ -248,7 +222,8 @@ fn calls(report: &Report) -> Table {
         ("max", Right),
     ];
     let mut table = Table::new("calls", &columns);
-    let milliseconds = |nanoseconds: u64| format!("{}.{:03}", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000);
+    let milliseconds =
+        |nanoseconds: u64| format!("{}.{:03}", nanoseconds / 1_000_000, nanoseconds / 1000 % 1000);
     for entry in report.processes.iter().filter(|entry| entry.copy == 0) {
         let all = report.processes.iter().filter(|other| other.name == entry.name);
         let mut merged: BTreeMap<&str, Distribution> = BTreeMap::new();
@@ -257,7 +232,8 @@ fn calls(report: &Report) -> Table {
             *known = known.and(&call.latency);
         }
         for (call, latency) in merged {
-            let times = [latency.mean_ns, latency.median_ns, latency.p99_ns, latency.max_ns].map(milliseconds);
+            let times = [latency.mean_ns, latency.median_ns, latency.p99_ns, latency.max_ns]
+                .map(milliseconds);
             let first = [crowd(report, &entry.name), call.to_owned(), latency.count.to_string()];
             table.row(first.into_iter().chain(times));
         }

@@ -13,10 +13,7 @@ macro_rules! builtin {
         builtin!("scenarios", $name)
     };
     ($folder:literal, $name:literal) => {
-        Builtin {
-            name: $name,
-            text: include_str!(concat!("../../", $folder, "/", $name, ".toml")),
-        }
+        Builtin { name: $name, text: include_str!(concat!("../../", $folder, "/", $name, ".toml")) }
     };
 }
 
@@ -60,8 +57,5 @@ pub static POST_SCENARIOS: &[Builtin] = &[
 
 /// The built-in scenario of that name.
 pub fn builtin(name: &str) -> Option<&'static Builtin> {
-    BUILTINS
-        .iter()
-        .chain(POST_SCENARIOS)
-        .find(|builtin| builtin.name == name)
+    BUILTINS.iter().chain(POST_SCENARIOS).find(|builtin| builtin.name == name)
 }

@@ -11,7 +11,12 @@ const NAMED_MAX: usize = 5;
 
 impl Worker {
     /// Checks the file system, closed meanwhile. Problems fail the step.
-    pub(super) fn check(&mut self, plan: Plan, threads: NonZeroU32, processor_ns_per_kib: u64) -> Outcome {
+    pub(super) fn check(
+        &mut self,
+        plan: Plan,
+        threads: NonZeroU32,
+        processor_ns_per_kib: u64,
+    ) -> Outcome {
         let world = Arc::clone(&self.world);
         let mount = &world.mounts[self.mount()?];
         mount.close()?;
@@ -20,11 +25,7 @@ impl Worker {
             nanoseconds_per_kib: processor_ns_per_kib,
             bytes_read: AtomicU64::new(0),
         });
-        let options = CheckOptions {
-            plan,
-            threads,
-            ..CheckOptions::default()
-        };
+        let options = CheckOptions { plan, threads, ..CheckOptions::default() };
         let report = check(Arc::clone(&read) as Arc<dyn BlockDevice>, &options)?;
         self.work.bytes_read += read.bytes_read.load(Ordering::Relaxed);
         self.work.directories += report.summary.directories;
@@ -49,8 +50,7 @@ impl Examined {
     fn examine(&self, operation: Operation, bytes: u64) {
         if operation == Operation::Read {
             self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
-            self.clock()
-                .charge(bytes.saturating_mul(self.nanoseconds_per_kib) / 1024);
+            self.clock().charge(bytes.saturating_mul(self.nanoseconds_per_kib) / 1024);
         }
     }
 }

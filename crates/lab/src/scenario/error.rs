@@ -1,4 +1,5 @@
-//! What goes wrong with a scenario: one line, with the file, and the line and key, or the process and step.
+//! What goes wrong with a scenario: one line, with the file, and the line and key, or the process
+//! and step.
 use crate::drive::file::FileError;
 use std::fmt;
 
@@ -33,13 +34,9 @@ impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ScenarioError::File(error) => error.fmt(f),
-            ScenarioError::Step {
-                file,
-                line,
-                process,
-                step,
-                reason,
-            } => write!(f, "{file}:{line}: process {process}: {step}: {reason}"),
+            ScenarioError::Step { file, line, process, step, reason } => {
+                write!(f, "{file}:{line}: process {process}: {step}: {reason}")
+            }
             ScenarioError::Run { file, reason } => write!(f, "{file}: {reason}"),
         }
     }

@@ -1,4 +1,5 @@
-//! What scenario files need of a table besides plain numbers and words: sizes, times, counts, paths inside a volume.
+//! What scenario files need of a table besides plain numbers and words: sizes, times, counts, paths
+//! inside a volume.
 use super::quantity;
 use crate::drive::file::{FileError, Section};
 use std::ops::RangeInclusive;
@@ -8,7 +9,11 @@ use toml::de::DeValue;
 pub type Result<T> = std::result::Result<T, FileError>;
 
 /// A size: a number of bytes, or a string with a unit. `None` when the key is absent.
-pub fn size(section: &mut Section<'_>, key: &str, bounds: RangeInclusive<u64>) -> Result<Option<u64>> {
+pub fn size(
+    section: &mut Section<'_>,
+    key: &str,
+    bounds: RangeInclusive<u64>,
+) -> Result<Option<u64>> {
     let Some(value) = section.find(key) else {
         return Ok(None);
     };
@@ -36,13 +41,15 @@ pub fn time(section: &mut Section<'_>, key: &str) -> Result<Option<u64>> {
     let Some(text) = section.optional_text(key)? else {
         return Ok(None);
     };
-    quantity::nanoseconds(text)
-        .map(Some)
-        .map_err(|reason| section.error(key, reason))
+    quantity::nanoseconds(text).map(Some).map_err(|reason| section.error(key, reason))
 }
 
 /// A whole number within bounds. `None` when the key is absent.
-pub fn count(section: &mut Section<'_>, key: &str, bounds: RangeInclusive<u64>) -> Result<Option<u64>> {
+pub fn count(
+    section: &mut Section<'_>,
+    key: &str,
+    bounds: RangeInclusive<u64>,
+) -> Result<Option<u64>> {
     match section.has(key) {
         true => section.whole_within(key, bounds, None).map(Some),
         false => Ok(None),
@@ -70,7 +77,9 @@ pub fn optional_path(section: &mut Section<'_>, key: &str) -> Result<Option<Stri
         return Ok(None);
     };
     if !path.starts_with('/') || path.contains('\0') || path.len() > 1024 {
-        return Err(section.error(key, format!("{path:?} is not an absolute path inside the file system")));
+        return Err(
+            section.error(key, format!("{path:?} is not an absolute path inside the file system"))
+        );
     }
     let trimmed = path.trim_end_matches('/');
     Ok(Some(if trimmed.is_empty() { "/" } else { trimmed }.to_owned()))
@@ -98,7 +107,8 @@ pub fn words(section: &mut Section<'_>, key: &str) -> Result<Vec<String>> {
     words.ok_or_else(|| section.error(key, "has to be an array of strings"))
 }
 
-/// The keys of a table whose values are strings or whole numbers, with their values; none when the key is absent.
+/// The keys of a table whose values are strings or whole numbers, with their values; none when the
+/// key is absent.
 pub fn pairs(section: &mut Section<'_>, key: &str) -> Result<Vec<(String, String)>> {
     let Some(value) = section.find(key) else {
         return Ok(Vec::new());
@@ -111,10 +121,7 @@ pub fn pairs(section: &mut Section<'_>, key: &str) -> Result<Vec<(String, String
         DeValue::Integer(number) => Some((name.to_owned(), number.as_str().to_owned())),
         _ => None,
     };
-    let pairs = table
-        .iter()
-        .map(|(name, value)| pair(name.get_ref(), value.get_ref()))
-        .collect();
+    let pairs = table.iter().map(|(name, value)| pair(name.get_ref(), value.get_ref())).collect();
     let pairs: Option<Vec<_>> = pairs;
     pairs.ok_or_else(|| section.error(key, "has to be a table of columns with their choices"))
 }

@@ -4,8 +4,8 @@ use super::prepare::each_step;
 use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
 use super::tree::TreeSpec;
 use super::{
-    BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Samples, Scenario, Start,
-    Workplace, builtin,
+    BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Samples,
+    Scenario, Start, Workplace, builtin,
 };
 use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use crate::drive::presets::PRESETS;
@@ -47,12 +47,7 @@ pub fn find(name: &str) -> Result<Scenario> {
 }
 
 fn whole(file: &str, reason: String) -> FileError {
-    FileError {
-        file: file.to_owned(),
-        line: 0,
-        key: String::new(),
-        reason,
-    }
+    FileError { file: file.to_owned(), line: 0, key: String::new(), reason }
 }
 
 /// The scenario of a file.
@@ -73,7 +68,8 @@ pub fn load(path: &Path) -> Result<Scenario> {
     parse(&name, &text, path.parent().unwrap_or(Path::new("")))
 }
 
-/// The scenario of a text; `file` is what errors call it, and relative paths in it begin at `folder`.
+/// The scenario of a text; `file` is what errors call it, and relative paths in it begin at
+/// `folder`.
 ///
 /// # Errors
 /// One line: file, line, key, reason.
@@ -82,7 +78,8 @@ pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Scenario> {
     let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
     let mut section = Section::root(&source, table.get_ref());
     let seed = section.whole_within("seed", 0..=i64::MAX as u64, Some(1))?;
-    let memory = fields::size(&mut section, "memory", MEMORY_MIN..=MEMORY_MAX)?.unwrap_or(MEMORY_DEFAULT);
+    let memory =
+        fields::size(&mut section, "memory", MEMORY_MIN..=MEMORY_MAX)?.unwrap_or(MEMORY_DEFAULT);
     let trees = parse_trees(&mut section, folder)?;
     let drives = parse_drives(&mut section, folder)?;
     let machine = Machine { seed, memory, folder };
@@ -167,11 +164,9 @@ fn parse_drive(table: &mut Section<'_>, taken: &[String], folder: &Path) -> Resu
     let spec = parse_model(table, &name, folder)?;
     let elevator = match table.optional_text("elevator")? {
         None => None,
-        Some(words) => Some(
-            words
-                .parse()
-                .map_err(|error| table.error("elevator", format!("{error}")))?,
-        ),
+        Some(words) => {
+            Some(words.parse().map_err(|error| table.error("elevator", format!("{error}")))?)
+        }
     };
     Ok(DriveEntry {
         name,
@@ -185,7 +180,8 @@ fn parse_drive(table: &mut Section<'_>, taken: &[String], folder: &Path) -> Resu
     })
 }
 
-/// `model`: a preset's name, a file, or a table as in a drive file; `override` changes values of a preset or file.
+/// `model`: a preset's name, a file, or a table as in a drive file; `override` changes values of a
+/// preset or file.
 fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<DriveSpec> {
     let is_table = table.find("model").is_some_and(|value| value.get_ref().is_table());
     if is_table {
@@ -194,7 +190,8 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     let model = fields::text(table, "model")?;
     let is_file = model.contains('/') || model.ends_with(".toml");
     let spec = match is_file {
-        true => drive_file::load(&folder.join(&model)).map_err(|error| table.error("model", error.to_string()))?,
+        true => drive_file::load(&folder.join(&model))
+            .map_err(|error| table.error("model", error.to_string()))?,
         false => {
             let found = drive_file::by_name(&model);
             found.map_err(|error| table.error("model", format!("{model:?}: {}", error.reason)))?
@@ -206,9 +203,8 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     let preset = PRESETS.iter().find(|preset| preset.name == model);
     let text = match preset {
         Some(preset) => preset.text.to_owned(),
-        None => {
-            std::fs::read_to_string(folder.join(&model)).map_err(|error| table.error("model", error.to_string()))?
-        }
+        None => std::fs::read_to_string(folder.join(&model))
+            .map_err(|error| table.error("model", error.to_string()))?,
     };
     let Ok(base) = DeTable::parse(&text) else {
         return Ok(spec);
@@ -272,7 +268,8 @@ fn parse_filesystem(
         return Err(table.error("offset", "has to be a multiple of 4096"));
     }
     let policies = parse_policies(table)?;
-    let memory_bytes = fields::size(table, "memory", MEMORY_MIN..=MEMORY_MAX)?.unwrap_or(machine.memory);
+    let memory_bytes =
+        fields::size(table, "memory", MEMORY_MIN..=MEMORY_MAX)?.unwrap_or(machine.memory);
     let origin = match table.optional_text("image")? {
         Some(image) => Origin::Image(machine.folder.join(image)),
         None => Origin::Format(Box::new(parse_format(
@@ -288,31 +285,20 @@ fn parse_filesystem(
         &[("phantom", Data::Phantom), ("bytes", Data::Bytes)],
         Data::Phantom,
     )?;
-    Ok(FilesystemEntry {
-        name,
-        line,
-        drive,
-        offset,
-        origin,
-        policies,
-        memory_bytes,
-        data,
-    })
+    Ok(FilesystemEntry { name, line, drive, offset, origin, policies, memory_bytes, data })
 }
 
 /// `preset`, with the columns of `policies` in place of its own.
 fn parse_policies(table: &mut Section<'_>) -> Result<Policies> {
-    let words = table
-        .optional_text("preset")?
-        .unwrap_or(extant_engine::preset::DEFAULT_PRESET);
-    let policies: Policies = words
-        .parse()
-        .map_err(|error| table.error("preset", format!("{error}")))?;
+    let words = table.optional_text("preset")?.unwrap_or(extant_engine::preset::DEFAULT_PRESET);
+    let policies: Policies =
+        words.parse().map_err(|error| table.error("preset", format!("{error}")))?;
     let chosen = fields::pairs(table, "policies")?;
     if chosen.is_empty() {
         return Ok(policies);
     }
-    let row = preset(policies.names.preset).map_err(|error| table.error("preset", error.to_string()))?;
+    let row =
+        preset(policies.names.preset).map_err(|error| table.error("preset", error.to_string()))?;
     let is_chosen = |column: &str| chosen.iter().any(|(name, _)| name == column);
     let kept = policies.names.columns().filter(|(column, _)| !is_chosen(column));
     let mut choices: Vec<(&str, &str)> = kept.collect();
@@ -327,11 +313,7 @@ fn parse_format(
     offset: u64,
     machine: &Machine<'_>,
 ) -> Result<FormatOptions> {
-    let profiles = [
-        ("ext2", Profile::Ext2),
-        ("ext3", Profile::Ext3),
-        ("ext4", Profile::Ext4),
-    ];
+    let profiles = [("ext2", Profile::Ext2), ("ext3", Profile::Ext3), ("ext4", Profile::Ext4)];
     let profile = table.choice("profile", &profiles, Profile::Ext4)?;
     let room = drive_bytes.saturating_sub(offset);
     let bytes = fields::size(table, "size", 1..=super::quantity::SIZE_MAX)?.unwrap_or(room);
@@ -372,7 +354,8 @@ fn parse_wishes(table: &mut Section<'_>, wishes: &mut Wishes) -> Result<()> {
     if let Some(blocks) = fields::count(table, "blocks", 1..=1 << 48)? {
         wishes.blocks = wishes.blocks.min(blocks);
     }
-    wishes.blocks_per_group = fields::count(table, "blocks_per_group", 256..=65528)?.map(|blocks| blocks as u32);
+    wishes.blocks_per_group =
+        fields::count(table, "blocks_per_group", 256..=65528)?.map(|blocks| blocks as u32);
     let per_group = fields::count(table, "inodes_per_group", 8..=1 << 24)?;
     let ratio = fields::size(table, "bytes_per_inode", 1024..=64 << 20)?;
     let inodes = fields::count(table, "inodes", 16..=u32::MAX.into())?;
@@ -396,7 +379,8 @@ fn parse_wishes(table: &mut Section<'_>, wishes: &mut Wishes) -> Result<()> {
     {
         wishes.reserved_ratio = reserved? as f64 / 100_000.0;
     }
-    let flexible = table.whole_within("flex_groups", 1..=1 << 16, Some(wishes.flex_groups.into()))?;
+    let flexible =
+        table.whole_within("flex_groups", 1..=1 << 16, Some(wishes.flex_groups.into()))?;
     wishes.flex_groups = flexible as u32;
     let hashes = [
         ("legacy", HashVersion::Legacy),
@@ -416,8 +400,9 @@ fn parse_features(table: &mut Section<'_>, features: &mut Features) -> Result<()
         }
         let name = word.strip_prefix('^').unwrap_or(&word);
         let feature = Feature::from_name(name).filter(|feature| feature.is_supported());
-        let feature =
-            feature.ok_or_else(|| table.error("features", format!("unknown or unsupported feature {name:?}")))?;
+        let feature = feature.ok_or_else(|| {
+            table.error("features", format!("unknown or unsupported feature {name:?}"))
+        })?;
         match word.starts_with('^') {
             true => features.clear(feature),
             false => features.set(feature),
@@ -449,7 +434,9 @@ fn parse_processes(
 ) -> Result<Vec<ProcessEntry>> {
     let mut tables = tables(section, "process")?;
     if tables.is_empty() {
-        return Err(section.error("process", "is missing: a scenario needs at least one [[process]]"));
+        return Err(
+            section.error("process", "is missing: a scenario needs at least one [[process]]")
+        );
     }
     // Names first: processes speak of one another.
     let mut names = Vec::new();
@@ -483,19 +470,15 @@ fn parse_processes(
     match circle(&processes) {
         None => Ok(processes),
         Some(process) => {
-            let reason = format!(
-                "process {} waits for one that waits for it, or for itself",
-                process.name
-            );
-            Err(FileError {
-                line: process.line,
-                ..section.error("process", reason)
-            })
+            let reason =
+                format!("process {} waits for one that waits for it, or for itself", process.name);
+            Err(FileError { line: process.line, ..section.error("process", reason) })
         }
     }
 }
 
-/// A process that waits for the end of another which, by itself or through others, waits for its end.
+/// A process that waits for the end of another which, by itself or through others, waits for its
+/// end.
 fn circle(processes: &[ProcessEntry]) -> Option<&ProcessEntry> {
     let waits: Vec<Vec<usize>> = processes.iter().map(awaited).collect();
     // Those that wait for nobody who is left end first; what is left then never does.
@@ -516,10 +499,7 @@ fn awaited(process: &ProcessEntry) -> Vec<usize> {
     }
     each_step(&process.steps, &mut |step| match &step.action {
         Action::Join(other) => awaited.push(*other),
-        Action::Until {
-            end: End::Process(other),
-            ..
-        } => awaited.push(*other),
+        Action::Until { end: End::Process(other), .. } => awaited.push(*other),
         Action::Stream(stream) => {
             if let Some(End::Process(other)) = stream.end {
                 awaited.push(other);
@@ -530,11 +510,18 @@ fn awaited(process: &ProcessEntry) -> Vec<usize> {
     awaited
 }
 
-fn parse_place(table: &mut Section<'_>, drives: &[DriveEntry], filesystems: &[FilesystemEntry]) -> Result<Workplace> {
-    let known_filesystems: Vec<String> = filesystems.iter().map(|entry| entry.name.clone()).collect();
+fn parse_place(
+    table: &mut Section<'_>,
+    drives: &[DriveEntry],
+    filesystems: &[FilesystemEntry],
+) -> Result<Workplace> {
+    let known_filesystems: Vec<String> =
+        filesystems.iter().map(|entry| entry.name.clone()).collect();
     let known_drives: Vec<String> = drives.iter().map(|entry| entry.name.clone()).collect();
     match (table.optional_text("filesystem")?, table.optional_text("drive")?) {
-        (Some(name), None) => by_name(table, "filesystem", name, &known_filesystems).map(Workplace::Filesystem),
+        (Some(name), None) => {
+            by_name(table, "filesystem", name, &known_filesystems).map(Workplace::Filesystem)
+        }
         (None, Some(name)) => by_name(table, "drive", name, &known_drives).map(Workplace::Drive),
         (None, None) if filesystems.len() == 1 => Ok(Workplace::Filesystem(0)),
         (None, None) => Err(table.error("filesystem", "is missing")),
@@ -549,10 +536,8 @@ fn parse_start(table: &mut Section<'_>, number: usize, names: &[String]) -> Resu
         (None, Some(name)) => match by_name(table, "after", name, names)? {
             // Those before it in the file, so that no two wait for each other.
             process if process < number => Ok(Start::After(process)),
-            _ => Err(table.error(
-                "after",
-                format!("{name:?} has to stand before this process in the file"),
-            )),
+            _ => Err(table
+                .error("after", format!("{name:?} has to stand before this process in the file"))),
         },
         (Some(_), Some(_)) => Err(table.error("after", "cannot be with start")),
     }

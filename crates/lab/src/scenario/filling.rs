@@ -23,8 +23,8 @@ enum Room {
 }
 
 impl Worker {
-    /// Makes files in `at` until the file system is as full as wanted. At 100 % smaller and smaller ones, to the last block
-    /// that anything can have.
+    /// Makes files in `at` until the file system is as full as wanted. At 100 % smaller and smaller
+    /// ones, to the last block that anything can have.
     pub(super) fn fill(&mut self, at: &str, filling: Filling) -> Outcome {
         let world = Arc::clone(&self.world);
         let in_use = self.enter(&world)?;
@@ -49,14 +49,23 @@ impl Worker {
     }
 
     /// One more file, as long as there is room for it.
-    fn fill_file(&mut self, filesystem: &Filesystem, path: &str, bytes: u64, content: &[u8]) -> Outcome<Room> {
+    fn fill_file(
+        &mut self,
+        filesystem: &Filesystem,
+        path: &str,
+        bytes: u64,
+        content: &[u8],
+    ) -> Outcome<Room> {
         let created = self.call(Call::Create, || roomy(filesystem.create_file(path, 0o644)))?;
         let Some(file) = created else { return Ok(Room::None) };
         self.work.files += 1;
         let block = u64::from(filesystem.statfs().block_size);
         let mut offset = 0;
         for piece in [PIECE, block] {
-            while offset < bytes && self.fill_piece(&file, offset, piece.min(bytes - offset), content)? == Room::Found {
+            while offset < bytes
+                && self.fill_piece(&file, offset, piece.min(bytes - offset), content)?
+                    == Room::Found
+            {
                 offset += piece.min(bytes - offset);
             }
         }
@@ -66,7 +75,13 @@ impl Worker {
         })
     }
 
-    fn fill_piece(&mut self, file: &File, offset: u64, bytes: u64, content: &[u8]) -> Outcome<Room> {
+    fn fill_piece(
+        &mut self,
+        file: &File,
+        offset: u64,
+        bytes: u64,
+        content: &[u8],
+    ) -> Outcome<Room> {
         let piece = &content[..bytes as usize];
         let written = self.call(Call::Write, || roomy(file.write_at(offset, piece)))?;
         self.work.bytes_written += written.unwrap_or(0) as u64;
@@ -80,7 +95,9 @@ impl Worker {
 /// Whether so many blocks of a hundred are in use.
 fn is_full(filesystem: &Filesystem, percent: u32) -> bool {
     let room = filesystem.statfs();
-    percent < 100 && room.free_blocks.saturating_mul(100) <= room.blocks.saturating_mul(u64::from(100 - percent))
+    percent < 100
+        && room.free_blocks.saturating_mul(100)
+            <= room.blocks.saturating_mul(u64::from(100 - percent))
 }
 
 /// No room is no failure.

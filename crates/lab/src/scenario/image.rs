@@ -1,6 +1,7 @@
 //! An image into the contents of a simulated device: what is stored in it, holes left out.
 //!
-//! Where file data is not kept, the data of files is not loaded: an image of hundreds of gigabytes takes part with its metadata.
+//! Where file data is not kept, the data of files is not loaded: an image of hundreds of gigabytes
+//! takes part with its metadata.
 use super::Data;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_format::inode::{FileType, flags};
@@ -55,7 +56,8 @@ pub(super) fn load(path: &Path, device: &dyn BlockDevice, data: Data) -> io::Res
     Ok(())
 }
 
-/// Where the next stored bytes begin; `None` when only a hole is left. A file that knows no holes is all data.
+/// Where the next stored bytes begin; `None` when only a hole is left. A file that knows no holes
+/// is all data.
 fn next_data(file: &File, at: u64, bytes: u64) -> io::Result<Option<u64>> {
     if at >= bytes {
         return Ok(None);
@@ -78,10 +80,7 @@ struct FileData {
 impl Default for FileData {
     /// None.
     fn default() -> FileData {
-        FileData {
-            block_size: 4096,
-            blocks: Vec::new(),
-        }
+        FileData { block_size: 4096, blocks: Vec::new() }
     }
 }
 
@@ -102,7 +101,8 @@ impl FileData {
         let mut claimed = Claimed::default();
         let mut failed = false;
         let scan = each_inode(&volume, &mut |ino, inode| {
-            // The journal, the orphan file and values of attributes are files whose content is metadata.
+            // The journal, the orphan file and values of attributes are files whose content is
+            // metadata.
             let is_own = ino.0 < superblock.first_inode
                 || ino.0 == superblock.orphan_file_inode
                 || inode.flags & flags::EA_INODE != 0;
@@ -111,7 +111,8 @@ impl FileData {
             }
             let walked = walk(&volume, inode, &mut claimed, &mut |visit| {
                 if let Visit::Run { run, .. } = visit {
-                    (run.start.0..run.start.0.saturating_add(run.length.into())).for_each(|block| data.add(block));
+                    (run.start.0..run.start.0.saturating_add(run.length.into()))
+                        .for_each(|block| data.add(block));
                 }
                 ControlFlow::Continue(())
             });

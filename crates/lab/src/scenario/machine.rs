@@ -18,7 +18,8 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The queue before a drive: what the file says, else what the preset of the first file system on it has.
+/// The queue before a drive: what the file says, else what the preset of the first file system on
+/// it has.
 pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
     let drive = &scenario.drives[number];
     let first = scenario.filesystems.iter().find(|entry| entry.drive == number);
@@ -35,7 +36,11 @@ pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
 }
 
 /// Simulated drives, blank.
-pub(super) fn drives(scenario: &Scenario, time: &Time, options: &RunOptions) -> Result<Vec<Medium>, ScenarioError> {
+pub(super) fn drives(
+    scenario: &Scenario,
+    time: &Time,
+    options: &RunOptions,
+) -> Result<Vec<Medium>, ScenarioError> {
     let Time::Virtual(clock) = time else {
         return Err(refused(&scenario.file, "drives are simulated in virtual time only"));
     };
@@ -71,10 +76,7 @@ pub(super) fn host(
     }
     let io = |error: std::io::Error| failed(error.to_string());
     // Only looked at unless it may be lost.
-    let makes = scenario
-        .filesystems
-        .iter()
-        .any(|entry| matches!(entry.origin, Origin::Format(_)));
+    let makes = scenario.filesystems.iter().any(|entry| matches!(entry.origin, Origin::Format(_)));
     let length = std::fs::metadata(path).map(|metadata| metadata.len()).unwrap_or(0);
     let is_device = path.exists() && !path.is_file();
     for entry in &scenario.filesystems {
@@ -88,27 +90,23 @@ pub(super) fn host(
             )));
         }
     }
-    let changes = makes || raw_writes(scenario) || scenario.filesystems.iter().any(|_| any_writes(scenario, 0));
+    let changes = makes
+        || raw_writes(scenario)
+        || scenario.filesystems.iter().any(|_| any_writes(scenario, 0));
     if changes && existing == Existing::Keep && (length > 0 || is_device) {
         return Err(failed("is not empty, and would be overwritten".to_owned()));
     }
     let bare = || scenario.drives[0].spec.build(0).info().bytes;
     let wanted = scenario.filesystems.first().map_or_else(bare, end);
     if (makes || length == 0) && !is_device && length < wanted {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(io)?;
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(io)?;
         file.set_len(wanted).map_err(io)?;
     }
-    let access = if changes {
-        extant_block::Access::ReadWrite
-    } else {
-        extant_block::Access::ReadOnly
-    };
-    let device = FileDevice::open(time.clock(), path, access, 0).map_err(|error| refused(&scenario.file, error))?;
+    let access =
+        if changes { extant_block::Access::ReadWrite } else { extant_block::Access::ReadOnly };
+    let device = FileDevice::open(time.clock(), path, access, 0)
+        .map_err(|error| refused(&scenario.file, error))?;
     Ok(vec![Medium::Host(Arc::new(device))])
 }
 
@@ -120,10 +118,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn raw_writes(scenario: &Scenario) -> bool {
-    let on_drive = scenario
-        .processes
-        .iter()
-        .filter(|process| matches!(process.place, Workplace::Drive(_)));
+    let on_drive =
+        scenario.processes.iter().filter(|process| matches!(process.place, Workplace::Drive(_)));
     on_drive.into_iter().any(|process| {
         let mut found = false;
         each_step(&process.steps, &mut |step| found |= is_raw_write(step));
@@ -138,10 +134,8 @@ fn is_raw_write(step: &super::step::Step) -> bool {
 
 /// Whether any process changes the file system of that number.
 fn any_writes(scenario: &Scenario, number: usize) -> bool {
-    let on_it = scenario
-        .processes
-        .iter()
-        .filter(|process| process.place == Workplace::Filesystem(number));
+    let on_it =
+        scenario.processes.iter().filter(|process| process.place == Workplace::Filesystem(number));
     on_it.into_iter().any(|process| {
         let mut found = false;
         each_step(&process.steps, &mut |step| found |= writes(step));
@@ -179,8 +173,8 @@ pub(super) fn mounts(scenario: &Scenario, drives: &[Medium]) -> Result<Vec<Mount
         let end = match (&entry.origin, medium) {
             (Origin::Image(_), Medium::Host(_)) => room,
             (Origin::Image(path), Medium::Simulated(_)) => {
-                let bytes =
-                    image::bytes(path).map_err(|failure| error("image", format!("{}: {failure}", path.display())))?;
+                let bytes = image::bytes(path)
+                    .map_err(|failure| error("image", format!("{}: {failure}", path.display())))?;
                 entry.offset.saturating_add(bytes)
             }
             (Origin::Format(_), _) => end(entry),
@@ -191,8 +185,9 @@ pub(super) fn mounts(scenario: &Scenario, drives: &[Medium]) -> Result<Vec<Mount
                 format!("{} ends at byte {end}, and its drive at byte {room}", entry.name),
             ));
         }
-        let overlaps =
-            |other: &&(usize, u64, u64, &str)| other.0 == entry.drive && entry.offset < other.2 && other.1 < end;
+        let overlaps = |other: &&(usize, u64, u64, &str)| {
+            other.0 == entry.drive && entry.offset < other.2 && other.1 < end
+        };
         if let Some(other) = taken.iter().find(overlaps) {
             return Err(error(
                 "offset",
@@ -222,8 +217,9 @@ fn mount(
     bytes: u64,
     (access, budget): (Access, &Option<Arc<DirtyBudget>>),
 ) -> Mount {
-    let part =
-        |device: Arc<dyn BlockDevice>| Arc::new(Partition::new(device, entry.offset, bytes)) as Arc<dyn BlockDevice>;
+    let part = |device: Arc<dyn BlockDevice>| {
+        Arc::new(Partition::new(device, entry.offset, bytes)) as Arc<dyn BlockDevice>
+    };
     let contents: Arc<dyn BlockDevice> = match medium {
         Medium::Simulated(device) => Arc::new(Contents(Arc::clone(device))),
         Medium::Host(device) => Arc::clone(device) as Arc<dyn BlockDevice>,
@@ -251,7 +247,8 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
         if is_there(entry) {
             continue;
         }
-        let failed = |reason: String| refused(&world.scenario.file, format!("{}: {reason}", entry.name));
+        let failed =
+            |reason: String| refused(&world.scenario.file, format!("{}: {reason}", entry.name));
         match &entry.origin {
             Origin::Format(format) => {
                 let mut format = (**format).clone();
@@ -276,7 +273,8 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
         survey(world, "before")?;
     }
     for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {
-        let failed = |reason: String| refused(&world.scenario.file, format!("{}: {reason}", entry.name));
+        let failed =
+            |reason: String| refused(&world.scenario.file, format!("{}: {reason}", entry.name));
         mount.open().map_err(failed)?;
     }
     Ok(())
@@ -286,7 +284,8 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
 pub(super) fn survey(world: &World, when: &str) -> Result<(), ScenarioError> {
     for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {
         let surveyed = mount.survey(when, world.time.now());
-        surveyed.map_err(|reason| refused(&world.scenario.file, format!("{}: {reason}", entry.name)))?;
+        surveyed
+            .map_err(|reason| refused(&world.scenario.file, format!("{}: {reason}", entry.name)))?;
     }
     Ok(())
 }

@@ -11,10 +11,7 @@ use std::sync::Arc;
 const PIECE: usize = 64 << 10;
 
 /// When everything in archives was changed last: the day of the first post.
-const ARCHIVE_TIME: Time = Time {
-    seconds: 1_004_908_739,
-    nanoseconds: 0,
-};
+const ARCHIVE_TIME: Time = Time { seconds: 1_004_908_739, nanoseconds: 0 };
 
 impl Worker {
     pub(super) fn make(&mut self, at: &str, spec: &TreeSpec, style: MakeStyle) -> Outcome {
@@ -28,13 +25,16 @@ impl Worker {
         let mut directory = (usize::MAX, String::new());
         for entry in tree.entries() {
             match entry {
-                Entry::Directory(number) => self.make_directory(filesystem, &tree.directory_path(at, number))?,
+                Entry::Directory(number) => {
+                    self.make_directory(filesystem, &tree.directory_path(at, number))?
+                }
                 Entry::File(number) => {
                     let parent = tree.directory_of(number);
                     if directory.0 != parent {
                         directory = (parent, tree.directory_path(at, parent));
                     }
-                    let path = format!("{}/{}", directory.1.trim_end_matches('/'), tree.file_name(number));
+                    let path =
+                        format!("{}/{}", directory.1.trim_end_matches('/'), tree.file_name(number));
                     self.make_file(filesystem, &path, tree.bytes(number), style, &content)?;
                 }
             }
@@ -52,11 +52,7 @@ impl Worker {
         for (end, _) in at.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0) {
             self.make_directory(filesystem, &at[..end])?;
         }
-        if at == "/" {
-            Ok(())
-        } else {
-            self.make_directory(filesystem, at)
-        }
+        if at == "/" { Ok(()) } else { self.make_directory(filesystem, at) }
     }
 
     fn make_directory(&mut self, filesystem: &Filesystem, path: &str) -> Outcome {
@@ -81,11 +77,9 @@ impl Worker {
         self.work.files += 1;
         let mut offset = 0;
         while offset < bytes {
-            let piece = &content[..usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(content.len())];
-            if let MakeStyle::Archive {
-                unpack_rate: Some(rate),
-            } = style
-            {
+            let piece = &content
+                [..usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(content.len())];
+            if let MakeStyle::Archive { unpack_rate: Some(rate) } = style {
                 let work = piece.len() as u64 * 1_000_000_000 / rate;
                 self.world.time.clock().charge(work);
             }
@@ -112,10 +106,15 @@ impl Worker {
     }
 
     /// Writes all of it.
-    pub(super) fn write_at(&mut self, file: &extant_engine::File, path: &Path, offset: u64, content: &[u8]) -> Outcome {
-        let length = self.call(Call::Write, || {
-            file.write_at(offset, content).map_err(|error| error.at(path))
-        })?;
+    pub(super) fn write_at(
+        &mut self,
+        file: &extant_engine::File,
+        path: &Path,
+        offset: u64,
+        content: &[u8],
+    ) -> Outcome {
+        let length = self
+            .call(Call::Write, || file.write_at(offset, content).map_err(|error| error.at(path)))?;
         self.work.bytes_written += length as u64;
         match length < content.len() {
             true => Err(Stop::Failed(format!(

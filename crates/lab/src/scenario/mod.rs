@@ -1,4 +1,5 @@
-//! Scenarios: TOML files that name drives, file systems with their policies, and processes with steps.
+//! Scenarios: TOML files that name drives, file systems with their policies, and processes with
+//! steps.
 //!
 //! ```toml
 //! name = "untar"
@@ -30,8 +31,8 @@
 //! ```
 //!
 //! # Keys
-//! Sizes are numbers of bytes or strings with a unit (`"4K"` is 4,096 bytes, `"21GB"` 21e9); times are strings with a unit. A
-//! key that is not known is refused.
+//! Sizes are numbers of bytes or strings with a unit (`"4K"` is 4,096 bytes, `"21GB"` 21e9); times
+//! are strings with a unit. A key that is not known is refused.
 //!
 //! | where | keys |
 //! | --- | --- |
@@ -44,8 +45,9 @@
 //!
 //! The same rule gives the same tree wherever it stands in a file: the seed is the scenario's.
 //!
-//! [`parse`] checks all that can be checked without running; [`run`](fn@run) runs it. A run divides counts of files, bytes,
-//! pieces and calls by [`RunOptions::scale`]; repetitions and listings it leaves as they are.
+//! [`parse`] checks all that can be checked without running; [`run`](fn@run) runs it. A run divides
+//! counts of files, bytes, pieces and calls by [`RunOptions::scale`]; repetitions and listings it
+//! leaves as they are.
 //!
 //! ```text
 //! file      the file as a whole: drives, file systems, processes     tree      trees by rule, from listings, from tar files
@@ -120,7 +122,8 @@ pub struct DriveEntry {
     pub spec: DriveSpec,
     /// The order of the host's queue; by default that of the first file system's preset.
     pub elevator: Option<ElevatorChoice>,
-    /// How many requests of each direction the host's queue takes; by default as the first file system's preset says.
+    /// How many requests of each direction the host's queue takes; by default as the first file
+    /// system's preset says.
     pub requests: Option<u32>,
     /// The largest command; by default 512 KiB.
     pub merge_bytes: Option<u64>,

@@ -1,7 +1,7 @@
 //! A file system of a run: opened, used by processes step by step, closed and opened again.
 //!
-//! *Invariants*: `users` counts the steps that hold a clone of the file system; it is closed only when there is no other than
-//! the one that closes it.
+//! *Invariants*: `users` counts the steps that hold a clone of the file system; it is closed only
+//! when there is no other than the one that closes it.
 //! *Locking*: `state` is short; nothing is called with it held.
 use super::Data;
 use crate::page;
@@ -95,8 +95,12 @@ impl Mount {
         Ok(())
     }
 
-    /// Does something with it, mounted where it takes no time of the drive; closed before and opened afterwards.
-    pub(super) fn at_once<T>(&self, work: impl FnOnce(&Filesystem) -> Result<T, String>) -> Result<T, String> {
+    /// Does something with it, mounted where it takes no time of the drive; closed before and
+    /// opened afterwards.
+    pub(super) fn at_once<T>(
+        &self,
+        work: impl FnOnce(&Filesystem) -> Result<T, String>,
+    ) -> Result<T, String> {
         self.close()?;
         // What is written at no cost says nothing of how fast a drive is: it counts by itself.
         let filesystem = self.open_on(&self.contents, None)?;
@@ -107,7 +111,11 @@ impl Mount {
         Ok(done)
     }
 
-    fn open_on(&self, device: &Arc<dyn BlockDevice>, budget: Option<&Arc<DirtyBudget>>) -> Result<Filesystem, String> {
+    fn open_on(
+        &self,
+        device: &Arc<dyn BlockDevice>,
+        budget: Option<&Arc<DirtyBudget>>,
+    ) -> Result<Filesystem, String> {
         let policies = self.state.lock().policies.clone();
         let options = Options {
             access: self.access,
@@ -131,10 +139,7 @@ impl Mount {
         let mut state = self.state.lock();
         let filesystem = state.filesystem.clone().ok_or("the file system is not open")?;
         state.users += 1;
-        Ok(InUse {
-            mount: self,
-            filesystem,
-        })
+        Ok(InUse { mount: self, filesystem })
     }
 
     /// Writes everything and closes it.
@@ -154,12 +159,14 @@ impl Mount {
         }
     }
 
-    /// Has the host forget what it remembers of its own file. It is asked, not made to; a device's pages stay.
+    /// Has the host forget what it remembers of its own file. It is asked, not made to; a device's
+    /// pages stay.
     fn forget(&self) -> Result<(), String> {
         let Some(device) = &self.host else { return Ok(()) };
         let file = device.file();
         file.sync_all().map_err(|error| error.to_string())?;
-        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).map_err(|error| error.to_string())
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)
+            .map_err(|error| error.to_string())
     }
 
     /// Closes and opens it, with other policies if there are any.
@@ -176,13 +183,11 @@ impl Mount {
     pub(super) fn survey(&self, when: &str, at_ns: u64) -> Result<(), String> {
         let failed = |error: extant_inspect::Error| error.to_string();
         let volume =
-            extant_inspect::Volume::open(Arc::clone(&self.contents), SuperblockPlace::Primary).map_err(failed)?;
+            extant_inspect::Volume::open(Arc::clone(&self.contents), SuperblockPlace::Primary)
+                .map_err(failed)?;
         let layout = extant_inspect::survey(&volume).map_err(failed)?;
-        let record = LayoutRecord {
-            when: when.to_owned(),
-            at_ns,
-            layout: LayoutFigures::from(&layout),
-        };
+        let record =
+            LayoutRecord { when: when.to_owned(), at_ns, layout: LayoutFigures::from(&layout) };
         let is_drawn = self.state.lock().maps.is_some();
         let map = match is_drawn {
             true => Some(extant_inspect::layout_map(&volume, page::FIELDS).map_err(failed)?),

@@ -1,6 +1,9 @@
-//! Ways to look at a device: a part of it, and what is on a simulated one without waiting for its drive.
+//! Ways to look at a device: a part of it, and what is on a simulated one without waiting for its
+//! drive.
 use crate::device::SimDevice;
-use extant_block::{BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment};
+use extant_block::{
+    BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment,
+};
 use std::io;
 use std::sync::Arc;
 
@@ -18,7 +21,9 @@ impl Partition {
     }
 
     fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
-        if operation == Operation::Flush || offset.checked_add(bytes).is_some_and(|end| end <= self.bytes) {
+        if operation == Operation::Flush
+            || offset.checked_add(bytes).is_some_and(|end| end <= self.bytes)
+        {
             return Ok(());
         }
         let kind = match operation {
@@ -35,10 +40,7 @@ impl Partition {
 
 impl BlockDevice for Partition {
     fn info(&self) -> DeviceInfo {
-        DeviceInfo {
-            bytes: self.bytes,
-            ..self.device.info()
-        }
+        DeviceInfo { bytes: self.bytes, ..self.device.info() }
     }
 
     fn clock(&self) -> &Arc<dyn Clock> {
@@ -58,16 +60,14 @@ impl BlockDevice for Partition {
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let bytes = extant_block::device::segments_bytes(&segments);
         match self.check(operation, offset, bytes) {
-            Err(error) => Completed {
-                segments,
-                result: Err(error),
-            },
+            Err(error) => Completed { segments, result: Err(error) },
             Ok(()) => self.device.transfer(operation, self.offset + offset, segments),
         }
     }
 }
 
-/// What is on a simulated device, at once: for making and judging file systems outside of what is measured.
+/// What is on a simulated device, at once: for making and judging file systems outside of what is
+/// measured.
 pub(super) struct Contents(pub(super) Arc<SimDevice>);
 
 impl Contents {

@@ -1,7 +1,8 @@
 //! Files onto an empty volume at once: what is there before anything is measured.
 //!
-//! Blocks and maps are given by the policies of the file system, file after file, as if each had been written in one go; there
-//! are no pages, and the drive has no part in it. So 400 GB take seconds of the host.
+//! Blocks and maps are given by the policies of the file system, file after file, as if each had
+//! been written in one go; there are no pages, and the drive has no part in it. So 400 GB take
+//! seconds of the host.
 use super::process::{Outcome, Stop, Worker};
 use super::step::PlacedFiles;
 use extant_engine::Filesystem;
@@ -11,13 +12,11 @@ use extant_format::inode::{FileType, Time};
 use std::sync::Arc;
 
 /// The first second of 2001, as file systems are made.
-const TIME: Time = Time {
-    seconds: 978_307_200,
-    nanoseconds: 0,
-};
+const TIME: Time = Time { seconds: 978_307_200, nanoseconds: 0 };
 /// What mkfs puts at the top.
 pub(super) const LOST_AND_FOUND: &str = "lost+found";
-/// Blocks between two looks at memory are those of a file; files between two looks, when they are small.
+/// Blocks between two looks at memory are those of a file; files between two looks, when they are
+/// small.
 const LOOK_FILES: usize = 64;
 
 impl Worker {
@@ -27,12 +26,13 @@ impl Worker {
         let mut planned: Vec<(String, u64)> = Vec::new();
         for files in files {
             let count = world.scaled(files.count);
-            planned.extend((0..count).map(|number| (files.names.replace("%d", &number.to_string()), files.bytes)));
+            planned.extend(
+                (0..count)
+                    .map(|number| (files.names.replace("%d", &number.to_string()), files.bytes)),
+            );
         }
         let mount = &world.mounts[self.mount()?];
-        mount
-            .at_once(|filesystem| lay(filesystem, &planned))
-            .map_err(Stop::Failed)?;
+        mount.at_once(|filesystem| lay(filesystem, &planned)).map_err(Stop::Failed)?;
         self.work.files += planned.len() as u64;
         self.work.bytes_written += planned.iter().map(|(_, bytes)| bytes).sum::<u64>();
         Ok(())
@@ -43,7 +43,8 @@ fn lay(filesystem: &Filesystem, planned: &[(String, u64)]) -> Result<(), String>
     let first = first_free(filesystem)?;
     let failed = |error: extant_engine::Error| error.to_string();
     let mut import = filesystem.import();
-    let ino = |number: usize| u32::try_from(number).map(|number| Ino(first.0.saturating_add(number)));
+    let ino =
+        |number: usize| u32::try_from(number).map(|number| Ino(first.0.saturating_add(number)));
     let mut names = vec![NewEntry {
         name: LOST_AND_FOUND.as_bytes(),
         ino: Ino(first.0 - 1),

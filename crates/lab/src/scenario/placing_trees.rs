@@ -1,8 +1,10 @@
-//! Trees onto an empty volume at once: what is there before anything is measured, millions of files in seconds of the host.
+//! Trees onto an empty volume at once: what is there before anything is measured, millions of files
+//! in seconds of the host.
 //!
-//! Inodes are numbered from the first free one on, in the order in which a tree is made; those of scattered trees first, in an
-//! order by chance, as installing, updating and removing leaves them over the months; those of trees that grew directory by directory last. Directories, maps and data get their
-//! blocks by the policies of the file system. The drive has no part in it.
+//! Inodes are numbered from the first free one on, in the order in which a tree is made; those of
+//! scattered trees first, in an order by chance, as installing, updating and removing leaves them
+//! over the months; those of trees that grew directory by directory last. Directories, maps and
+//! data get their blocks by the policies of the file system. The drive has no part in it.
 use super::placing::{LOST_AND_FOUND, first_free, node};
 use super::process::{Outcome, Stop, Worker};
 use super::step::{Inodes, PlacedTree};
@@ -70,17 +72,15 @@ fn order(placed: &[PlacedTree], planted: &[Planted], random: &mut Random) -> Vec
         let trees = trees.filter(move |(_, (one, _))| one.inodes == inodes);
         trees.flat_map(|(number, (_, planted))| {
             let top = std::iter::once(Entry::Directory(0));
-            let object = move |entry| Object {
-                tree: number as u32,
-                entry,
-            };
+            let object = move |entry| Object { tree: number as u32, entry };
             top.chain(planted.tree.entries()).map(object)
         })
     };
     let mut order: Vec<Object> = objects(Inodes::Scattered).collect();
     random.shuffle(&mut order);
     order.extend(objects(Inodes::InOrder));
-    let grown = objects(Inodes::ByDirectory).filter(|object| matches!(object.entry, Entry::Directory(_)));
+    let grown =
+        objects(Inodes::ByDirectory).filter(|object| matches!(object.entry, Entry::Directory(_)));
     let mut grown: Vec<Object> = grown.collect();
     random.shuffle(&mut grown);
     for object in grown {
@@ -89,10 +89,9 @@ fn order(placed: &[PlacedTree], planted: &[Planted], random: &mut Random) -> Vec
             continue;
         };
         let files = &planted[object.tree as usize].within[directory];
-        order.extend(files.iter().map(|file| Object {
-            entry: Entry::File(*file as usize),
-            ..object
-        }));
+        order.extend(
+            files.iter().map(|file| Object { entry: Entry::File(*file as usize), ..object }),
+        );
     }
     order
 }
@@ -159,7 +158,12 @@ fn plant(filesystem: &Filesystem, planted: &mut [Planted], order: &[Object]) -> 
 }
 
 /// The root directory with the trees' names.
-fn top(import: &mut Import, packing: &Packing, planted: &[Planted], first: Ino) -> Result<(), String> {
+fn top(
+    import: &mut Import,
+    packing: &Packing,
+    planted: &[Planted],
+    first: Ino,
+) -> Result<(), String> {
     let mut names = vec![(LOST_AND_FOUND, Ino(first.0 - 1))];
     names.extend(planted.iter().map(|one| (one.name.as_str(), one.directories[0])));
     names.sort_by_cached_key(|(name, _)| packing.hash_key(name.as_bytes()));
@@ -169,12 +173,15 @@ fn top(import: &mut Import, packing: &Packing, planted: &[Planted], first: Ino) 
         file_type: FileType::Directory,
     });
     let links = planted.len() as u32 + 3;
-    import
-        .root(&node(0o755, links), &mut entries)
-        .map_err(|error| error.to_string())
+    import.root(&node(0o755, links), &mut entries).map_err(|error| error.to_string())
 }
 
-fn make(import: &mut Import, packing: &Packing, planted: &Planted, entry: Entry) -> Result<(), String> {
+fn make(
+    import: &mut Import,
+    packing: &Packing,
+    planted: &Planted,
+    entry: Entry,
+) -> Result<(), String> {
     let (made, wanted) = match entry {
         Entry::Directory(number) => {
             let parent = match number {
@@ -182,7 +189,8 @@ fn make(import: &mut Import, packing: &Packing, planted: &Planted, entry: Entry)
                 number => planted.directories[planted.tree.parent_of(number)],
             };
             let names = planted.names(number, packing);
-            let links = u32::try_from(planted.below[number].len()).map_or(u32::MAX, |below| below.saturating_add(2));
+            let links = u32::try_from(planted.below[number].len())
+                .map_or(u32::MAX, |below| below.saturating_add(2));
             let mut entries = names.iter().map(|(name, ino, file_type)| NewEntry {
                 name: name.as_bytes(),
                 ino: *ino,

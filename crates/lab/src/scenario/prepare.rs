@@ -18,14 +18,14 @@ const ENTRY_BYTES: u64 = 24;
 
 /// The run cannot be.
 pub(super) fn refused(file: &str, reason: impl Display) -> ScenarioError {
-    ScenarioError::Run {
-        file: file.to_owned(),
-        reason: reason.to_string(),
-    }
+    ScenarioError::Run { file: file.to_owned(), reason: reason.to_string() }
 }
 
 /// The scenario as the options want it.
-pub(super) fn with_options(scenario: &Scenario, options: &RunOptions) -> Result<Scenario, ScenarioError> {
+pub(super) fn with_options(
+    scenario: &Scenario,
+    options: &RunOptions,
+) -> Result<Scenario, ScenarioError> {
     let mut scenario = scenario.clone();
     let file = scenario.file.clone();
     if let Some(seed) = options.seed {
@@ -39,15 +39,13 @@ pub(super) fn with_options(scenario: &Scenario, options: &RunOptions) -> Result<
     }
     if let Some(words) = &options.policies {
         for entry in &mut scenario.filesystems {
-            entry.policies = changed(&entry.policies, words).map_err(|error| refused(&file, error))?;
+            entry.policies =
+                changed(&entry.policies, words).map_err(|error| refused(&file, error))?;
         }
     }
     if let Some(image) = &options.image {
         let Some(first) = scenario.filesystems.first_mut() else {
-            return Err(refused(
-                &file,
-                "an image needs a file system, and this scenario has none",
-            ));
+            return Err(refused(&file, "an image needs a file system, and this scenario has none"));
         };
         first.origin = Origin::Image(image.clone());
     }
@@ -67,24 +65,26 @@ fn reseed(scenario: &mut Scenario, seed: u64) {
 }
 
 /// A preset with columns as they stand; columns alone in place of those that there are.
-fn changed(policies: &Policies, words: &str) -> Result<Policies, extant_engine::preset::PresetError> {
-    let names_preset = words
-        .split(',')
-        .any(|word| !word.contains(['=', ')']) || word.starts_with("preset="));
+fn changed(
+    policies: &Policies,
+    words: &str,
+) -> Result<Policies, extant_engine::preset::PresetError> {
+    let names_preset =
+        words.split(',').any(|word| !word.contains(['=', ')']) || word.starts_with("preset="));
     if names_preset {
         return words.parse();
     }
-    // What they are is named by its own words; what is to change is parsed alone, for its errors and its spelling.
+    // What they are is named by its own words; what is to change is parsed alone, for its errors
+    // and its spelling.
     let base = preset(extant_engine::preset::DEFAULT_PRESET)?;
     let alone: Policies = words.parse()?;
     let mentioned = |column: &str| {
-        words
-            .split(',')
-            .any(|word| word.split_once('=').is_some_and(|(name, _)| name == column))
+        words.split(',').any(|word| word.split_once('=').is_some_and(|(name, _)| name == column))
     };
     debug_assert_eq!(alone.names.preset, base.name);
     let kept = policies.names.columns().zip(alone.names.columns());
-    let choices = kept.map(|((column, own), (_, new))| (column, if mentioned(column) { new } else { own }));
+    let choices =
+        kept.map(|((column, own), (_, new))| (column, if mentioned(column) { new } else { own }));
     Policies::with(preset(policies.names.preset)?, choices.collect::<Vec<_>>())
 }
 
@@ -94,7 +94,8 @@ fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), Scenar
         let is_image = match process.place {
             Workplace::Filesystem(number) => {
                 let entry = &scenario.filesystems[number];
-                matches!(entry.origin, Origin::Image(_)) || (options.prepared.is_some() && entry.drive == 0)
+                matches!(entry.origin, Origin::Image(_))
+                    || (options.prepared.is_some() && entry.drive == 0)
             }
             Workplace::Drive(_) => false,
         };
@@ -162,13 +163,12 @@ pub(super) fn trees(scenario: &Scenario, scale: u64) -> Result<Trees, ScenarioEr
                 }
                 let totals = spec.totals(scale);
                 memory = memory.saturating_add(
-                    totals
-                        .files
-                        .saturating_add(totals.directories)
-                        .saturating_mul(ENTRY_BYTES),
+                    totals.files.saturating_add(totals.directories).saturating_mul(ENTRY_BYTES),
                 );
                 if memory > HOST_MEMORY {
-                    let reason = format!("the trees of this scenario take more than {HOST_MEMORY} bytes of memory");
+                    let reason = format!(
+                        "the trees of this scenario take more than {HOST_MEMORY} bytes of memory"
+                    );
                     return Err(step_error(scenario, step, reason));
                 }
                 let tree = spec
@@ -181,8 +181,13 @@ pub(super) fn trees(scenario: &Scenario, scale: u64) -> Result<Trees, ScenarioEr
     Ok(trees)
 }
 
-/// Refuses steps that make more than their file system can hold by itself, and data that the host's memory cannot keep.
-pub(super) fn check_room(scenario: &Scenario, trees: &Trees, scale: u64) -> Result<(), ScenarioError> {
+/// Refuses steps that make more than their file system can hold by itself, and data that the host's
+/// memory cannot keep.
+pub(super) fn check_room(
+    scenario: &Scenario,
+    trees: &Trees,
+    scale: u64,
+) -> Result<(), ScenarioError> {
     let mut kept = 0u64;
     for process in &scenario.processes {
         let Workplace::Filesystem(number) = process.place else {
@@ -205,7 +210,8 @@ pub(super) fn check_room(scenario: &Scenario, trees: &Trees, scale: u64) -> Resu
             };
             if bytes > room || objects > inodes {
                 let reason = format!(
-                    "{bytes} bytes in {objects} files and directories do not fit in file system {} of {room} bytes",
+                    "{bytes} bytes in {objects} files and directories do not fit in file system {} \
+                     of {room} bytes",
                     entry.name
                 );
                 return Err(step_error(scenario, step, reason));
@@ -215,7 +221,8 @@ pub(super) fn check_room(scenario: &Scenario, trees: &Trees, scale: u64) -> Resu
             }
             if kept > HOST_MEMORY {
                 let reason = format!(
-                    "keeping {kept} bytes of file data takes more than {HOST_MEMORY} bytes of memory; data = \"phantom\" keeps none"
+                    "keeping {kept} bytes of file data takes more than {HOST_MEMORY} bytes of \
+                     memory; data = \"phantom\" keeps none"
                 );
                 return Err(step_error(scenario, step, reason));
             }
@@ -233,7 +240,8 @@ fn made(step: &Step, trees: &Trees, scale: u64) -> Option<(u64, u64)> {
         }
         Action::PlaceTrees { trees: placed } => {
             let totals = placed.iter().filter_map(|one| Some(built(&one.tree, trees)?.totals()));
-            let made = totals.map(|totals| (totals.bytes, totals.files.saturating_add(totals.directories)));
+            let made = totals
+                .map(|totals| (totals.bytes, totals.files.saturating_add(totals.directories)));
             Some(made.fold((0, 0), |sum: (u64, u64), one| {
                 (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
             }))
@@ -245,9 +253,9 @@ fn made(step: &Step, trees: &Trees, scale: u64) -> Option<(u64, u64)> {
             Some((bytes.fold(0, u64::saturating_add), objects))
         }
         Action::Stream(stream) if writes(step) => {
-            let bytes = stream.count.map_or(stream.chunk, |count| {
-                (count / scale).max(1).saturating_mul(stream.chunk)
-            });
+            let bytes = stream
+                .count
+                .map_or(stream.chunk, |count| (count / scale).max(1).saturating_mul(stream.chunk));
             Some((stream.span.map_or(bytes, |span| span.min(bytes)), 1))
         }
         _ => None,

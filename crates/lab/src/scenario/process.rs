@@ -1,7 +1,7 @@
 //! A process: its steps one after the other, each timed.
 //!
-//! *Invariants*: every call of the engine goes through [`Worker::call`], which times it, and ends the process when another has
-//! failed.
+//! *Invariants*: every call of the engine goes through [`Worker::call`], which times it, and ends
+//! the process when another has failed.
 use super::mount::InUse;
 use super::step::{Action, End, Step};
 use super::tree::{Tree, TreeSpec};
@@ -9,7 +9,9 @@ use super::world::{World, tree_key};
 use super::{ProcessEntry, Samples, ScenarioError, Start, Workplace};
 use crate::device::Histogram;
 use crate::random::Random;
-use crate::report::{CallLatency, Distribution, ListingCall, Measure, ProcessReport, StepReport, Traffic, Work};
+use crate::report::{
+    CallLatency, Distribution, ListingCall, Measure, ProcessReport, StepReport, Traffic, Work,
+};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -228,7 +230,14 @@ impl Worker {
         }
     }
 
-    fn record(&mut self, step: &Step, path: &[u32], started_ns: u64, elapsed_ns: u64, traffic: Traffic) {
+    fn record(
+        &mut self,
+        step: &Step,
+        path: &[u32],
+        started_ns: u64,
+        elapsed_ns: u64,
+        traffic: Traffic,
+    ) {
         let listings = std::mem::take(&mut self.listings);
         let (process, copy) = (self.entry().name.clone(), self.copy);
         let number: Vec<String> = path.iter().map(u32::to_string).collect();
@@ -262,7 +271,12 @@ impl Worker {
         Ok(())
     }
 
-    fn repeat(&mut self, count: u64, steps: &[Step], path: &[u32]) -> Result<(), Option<ScenarioError>> {
+    fn repeat(
+        &mut self,
+        count: u64,
+        steps: &[Step],
+        path: &[u32],
+    ) -> Result<(), Option<ScenarioError>> {
         for _ in 0..count {
             if self.world.is_stopped() {
                 return Err(None);
@@ -272,7 +286,12 @@ impl Worker {
         Ok(())
     }
 
-    fn until(&mut self, end: End, steps: &[Step], path: &[u32]) -> Result<(), Option<ScenarioError>> {
+    fn until(
+        &mut self,
+        end: End,
+        steps: &[Step],
+        path: &[u32],
+    ) -> Result<(), Option<ScenarioError>> {
         let started = self.world.time.settled();
         while !self.is_over(end, started) {
             if self.world.is_stopped() {
@@ -305,18 +324,12 @@ impl Worker {
             Action::Make { at, tree, style } => self.make(&self.path(at), tree, *style),
             Action::Place { files } => self.place(files),
             Action::Fill { at, filling } => self.fill(&self.path(at), *filling),
-            Action::Check {
-                plan,
-                threads,
-                processor_ns_per_kib,
-            } => self.check(*plan, *threads, *processor_ns_per_kib),
-            Action::Walk {
-                at,
-                task,
-                order,
-                chunk,
-                end,
-            } => self.walk(&self.path(at), *task, *order, *chunk, *end),
+            Action::Check { plan, threads, processor_ns_per_kib } => {
+                self.check(*plan, *threads, *processor_ns_per_kib)
+            }
+            Action::Walk { at, task, order, chunk, end } => {
+                self.walk(&self.path(at), *task, *order, *chunk, *end)
+            }
             Action::PlaceTrees { trees } => self.place_trees(trees),
             Action::Diff { at, with, chunk } => self.diff(&self.path(at), &self.path(with), *chunk),
             Action::Remove { at } => self.remove(&self.path(at)),
@@ -374,7 +387,11 @@ impl Worker {
     }
 
     /// One call, timed.
-    pub(super) fn call<T, E: Display>(&mut self, call: Call, work: impl FnOnce() -> Result<T, E>) -> Outcome<T> {
+    pub(super) fn call<T, E: Display>(
+        &mut self,
+        call: Call,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Outcome<T> {
         if self.world.is_stopped() {
             return Err(Stop::Halted);
         }

@@ -70,11 +70,10 @@ fn scaled(text: &str, units: &[(&str, u64)], most: u64, wanted: &str) -> Result<
     }
     let parts: u64 = match fraction {
         "" => 0,
-        fraction => format!("{fraction:0<FRACTION_DIGITS$}")
-            .parse()
-            .map_err(|_| refused())?,
+        fraction => format!("{fraction:0<FRACTION_DIGITS$}").parse().map_err(|_| refused())?,
     };
-    let value = u128::from(whole) * u128::from(factor) + u128::from(parts) * u128::from(factor) / 1_000_000_000;
+    let value = u128::from(whole) * u128::from(factor)
+        + u128::from(parts) * u128::from(factor) / 1_000_000_000;
     let value = u64::try_from(value).unwrap_or(u64::MAX);
     match value <= most {
         true => Ok(value),

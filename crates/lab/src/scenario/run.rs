@@ -1,4 +1,5 @@
-//! Runs a scenario: on simulated drives in virtual time, or on a file or device of the host in real time.
+//! Runs a scenario: on simulated drives in virtual time, or on a file or device of the host in real
+//! time.
 use super::mount::Mount;
 use super::prepare::{self, refused};
 use super::process::{Finished, Worker};
@@ -21,16 +22,18 @@ use std::sync::Arc;
 pub struct RunOptions {
     /// Where it runs.
     pub target: Target,
-    /// The first file system is a copy of this image, and is not made anew. Steps with `skip_on_image` are left out.
-    pub image: Option<PathBuf>,
-    /// What is on the first drive to begin with: what another run left there. File systems on it are not made anew, and steps with
+    /// The first file system is a copy of this image, and is not made anew. Steps with
     /// `skip_on_image` are left out.
+    pub image: Option<PathBuf>,
+    /// What is on the first drive to begin with: what another run left there. File systems on it
+    /// are not made anew, and steps with `skip_on_image` are left out.
     pub prepared: Option<Prepared>,
     /// Whether the report says where everything lay before and after.
     pub layouts: Layouts,
     /// In place of every drive.
     pub drive: Option<DriveSpec>,
-    /// Policies of every file system: a preset with columns, or columns alone to be changed in those of the file.
+    /// Policies of every file system: a preset with columns, or columns alone to be changed in
+    /// those of the file.
     pub policies: Option<String>,
     /// In place of the file's.
     pub seed: Option<u64>,
@@ -40,7 +43,8 @@ pub struct RunOptions {
     pub trace: TraceKeeping,
 }
 
-/// What is on a drive: what one run left, to begin others with. It does not change, and takes its memory once.
+/// What is on a drive: what one run left, to begin others with. It does not change, and takes its
+/// memory once.
 #[derive(Clone)]
 pub struct Prepared(Arc<SimDevice>);
 
@@ -57,8 +61,8 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// Whether it is recorded where everything lies before the first process and in the end: reading a volume of millions of files takes
-/// seconds of the host.
+/// Whether it is recorded where everything lies before the first process and in the end: reading a
+/// volume of millions of files takes seconds of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layouts {
     /// It is.
@@ -76,7 +80,8 @@ pub enum Target {
     /// On its drives, in virtual time.
     #[default]
     Virtual,
-    /// On a file or device of the host, in real time. The scenario has one file system or one bare drive.
+    /// On a file or device of the host, in real time. The scenario has one file system or one bare
+    /// drive.
     Real {
         /// Which; a file that does not exist is made.
         path: PathBuf,
@@ -152,8 +157,8 @@ impl Left {
         Ok(())
     }
 
-    /// Writes it to a file and has `e2fsck -fn` judge it; gives what e2fsck finds, empty when nothing. (Of a file system with
-    /// phantom data the metadata is judged all the same.)
+    /// Writes it to a file and has `e2fsck -fn` judge it; gives what e2fsck finds, empty when
+    /// nothing. (Of a file system with phantom data the metadata is judged all the same.)
     ///
     /// # Errors
     /// The file cannot be written, or e2fsck not be run.
@@ -164,9 +169,8 @@ impl Left {
         let judged = judged?;
         match judged.status.success() {
             true => Ok(String::new()),
-            false => {
-                Ok(String::from_utf8_lossy(&judged.stdout).into_owned() + &String::from_utf8_lossy(&judged.stderr))
-            }
+            false => Ok(String::from_utf8_lossy(&judged.stdout).into_owned()
+                + &String::from_utf8_lossy(&judged.stderr)),
         }
     }
 }
@@ -174,7 +178,8 @@ impl Left {
 /// Runs it.
 ///
 /// # Errors
-/// One line: what cannot run (an unknown policy, a tree that does not fit), or the step that failed first.
+/// One line: what cannot run (an unknown policy, a tree that does not fit), or the step that failed
+/// first.
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, ScenarioError> {
     let scenario = prepare::with_options(scenario, options)?;
     let scale = options.scale.max(1);
@@ -230,7 +235,8 @@ fn left(world: &World) -> Vec<Left> {
 
 type All = Result<Vec<Finished>, ScenarioError>;
 
-/// Everything that is done on the clock: making, opening, the processes, closing. The time is that of the last end.
+/// Everything that is done on the clock: making, opening, the processes, closing. The time is that
+/// of the last end.
 fn all(world: &Arc<World>, options: &RunOptions) -> (All, u64) {
     let finished = machine::prepare(world, options).and_then(|()| processes(world));
     let closed = close(world);
@@ -249,7 +255,8 @@ fn close(world: &World) -> Result<(), ScenarioError> {
     let mut result = Ok(());
     for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {
         if let Err(reason) = mount.close() {
-            result = result.and(Err(refused(&world.scenario.file, format!("{}: {reason}", entry.name))));
+            result =
+                result.and(Err(refused(&world.scenario.file, format!("{}: {reason}", entry.name))));
         }
     }
     result
@@ -266,7 +273,8 @@ fn processes(world: &Arc<World>) -> All {
                 format!("{} {copy}", entry.name)
             };
             let slot = Arc::new(ShortLock::new(None));
-            let (worker, filled) = (Worker::new(Arc::clone(world), process, copy), Arc::clone(&slot));
+            let (worker, filled) =
+                (Worker::new(Arc::clone(world), process, copy), Arc::clone(&slot));
             let body = Box::new(move || *filled.lock() = Some(worker.run(origin_ns)));
             tasks.push((world.time.clock().spawn(&name, body), slot));
         }

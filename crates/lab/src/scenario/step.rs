@@ -1,7 +1,8 @@
 //! Steps: what a process can do, and how a scenario file says it.
 //!
-//! Every step is a table with `step` (its kind, see [`KINDS`]) and the keys of that kind; any may have `label` (its name in the
-//! report) and `measure` (steps in a row with the same `measure` are one row of the report together).
+//! Every step is a table with `step` (its kind, see [`KINDS`]) and the keys of that kind; any may
+//! have `label` (its name in the report) and `measure` (steps in a row with the same `measure` are
+//! one row of the report together).
 mod parse;
 
 pub use parse::{KINDS, Kind};
@@ -42,13 +43,14 @@ pub enum Action {
         /// How.
         style: MakeStyle,
     },
-    /// Puts trees at the top of an empty file system at once, each under its own name; the drive has no part in it.
+    /// Puts trees at the top of an empty file system at once, each under its own name; the drive
+    /// has no part in it.
     PlaceTrees {
         /// Which.
         trees: Vec<PlacedTree>,
     },
-    /// Lays files onto an empty file system at once: they have places and maps as if they had been written one after the other,
-    /// and the drive has no part in it.
+    /// Lays files onto an empty file system at once: they have places and maps as if they had been
+    /// written one after the other, and the drive has no part in it.
     Place {
         /// Which, in the order in which they are laid.
         files: Vec<PlacedFiles>,
@@ -119,8 +121,8 @@ pub enum Action {
         /// Bytes of the buffer.
         buffer_bytes: u32,
     },
-    /// Reads as a program does that starts: a chain of small reads at places in the files of a tree, each of which is known only
-    /// when the one before was read.
+    /// Reads as a program does that starts: a chain of small reads at places in the files of a
+    /// tree, each of which is known only when the one before was read.
     Program {
         /// The tree whose files are read.
         at: String,
@@ -167,7 +169,8 @@ pub struct PlacedTree {
 pub enum Inodes {
     /// As the tree is made.
     InOrder,
-    /// Each directory with its files in a row, the directories by chance: they were made at different times.
+    /// Each directory with its files in a row, the directories by chance: they were made at
+    /// different times.
     ByDirectory,
     /// By chance, all scattered trees together, as months of installing and updating leave them.
     Scattered,
@@ -191,7 +194,8 @@ pub enum MakeStyle {
     Plain,
     /// And, as tar does, owner, permissions and times are set; those of directories in the end.
     Archive {
-        /// Bytes a second at which the archive is unpacked: the processor's work for what it is compressed with. `None`: none.
+        /// Bytes a second at which the archive is unpacked: the processor's work for what it is
+        /// compressed with. `None`: none.
         unpack_rate: Option<u64>,
     },
 }
@@ -244,7 +248,8 @@ pub struct Stream {
     pub count: Option<u64>,
     /// First byte.
     pub offset: u64,
-    /// The pieces lie in so many bytes from `offset` on; a sequential stream starts again there. `None`: as far as there are.
+    /// The pieces lie in so many bytes from `offset` on; a sequential stream starts again there.
+    /// `None`: as far as there are.
     pub span: Option<u64>,
     /// So many streams take turns, each in its own part of the span.
     pub streams: u32,

@@ -67,11 +67,7 @@ impl Places {
         let next = at.saturating_add(step);
         // Where a whole piece does not fit any more, the stream starts again.
         self.next[stream] = if next > last { 0 } else { next };
-        let start = if stream == 0 {
-            0
-        } else {
-            self.span.saturating_mul(stream as u64)
-        };
+        let start = if stream == 0 { 0 } else { self.span.saturating_mul(stream as u64) };
         self.offset.saturating_add(start).saturating_add(at)
     }
 }
@@ -95,7 +91,9 @@ impl Worker {
         let count = stream.count.map(|count| world.scaled(count));
         let started = world.time.settled();
         let mut done = 0;
-        while count.is_none_or(|count| done < count) && !stream.end.is_some_and(|end| self.is_over(end, started)) {
+        while count.is_none_or(|count| done < count)
+            && !stream.end.is_some_and(|end| self.is_over(end, started))
+        {
             let before = world.time.now();
             let offset = places.take(self);
             self.piece(&target, stream, offset, &mut buffer)?;
@@ -104,7 +102,8 @@ impl Worker {
                 self.go_on_from(before);
             }
             if let Some(rate) = stream.rate {
-                let due = u128::from(done) * u128::from(stream.chunk) * 1_000_000_000 / u128::from(rate);
+                let due =
+                    u128::from(done) * u128::from(stream.chunk) * 1_000_000_000 / u128::from(rate);
                 world
                     .time
                     .sleep_until(started.saturating_add(u64::try_from(due).unwrap_or(u64::MAX)));
@@ -113,9 +112,16 @@ impl Worker {
         Ok(())
     }
 
-    fn open(&mut self, filesystem: &Filesystem, path: PathBuf, direction: Direction) -> Outcome<Target> {
+    fn open(
+        &mut self,
+        filesystem: &Filesystem,
+        path: PathBuf,
+        direction: Direction,
+    ) -> Outcome<Target> {
         let file = self.call(Call::Open, || match filesystem.open_file(&path) {
-            Err(error) if matches!(error.kind, ErrorKind::NotFound) && direction == Direction::Write => {
+            Err(error)
+                if matches!(error.kind, ErrorKind::NotFound) && direction == Direction::Write =>
+            {
                 filesystem.create_file(&path, 0o644)
             }
             result => result,
@@ -127,13 +133,13 @@ impl Worker {
     /// Bytes in which the pieces lie; what is read has to be there.
     fn span(&mut self, target: &Target, stream: &Stream) -> Outcome<u64> {
         let (name, size) = match target {
-            Target::File(file, path) => (
-                path.display().to_string(),
-                self.call(Call::Stat, || file.metadata())?.size,
-            ),
+            Target::File(file, path) => {
+                (path.display().to_string(), self.call(Call::Stat, || file.metadata())?.size)
+            }
             Target::Device(device) => (device.info().name, device.info().bytes),
         };
-        let is_open_ended = stream.direction == Direction::Write && matches!(target, Target::File(..));
+        let is_open_ended =
+            stream.direction == Direction::Write && matches!(target, Target::File(..));
         let room = size.saturating_sub(stream.offset);
         let span = match (stream.span, stream.pattern) {
             (Some(span), _) => self.world.scaled(span).max(stream.chunk),
@@ -149,9 +155,17 @@ impl Worker {
         }
     }
 
-    fn piece(&mut self, target: &Target, stream: &Stream, offset: u64, buffer: &mut [u8]) -> Outcome {
+    fn piece(
+        &mut self,
+        target: &Target,
+        stream: &Stream,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Outcome {
         match (target, stream.direction) {
-            (Target::File(file, path), Direction::Read) => self.read_at(file, path, offset, buffer).map(drop),
+            (Target::File(file, path), Direction::Read) => {
+                self.read_at(file, path, offset, buffer).map(drop)
+            }
             (Target::File(file, path), Direction::Write) => {
                 self.write_at(file, path, offset, buffer)?;
                 match stream.durability {
@@ -164,7 +178,13 @@ impl Worker {
     }
 
     /// One request to the bare drive; on a simulated one it carries no bytes.
-    fn raw(&mut self, device: &dyn BlockDevice, direction: Direction, stream: &Stream, offset: u64) -> Outcome {
+    fn raw(
+        &mut self,
+        device: &dyn BlockDevice,
+        direction: Direction,
+        stream: &Stream,
+        offset: u64,
+    ) -> Outcome {
         let segment = || match self.world.time {
             Time::Virtual(_) => Segment::Phantom(stream.chunk as usize),
             Time::Real(_) => Segment::Owned(vec![0; stream.chunk as usize]),
@@ -172,7 +192,9 @@ impl Worker {
         let segments = vec![segment()];
         match direction {
             Direction::Read => {
-                self.call(Call::Read, || device.transfer(Operation::Read, offset, segments).result)?;
+                self.call(Call::Read, || {
+                    device.transfer(Operation::Read, offset, segments).result
+                })?;
                 self.work.bytes_read += stream.chunk;
             }
             Direction::Write => {

@@ -9,19 +9,21 @@ use crate::device::{Activity, TraceKeeping};
 use crate::page;
 use crate::random;
 use crate::report::{
-    Column, Distribution, DriveReport, Figure, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA, TimeKind,
+    Column, Distribution, DriveReport, Figure, FilesystemReport, MODEL_VERSION, Measure, Report,
+    SCHEMA, TimeKind,
 };
 use extant_engine::read_superblock;
 
-pub(super) fn report(world: &World, finished: Vec<Finished>, elapsed_ns: u64, trace: TraceKeeping) -> Report {
+pub(super) fn report(
+    world: &World,
+    finished: Vec<Finished>,
+    elapsed_ns: u64,
+    trace: TraceKeeping,
+) -> Report {
     let scenario = &world.scenario;
     let drives = scenario.drives.iter().enumerate();
     let filesystems = scenario.filesystems.iter().enumerate();
-    let hashes = world
-        .drives
-        .iter()
-        .filter_map(simulated)
-        .map(|device| device.trace_hash());
+    let hashes = world.drives.iter().filter_map(simulated).map(|device| device.trace_hash());
     let mut report = Report {
         schema: SCHEMA,
         model_version: MODEL_VERSION,
@@ -34,26 +36,22 @@ pub(super) fn report(world: &World, finished: Vec<Finished>, elapsed_ns: u64, tr
             Time::Real(_) => TimeKind::Real,
         },
         elapsed_ns,
-        drives: drives
-            .map(|(number, entry)| drive(world, number, entry, trace))
-            .collect(),
-        filesystems: filesystems
-            .map(|(number, entry)| filesystem(world, number, entry))
-            .collect(),
+        drives: drives.map(|(number, entry)| drive(world, number, entry, trace)).collect(),
+        filesystems: filesystems.map(|(number, entry)| filesystem(world, number, entry)).collect(),
         processes: Vec::new(),
         measures: Vec::new(),
         steps: Vec::new(),
         trace_hash: match world.time {
-            Time::Virtual(_) => format!("{:016x}", hashes.fold(0, |all, hash| random::mix(all ^ hash))),
+            Time::Virtual(_) => {
+                format!("{:016x}", hashes.fold(0, |all, hash| random::mix(all ^ hash)))
+            }
             Time::Real(_) => String::new(),
         },
         figures: maps(world),
     };
     for copies in finished.chunk_by(|one, other| one.report.name == other.report.name) {
         if let [first, _, ..] = copies {
-            report
-                .measures
-                .extend((0..first.measures.len()).map(|row| together(copies, row)));
+            report.measures.extend((0..first.measures.len()).map(|row| together(copies, row)));
         }
         for one in copies {
             report.processes.push(one.report.clone());
@@ -116,7 +114,8 @@ fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) 
     };
     if let Medium::Simulated(device) = medium {
         let statistics = device.statistics();
-        let depth = u128::from(statistics.depth_sum) * 1000 / u128::from(statistics.requests.max(1));
+        let depth =
+            u128::from(statistics.depth_sum) * 1000 / u128::from(statistics.requests.max(1));
         report.spec = Some(entry.spec.clone());
         report.fitted.clone_from(&entry.fitted);
         report.media_bytes_per_second = device.drive().media_bytes_per_second;
@@ -140,12 +139,12 @@ fn filesystem(world: &World, number: usize, entry: &FilesystemEntry) -> Filesyst
     let mount = &world.mounts[number];
     let superblock = read_superblock(&*mount.contents).ok();
     let superblock = superblock.as_ref();
-    let features = superblock.map(|superblock| superblock.features.iter().map(|feature| feature.name()).collect());
+    let features = superblock
+        .map(|superblock| superblock.features.iter().map(|feature| feature.name()).collect());
     let names = &entry.policies.names;
-    let columns = names.columns().map(|(column, choice)| Column {
-        column: column.to_owned(),
-        choice: choice.to_owned(),
-    });
+    let columns = names
+        .columns()
+        .map(|(column, choice)| Column { column: column.to_owned(), choice: choice.to_owned() });
     FilesystemReport {
         name: entry.name.clone(),
         drive: world.scenario.drives[entry.drive].name.clone(),

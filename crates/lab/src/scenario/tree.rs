@@ -1,10 +1,12 @@
 //! Trees: which directories and files a step makes, in which order, and how large they are.
 //!
-//! A [`TreeSpec`] is a rule or a listing; [`TreeSpec::build`] makes the [`Tree`] of a seed: some twenty bytes a file, so that
-//! millions of files fit in memory. Names are computed when they are wanted.
+//! A [`TreeSpec`] is a rule or a listing; [`TreeSpec::build`] makes the [`Tree`] of a seed: some
+//! twenty bytes a file, so that millions of files fit in memory. Names are computed when they are
+//! wanted.
 //!
-//! *Invariants*: directory 0 is the place where the tree is put, and has no name. A directory's parent has a smaller number, and
-//! comes before it in `order`, as every file's directory does before the file. The totals that a rule demands are met exactly.
+//! *Invariants*: directory 0 is the place where the tree is put, and has no name. A directory's
+//! parent has a smaller number, and comes before it in `order`, as every file's directory does
+//! before the file. The totals that a rule demands are met exactly.
 //! *Locking*: none; a tree does not change.
 mod listing;
 mod names;
@@ -42,8 +44,8 @@ pub struct SourceRule {
     pub empty: u64,
     /// Bytes of all files together.
     pub bytes: u64,
-    /// Blocks that the files, their indirect blocks and the directories take together: the last files are made longer or
-    /// shorter until this is so.
+    /// Blocks that the files, their indirect blocks and the directories take together: the last
+    /// files are made longer or shorter until this is so.
     pub blocks: Option<BlockTotal>,
 }
 
@@ -67,7 +69,8 @@ pub struct FlatRule {
     pub bytes: (u64, u64),
     /// Names of directories: each `%d` is replaced; see [`FlatRule::file_name`].
     pub directory_name: String,
-    /// Names of files. One `%d` is the file's number; of several, each is one of its last decimal digits.
+    /// Names of files. One `%d` is the file's number; of several, each is one of its last decimal
+    /// digits.
     pub file_name: String,
     /// In which order they are made.
     pub order: FlatOrder,
@@ -137,8 +140,8 @@ fn scaled(count: u64, scale: u64) -> u64 {
 }
 
 impl TreeSpec {
-    /// How much the tree will hold when all counts are divided by `scale`. A listing is not scaled; of files whose size is drawn,
-    /// the most.
+    /// How much the tree will hold when all counts are divided by `scale`. A listing is not scaled;
+    /// of files whose size is drawn, the most.
     pub fn totals(&self, scale: u64) -> Totals {
         match self {
             TreeSpec::Source(rule) => Totals {
@@ -190,8 +193,8 @@ impl Tree {
         }
     }
 
-    /// Blocks of `block_size` that the files, their indirect blocks (as ext2 maps files) and the directories take, the top one
-    /// included.
+    /// Blocks of `block_size` that the files, their indirect blocks (as ext2 maps files) and the
+    /// directories take, the top one included.
     pub fn blocks(&self, block_size: u32) -> u64 {
         Blocks::new(block_size).of_tree(self)
     }
@@ -212,8 +215,7 @@ impl Tree {
         let mut path = top.trim_end_matches('/').to_owned();
         for directory in chain.into_iter().rev() {
             path.push('/');
-            self.names
-                .directory(directory, self.directories[directory].name, &mut path);
+            self.names.directory(directory, self.directories[directory].name, &mut path);
         }
         if path.is_empty() { "/".to_owned() } else { path }
     }
@@ -222,8 +224,7 @@ impl Tree {
     pub fn directory_name(&self, directory: usize) -> String {
         let mut name = String::new();
         if directory > 0 {
-            self.names
-                .directory(directory, self.directories[directory].name, &mut name);
+            self.names.directory(directory, self.directories[directory].name, &mut name);
         }
         name
     }
@@ -288,9 +289,11 @@ fn flat(rule: &FlatRule, totals: &Totals, seed: u64) -> Tree {
     }
     for directory in 0..directories {
         tree.add_directory(0, directory as u32);
-        // Cumulative shares, so that the total is met and no directory has more than one file above another.
-        let share =
-            |directory: u64| (u128::from(totals.files) * u128::from(directory) / u128::from(directories)) as u64;
+        // Cumulative shares, so that the total is met and no directory has more than one file above
+        // another.
+        let share = |directory: u64| {
+            (u128::from(totals.files) * u128::from(directory) / u128::from(directories)) as u64
+        };
         for file in share(directory)..share(directory + 1) {
             tree.add_file(parent(directory), file as u32, draw());
         }
@@ -325,7 +328,8 @@ const DEPTH_MAX: u8 = 8;
 /// Half of the directories lie in one of the first so many: trees are bushy at the top.
 const TOP: u64 = 20;
 
-/// The parents of so many directories below directory 0, numbered from the top down, each before its siblings' children.
+/// The parents of so many directories below directory 0, numbered from the top down, each before
+/// its siblings' children.
 fn nested(directories: u64, random: &mut Random) -> Vec<u32> {
     let mut parents: Vec<u32> = vec![0];
     let mut depths: Vec<u8> = vec![0];
@@ -341,7 +345,8 @@ fn nested(directories: u64, random: &mut Random) -> Vec<u32> {
     preorder(&parents)
 }
 
-/// Numbers a tree anew, so that a directory is followed by all that lies below it, as in an archive.
+/// Numbers a tree anew, so that a directory is followed by all that lies below it, as in an
+/// archive.
 fn preorder(parents: &[u32]) -> Vec<u32> {
     let count = parents.len();
     // Children as lists: the first child of each, and the next sibling of each, in rising order.

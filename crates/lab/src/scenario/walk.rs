@@ -27,7 +27,12 @@ fn name(entry: &DirectoryEntry) -> &OsStr {
 
 impl Worker {
     /// The names of a directory but "." and "..", in the order of readdir or sorted.
-    fn names(&mut self, filesystem: &Filesystem, directory: &Path, order: Order) -> Outcome<Vec<DirectoryEntry>> {
+    fn names(
+        &mut self,
+        filesystem: &Filesystem,
+        directory: &Path,
+        order: Order,
+    ) -> Outcome<Vec<DirectoryEntry>> {
         let mut stream = self.call(Call::Open, || filesystem.open_dir(directory))?;
         let mut names = Vec::new();
         loop {
@@ -38,9 +43,7 @@ impl Worker {
                 break;
             }
             names.extend(
-                entries
-                    .into_iter()
-                    .filter(|entry| !matches!(&entry.name[..], b"." | b"..")),
+                entries.into_iter().filter(|entry| !matches!(&entry.name[..], b"." | b"..")),
             );
         }
         if order == Order::Name {
@@ -51,7 +54,12 @@ impl Worker {
     }
 
     /// What an entry is; looked up where the directory does not say.
-    fn file_type(&mut self, filesystem: &Filesystem, path: &Path, entry: &DirectoryEntry) -> Outcome<FileType> {
+    fn file_type(
+        &mut self,
+        filesystem: &Filesystem,
+        path: &Path,
+        entry: &DirectoryEntry,
+    ) -> Outcome<FileType> {
         match entry.file_type {
             Some(file_type) => Ok(file_type),
             None => Ok(self.call(Call::Stat, || filesystem.symlink_metadata(path))?.file_type),
@@ -59,14 +67,28 @@ impl Worker {
     }
 
     /// Until everything was met, or what ends it happens.
-    pub(super) fn walk(&mut self, at: &str, task: Task, order: Order, chunk: u64, end: Option<End>) -> Outcome {
+    pub(super) fn walk(
+        &mut self,
+        at: &str,
+        task: Task,
+        order: Order,
+        chunk: u64,
+        end: Option<End>,
+    ) -> Outcome {
         match self.walk_on(at, task, order, chunk, end) {
             Err(Stop::Over) => Ok(()),
             outcome => outcome,
         }
     }
 
-    fn walk_on(&mut self, at: &str, task: Task, order: Order, chunk: u64, end: Option<End>) -> Outcome {
+    fn walk_on(
+        &mut self,
+        at: &str,
+        task: Task,
+        order: Order,
+        chunk: u64,
+        end: Option<End>,
+    ) -> Outcome {
         let started = self.world.time.settled();
         let world = Arc::clone(&self.world);
         let in_use = self.enter(&world)?;
@@ -103,8 +125,8 @@ impl Worker {
         }
     }
 
-    /// Calls `visit` for everything below a directory: each directory's names were listed before the first of them is visited, and
-    /// a directory is visited before what is in it.
+    /// Calls `visit` for everything below a directory: each directory's names were listed before
+    /// the first of them is visited, and a directory is visited before what is in it.
     fn each(
         &mut self,
         filesystem: &Filesystem,
@@ -121,16 +143,13 @@ impl Worker {
             };
             let path = directory.join(name(&entry));
             let file_type = self.file_type(filesystem, &path, &entry)?;
-            visit(
-                self,
-                Found {
-                    path: path.clone(),
-                    entry,
-                },
-            )?;
+            visit(self, Found { path: path.clone(), entry })?;
             if file_type == FileType::Directory {
                 if stack.len() >= DEPTH_MAX {
-                    return Err(Stop::Failed(format!("{}: directories lie too deep", path.display())));
+                    return Err(Stop::Failed(format!(
+                        "{}: directories lie too deep",
+                        path.display()
+                    )));
                 }
                 let names = self.names(filesystem, &path, order)?;
                 stack.push((path, names.into_iter()));
@@ -139,18 +158,29 @@ impl Worker {
         Ok(())
     }
 
-    fn visit(&mut self, filesystem: &Filesystem, task: Task, found: &Found, buffer: &mut [u8]) -> Outcome {
+    fn visit(
+        &mut self,
+        filesystem: &Filesystem,
+        task: Task,
+        found: &Found,
+        buffer: &mut [u8],
+    ) -> Outcome {
         let path = &found.path;
         let mut file_type = found.entry.file_type;
         if matches!(task, Task::Stat | Task::Archive) || file_type.is_none() {
-            file_type = Some(self.call(Call::Stat, || filesystem.symlink_metadata(path))?.file_type);
+            file_type =
+                Some(self.call(Call::Stat, || filesystem.symlink_metadata(path))?.file_type);
         }
         if file_type != Some(FileType::Directory) {
             self.work.files += 1;
         }
         match (task, file_type) {
-            (Task::Read | Task::Archive, Some(FileType::Regular)) => self.read_file(filesystem, path, buffer),
-            (Task::Archive, Some(FileType::Symlink)) => self.call(Call::Read, || filesystem.read_link(path)).map(drop),
+            (Task::Read | Task::Archive, Some(FileType::Regular)) => {
+                self.read_file(filesystem, path, buffer)
+            }
+            (Task::Archive, Some(FileType::Symlink)) => {
+                self.call(Call::Read, || filesystem.read_link(path)).map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -168,10 +198,15 @@ impl Worker {
     }
 
     /// Reads once; fewer bytes than asked for only at the end.
-    pub(super) fn read_at(&mut self, file: &File, path: &Path, offset: u64, buffer: &mut [u8]) -> Outcome<usize> {
-        let length = self.call(Call::Read, || {
-            file.read_at(offset, buffer).map_err(|error| error.at(path))
-        })?;
+    pub(super) fn read_at(
+        &mut self,
+        file: &File,
+        path: &Path,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Outcome<usize> {
+        let length =
+            self.call(Call::Read, || file.read_at(offset, buffer).map_err(|error| error.at(path)))?;
         self.work.bytes_read += length as u64;
         Ok(length)
     }
@@ -201,7 +236,9 @@ impl Worker {
                 let [first, second] = types;
                 match (first?, second?) {
                     (FileType::Directory, FileType::Directory) => directories.push((one, other)),
-                    (FileType::Regular, FileType::Regular) => self.compare(filesystem, (&one, &other), &mut buffers)?,
+                    (FileType::Regular, FileType::Regular) => {
+                        self.compare(filesystem, (&one, &other), &mut buffers)?
+                    }
                     (one, other) => self.work.differences += u64::from(one != other),
                 }
             }
@@ -299,18 +336,15 @@ impl Worker {
                 .map(|entry| extant_engine::record_bytes(entry.name.len()) as u64)
                 .sum();
             self.work.files += entries.len() as u64;
-            self.listings.push(ListingCall {
-                entries: entries.len() as u64,
-                bytes,
-                elapsed_ns,
-            });
+            self.listings.push(ListingCall { entries: entries.len() as u64, bytes, elapsed_ns });
             if entries.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    /// From the top down by chance until a file is met, which is read somewhere; each step waits for the one before.
+    /// From the top down by chance until a file is met, which is read somewhere; each step waits
+    /// for the one before.
     pub(super) fn program(&mut self, at: &str, reads: u64, bytes: u64) -> Outcome {
         let world = Arc::clone(&self.world);
         let in_use = self.enter(&world)?;
@@ -337,7 +371,12 @@ impl Worker {
         Ok(())
     }
 
-    fn read_somewhere(&mut self, filesystem: &Filesystem, path: &Path, buffer: &mut [u8]) -> Outcome {
+    fn read_somewhere(
+        &mut self,
+        filesystem: &Filesystem,
+        path: &Path,
+        buffer: &mut [u8],
+    ) -> Outcome {
         let file = self.call(Call::Open, || filesystem.open_file(path))?;
         let size = self.call(Call::Stat, || file.metadata())?.size;
         let pieces = size.div_ceil(buffer.len() as u64);

@@ -98,8 +98,7 @@ impl World {
 
     /// Waits until all copies of a process ended.
     pub(super) fn join(&self, process: usize) {
-        self.ended
-            .wait_until(&self.alive, |alive| (alive[process] == 0).then_some(()));
+        self.ended.wait_until(&self.alive, |alive| (alive[process] == 0).then_some(()));
     }
 
     /// Whether all copies of a process ended.

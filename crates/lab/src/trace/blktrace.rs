@@ -1,19 +1,22 @@
-//! The binary stream of the kernel's block layer (`blktrace -d DEVICE -o -`): a record of 48 bytes for everything that happens to a
-//! command, in the byte order of the machine, with `pdu_len` more bytes behind it.
+//! The binary stream of the kernel's block layer (`blktrace -d DEVICE -o -`): a record of 48 bytes
+//! for everything that happens to a command, in the byte order of the machine, with `pdu_len` more
+//! bytes behind it.
 //!
 //! ```text
 //! 0 magic 0x65617407   4 sequence   8 time (ns)   16 sector (512 bytes)   24 bytes   28 action
 //! 32 pid   36 device   40 cpu   44 error (16 bits)   46 pdu_len (16 bits)
 //! ```
 //!
-//! The low half of an action says what happened, the high half is a set of categories. Of what happens, three are written and
-//! read: Q (queued), D (dispatched) and C (completed); categories tell reads, writes and flushes.
+//! The low half of an action says what happened, the high half is a set of categories. Of what
+//! happens, three are written and read: Q (queued), D (dispatched) and C (completed); categories
+//! tell reads, writes and flushes.
 //!
-//! A stream does not say which D belongs to which Q: it is found by place. A dispatch takes the queued commands that begin in its
-//! range, one for each place, in order of arrival (so merges come apart again); one that reaches further is cut in two (as
-//! splits are). Completions take the dispatched ones in the same way. What was dispatched without being queued arrives then,
-//! what was completed without being dispatched is no command, and what had not completed at the end of the stream is left out, as
-//! are discards and commands that are no blocks.
+//! A stream does not say which D belongs to which Q: it is found by place. A dispatch takes the
+//! queued commands that begin in its range, one for each place, in order of arrival (so merges come
+//! apart again); one that reaches further is cut in two (as splits are). Completions take the
+//! dispatched ones in the same way. What was dispatched without being queued arrives then, what was
+//! completed without being dispatched is no command, and what had not completed at the end of the
+//! stream is left out, as are discards and commands that are no blocks.
 use super::{TraceError, TraceRecord, by_arrival};
 use extant_block::Operation;
 use std::collections::BTreeMap;
@@ -143,20 +146,12 @@ impl Fields<'_> {
 
     fn u32(self, at: usize) -> u32 {
         let halves = [self.u16(at), self.u16(at + 2)].map(u32::from);
-        if self.swapped {
-            halves[0] << 16 | halves[1]
-        } else {
-            halves[1] << 16 | halves[0]
-        }
+        if self.swapped { halves[0] << 16 | halves[1] } else { halves[1] << 16 | halves[0] }
     }
 
     fn u64(self, at: usize) -> u64 {
         let halves = [self.u32(at), self.u32(at + 4)].map(u64::from);
-        if self.swapped {
-            halves[0] << 32 | halves[1]
-        } else {
-            halves[1] << 32 | halves[0]
-        }
+        if self.swapped { halves[0] << 32 | halves[1] } else { halves[1] << 32 | halves[0] }
     }
 }
 
@@ -167,11 +162,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Event>, TraceError> {
     while !rest.is_empty() {
         number += 1;
         let byte = bytes.len() - rest.len();
-        let damaged = |reason: String| TraceError::Record {
-            record: number,
-            byte,
-            reason,
-        };
+        let damaged = |reason: String| TraceError::Record { record: number, byte, reason };
         let (record, behind) = rest
             .split_first_chunk::<LENGTH>()
             .ok_or_else(|| damaged(format!("{} bytes are left of its {LENGTH}", rest.len())))?;
@@ -212,20 +203,10 @@ fn event(fields: Fields<'_>) -> Result<Option<Event>, String> {
         Operation::Flush => 0,
         _ => fields.u64(16),
     };
-    let offset = sector
-        .checked_mul(SECTOR)
-        .filter(|offset| offset.checked_add(bytes).is_some());
+    let offset = sector.checked_mul(SECTOR).filter(|offset| offset.checked_add(bytes).is_some());
     let offset = offset.ok_or_else(|| format!("sector {sector} is beyond any drive"))?;
     let (time, device, stream) = (fields.u64(8), fields.u32(36), fields.u32(32));
-    Ok(Some(Event {
-        what,
-        time,
-        operation,
-        device,
-        offset,
-        bytes,
-        stream,
-    }))
+    Ok(Some(Event { what, time, operation, device, offset, bytes, stream }))
 }
 
 /// Commands by device, kind, first byte and number: in order of place, then of arrival.
@@ -241,7 +222,8 @@ struct Pairing {
 
 impl Pairing {
     fn arrive(&mut self, event: &Event) -> ((u32, u8, u64, usize), TraceRecord) {
-        let mut record = TraceRecord::plain(event.operation, event.offset, event.bytes, [event.time; 3]);
+        let mut record =
+            TraceRecord::plain(event.operation, event.offset, event.bytes, [event.time; 3]);
         record.stream = event.stream;
         self.arrived += 1;
         ((event.device, event.kind(), event.offset, self.arrived), record)
@@ -281,7 +263,8 @@ impl Event {
     }
 }
 
-/// Takes out the commands that begin in the event's range, one after the other without overlap; what reaches beyond it stays.
+/// Takes out the commands that begin in the event's range, one after the other without overlap;
+/// what reaches beyond it stays.
 fn take(waiting: &mut Waiting, event: &Event) -> Vec<((u32, u8, u64, usize), TraceRecord)> {
     let mut taken = Vec::new();
     let end = event.offset + event.bytes;
@@ -289,18 +272,15 @@ fn take(waiting: &mut Waiting, event: &Event) -> Vec<((u32, u8, u64, usize), Tra
     // A flush is at its place, and has no extent.
     let last = end.max(event.offset + 1) - 1;
     while from <= last {
-        let range = (event.device, event.kind(), from, 0)..=(event.device, event.kind(), last, usize::MAX);
+        let range =
+            (event.device, event.kind(), from, 0)..=(event.device, event.kind(), last, usize::MAX);
         let Some(key) = waiting.range(range).next().map(|(key, _)| *key) else {
             break;
         };
         let Some(mut record) = waiting.remove(&key) else { break };
         let reach = record.offset + record.bytes;
         if event.bytes > 0 && reach > end {
-            let rest = TraceRecord {
-                offset: end,
-                bytes: reach - end,
-                ..record
-            };
+            let rest = TraceRecord { offset: end, bytes: reach - end, ..record };
             waiting.insert((key.0, key.1, end, key.3), rest);
             record.bytes = end - record.offset;
         }

@@ -1,5 +1,6 @@
-//! DiskSim's ASCII format: `arrival device block size flags` a line, arrival in milliseconds with six digits (nanoseconds), block
-//! and size in sectors of 512 bytes, bit 0 of the flags set for a read. Flushes have no place in it and are left out.
+//! DiskSim's ASCII format: `arrival device block size flags` a line, arrival in milliseconds with
+//! six digits (nanoseconds), block and size in sectors of 512 bytes, bit 0 of the flags set for a
+//! read. Flushes have no place in it and are left out.
 use super::{TraceError, TraceRecord, by_arrival};
 use extant_block::Operation;
 use std::io::{BufWriter, Write};
@@ -19,11 +20,12 @@ pub(super) fn write(records: &[TraceRecord], writer: &mut dyn Write) -> Result<(
             Operation::Write => 0,
             Operation::Flush => continue,
         };
-        if !record.offset.is_multiple_of(SECTOR) || !record.bytes.is_multiple_of(SECTOR) || record.bytes == 0 {
-            let reason = format!(
-                "offset {} and {} bytes are no whole sectors",
-                record.offset, record.bytes
-            );
+        if !record.offset.is_multiple_of(SECTOR)
+            || !record.bytes.is_multiple_of(SECTOR)
+            || record.bytes == 0
+        {
+            let reason =
+                format!("offset {} and {} bytes are no whole sectors", record.offset, record.bytes);
             return Err(TraceError::Unwritable { record: number, reason });
         }
         let (whole, rest) = (record.arrival_ns / MILLISECOND, record.arrival_ns % MILLISECOND);
@@ -36,17 +38,12 @@ pub(super) fn write(records: &[TraceRecord], writer: &mut dyn Write) -> Result<(
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<TraceRecord>, TraceError> {
     let mut records: Vec<TraceRecord> = Vec::new();
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-        let parsed = parse_line(line).map_err(|reason| TraceError::Line {
-            line: index + 1,
-            reason,
-        })?;
+        let parsed =
+            parse_line(line).map_err(|reason| TraceError::Line { line: index + 1, reason })?;
         let Some(record) = parsed else { continue };
         if records.last().is_some_and(|last| last.arrival_ns > record.arrival_ns) {
             let reason = "it arrives before the line above".to_owned();
-            return Err(TraceError::Line {
-                line: index + 1,
-                reason,
-            });
+            return Err(TraceError::Line { line: index + 1, reason });
         }
         records.push(record);
     }
@@ -56,19 +53,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<TraceRecord>, TraceError> {
 /// A line's record; `None` when it is empty.
 fn parse_line(line: &[u8]) -> Result<Option<TraceRecord>, String> {
     if line.len() > LONGEST_LINE {
-        return Err(format!(
-            "{} bytes are too long for a line of a DiskSim trace",
-            line.len()
-        ));
+        return Err(format!("{} bytes are too long for a line of a DiskSim trace", line.len()));
     }
     let text = std::str::from_utf8(line).map_err(|_| "it is no text".to_owned())?;
     let fields: Vec<&str> = text.split_whitespace().collect();
     let [arrival, device, block, size, flags] = fields[..] else {
         return match fields.len() {
             0 => Ok(None),
-            found => Err(format!(
-                "it has {found} fields, not arrival, device, block, size and flags"
-            )),
+            found => {
+                Err(format!("it has {found} fields, not arrival, device, block, size and flags"))
+            }
         };
     };
     number("device", device)?;
@@ -81,7 +75,8 @@ fn parse_line(line: &[u8]) -> Result<Option<TraceRecord>, String> {
         0 => Operation::Write,
         _ => Operation::Read,
     };
-    let arrival = nanoseconds(arrival).ok_or_else(|| format!("the arrival {arrival:?} is no time in milliseconds"))?;
+    let arrival = nanoseconds(arrival)
+        .ok_or_else(|| format!("the arrival {arrival:?} is no time in milliseconds"))?;
     Ok(Some(TraceRecord::plain(operation, offset, bytes, [arrival; 3])))
 }
 
@@ -91,9 +86,7 @@ fn number(what: &str, text: &str) -> Result<u64, String> {
 
 fn bytes_of(what: &str, text: &str) -> Result<u64, String> {
     let sectors = number(what, text)?;
-    sectors
-        .checked_mul(SECTOR)
-        .ok_or_else(|| format!("the {what} {text} is beyond any drive"))
+    sectors.checked_mul(SECTOR).ok_or_else(|| format!("the {what} {text} is beyond any drive"))
 }
 
 /// Flags are hexadecimal in DiskSim's own traces; bit 0 is that of the last digit either way.

@@ -1,7 +1,9 @@
-//! fio's I/O log, written only: `fio --read_iolog=FILE --replay_redirect=DEVICE` does the same to a real device.
+//! fio's I/O log, written only: `fio --read_iolog=FILE --replay_redirect=DEVICE` does the same to a
+//! real device.
 //!
-//! Version 2 has no times; version 3 (fio 3.31 and later) begins every line with microseconds since the start. The manual says
-//! that the name is an absolute path; whoever calls may give any word without white space.
+//! Version 2 has no times; version 3 (fio 3.31 and later) begins every line with microseconds since
+//! the start. The manual says that the name is an absolute path; whoever calls may give any word
+//! without white space.
 use super::{TraceError, TraceRecord, by_arrival};
 use extant_block::Operation;
 use std::io::{BufWriter, Write};
@@ -38,7 +40,9 @@ pub(super) fn write(
     version: Version,
     writer: &mut dyn Write,
 ) -> Result<(), TraceError> {
-    if device.is_empty() || device.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
+    if device.is_empty()
+        || device.contains(|letter: char| letter.is_whitespace() || letter.is_control())
+    {
         return Err(TraceError::UnwritableName(device.to_owned()));
     }
     let mut out = BufWriter::new(writer);
@@ -50,8 +54,12 @@ pub(super) fn write(
         last = record.arrival_ns;
         let stamp = version.stamp(last);
         match record.operation {
-            Operation::Read => writeln!(out, "{stamp}{device} read {} {}", record.offset, record.bytes)?,
-            Operation::Write => writeln!(out, "{stamp}{device} write {} {}", record.offset, record.bytes)?,
+            Operation::Read => {
+                writeln!(out, "{stamp}{device} read {} {}", record.offset, record.bytes)?
+            }
+            Operation::Write => {
+                writeln!(out, "{stamp}{device} write {} {}", record.offset, record.bytes)?
+            }
             Operation::Flush => writeln!(out, "{stamp}{device} sync 0 0")?,
         }
     }

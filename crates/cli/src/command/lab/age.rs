@@ -6,7 +6,8 @@ use crate::error::{Error, Exit};
 use crate::progress::Status;
 use crate::size::Amount;
 use extant_lab::ageing::{
-    self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling, Subject, Tell,
+    self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
+    Subject, Tell,
 };
 use extant_lab::page;
 use extant_lab::report::{Figure, TEXT_WIDTH, beside};
@@ -15,23 +16,26 @@ use std::sync::{Arc, Mutex};
 
 /// Let a volume live for months, and see what becomes of its layout and its speed.
 ///
-/// WHAT is an experiment (post-0, post-1), a profile (mail, git, packages, containers, new-directories, file-server), or a TOML
-/// file of one of the two. A profile runs under every preset. Volumes have their full size, with data that has places but no
-/// content; every month where everything lies is looked at, and samples are read and written on the simulated drive, cold. The
-/// same command gives the same bytes.
+/// WHAT is an experiment (post-0, post-1), a profile (mail, git, packages, containers,
+/// new-directories, file-server), or a TOML file of one of the two. A profile runs under every
+/// preset. Volumes have their full size, with data that has places but no content; every month
+/// where everything lies is looked at, and samples are read and written on the simulated drive,
+/// cold. The same command gives the same bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab age post-1
   extant lab age post-0 --full
   extant lab age mail --preset linux-2.6 --preset modern --size 8G
-  extant lab age git --months 12 --json | jq '.series[] | {name, scores: [.samples[].layout_score_ppm]}'
+  extant lab age git --months 12 --json | jq '.series[] | {name, scores: \
+  [.samples[].layout_score_ppm]}'
   extant lab age post-1 --html ageing.html
   extant lab age mine.toml --layout-only")]
 pub struct Arguments {
     /// An experiment, a profile, or a file; the profiles are listed if none is given
     #[arg(value_name = "WHAT")]
     pub what: Option<String>,
-    /// Policies in place of the experiment's: a preset, perhaps with columns changed; may be given several times
+    /// Policies in place of the experiment's: a preset, perhaps with columns changed; may be given
+    /// several times
     #[arg(long, value_name = "POLICIES", visible_alias = "policies")]
     pub preset: Vec<String>,
     /// ext2, ext3 or ext4, for all policies; by default what was usual in a preset's time
@@ -102,8 +106,10 @@ fn list_page() -> String {
 fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
     let is_file = what.contains(['/', '.']);
     let mut experiment = Experiment::find(what).map_err(|error| match (is_file, &error) {
-        (false, AgeingError::File(_)) => Error::usage(error.to_string())
-            .hint("extant lab age says what each is; a file is named with its folder or its ending: ./mine.toml"),
+        (false, AgeingError::File(_)) => Error::usage(error.to_string()).hint(
+            "extant lab age says what each is; a file is named with its folder or its \
+                ending: ./mine.toml",
+        ),
         _ => Error::new(error.to_string()),
     })?;
     if !arguments.preset.is_empty() {
@@ -114,10 +120,7 @@ fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
         experiment.subjects = subjects.collect::<Result<Vec<Subject>, Error>>()?;
     }
     if let Some(kind) = arguments.volume.as_deref().and_then(ageing::volume_kind) {
-        experiment
-            .subjects
-            .iter_mut()
-            .for_each(|subject| subject.volume = Some(kind));
+        experiment.subjects.iter_mut().for_each(|subject| subject.volume = Some(kind));
     }
     Ok(experiment)
 }
@@ -133,11 +136,7 @@ fn options(arguments: &Arguments) -> Result<AgeOptions, Error> {
         months: arguments.months,
         bytes,
         drive: arguments.drive.as_deref().map(failure::drive).transpose()?,
-        sampling: if arguments.layout_only {
-            Sampling::Layout
-        } else {
-            Sampling::Drive
-        },
+        sampling: if arguments.layout_only { Sampling::Layout } else { Sampling::Drive },
         threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
     })
 }

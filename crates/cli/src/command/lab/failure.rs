@@ -1,5 +1,5 @@
-//! What goes wrong in the laboratory, in the console's words. Names that the command line has and nobody knows are wrong
-//! usage (2); what is wrong inside a file is a failure (1).
+//! What goes wrong in the laboratory, in the console's words. Names that the command line has and
+//! nobody knows are wrong usage (2); what is wrong inside a file is a failure (1).
 use crate::error::Error;
 use extant_engine::preset::Policies;
 use extant_lab::drive::file::{self as drive_file, DriveSpec};
@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Whether a word means a file rather than something that is built in; both tables have names without points and slashes.
+/// Whether a word means a file rather than something that is built in; both tables have names
+/// without points and slashes.
 fn means_file(word: &str) -> bool {
     word.contains(['/', '.']) || Path::new(word).exists()
 }
@@ -18,10 +19,11 @@ fn means_file(word: &str) -> bool {
 pub fn drive(word: &str) -> Result<DriveSpec, Error> {
     if !means_file(word) && !PRESETS.iter().any(|preset| preset.name == word) {
         let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        return Err(
-            Error::usage(format!("--drive {word}: no such drive; there are {}", known.join(", ")))
-                .hint("a file is named with its folder or its ending: ./drive.toml"),
-        );
+        return Err(Error::usage(format!(
+            "--drive {word}: no such drive; there are {}",
+            known.join(", ")
+        ))
+        .hint("a file is named with its folder or its ending: ./drive.toml"));
     }
     drive_file::find(word).map_err(|error| Error::new(error.to_string()))
 }
@@ -31,11 +33,14 @@ pub fn scenario(word: &str) -> Result<Scenario, Error> {
     if !means_file(word) && scenario::builtin(word).is_none() {
         let known = BUILTINS.iter().chain(POST_SCENARIOS);
         let known: Vec<&str> = known.map(|builtin| builtin.name).collect();
-        return Err(
-            Error::usage(format!("{word}: no such scenario; there are {}", known.join(", "))).hint(
-                "extant lab list says what each does; a file is named with its folder or its ending: ./mine.toml",
-            ),
-        );
+        return Err(Error::usage(format!(
+            "{word}: no such scenario; there are {}",
+            known.join(", ")
+        ))
+        .hint(
+            "extant lab list says what each does; a file is named with its folder or its \
+                 ending: ./mine.toml",
+        ));
     }
     scenario::find(word).map_err(|error| Error::new(error.to_string()))
 }
@@ -44,7 +49,10 @@ pub fn scenario(word: &str) -> Result<Scenario, Error> {
 pub fn policies(words: &str) -> Result<(), Error> {
     let parsed: Result<Policies, _> = words.parse();
     parsed.map(|_| ()).map_err(|error| {
-        Error::usage(format!("--preset {words}: {error}")).hint("extant lab policies says what each of them does")
+        Error::usage(format!("--preset {words}: {error}")).hint(
+            "extant lab policies says what \
+            each of them does",
+        )
     })
 }
 

@@ -35,7 +35,8 @@ struct Lists {
     steps: Vec<Line>,
 }
 
-/// Prints it. With `--json`: `{"scenarios": [{"name", "line"}], "posts": .., "drives": .., "steps": ..}`.
+/// Prints it. With `--json`: `{"scenarios": [{"name", "line"}], "posts": .., "drives": .., "steps":
+/// ..}`.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     let lists = lists()?;
@@ -48,10 +49,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
 }
 
 fn lists() -> Result<Lists, Error> {
-    let line = |name: &str, line: &str| Line {
-        name: name.to_owned(),
-        line: line.to_owned(),
-    };
+    let line = |name: &str, line: &str| Line { name: name.to_owned(), line: line.to_owned() };
     let mut scenarios = Vec::new();
     for builtin in BUILTINS.iter().chain(POST_SCENARIOS) {
         let found = scenario::find(builtin.name).map_err(|error| Error::new(error.to_string()))?;
@@ -80,10 +78,9 @@ fn parts(lists: &Lists) -> [(&'static str, &Vec<Line>); 4] {
 
 fn page(lists: &Lists) -> String {
     let figures = parts(lists).map(|(title, lines)| {
-        let mut table = Table::new(title, &[("name", Alignment::Left), ("what it is", Alignment::Left)]);
-        lines
-            .iter()
-            .for_each(|line| table.row([line.name.clone(), line.line.clone()]));
+        let mut table =
+            Table::new(title, &[("name", Alignment::Left), ("what it is", Alignment::Left)]);
+        lines.iter().for_each(|line| table.row([line.name.clone(), line.line.clone()]));
         Figure::new("", table).section(title)
     });
     page::of_figures(

@@ -1,5 +1,6 @@
-//! The files that a run writes, `--trace`, `--save` and `--html`: looked at before it starts, so that no run is lost for a folder that is
-//! not there, and no file that somebody still needs is replaced.
+//! The files that a run writes, `--trace`, `--save` and `--html`: looked at before it starts, so
+//! that no run is lost for a folder that is not there, and no file that somebody still needs is
+//! replaced.
 use crate::error::Error;
 use extant_lab::scenario::Scenario;
 use std::ffi::OsString;
@@ -18,7 +19,8 @@ pub struct Output {
     pub path: PathBuf,
 }
 
-/// Files of a trace, one for each drive: `PATH` itself for the only one, `PATH.NAME` for one of several.
+/// Files of a trace, one for each drive: `PATH` itself for the only one, `PATH.NAME` for one of
+/// several.
 pub fn trace_path(path: &Path, drive: &str, several: bool) -> PathBuf {
     let mut whole: OsString = path.into();
     if several {
@@ -28,7 +30,8 @@ pub fn trace_path(path: &Path, drive: &str, several: bool) -> PathBuf {
     whole.into()
 }
 
-/// The file of one of several file systems in the folder that they are saved in; a name has no slash there.
+/// The file of one of several file systems in the folder that they are saved in; a name has no
+/// slash there.
 pub fn saved_path(folder: &Path, filesystem: &str) -> PathBuf {
     folder.join(format!("{}.img", filesystem.replace('/', "_")))
 }
@@ -64,20 +67,15 @@ pub fn outputs(scenario: &Scenario, asked: &Asked) -> Vec<Output> {
             },
         }));
     }
-    outputs.extend(asked.page.map(|path| Output {
-        option: PAGE,
-        path: path.to_owned(),
-    }));
+    outputs.extend(asked.page.map(|path| Output { option: PAGE, path: path.to_owned() }));
     outputs
 }
 
-/// Refuses what would write over something: an input of the run or another of its outputs always, any other file unless it may be
-/// lost.
+/// Refuses what would write over something: an input of the run or another of its outputs always,
+/// any other file unless it may be lost.
 pub fn check(outputs: &[Output], inputs: &[PathBuf], may_overwrite: bool) -> Result<(), Error> {
-    let inputs: Vec<(&PathBuf, Metadata)> = inputs
-        .iter()
-        .filter_map(|path| Some((path, std::fs::metadata(path).ok()?)))
-        .collect();
+    let inputs: Vec<(&PathBuf, Metadata)> =
+        inputs.iter().filter_map(|path| Some((path, std::fs::metadata(path).ok()?))).collect();
     for (at, output) in outputs.iter().enumerate() {
         let name = format!("{} {}", output.option, output.path.display());
         if let Some(other) = outputs[..at].iter().find(|other| place(other) == place(output)) {
@@ -99,7 +97,10 @@ pub fn check(outputs: &[Output], inputs: &[PathBuf], may_overwrite: bool) -> Res
         // What is written to a terminal or a pipe replaces nothing.
         let replaces = !(found.file_type().is_char_device() || found.file_type().is_fifo());
         if replaces && !may_overwrite && output.option != PAGE {
-            return Err(Error::new(format!("{name}: exists already")).hint("--overwrite replaces it"));
+            return Err(Error::new(format!("{name}: exists already")).hint(
+                "--overwrite replaces \
+                it",
+            ));
         }
     }
     Ok(())
@@ -137,7 +138,9 @@ fn place(output: &Output) -> PathBuf {
 /// A folder for several saved file systems is made; any other has to be there.
 fn folder_is_there(output: &Output, name: &str) -> Result<(), Error> {
     let folder = folder_of(&output.path);
-    if folder.is_dir() || (output.option == "--save" && !folder.exists() && folder_of(folder).is_dir()) {
+    if folder.is_dir()
+        || (output.option == "--save" && !folder.exists() && folder_of(folder).is_dir())
+    {
         return Ok(());
     }
     Err(Error::new(format!("{name}: there is no folder {}", folder.display())))

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// The option, for every command of the laboratory.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct PageOption {
-    /// Write a page to look at as well: one HTML file with tables and plots that needs no network. A page that is there is
-    /// replaced, any other file is not
+    /// Write a page to look at as well: one HTML file with tables and plots that needs no network.
+    /// A page that is there is replaced, any other file is not
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -55,13 +55,12 @@ fn check(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let mut beginning = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut beginning));
+    let read = File::open(path)
+        .and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut beginning));
     read.map_err(|error| Error::io(name(path), &error))?;
     match beginning.is_empty() || beginning == BEGINNING.as_bytes() {
         true => Ok(()),
-        false => Err(
-            Error::new(format!("{}: exists, and is no page of extant lab", name(path)))
-                .hint("name another file, or remove this one"),
-        ),
+        false => Err(Error::new(format!("{}: exists, and is no page of extant lab", name(path)))
+            .hint("name another file, or remove this one")),
     }
 }

@@ -1,4 +1,5 @@
-//! `extant lab policies`: every column with its choices, and the presets, which are rows of these columns.
+//! `extant lab policies`: every column with its choices, and the presets, which are rows of these
+//! columns.
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
@@ -9,7 +10,8 @@ use serde::Serialize;
 
 /// List what can be chosen: the columns of the policies with all their choices, and the presets.
 ///
-/// A preset names a choice for each column; --preset of `extant lab run` takes a preset, columns to change in it, or both.
+/// A preset names a choice for each column; --preset of `extant lab run` takes a preset, columns to
+/// change in it, or both.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab policies
@@ -47,8 +49,9 @@ struct Preset {
     columns: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Prints them. With `--json`: `{"columns": [{"name", "line", "choices": [{"name", "line"}]}], "presets": [{"name", "line",
-/// "columns": {COLUMN: CHOICE}}]}`; a column without choices takes a number.
+/// Prints them. With `--json`: `{"columns": [{"name", "line", "choices": [{"name", "line"}]}],
+/// "presets": [{"name", "line", "columns": {COLUMN: CHOICE}}]}`; a column without choices takes a
+/// number.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     let tables = tables()?;
@@ -69,26 +72,24 @@ fn tables() -> Result<Tables, Error> {
     });
     let mut presets = Vec::new();
     for row in PRESETS {
-        let policies: Policies = row.name.parse().map_err(|error| Error::new(format!("{error}")))?;
+        let policies: Policies =
+            row.name.parse().map_err(|error| Error::new(format!("{error}")))?;
         let chosen = policies.names.columns();
         presets.push(Preset {
             name: row.name,
             line: row.line,
-            columns: chosen
-                .map(|(column, choice)| (column.to_owned(), choice.into()))
-                .collect(),
+            columns: chosen.map(|(column, choice)| (column.to_owned(), choice.into())).collect(),
         });
     }
-    Ok(Tables {
-        columns: columns.collect(),
-        presets,
-    })
+    Ok(Tables { columns: columns.collect(), presets })
 }
 
-/// The presets beside each other, a row a column of the policies; then every column with its choices.
+/// The presets beside each other, a row a column of the policies; then every column with its
+/// choices.
 fn page(tables: &Tables) -> String {
     let heads = tables.presets.iter().map(|preset| (preset.name, Alignment::Left));
-    let heads: Vec<(&str, Alignment)> = [("column", Alignment::Left)].into_iter().chain(heads).collect();
+    let heads: Vec<(&str, Alignment)> =
+        [("column", Alignment::Left)].into_iter().chain(heads).collect();
     let mut presets = Table::new("Presets", &heads);
     for column in &tables.columns {
         let choice = |preset: &Preset| {

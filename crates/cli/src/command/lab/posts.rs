@@ -5,7 +5,9 @@ use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::progress::Status;
 use extant_lab::page;
-use extant_lab::posts::{self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, Work, judge};
+use extant_lab::posts::{
+    self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, Work, judge,
+};
 use extant_lab::report::MODEL_VERSION;
 use extant_lab::scenario::ScenarioError;
 use std::num::NonZeroUsize;
@@ -14,9 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Run the mailing list posts as experiments, and show their figures beside ours.
 ///
-/// Every row says what the post measured, what the model gives, the ratio of the two, and what the `modern` preset takes for
-/// the same work on the same drive, beside the least time that the drive could take. Exit code 1 when a row that has to be
-/// exact, or a ratio within its bounds, is missed; with --quiet that is all that is said.
+/// Every row says what the post measured, what the model gives, the ratio of the two, and what the
+/// `modern` preset takes for the same work on the same drive, beside the least time that the drive
+/// could take. Exit code 1 when a row that has to be exact, or a ratio within its bounds, is
+/// missed; with --quiet that is all that is said.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab posts
@@ -37,7 +40,8 @@ pub struct Arguments {
     /// of drives and processes
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Show these columns only, besides the first of each table, to which ratios are formed; may be given several times
+    /// Show these columns only, besides the first of each table, to which ratios are formed; may be
+    /// given several times
     #[arg(long, value_name = "COLUMN")]
     pub only: Vec<String>,
     #[command(flatten)]
@@ -50,10 +54,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let numbers = chosen(&arguments.numbers)?;
     arguments.page.check()?;
     let scale = if arguments.full { Scale::Full } else { Scale::Quick };
-    let work = Work {
-        scale,
-        seed: arguments.seed,
-    };
+    let work = Work { scale, seed: arguments.seed };
     let mut report = all(&numbers, work, console).map_err(|error| failure::ran(&error))?;
     keep_columns(&mut report, &arguments.only)?;
     arguments.page.write(|| page::of_posts(&report))?;
@@ -62,22 +63,15 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         (false, Chatter::Quiet) => {}
         (false, Chatter::Normal) => console.print(&report.to_text(console.width()))?,
     }
-    Ok(if misses(&report) {
-        Exit::Incomplete
-    } else {
-        Exit::Complete
-    })
+    Ok(if misses(&report) { Exit::Incomplete } else { Exit::Complete })
 }
 
 fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Error> {
     for number in numbers {
         posts::find(*number).map_err(|_| {
             let known: Vec<String> = POSTS.iter().map(|post| post.number.to_string()).collect();
-            Error::usage(format!(
-                "post {number}: is not modelled; there are {}",
-                known.join(", ")
-            ))
-            .hint("extant lab list says what each is about")
+            Error::usage(format!("post {number}: is not modelled; there are {}", known.join(", ")))
+                .hint("extant lab list says what each is about")
         })?;
     }
     Ok(match numbers {
@@ -93,7 +87,8 @@ fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Error> {
 
 type Ran = Result<Vec<PostReport>, ScenarioError>;
 
-/// Runs as many at a time as there are processors: each has a clock of its own, so none knows of the others.
+/// Runs as many at a time as there are processors: each has a clock of its own, so none knows of
+/// the others.
 fn all(numbers: &[u32], work: Work, console: &Console) -> Result<PostsReport, ScenarioError> {
     let status = Mutex::new(Status::new(console));
     let tell = |line: &str| {
@@ -105,7 +100,8 @@ fn all(numbers: &[u32], work: Work, console: &Console) -> Result<PostsReport, Sc
     let slots: Vec<Mutex<Option<Ran>>> = numbers.iter().map(|_| Mutex::new(None)).collect();
     let run = || {
         while let Some((number, slot)) = take(&next, numbers, &slots) {
-            let ran = posts::run_posts(&[number], work, &mut |line| tell(line)).map(|report| report.posts);
+            let ran = posts::run_posts(&[number], work, &mut |line| tell(line))
+                .map(|report| report.posts);
             if let Ok(mut slot) = slot.lock() {
                 *slot = Some(ran);
             }
@@ -179,7 +175,5 @@ fn tables(report: &PostsReport) -> impl Iterator<Item = &PostTable> {
 }
 
 fn misses(report: &PostsReport) -> bool {
-    tables(report)
-        .flat_map(|table| &table.rows)
-        .any(|row| judge(row) == Verdict::Misses)
+    tables(report).flat_map(|table| &table.rows).any(|row| judge(row) == Verdict::Misses)
 }

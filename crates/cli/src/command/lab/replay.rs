@@ -6,7 +6,9 @@ use crate::error::{Error, Exit};
 use clap::ValueEnum;
 use extant_lab::drive::file::DriveSpec;
 use extant_lab::page;
-use extant_lab::replay::{in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times};
+use extant_lab::replay::{
+    in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times,
+};
 use extant_lab::trace::{self, TraceFormat};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -16,14 +18,16 @@ const TRACE_BYTES_MAX: u64 = 1 << 30;
 
 /// Replay a trace on a drive: one response time in milliseconds a line, in the order of the trace.
 ///
-/// A measured trace is a closed loop: each request is issued as long after the simulated end of the one before as it came
-/// after the measured one. Traces of runs are replayed at the times that they hold, in the order of arrival. Requests
-/// past the drive's last sector are moved to end there.
+/// A measured trace is a closed loop: each request is issued as long after the simulated end of the
+/// one before as it came after the measured one. Traces of runs are replayed at the times that they
+/// hold, in the order of arrival. Requests past the drive's last sector are moved to end there.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  extant lab replay --drive atlas10k.toml --trace atlas10k.trace > times && score.py atlas10k.trace times
+  extant lab replay --drive atlas10k.toml --trace atlas10k.trace > times && score.py \
+  atlas10k.trace times
   extant lab replay --drive hdd-2022-20t --trace mine.trace --format disksim
-  extant lab replay --drive ssd-sata --trace sda.blktrace.0 --format blktrace --json | jq .mean_ms")]
+  extant lab replay --drive ssd-sata --trace sda.blktrace.0 --format blktrace --json | jq \
+  .mean_ms")]
 pub struct Arguments {
     /// A built-in drive, or a file
     #[arg(long, value_name = "DRIVE")]
@@ -63,8 +67,8 @@ struct Times<'a> {
     times_ns: &'a [u64],
 }
 
-/// Replays it. With `--json`: `{"drive": .., "requests": .., "mean_ms": .., "measured_mean_ms": .., "times_ns": [..]}`; the
-/// measured mean is `null` where the trace has no measured times.
+/// Replays it. With `--json`: `{"drive": .., "requests": .., "mean_ms": .., "measured_mean_ms": ..,
+/// "times_ns": [..]}`; the measured mean is `null` where the trace has no measured times.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     let spec = failure::drive(&arguments.drive)?;
@@ -74,9 +78,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         Format::Blktrace => (at_times(&spec, arguments, TraceFormat::Blktrace)?, None),
     };
     let trace = arguments.trace.display().to_string();
-    arguments
-        .page
-        .write(|| page::of_replay(&spec.name, &trace, &times, measured.as_deref()))?;
+    arguments.page.write(|| page::of_replay(&spec.name, &trace, &times, measured.as_deref()))?;
     if !console.is_json() {
         console.print(&in_milliseconds(&times))?;
         return Ok(Exit::Complete);
@@ -100,15 +102,12 @@ fn closed(spec: &DriveSpec, arguments: &Arguments) -> Result<(Vec<u64>, Option<V
     let path = &arguments.trace;
     let bytes = failure::contents(path, TRACE_BYTES_MAX)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
-        let line = 1 + bytes
-            .iter()
-            .take(error.valid_up_to())
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let line =
+            1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
         Error::new(format!("{}:{line}: is not text", path.display())).hint(OTHER_FORMATS)
     })?;
-    let lines =
-        parse_validation_trace(text).map_err(|error| wrong(path, error.line, &error.reason).hint(OTHER_FORMATS))?;
+    let lines = parse_validation_trace(text)
+        .map_err(|error| wrong(path, error.line, &error.reason).hint(OTHER_FORMATS))?;
     let times = replay(spec.build(arguments.seed).as_mut(), &lines);
     Ok((times, Some(lines.iter().map(|line| line.measured_ns).collect())))
 }
@@ -119,7 +118,11 @@ fn wrong(path: &Path, line: usize, reason: &str) -> Error {
     Error::new(format!("{}:{line}: {reason}", path.display()))
 }
 
-fn at_times(spec: &DriveSpec, arguments: &Arguments, format: TraceFormat) -> Result<Vec<u64>, Error> {
+fn at_times(
+    spec: &DriveSpec,
+    arguments: &Arguments,
+    format: TraceFormat,
+) -> Result<Vec<u64>, Error> {
     let path = &arguments.trace;
     let bytes = failure::contents(path, TRACE_BYTES_MAX)?;
     let records = trace::read(format, &bytes).map_err(|error| match error {

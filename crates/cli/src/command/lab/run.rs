@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// Run a scenario and report what it measured.
 ///
-/// SCENARIO is a built-in one (`extant lab list`) or a TOML file (docs/LAB.md has its keys). On its drives it runs in
-/// virtual time, and the same command gives the same bytes; with --real it runs on a file or device in real time.
+/// SCENARIO is a built-in one (`extant lab list`) or a TOML file (docs/LAB.md has its keys). On its
+/// drives it runs in virtual time, and the same command gives the same bytes; with --real it runs
+/// on a file or device in real time.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab run read-cold
@@ -33,11 +34,12 @@ pub struct Arguments {
     /// A built-in scenario, or a file
     #[arg(value_name = "SCENARIO")]
     pub scenario: String,
-    /// Begin with a copy of this image in place of the first file system; steps with skip_on_image are left out
+    /// Begin with a copy of this image in place of the first file system; steps with skip_on_image
+    /// are left out
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<PathBuf>,
-    /// Run on this file or device, in real time; a file that does not exist is made. With --image both name the same file: the
-    /// scenario begins with what it holds
+    /// Run on this file or device, in real time; a file that does not exist is made. With --image
+    /// both name the same file: the scenario begins with what it holds
     #[arg(long, value_name = "PATH", conflicts_with_all = ["drive", "trace", "save"])]
     pub real: Option<PathBuf>,
     /// What the files of --real, --trace and --save hold may be lost
@@ -46,7 +48,8 @@ pub struct Arguments {
     /// In place of every drive: a built-in one, or a file
     #[arg(long, value_name = "DRIVE")]
     pub drive: Option<String>,
-    /// Policies of every file system: a preset, columns (COLUMN=CHOICE) to change, or both, with commas between
+    /// Policies of every file system: a preset, columns (COLUMN=CHOICE) to change, or both, with
+    /// commas between
     #[arg(long, value_name = "POLICIES", visible_alias = "policies")]
     pub preset: Option<String>,
     /// In place of the scenario's seed
@@ -58,11 +61,12 @@ pub struct Arguments {
     /// Write every command that the drives got; with several drives, FILE.DRIVE for each
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// How: disksim, blktrace, fio-iolog, fio-iolog-3; json has a record a line, with all that is known
+    /// How: disksim, blktrace, fio-iolog, fio-iolog-3; json has a record a line, with all that is
+    /// known
     #[arg(long, value_name = "FORMAT", default_value = "disksim", value_parser = trace_form)]
     pub trace_format: TraceForm,
-    /// Write the file systems out as they are in the end, sparse: a file, or a folder for several. File data reads as zeros
-    /// unless the scenario keeps it (data = "bytes")
+    /// Write the file systems out as they are in the end, sparse: a file, or a folder for several.
+    /// File data reads as zeros unless the scenario keeps it (data = "bytes")
     #[arg(long, value_name = "PATH")]
     pub save: Option<PathBuf>,
     #[command(flatten)]
@@ -121,7 +125,8 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-/// On the host's own file nothing is copied: an image that lies elsewhere would be ignored, and the file written over.
+/// On the host's own file nothing is copied: an image that lies elsewhere would be ignored, and the
+/// file written over.
 fn check_pair(arguments: &Arguments) -> Result<(), Error> {
     let (Some(image), Some(real)) = (&arguments.image, &arguments.real) else {
         return Ok(());
@@ -155,15 +160,8 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
     if let Some(words) = &arguments.preset {
         failure::policies(words)?;
     }
-    let existing = if arguments.overwrite {
-        Existing::Overwrite
-    } else {
-        Existing::Keep
-    };
-    let real = |path: &PathBuf| Target::Real {
-        path: path.clone(),
-        existing,
-    };
+    let existing = if arguments.overwrite { Existing::Overwrite } else { Existing::Keep };
+    let real = |path: &PathBuf| Target::Real { path: path.clone(), existing };
     Ok(RunOptions {
         target: arguments.real.as_ref().map_or(Target::Virtual, real),
         image: arguments.image.clone(),
@@ -171,11 +169,7 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
         policies: arguments.preset.clone(),
         seed: arguments.seed,
         scale: arguments.scale,
-        trace: if arguments.trace.is_some() {
-            TraceKeeping::All
-        } else {
-            TraceKeeping::None
-        },
+        trace: if arguments.trace.is_some() { TraceKeeping::All } else { TraceKeeping::None },
         layouts: match arguments.page.html {
             Some(_) => Layouts::Drawn,
             None => Layouts::Recorded,
@@ -184,14 +178,14 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
     })
 }
 
-/// Whether an image can be opened and is one: told before anything runs, in the words of the other commands.
+/// Whether an image can be opened and is one: told before anything runs, in the words of the other
+/// commands.
 fn look_at(path: &Path) -> Result<(), Error> {
     let device = image::device(path, 0)?;
     match Volume::open(device.clone(), SuperblockPlace::Primary) {
-        Err(extant_inspect::Error::Superblock {
-            error: SuperblockError::NotExt,
-            ..
-        }) => Err(without_offset(path, image::not_ext(path, &*device, 0))),
+        Err(extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. }) => {
+            Err(without_offset(path, image::not_ext(path, &*device, 0)))
+        }
         // What else is wrong with it, the run tells.
         _ => Ok(()),
     }
@@ -201,7 +195,8 @@ fn look_at(path: &Path) -> Result<(), Error> {
 fn without_offset(path: &Path, refused: Error) -> Error {
     match refused.hint.clone() {
         Some(hint) if hint.contains("--offset") => refused.hint(format!(
-            "{hint}; here it has to be cut out: dd if={} of=volume.img iflag=skip_bytes bs=1M skip=OFFSET",
+            "{hint}; here it has to be cut out: dd if={} of=volume.img iflag=skip_bytes bs=1M \
+             skip=OFFSET",
             path.display()
         )),
         _ => refused,
@@ -220,7 +215,12 @@ fn write_traces(path: &Path, form: TraceForm, report: &mut Report) -> Result<(),
     Ok(())
 }
 
-fn write_trace(path: &Path, form: TraceForm, records: &[TraceRecord], drive: &str) -> Result<(), String> {
+fn write_trace(
+    path: &Path,
+    form: TraceForm,
+    records: &[TraceRecord],
+    drive: &str,
+) -> Result<(), String> {
     let mut out = BufWriter::new(File::create(path).map_err(|error| crate::error::reason(&error))?);
     match form {
         TraceForm::Foreign(format) => {

@@ -27,7 +27,10 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let name = &arguments.name;
     arguments.page.check()?;
     let Some((kind, text)) = find(name) else {
-        let error = Error::usage(format!("{name}: no scenario and no drive of that name is built in"));
+        let error = Error::usage(format!(
+            "{name}: no scenario and no drive of that name is built \
+            in"
+        ));
         return Err(error.hint(match beginning_with(name) {
             similar if similar.is_empty() => "extant lab list shows all of them".to_owned(),
             similar => format!("there are {}", similar.join(", ")),
@@ -38,7 +41,9 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         .page
         .write(|| page::of_figures(name, &format!("A {kind} that is built in."), &[figure()]))?;
     match console.is_json() {
-        true => console.print_json(&serde_json::json!({"name": name, "kind": kind, "text": text}))?,
+        true => {
+            console.print_json(&serde_json::json!({"name": name, "kind": kind, "text": text}))?
+        }
         false => console.print(text)?,
     }
     Ok(Exit::Complete)
@@ -48,8 +53,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
 fn beginning_with(name: &str) -> Vec<&'static str> {
     let scenarios = BUILTINS.iter().chain(POST_SCENARIOS).map(|builtin| builtin.name);
     let all = scenarios.chain(PRESETS.iter().map(|preset| preset.name));
-    all.filter(|known| !name.is_empty() && known.starts_with(name))
-        .collect()
+    all.filter(|known| !name.is_empty() && known.starts_with(name)).collect()
 }
 
 fn find(name: &str) -> Option<(&'static str, &'static str)> {

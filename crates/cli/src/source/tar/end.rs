@@ -30,7 +30,9 @@ impl End {
         match self {
             End::Marked => None,
             End::Unmarked => Some("does not end with two blocks of zeros"),
-            End::ThenArchive => Some("has more entries after the zeros that end it, which are not read"),
+            End::ThenArchive => {
+                Some("has more entries after the zeros that end it, which are not read")
+            }
             End::ThenBytes => Some("has bytes after the zeros that end it, which are not read"),
         }
     }

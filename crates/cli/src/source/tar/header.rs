@@ -101,17 +101,14 @@ impl<'a> Header<'a> {
             )),
         }
     }
-    /// Of a file with holes in GNU's old form: the first pieces, whether more follow, and the real size.
+    /// Of a file with holes in GNU's old form: the first pieces, whether more follow, and the real
+    /// size.
     pub(super) fn old_sparse(&self) -> Result<OldSparse, Wrong> {
         let mut pieces = Vec::new();
         sparse_pieces(&self.bytes[386..482], &mut pieces)?;
         let size = self.field(483..495, "real size")?;
         let size = u64::try_from(size).map_err(|_| Wrong { field: "real size" })?;
-        Ok(OldSparse {
-            pieces,
-            continues: self.bytes[482] != 0,
-            size,
-        })
+        Ok(OldSparse { pieces, continues: self.bytes[482] != 0, size })
     }
 
     fn field(&self, range: std::ops::Range<usize>, field: &'static str) -> Result<i64, Wrong> {
@@ -135,7 +132,10 @@ pub(super) struct OldSparse {
 }
 
 /// A block that continues an old sparse map; whether another one follows.
-pub(super) fn sparse_extension(block: &[u8; BLOCK], pieces: &mut Vec<(u64, u64)>) -> Result<bool, Wrong> {
+pub(super) fn sparse_extension(
+    block: &[u8; BLOCK],
+    pieces: &mut Vec<(u64, u64)>,
+) -> Result<bool, Wrong> {
     sparse_pieces(&block[..504], pieces)?;
     Ok(block[504] != 0)
 }
@@ -147,9 +147,7 @@ fn sparse_pieces(bytes: &[u8], pieces: &mut Vec<(u64, u64)>) -> Result<(), Wrong
             break;
         }
         let value = |bytes| {
-            number(bytes)
-                .and_then(|value| u64::try_from(value).map_err(|_| ()))
-                .map_err(wrong)
+            number(bytes).and_then(|value| u64::try_from(value).map_err(|_| ())).map_err(wrong)
         };
         pieces.push((value(&pair[..12])?, value(&pair[12..])?));
     }
@@ -161,38 +159,26 @@ fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Octal digits between blanks and NULs, or GNU's base 256: a first byte of 0x80 and a big-endian number, negative with
-/// 0xff.
+/// Octal digits between blanks and NULs, or GNU's base 256: a first byte of 0x80 and a big-endian
+/// number, negative with 0xff.
 fn number(field: &[u8]) -> Result<i64, ()> {
     if let Some(0x80..) = field.first() {
         return base256(field);
     }
     let start = field.iter().position(|byte| *byte != b' ').unwrap_or(field.len());
     let digits = &field[start..];
-    let end = digits
-        .iter()
-        .position(|byte| matches!(byte, b' ' | 0))
-        .unwrap_or(digits.len());
+    let end = digits.iter().position(|byte| matches!(byte, b' ' | 0)).unwrap_or(digits.len());
     digits[..end].iter().try_fold(0_i64, |value, digit| match digit {
-        b'0'..=b'7' => value
-            .checked_mul(8)
-            .map(|value| value + i64::from(digit - b'0'))
-            .ok_or(()),
+        b'0'..=b'7' => value.checked_mul(8).map(|value| value + i64::from(digit - b'0')).ok_or(()),
         _ => Err(()),
     })
 }
 
 fn base256(field: &[u8]) -> Result<i64, ()> {
     let negative = field[0] & 0x40 != 0;
-    let first = if negative {
-        i128::from(field[0]) - 256
-    } else {
-        i128::from(field[0] & 0x7f)
-    };
+    let first = if negative { i128::from(field[0]) - 256 } else { i128::from(field[0] & 0x7f) };
     // 12 bytes at most: 96 bits.
-    let value = field[1..]
-        .iter()
-        .fold(first, |value, byte| value * 256 + i128::from(*byte));
+    let value = field[1..].iter().fold(first, |value, byte| value * 256 + i128::from(*byte));
     i64::try_from(value).map_err(|_| ())
 }
 

@@ -18,7 +18,11 @@ pub(super) struct Map {
 ///
 /// # Errors
 /// Pieces out of order, overlapping, behind the end, or of another sum than what is stored.
-pub(super) fn checked(pieces: Vec<(u64, u64)>, size: u64, stored: u64) -> Result<Vec<(u64, u64)>, &'static str> {
+pub(super) fn checked(
+    pieces: Vec<(u64, u64)>,
+    size: u64,
+    stored: u64,
+) -> Result<Vec<(u64, u64)>, &'static str> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     let (mut end, mut sum) = (0_u64, 0_u64);
     for (offset, length) in pieces {
@@ -43,16 +47,11 @@ pub(super) fn checked(pieces: Vec<(u64, u64)>, size: u64, stored: u64) -> Result
     }
 }
 
-/// GNU's form 1.0: a count and as many pairs, one decimal number a line, in whole blocks in front of the data. The pieces,
-/// and how many bytes of the body they took.
+/// GNU's form 1.0: a count and as many pairs, one decimal number a line, in whole blocks in front
+/// of the data. The pieces, and how many bytes of the body they took.
 pub(super) fn read_front(input: &mut Input, size: u64) -> Result<(Vec<(u64, u64)>, u64), Failure> {
     let wrong = || Failure::Wrong("a map of holes that is no list of numbers".into());
-    let mut front = Front {
-        input,
-        left: size,
-        block: [0; BLOCK],
-        at: BLOCK,
-    };
+    let mut front = Front { input, left: size, block: [0; BLOCK], at: BLOCK };
     let count = front.number()?;
     // A pair takes four bytes at least: a count that cannot be true is not waited for.
     if count > size / 4 {

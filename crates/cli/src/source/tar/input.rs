@@ -1,10 +1,11 @@
-//! The bytes of an archive: a file in which bodies stay where they are, or a stream whose bodies go to a spool.
+//! The bytes of an archive: a file in which bodies stay where they are, or a stream whose bodies go
+//! to a spool.
 use crate::source::stream::{Keep, Stream, StreamError};
 use rustix::io::Errno;
 use std::fs::File;
 
-/// Read around a header in one call: the header of a small file behind it often comes along. Larger costs more in
-/// copying than it saves in calls.
+/// Read around a header in one call: the header of a small file behind it often comes along. Larger
+/// costs more in copying than it saves in calls.
 const WINDOW_BYTES: usize = 1536;
 
 /// Where an archive comes from.
@@ -26,23 +27,14 @@ pub(super) struct Window {
 impl Window {
     /// Begins at byte `at` of a file of that length.
     pub(super) fn new(file: File, at: u64, length: u64) -> Window {
-        Window {
-            file,
-            at,
-            length,
-            bytes: Box::new([0; WINDOW_BYTES]),
-            start: 0,
-            filled: 0,
-        }
+        Window { file, at, length, bytes: Box::new([0; WINDOW_BYTES]), start: 0, filled: 0 }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, StreamError> {
         let mut done = 0;
         while done < buffer.len() {
-            let inside = self
-                .at
-                .checked_sub(self.start)
-                .filter(|inside| *inside < self.filled as u64);
+            let inside =
+                self.at.checked_sub(self.start).filter(|inside| *inside < self.filled as u64);
             let count = match inside {
                 Some(inside) => {
                     let bytes = &self.bytes[inside as usize..self.filled];
@@ -50,7 +42,9 @@ impl Window {
                     buffer[done..done + count].copy_from_slice(&bytes[..count]);
                     count
                 }
-                None if buffer.len() - done >= WINDOW_BYTES => pread(&self.file, &mut buffer[done..], self.at)?,
+                None if buffer.len() - done >= WINDOW_BYTES => {
+                    pread(&self.file, &mut buffer[done..], self.at)?
+                }
                 None => {
                     self.filled = 0;
                     self.filled = pread(&self.file, self.bytes.as_mut_slice(), self.at)?;
@@ -109,7 +103,8 @@ impl Input {
         }
         Ok(bytes)
     }
-    /// Passes over so many bytes. Where they are: in the file, or in the spool if they are to be kept.
+    /// Passes over so many bytes. Where they are: in the file, or in the spool if they are to be
+    /// kept.
     pub(super) fn pass(&mut self, length: u64, keep: Keep) -> Result<u64, StreamError> {
         match self {
             Input::Stream(stream) => stream.pass(length, keep),

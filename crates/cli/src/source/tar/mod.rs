@@ -1,10 +1,12 @@
-//! A tar archive as a source, in all dialects: v7, ustar, star, GNU, pax; holes in GNU's four forms.
+//! A tar archive as a source, in all dialects: v7, ustar, star, GNU, pax; holes in GNU's four
+//! forms.
 //!
-//! Our own reader, because we want what a sequential one cannot give: where each body is, so that bodies are read later,
-//! once, in the order of the image; and the maps of holes. One `pread` a header; bodies are passed over.
+//! Our own reader, because we want what a sequential one cannot give: where each body is, so that
+//! bodies are read later, once, in the order of the image; and the maps of holes. One `pread` a
+//! header; bodies are passed over.
 //!
-//! Bytes of an archive are never trusted: sizes are checked before anything is kept, extended headers have a limit,
-//! names cannot lead out of the image, hard links only to what is there.
+//! Bytes of an archive are never trusted: sizes are checked before anything is kept, extended
+//! headers have a limit, names cannot lead out of the image, hard links only to what is there.
 //!
 //! ```text
 //! header   one header of 512 bytes
@@ -22,7 +24,9 @@ mod pax;
 
 use super::intake::{Fate, Intake};
 use super::options::ArchiveEnd;
-use super::stream::{Compression, Keep, MAGIC_BYTES, Stream, StreamError, compression, spool_error};
+use super::stream::{
+    Compression, Keep, MAGIC_BYTES, Stream, StreamError, compression, spool_error,
+};
 use super::{Place, Sources};
 use crate::error::{Error, printable, reason};
 use crate::notice::NoticeKind;
@@ -42,7 +46,8 @@ const EMPTY_BYTES_MAX: usize = 1 << 20;
 const MAJOR_MAX: u32 = 0xfff;
 const MINOR_MAX: u32 = 0xf_ffff;
 
-/// Lays an archive over the tree. `file` is a regular file, read from where it stands, or anything that can be read once.
+/// Lays an archive over the tree. `file` is a regular file, read from where it stands, or anything
+/// that can be read once.
 pub(super) fn read_file(
     mut file: File,
     name: &str,
@@ -64,10 +69,10 @@ pub(super) fn read_file(
     refuse_what_is_no_archive(&file, name, &metadata, &first)?;
     let (input, bodies) = match compression(&first) {
         Compression::Foreign(tool) => {
-            return Err(
-                Error::new(format!("{name}: is compressed with {tool}, which is not read here"))
-                    .hint(format!("{tool} -dc FILE | extant build - IMAGE")),
-            );
+            return Err(Error::new(format!(
+                "{name}: is compressed with {tool}, which is not read here"
+            ))
+            .hint(format!("{tool} -dc FILE | extant build - IMAGE")));
         }
         Compression::None if metadata.is_file() => {
             let bodies = file.try_clone().map_err(failed)?;
@@ -78,10 +83,7 @@ pub(super) fn read_file(
             (Input::Stream(stream), spool)
         }
     };
-    let source = sources.add(Place::Bytes {
-        file: bodies,
-        name: name.to_owned(),
-    })?;
+    let source = sources.add(Place::Bytes { file: bodies, name: name.to_owned() })?;
     let mut archive = Archive {
         intake,
         input,
@@ -97,15 +99,21 @@ pub(super) fn read_file(
     archive.read()
 }
 
-/// Zeros are an empty archive, if there is nothing else: an image, or a file that begins with zeros by chance, is none.
-fn refuse_what_is_no_archive(file: &File, name: &str, metadata: &std::fs::Metadata, first: &[u8]) -> Result<(), Error> {
+/// Zeros are an empty archive, if there is nothing else: an image, or a file that begins with zeros
+/// by chance, is none.
+fn refuse_what_is_no_archive(
+    file: &File,
+    name: &str,
+    metadata: &std::fs::Metadata,
+    first: &[u8],
+) -> Result<(), Error> {
     let begins_empty = first.iter().take(BLOCK).all(|byte| *byte == 0);
     if !begins_empty || !metadata.is_file() {
         return Ok(());
     }
-    let mut start = vec![0; EMPTY_BYTES_MAX.min(usize::try_from(metadata.len()).unwrap_or(EMPTY_BYTES_MAX))];
-    file.read_exact_at(&mut start, 0)
-        .map_err(|error| Error::io(name, &error))?;
+    let mut start =
+        vec![0; EMPTY_BYTES_MAX.min(usize::try_from(metadata.len()).unwrap_or(EMPTY_BYTES_MAX))];
+    file.read_exact_at(&mut start, 0).map_err(|error| Error::io(name, &error))?;
     if start.get(1080..1082) == Some(&[0x53, 0xef]) {
         return Err(Error::new(format!("{name}: is an ext image, not an archive"))
             .hint(format!("extant tar {name} | extant build - IMAGE")));
@@ -213,13 +221,16 @@ impl Archive<'_, '_> {
         };
         let whole = self.last_entry();
         match failure {
-            Failure::Fatal(error) | Failure::Entry(error) => Error {
-                message: format!("{}: {}", self.name, error.message),
-                ..error
-            },
-            Failure::Wrong(what) => Error::new(format!("{}: corrupt archive: {what} {place}", self.name)),
-            Failure::Archive(StreamError::End) => Error::new(format!("{}: truncated archive: {whole}", self.name))
-                .hint("the file was not copied whole, or is still being written"),
+            Failure::Fatal(error) | Failure::Entry(error) => {
+                Error { message: format!("{}: {}", self.name, error.message), ..error }
+            }
+            Failure::Wrong(what) => {
+                Error::new(format!("{}: corrupt archive: {what} {place}", self.name))
+            }
+            Failure::Archive(StreamError::End) => {
+                Error::new(format!("{}: truncated archive: {whole}", self.name))
+                    .hint("the file was not copied whole, or is still being written")
+            }
             Failure::Archive(StreamError::Read(error)) => Error::new(format!(
                 "{}: cannot be read {place}: {}; {whole}",
                 self.name,
@@ -307,13 +318,13 @@ impl Archive<'_, '_> {
                 NoticeKind::NoEndMark,
                 "it may have been cut off there, --strict-archive refuses such",
             ),
-            End::ThenArchive => (NoticeKind::BytesAfterEnd, "cut them off to a source of their own"),
+            End::ThenArchive => {
+                (NoticeKind::BytesAfterEnd, "cut them off to a source of their own")
+            }
             End::Marked | End::ThenBytes => (NoticeKind::BytesAfterEnd, "as every tar does it"),
         };
         let (name, whole) = (self.name, self.last_entry());
-        self.intake
-            .notices
-            .add(kind, || format!("{name}: {sentence}: {whole}; {advice}"));
+        self.intake.notices.add(kind, || format!("{name}: {sentence}: {whole}; {advice}"));
         Ok(())
     }
 
@@ -368,18 +379,16 @@ impl Archive<'_, '_> {
         Ok(())
     }
 
-    /// A header that is a file's. The archive stands behind its body when this returns, also with `Failure::Entry`.
+    /// A header that is a file's. The archive stands behind its body when this returns, also with
+    /// `Failure::Entry`.
     fn file(&mut self, header: &Header<'_>, before: Before) -> Result<(), Failure> {
         let extended = before.extended.unwrap_or_else(|| self.global.clone());
         let sparse_name = extended.sparse.name.clone();
         if let Some(name) = sparse_name.or(extended.path.clone()).or(before.long_name) {
             self.path = name;
         }
-        let link = extended
-            .link
-            .clone()
-            .or(before.long_link)
-            .unwrap_or_else(|| header.link().to_vec());
+        let link =
+            extended.link.clone().or(before.long_link).unwrap_or_else(|| header.link().to_vec());
         let file_type = match header.kind() {
             b'0' | 0 | b'7' if self.path.ends_with(b"/") => Some(FileType::Directory),
             b'0' | 0 | b'7' | b'S' => Some(FileType::Regular),
@@ -394,7 +403,9 @@ impl Archive<'_, '_> {
             other => {
                 let (path, kind) = (printable(&self.path), printable(&[other]));
                 self.intake.notices.add(NoticeKind::UnknownType, || {
-                    format!("{path}: is of the unknown type {kind:?} and was kept as a regular file")
+                    format!(
+                        "{path}: is of the unknown type {kind:?} and was kept as a regular file"
+                    )
                 });
                 Some(FileType::Regular)
             }
@@ -417,7 +428,8 @@ impl Archive<'_, '_> {
         Ok(())
     }
 
-    /// An entry that is a file of its own. Its body is passed over before anything can be found wrong with it.
+    /// An entry that is a file of its own. Its body is passed over before anything can be found
+    /// wrong with it.
     fn inode(
         &mut self,
         header: &Header<'_>,
@@ -458,11 +470,8 @@ impl Archive<'_, '_> {
         self.intake.adjust(&mut facts, &self.path);
         if fate == Fate::LeftOut {
             if file_type == FileType::Regular {
-                let node = self
-                    .intake
-                    .tree
-                    .insert_nameless(&facts, content)
-                    .map_err(Failure::Fatal)?;
+                let node =
+                    self.intake.tree.insert_nameless(&facts, content).map_err(Failure::Fatal)?;
                 self.excluded.insert(self.path.clone(), node);
             }
             return Ok(());
@@ -474,14 +483,14 @@ impl Archive<'_, '_> {
     fn put(&mut self, facts: &Facts, content: Content<'_>) -> Result<(), Failure> {
         if self.path.is_empty() {
             return match facts.file_type {
-                FileType::Directory => self.intake.tree.describe_root(facts).map_err(Failure::Fatal),
+                FileType::Directory => {
+                    self.intake.tree.describe_root(facts).map_err(Failure::Fatal)
+                }
                 _ => Err(Failure::Entry(Error::new("/: is a file, but must be a directory"))),
             };
         }
         let (directory, name) = self.intake.tree.walk(&self.path).map_err(Failure::Entry)?;
-        self.intake
-            .insert(directory, name, facts, content)
-            .map_err(Failure::Entry)?;
+        self.intake.insert(directory, name, facts, content).map_err(Failure::Entry)?;
         Ok(())
     }
 
@@ -492,7 +501,8 @@ impl Archive<'_, '_> {
             notices.add(NoticeKind::AccessListNames, || {
                 let (path, whom) = (printable(path), extended.nameless.join(", "));
                 format!(
-                    "{path}: its access list lost the entries of {whom}, which have no number: tar --numeric-owner \
+                    "{path}: its access list lost the entries of {whom}, which have no number: tar \
+                     --numeric-owner \
                      writes numbers, bsdtar both"
                 )
             });
@@ -519,7 +529,12 @@ impl Archive<'_, '_> {
         Ok(())
     }
 
-    fn hard_link(&mut self, cleaned: Result<(), Error>, target: &[u8], fate: Fate) -> Result<(), Failure> {
+    fn hard_link(
+        &mut self,
+        cleaned: Result<(), Error>,
+        target: &[u8],
+        fate: Fate,
+    ) -> Result<(), Failure> {
         cleaned.map_err(Failure::Entry)?;
         if fate == Fate::Applied {
             return Ok(());
@@ -555,49 +570,50 @@ impl Archive<'_, '_> {
         };
         if device.major > MAJOR_MAX || device.minor > MINOR_MAX {
             let (path, major, minor) = (printable(&self.path), device.major, device.minor);
-            let message = format!("{path}: is device {major}:{minor}, larger than an inode can hold");
+            let message =
+                format!("{path}: is device {major}:{minor}, larger than an inode can hold");
             return Err(Failure::Entry(Error::new(message)));
         }
         Ok(device)
     }
 
     /// The body of a regular file, with the holes that it may have.
-    fn body(&mut self, header: &Header<'_>, extended: &Extended, size: u64, keep: Keep) -> Result<Body, Failure> {
+    fn body(
+        &mut self,
+        header: &Header<'_>,
+        extended: &Extended,
+        size: u64,
+        keep: Keep,
+    ) -> Result<Body, Failure> {
         let Some(map) = self.holes(header, extended, size)? else {
             let offset = self.pass(size, keep)?;
             return Ok(match size {
                 0 => Body::Empty,
-                _ => Body::Range {
-                    source: self.source,
-                    offset,
-                    length: size,
-                },
+                _ => Body::Range { source: self.source, offset, length: size },
             });
         };
-        let pieces = holes::checked(map.pieces, map.size, map.stored).map_err(|what| Failure::Wrong(what.into()))?;
+        let pieces = holes::checked(map.pieces, map.size, map.stored)
+            .map_err(|what| Failure::Wrong(what.into()))?;
         let offset = self.pass(map.stored, keep)?;
         let source = self.source;
         if map.size == 0 {
             return Ok(Body::Empty);
         }
         if pieces == [(0, map.size)] {
-            return Ok(Body::Range {
-                source,
-                offset,
-                length: map.size,
-            });
+            return Ok(Body::Range { source, offset, length: map.size });
         }
         let kept = self.intake.tree.keep_map(&pieces).map_err(Failure::Fatal)?;
-        Ok(Body::Sparse {
-            source,
-            offset,
-            map: kept,
-            length: map.size,
-        })
+        Ok(Body::Sparse { source, offset, map: kept, length: map.size })
     }
 
-    /// The map of a file with holes, in whichever form; `None` for a plain file. What is left to pass over is `stored`.
-    fn holes(&mut self, header: &Header<'_>, extended: &Extended, size: u64) -> Result<Option<holes::Map>, Failure> {
+    /// The map of a file with holes, in whichever form; `None` for a plain file. What is left to
+    /// pass over is `stored`.
+    fn holes(
+        &mut self,
+        header: &Header<'_>,
+        extended: &Extended,
+        size: u64,
+    ) -> Result<Option<holes::Map>, Failure> {
         let sparse = &extended.sparse;
         if header.kind() == b'S' {
             let old = header.old_sparse()?;
@@ -607,22 +623,14 @@ impl Archive<'_, '_> {
                 self.input.read_all(&mut block)?;
                 continues = header::sparse_extension(&block, &mut pieces)?;
             }
-            return Ok(Some(holes::Map {
-                pieces,
-                size: old.size,
-                stored: size,
-            }));
+            return Ok(Some(holes::Map { pieces, size: old.size, stored: size }));
         }
         if sparse.major == Some(1) && sparse.minor == Some(0) {
             let real = sparse
                 .size
                 .ok_or_else(|| Failure::Wrong("a file with holes that has no size".into()))?;
             let (pieces, used) = holes::read_front(&mut self.input, size)?;
-            return Ok(Some(holes::Map {
-                pieces,
-                size: real,
-                stored: size - used,
-            }));
+            return Ok(Some(holes::Map { pieces, size: real, stored: size - used }));
         }
         if let Some(major) = sparse.major.filter(|major| *major > 0) {
             return Err(Failure::Wrong(format!(
@@ -636,26 +644,16 @@ impl Archive<'_, '_> {
         let real = sparse
             .size
             .ok_or_else(|| Failure::Wrong("a file with holes that has no size".into()))?;
-        Ok(Some(holes::Map {
-            pieces,
-            size: real,
-            stored: size,
-        }))
+        Ok(Some(holes::Map { pieces, size: real, stored: size }))
     }
 }
 
 fn facts(header: &Header<'_>, extended: &Extended, file_type: FileType) -> Result<Facts, Failure> {
     let modify_time = match extended.modify_time {
         Some(time) => time,
-        None => Time {
-            seconds: header.mtime()?,
-            nanoseconds: 0,
-        },
+        None => Time { seconds: header.mtime()?, nanoseconds: 0 },
     };
-    let whole = |seconds: i64| Time {
-        seconds,
-        nanoseconds: 0,
-    };
+    let whole = |seconds: i64| Time { seconds, nanoseconds: 0 };
     let [access_time, change_time] = header.other_times().map(|time| time.map(whole));
     Ok(Facts {
         file_type,

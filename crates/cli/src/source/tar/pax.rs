@@ -1,9 +1,11 @@
-//! Extended headers: `LENGTH KEY=VALUE` lines that override what a header says, for one file or for all that follow.
+//! Extended headers: `LENGTH KEY=VALUE` lines that override what a header says, for one file or for
+//! all that follow.
 use crate::source::access;
 use extant_format::attribute::Attribute;
 use extant_format::inode::Time;
 
-/// The longest extended header. A value of an attribute has at most 64 KiB, so that this is generous.
+/// The longest extended header. A value of an attribute has at most 64 KiB, so that this is
+/// generous.
 pub(super) const BYTES_MAX: u64 = 16 << 20;
 
 /// What extended headers say. `None` where they say nothing.
@@ -50,7 +52,8 @@ impl Extended {
             if *first == 0 {
                 break;
             }
-            let (line, rest) = split_line(lines).ok_or("an extended header whose lines have wrong lengths")?;
+            let (line, rest) =
+                split_line(lines).ok_or("an extended header whose lines have wrong lengths")?;
             let (key, value) = line;
             self.line(key, value).map_err(|what| match what.is_empty() {
                 true => format!("an extended header with a wrong {}", crate::error::printable(key)),
@@ -75,11 +78,19 @@ impl Extended {
             b"ctime" => self.change_time = time(value).ok_or_else(wrong)?,
             b"SCHILY.devmajor" => self.major = small(value).ok_or_else(wrong)?,
             b"SCHILY.devminor" => self.minor = small(value).ok_or_else(wrong)?,
-            b"SCHILY.acl.access" => self.access_list(b"system.posix_acl_access", value).ok_or_else(wrong)?,
-            b"SCHILY.acl.default" => self.access_list(b"system.posix_acl_default", value).ok_or_else(wrong)?,
+            b"SCHILY.acl.access" => {
+                self.access_list(b"system.posix_acl_access", value).ok_or_else(wrong)?
+            }
+            b"SCHILY.acl.default" => {
+                self.access_list(b"system.posix_acl_default", value).ok_or_else(wrong)?
+            }
             b"SCHILY.acl.ace" => self.has_other_list = !value.is_empty(),
-            b"SCHILY.fflags" => self.file_flags = (!value.is_empty()).then(|| crate::error::printable(value)),
-            b"RHT.security.selinux" => self.attribute(b"security.selinux".to_vec(), [value, b"\0"].concat()),
+            b"SCHILY.fflags" => {
+                self.file_flags = (!value.is_empty()).then(|| crate::error::printable(value))
+            }
+            b"RHT.security.selinux" => {
+                self.attribute(b"security.selinux".to_vec(), [value, b"\0"].concat())
+            }
             _ => return self.prefixed(key, value),
         }
         Ok(())
@@ -174,10 +185,7 @@ pub(super) fn number(value: &[u8]) -> Option<Option<u64>> {
     }
     let digits = value.iter().all(u8::is_ascii_digit);
     let text = std::str::from_utf8(value).ok().filter(|_| digits)?;
-    text.parse()
-        .ok()
-        .filter(|number| i64::try_from(*number).is_ok())
-        .map(Some)
+    text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).map(Some)
 }
 
 fn small(value: &[u8]) -> Option<Option<u32>> {
@@ -192,7 +200,8 @@ fn time(value: &[u8]) -> Option<Option<Time>> {
     if value.is_empty() {
         return Some(None);
     }
-    let (digits, negative) = value.strip_prefix(b"-").map_or((value, false), |digits| (digits, true));
+    let (digits, negative) =
+        value.strip_prefix(b"-").map_or((value, false), |digits| (digits, true));
     let point = digits.iter().position(|byte| *byte == b'.').unwrap_or(digits.len());
     let fraction = digits.get(point + 1..).unwrap_or_default();
     if !fraction.iter().all(u8::is_ascii_digit) {
@@ -203,14 +212,8 @@ fn time(value: &[u8]) -> Option<Option<Time>> {
     let nanoseconds = nine.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
     Some(Some(match (negative, nanoseconds) {
         (false, _) => Time { seconds, nanoseconds },
-        (true, 0) => Time {
-            seconds: -seconds,
-            nanoseconds: 0,
-        },
-        (true, _) => Time {
-            seconds: -seconds - 1,
-            nanoseconds: 1_000_000_000 - nanoseconds,
-        },
+        (true, 0) => Time { seconds: -seconds, nanoseconds: 0 },
+        (true, _) => Time { seconds: -seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds },
     }))
 }
 
@@ -263,9 +266,7 @@ mod tests {
     #[test]
     fn times_are_rounded_down() {
         let of = |text: &str| {
-            time(text.as_bytes())
-                .flatten()
-                .map(|time| (time.seconds, time.nanoseconds))
+            time(text.as_bytes()).flatten().map(|time| (time.seconds, time.nanoseconds))
         };
         assert_eq!(of("12"), Some((12, 0)));
         assert_eq!(of("1.5"), Some((1, 500_000_000)));
@@ -300,11 +301,8 @@ mod tests {
         let mut extended = Extended::default();
         extended.line(b"LIBARCHIVE.xattr.user.a%20b", b"AAEC/w").unwrap();
         extended.line(b"SCHILY.xattr.user.c%3Dd%20", b"x\ny").unwrap();
-        let names: Vec<_> = extended
-            .attributes
-            .iter()
-            .map(|attribute| attribute.name.as_slice())
-            .collect();
+        let names: Vec<_> =
+            extended.attributes.iter().map(|attribute| attribute.name.as_slice()).collect();
         assert_eq!(names, [&b"user.a b"[..], b"user.c=d%20"]);
         assert_eq!(extended.attributes[0].value, [0, 1, 2, 255]);
         assert!(extended.line(b"LIBARCHIVE.xattr.user.a", b"**").is_err());

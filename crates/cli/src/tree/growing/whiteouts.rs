@@ -27,17 +27,11 @@ impl Growing {
     /// The same for a clean path, at the end of the layer. A directory that is not there then has
     /// nothing to remove, and is not made.
     pub fn white_out_at(&mut self, folder: &[u8], name: &[u8]) {
-        self.waiting.push(Waiting {
-            folder: folder.to_vec(),
-            name: Some(name.to_vec()),
-        });
+        self.waiting.push(Waiting { folder: folder.to_vec(), name: Some(name.to_vec()) });
     }
     /// [`Growing::make_opaque`] for a clean path, at the end of the layer.
     pub fn make_opaque_at(&mut self, folder: &[u8]) {
-        self.waiting.push(Waiting {
-            folder: folder.to_vec(),
-            name: None,
-        });
+        self.waiting.push(Waiting { folder: folder.to_vec(), name: None });
     }
 
     /// Ends a source: its whiteouts take effect on the layers below it.
@@ -57,10 +51,8 @@ impl Growing {
         if !self.whited.is_empty() || !self.opaque.is_empty() {
             self.apply_whiteouts();
         }
-        self.layer = self
-            .layer
-            .checked_add(1)
-            .ok_or_else(|| Error::new("more than 65,535 sources"))?;
+        self.layer =
+            self.layer.checked_add(1).ok_or_else(|| Error::new("more than 65,535 sources"))?;
         self.trail.clear();
         Ok(())
     }

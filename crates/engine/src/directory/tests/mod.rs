@@ -1,4 +1,5 @@
-//! Directories: the plan of packing and the choice of cuts on plain values, then whole directories on a volume.
+//! Directories: the plan of packing and the choice of cuts on plain values, then whole directories
+//! on a volume.
 mod plain;
 mod volume;
 

@@ -15,21 +15,13 @@ const SIZES: [u32; 3] = [1024, 4096, 65536];
 
 fn styles() -> impl Iterator<Item = Style> {
     let of_size = |block_size| {
-        [false, true].map(|checksummed| Style {
-            block_size,
-            typed: true,
-            checksummed,
-        })
+        [false, true].map(|checksummed| Style { block_size, typed: true, checksummed })
     };
     SIZES.into_iter().flat_map(of_size)
 }
 
 fn hasher(version: HashVersion) -> Hasher {
-    Hasher {
-        version,
-        unsigned: false,
-        seed: [1, 2, 3, 4],
-    }
+    Hasher { version, unsigned: false, seed: [1, 2, 3, 4] }
 }
 
 /// A full leaf of random names; few different hashes make chains likely.
@@ -37,11 +29,7 @@ fn full_leaf(style: Style, random: &mut Random, hashes: usize) -> Vec<(u32, usiz
     let mut names = Vec::new();
     let mut total = 0;
     loop {
-        let length = if random.below(2) == 0 {
-            255
-        } else {
-            1 + random.below(255)
-        };
+        let length = if random.below(2) == 0 { 255 } else { 1 + random.below(255) };
         let size = style.entry_size(length);
         if total + size > style.leaf_capacity() {
             break;
@@ -60,7 +48,8 @@ fn a_cut_leaves_room_for_the_longest_name_on_both_sides() {
         for hashes in [1, 2, 3, 1 << 20] {
             for _ in 0..200 {
                 let names = full_leaf(style, &mut random, hashes);
-                let cut = choose_cut(style, names.iter().copied()).expect("a full leaf has two names");
+                let cut =
+                    choose_cut(style, names.iter().copied()).expect("a full leaf has two names");
                 let (left, right) = names.split_at(cut.at);
                 let longest = style.entry_size(255);
                 for half in [left, right] {
@@ -79,36 +68,17 @@ fn a_cut_leaves_room_for_the_longest_name_on_both_sides() {
 
 #[test]
 fn a_cut_falls_between_different_hashes_where_it_can() {
-    let style = Style {
-        block_size: 1024,
-        typed: true,
-        checksummed: false,
-    };
+    let style = Style { block_size: 1024, typed: true, checksummed: false };
     let cut = |names: &[(u32, usize)]| choose_cut(style, names.iter().copied());
-    assert_eq!(
-        cut(&[(2, 300), (4, 150), (4, 150), (6, 300)]),
-        Some(Cut { at: 1, hash: 4 })
-    );
+    assert_eq!(cut(&[(2, 300), (4, 150), (4, 150), (6, 300)]), Some(Cut { at: 1, hash: 4 }));
     // Apart from their equals, names would leave too little room on one side.
     let crowded = [(2, 200), (4, 200), (4, 200), (4, 200), (6, 200)];
-    assert_eq!(
-        cut(&crowded),
-        Some(Cut {
-            at: 2,
-            hash: 4 | CONTINUED
-        })
-    );
+    assert_eq!(cut(&crowded), Some(Cut { at: 2, hash: 4 | CONTINUED }));
     assert_eq!(
         cut(&[(2, 200), (2, 200), (4, 200), (4, 200), (6, 200)]),
         Some(Cut { at: 2, hash: 4 })
     );
-    assert_eq!(
-        cut(&[(2, 300), (2, 300), (2, 300)]),
-        Some(Cut {
-            at: 1,
-            hash: 2 | CONTINUED
-        })
-    );
+    assert_eq!(cut(&[(2, 300), (2, 300), (2, 300)]), Some(Cut { at: 1, hash: 2 | CONTINUED }));
     assert_eq!(cut(&[(2, 300)]), None);
     assert_eq!(cut(&[]), None);
 }
@@ -118,11 +88,7 @@ fn names(packing: &Packing, random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     let mut names: Vec<Vec<u8>> = (0..count)
         .map(|number| {
             let mut name = format!("{number:x}-").into_bytes();
-            let more = if random.below(10) == 0 {
-                random.below(247)
-            } else {
-                random.below(20)
-            };
+            let more = if random.below(10) == 0 { random.below(247) } else { random.below(20) };
             name.extend((0..more).map(|_| b'a' + random.below(26) as u8));
             name
         })
@@ -132,27 +98,17 @@ fn names(packing: &Packing, random: &mut Random, count: usize) -> Vec<Vec<u8>> {
 }
 
 fn plan(packing: &Packing, names: &[Vec<u8>]) -> Plan {
-    packing
-        .plan(names.iter().map(|name| (name.len(), packing.hash_key(name))))
-        .expect("a plan")
+    packing.plan(names.iter().map(|name| (name.len(), packing.hash_key(name)))).expect("a plan")
 }
 
 fn blocks(packing: Packing, names: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let plan = plan(&packing, names);
-    let entry = |(at, name)| NewEntry {
-        name,
-        ino: Ino(11 + at as u32),
-        file_type: FileType::Regular,
-    };
-    let entries: Vec<NewEntry<'_>> = names.iter().map(Vec::as_slice).enumerate().map(entry).collect();
+    let entry =
+        |(at, name)| NewEntry { name, ino: Ino(11 + at as u32), file_type: FileType::Regular };
+    let entries: Vec<NewEntry<'_>> =
+        names.iter().map(Vec::as_slice).enumerate().map(entry).collect();
     let total = plan.blocks();
-    let mut writer = Writer {
-        packing,
-        plan,
-        ino: Ino(2),
-        parent: Ino(2),
-        entries: &entries,
-    };
+    let mut writer = Writer { packing, plan, ino: Ino(2), parent: Ino(2), entries: &entries };
     let filled = |block| {
         let mut bytes = vec![0; packing.style.block_size as usize];
         writer.fill(block, &mut bytes);
@@ -188,47 +144,12 @@ fn leaves(style: Style, blocks: &[Vec<u8>]) -> Vec<(u32, FileBlock)> {
 fn a_packed_directory_is_found_by_its_index() {
     let mut random = Random(11);
     for (style, count, version) in [
-        (
-            Style {
-                block_size: 1024,
-                typed: true,
-                checksummed: true,
-            },
-            20_000,
-            HashVersion::HalfMd4,
-        ),
-        (
-            Style {
-                block_size: 1024,
-                typed: true,
-                checksummed: false,
-            },
-            3_000,
-            HashVersion::Tea,
-        ),
-        (
-            Style {
-                block_size: 4096,
-                typed: false,
-                checksummed: true,
-            },
-            5_000,
-            HashVersion::Legacy,
-        ),
-        (
-            Style {
-                block_size: 65536,
-                typed: true,
-                checksummed: true,
-            },
-            20_000,
-            HashVersion::HalfMd4,
-        ),
+        (Style { block_size: 1024, typed: true, checksummed: true }, 20_000, HashVersion::HalfMd4),
+        (Style { block_size: 1024, typed: true, checksummed: false }, 3_000, HashVersion::Tea),
+        (Style { block_size: 4096, typed: false, checksummed: true }, 5_000, HashVersion::Legacy),
+        (Style { block_size: 65536, typed: true, checksummed: true }, 20_000, HashVersion::HalfMd4),
     ] {
-        let packing = Packing {
-            style,
-            hasher: Some(hasher(version)),
-        };
+        let packing = Packing { style, hasher: Some(hasher(version)) };
         let names = names(&packing, &mut random, count);
         let blocks = blocks(packing, &names);
         let leaves = leaves(style, &blocks);
@@ -239,11 +160,9 @@ fn a_packed_directory_is_found_by_its_index() {
             for entry in style.entries(&blocks[block.0 as usize]) {
                 let entry = entry.expect("a sound leaf");
                 let hash = packing.hash_key(entry.name).major;
-                // Continued: the hash that ends a leaf may begin the next one, whose entry then has the low bit.
-                assert!(
-                    (low & !CONTINUED..high).contains(&hash),
-                    "{hash:x} in {low:x}..{high:x}"
-                );
+                // Continued: the hash that ends a leaf may begin the next one, whose entry then has
+                // the low bit.
+                assert!((low & !CONTINUED..high).contains(&hash), "{hash:x} in {low:x}..{high:x}");
                 found.push(entry.name.to_vec());
             }
         }
@@ -259,7 +178,8 @@ fn blocks_are_told_before_they_are_made() {
             let packing = Packing { style, hasher };
             for count in [0, 1, 40, 70, 300, 6000] {
                 let names = names(&packing, &mut random, count);
-                let told = packing.packed_blocks(names.iter().map(|name| (name.len(), packing.hash_key(name))));
+                let told = packing
+                    .packed_blocks(names.iter().map(|name| (name.len(), packing.hash_key(name))));
                 assert_eq!(told.expect("few names"), blocks(packing, &names).len() as u64);
             }
         }
@@ -268,73 +188,37 @@ fn blocks_are_told_before_they_are_made() {
 
 #[test]
 fn one_block_keeps_the_order_given_and_two_do_not_take_any() {
-    let style = Style {
-        block_size: 1024,
-        typed: true,
-        checksummed: true,
-    };
-    let packing = Packing {
-        style,
-        hasher: Some(hasher(HashVersion::Tea)),
-    };
+    let style = Style { block_size: 1024, typed: true, checksummed: true };
+    let packing = Packing { style, hasher: Some(hasher(HashVersion::Tea)) };
     let key = |major| (8, NameHash { major, minor: 0 });
     // "." and ".." take 24 of 1,012 bytes; these names 16 each.
     let falling = |count: u32| (0..count).rev().map(move |number| key(number * 2));
     assert_eq!(packing.packed_blocks(falling(61)).expect("fits"), 1);
     let error = packing.packed_blocks(falling(62)).expect_err("not in order");
     assert!(matches!(error.kind, ErrorKind::InvalidArgument(_)), "{error}");
-    assert_eq!(
-        packing
-            .packed_blocks((0..62).map(|number| key(number * 2)))
-            .expect("fits"),
-        2
-    );
-    assert_eq!(
-        packing
-            .packed_blocks((0..64).map(|number| key(number * 2)))
-            .expect("fits"),
-        3
-    );
+    assert_eq!(packing.packed_blocks((0..62).map(|number| key(number * 2))).expect("fits"), 2);
+    assert_eq!(packing.packed_blocks((0..64).map(|number| key(number * 2))).expect("fits"), 3);
 }
 
 #[test]
 fn equal_hashes_in_two_leaves_are_marked() {
-    let style = Style {
-        block_size: 1024,
-        typed: true,
-        checksummed: false,
-    };
-    let packing = Packing {
-        style,
-        hasher: Some(hasher(HashVersion::Legacy)),
-    };
+    let style = Style { block_size: 1024, typed: true, checksummed: false };
+    let packing = Packing { style, hasher: Some(hasher(HashVersion::Legacy)) };
     // 64 names of 16 bytes fill a leaf.
-    let hashes = std::iter::repeat_n(2, 60)
-        .chain(std::iter::repeat_n(40, 80))
-        .chain([50]);
-    let plan = packing
-        .plan(hashes.map(|major| (8, NameHash { major, minor: 0 })))
-        .expect("a plan");
+    let hashes = std::iter::repeat_n(2, 60).chain(std::iter::repeat_n(40, 80)).chain([50]);
+    let plan = packing.plan(hashes.map(|major| (8, NameHash { major, minor: 0 }))).expect("a plan");
     let leaf = |hash, names| Leaf { hash, names };
-    assert_eq!(
-        plan.leaves,
-        [leaf(0, 64), leaf(40 | CONTINUED, 64), leaf(40 | CONTINUED, 13)]
-    );
+    assert_eq!(plan.leaves, [leaf(0, 64), leaf(40 | CONTINUED, 64), leaf(40 | CONTINUED, 13)]);
     assert_eq!(plan.shape, Shape::Indexed { nodes: 0 });
 }
 
 #[test]
 fn two_levels_are_the_limit() {
     for style in styles() {
-        let (root, node) = (
-            style.index_capacity(IndexPlace::Root),
-            style.index_capacity(IndexPlace::Node),
-        );
+        let (root, node) =
+            (style.index_capacity(IndexPlace::Root), style.index_capacity(IndexPlace::Node));
         assert_eq!(nodes_for(style, root).expect("no nodes"), 0);
-        assert_eq!(
-            nodes_for(style, root + 1).expect("nodes"),
-            (root + 1).div_ceil(node) as u32
-        );
+        assert_eq!(nodes_for(style, root + 1).expect("nodes"), (root + 1).div_ceil(node) as u32);
         assert_eq!(nodes_for(style, root * node).expect("nodes"), root as u32);
         assert!(
             matches!(nodes_for(style, root * node + 1), Err(error) if matches!(error.kind, ErrorKind::DirectoryFull))
@@ -344,11 +228,7 @@ fn two_levels_are_the_limit() {
 
 #[test]
 fn names_and_sizes_have_their_limits() {
-    let style = Style {
-        block_size: 65536,
-        typed: true,
-        checksummed: false,
-    };
+    let style = Style { block_size: 65536, typed: true, checksummed: false };
     let linear = Packing { style, hasher: None };
     let key = NameHash::default();
     assert!(matches!(

@@ -1,4 +1,5 @@
-//! Directories on volumes that mke2fs has made, judged by a map in memory, by e2fsck and by the kernel's readdir.
+//! Directories on volumes that mke2fs has made, judged by a map in memory, by e2fsck and by the
+//! kernel's readdir.
 use super::Random;
 use crate::directory::{self, Departure, Directory, NewEntry, Packing, Position, hashed};
 use crate::error::{Error, ErrorKind};
@@ -31,7 +32,8 @@ struct Bench {
 
 type Row = (&'static str, &'static [&'static str], &'static str, &'static str);
 
-/// Profile and words for mke2fs, a size, and the hash if not the usual one: with and without an index, checksums, types; all hashes; extents and indirect blocks.
+/// Profile and words for mke2fs, a size, and the hash if not the usual one: with and without an
+/// index, checksums, types; all hashes; extents and indirect blocks.
 const ROWS: &[Row] = &[
     ("ext4", &["-b", "1024"], "24M", ""),
     ("ext4", &["-b", "4096", "-O", "^metadata_csum"], "24M", ""),
@@ -64,7 +66,8 @@ fn image((kind, words, size, hash): Row) -> Option<Arc<MemoryDevice>> {
     xtask::command::output(&mut mke2fs).expect("mke2fs");
     if !hash.is_empty() {
         let option = format!("hash_alg={hash}");
-        xtask::command::output(xtask::command::program("tune2fs").args(["-E", &option]).arg(&path)).expect("tune2fs");
+        xtask::command::output(xtask::command::program("tune2fs").args(["-E", &option]).arg(&path))
+            .expect("tune2fs");
     }
     let bytes = std::fs::read(path).expect("an image");
     Some(Arc::new(MemoryDevice::from_bytes(RealClock::new(), &bytes)))
@@ -88,10 +91,7 @@ fn load(volume: &Volume, ino: Ino) -> NodeState {
 /// A new inode in group 0.
 fn make(volume: &Volume, mode: u16, kind: InodeKind) -> NodeState {
     let handle = Handle::begin(volume, 8).expect("writable");
-    let ino = volume
-        .groups
-        .allocate_inode(&handle, GroupNo(0), 0, kind)
-        .expect("a free inode");
+    let ino = volume.groups.allocate_inode(&handle, GroupNo(0), 0, kind).expect("a free inode");
     let mut inode = Inode::new(mode, &volume.superblock);
     if volume.superblock.has(Feature::EXTENTS) {
         inode.flags |= flags::EXTENTS;
@@ -108,13 +108,7 @@ impl Bench {
         let volume = open(&device);
         let node = make(&volume, 0o40755, InodeKind::Directory);
         let files = (0..FILES).map(|_| make(&volume, 0o100644, InodeKind::Other)).collect();
-        Some(Bench {
-            device,
-            volume,
-            node,
-            files,
-            names: BTreeMap::new(),
-        })
+        Some(Bench { device, volume, node, files, names: BTreeMap::new() })
     }
 
     /// With "." and "..".
@@ -156,7 +150,8 @@ impl Bench {
     fn pack(&mut self, names: &[Vec<u8>]) -> Result<(), Error> {
         let volume = &self.volume;
         let packing = Packing::of(&volume.superblock);
-        let blocks = packing.packed_blocks(names.iter().map(|name| (name.len(), packing.hash_key(name))))?;
+        let blocks =
+            packing.packed_blocks(names.iter().map(|name| (name.len(), packing.hash_key(name))))?;
         let need = mapping::worst_case(volume, &self.node, FileBlock(0), blocks);
         let mut reservation = volume.groups.reserve(volume, need)?;
         let handle = Handle::begin(volume, 32)?;
@@ -240,7 +235,8 @@ impl Bench {
         let mut reservation = volume.groups.reserve(volume, need).expect("room");
         let handle = Handle::begin(volume, 32).expect("writable");
         let (ino, kind) = (self.node.ino, FileType::Directory);
-        directory::insert(&handle, &mut reservation, &mut root, DIRECTORY, ino, kind).expect("inserted");
+        directory::insert(&handle, &mut reservation, &mut root, DIRECTORY, ino, kind)
+            .expect("inserted");
         drop(reservation);
         root.inode.links += 1;
         root.store(&handle).expect("stored");
@@ -283,10 +279,7 @@ impl Bench {
     }
 
     fn levels(&self) -> u8 {
-        let directory = Directory {
-            volume: &self.volume,
-            node: &self.node,
-        };
+        let directory = Directory { volume: &self.volume, node: &self.node };
         let path = hashed::Path::to_hash(directory, 0).expect("an index");
         u8::from(path.node.is_some())
     }
@@ -315,9 +308,7 @@ fn names_come_and_go() {
         let mut names: Vec<Vec<u8>> = (0..count).map(|number| name(&mut random, number)).collect();
         random.shuffle(&mut names);
         for (at, name) in names.iter().enumerate() {
-            bench
-                .insert(name)
-                .unwrap_or_else(|error| panic!("{row:?}: name {at}: {error}"));
+            bench.insert(name).unwrap_or_else(|error| panic!("{row:?}: name {at}: {error}"));
             if at % 3 == 0 {
                 let victim = bench
                     .names
@@ -342,7 +333,8 @@ fn names_come_and_go() {
 impl Bench {
     fn remove_missing(&mut self) -> Error {
         let handle = Handle::begin(&self.volume, 8).expect("writable");
-        directory::remove(&handle, &mut self.node, b"no such name", Departure::Removed).expect_err("it is not there")
+        directory::remove(&handle, &mut self.node, b"no such name", Departure::Removed)
+            .expect_err("it is not there")
     }
 }
 
@@ -388,10 +380,7 @@ fn a_full_index_refuses_before_anything_changes() {
     assert!(matches!(error.kind, ErrorKind::DirectoryFull), "{error}");
     assert_eq!(error.errno(), 28);
     assert_eq!(bench.levels(), 1);
-    assert_eq!(
-        directory::lookup(&bench.volume, &bench.node, &name).expect("readable"),
-        None
-    );
+    assert_eq!(directory::lookup(&bench.volume, &bench.node, &name).expect("readable"), None);
     assert!(bench.names.len() > 15_000, "{}", bench.names.len());
     bench.finish();
 }
@@ -403,15 +392,12 @@ fn packed_directories_are_sound_and_grow() {
             let Some(mut bench) = Bench::new(row) else { return };
             let mut random = Random(29);
             let packing = Packing::of(&bench.volume.superblock);
-            let mut names: Vec<Vec<u8>> = (0..count).map(|number| name(&mut random, number)).collect();
+            let mut names: Vec<Vec<u8>> =
+                (0..count).map(|number| name(&mut random, number)).collect();
             names.sort_by_cached_key(|name| packing.hash_key(name));
             bench.pack(&names).expect("packed");
             assert_eq!(bench.listed(), names, "{row:?}");
-            let more = if packing.hasher.is_some() || count < 1000 {
-                300
-            } else {
-                20
-            };
+            let more = if packing.hasher.is_some() || count < 1000 { 300 } else { 20 };
             for number in 0..more {
                 bench.insert(&name(&mut random, 1_000_000 + number)).expect("inserted");
             }
@@ -427,7 +413,8 @@ fn packed_directories_are_sound_and_grow() {
 fn pairs(packing: &Packing, count: usize, pad: &[u8]) -> Vec<[Vec<u8>; 2]> {
     let name = |number: u32| [pad, format!("{number:08}").as_bytes()].concat();
     let hash = |number: u32| packing.hash_key(&name(number)).major;
-    let mut hashes: Vec<(u32, u32)> = (0..count as u32).map(|number| (hash(number), number)).collect();
+    let mut hashes: Vec<(u32, u32)> =
+        (0..count as u32).map(|number| (hash(number), number)).collect();
     hashes.sort_unstable();
     let equal = hashes.windows(2).filter(|pair| pair[0].0 == pair[1].0);
     equal.map(|pair| [name(pair[0].1), name(pair[1].1)]).collect()
@@ -446,19 +433,11 @@ fn equal_hashes_across_leaves_are_found() {
     let plan = packing
         .plan(names.iter().map(|name| (name.len(), packing.hash_key(name))))
         .expect("a plan");
-    assert!(
-        plan.leaves
-            .iter()
-            .filter(|leaf| leaf.hash & hashed::CONTINUED != 0)
-            .count()
-            > 2
-    );
+    assert!(plan.leaves.iter().filter(|leaf| leaf.hash & hashed::CONTINUED != 0).count() > 2);
     bench.pack(&names).expect("packed");
     assert_eq!(bench.listed(), names);
     for number in 0..2000 {
-        bench
-            .insert(&name(&mut Random(number + 1), number as usize))
-            .expect("inserted");
+        bench.insert(&name(&mut Random(number + 1), number as usize)).expect("inserted");
     }
     for name in &names[..200] {
         bench.remove(name).expect("removed");
@@ -488,15 +467,9 @@ fn a_leaf_that_splits_between_equal_hashes_goes_on() {
         bench.insert(name).expect("inserted");
     }
     bench.insert(b"one more name that splits the leaf").expect("inserted");
-    let directory = Directory {
-        volume: &bench.volume,
-        node: &bench.node,
-    };
+    let directory = Directory { volume: &bench.volume, node: &bench.node };
     let path = hashed::Path::to_hash(directory, hash(first)).expect("a path");
-    assert_eq!(
-        path.next_hash(directory).expect("an index"),
-        Some(hash(first) | hashed::CONTINUED)
-    );
+    assert_eq!(path.next_hash(directory).expect("an index"), Some(hash(first) | hashed::CONTINUED));
     bench.check();
     bench.finish();
 }
@@ -518,10 +491,12 @@ fn names_are_replaced() {
                 let handle = Handle::begin(&bench.volume, 8).expect("writable");
                 let node = &mut bench.node;
                 directory::replace(&handle, node, &name, ino, FileType::Regular).expect("replaced");
-                directory::replace(&handle, node, b"..", Ino(11), FileType::Directory).expect("replaced");
+                directory::replace(&handle, node, b"..", Ino(11), FileType::Directory)
+                    .expect("replaced");
                 let parent = directory::lookup(&bench.volume, node, b"..").expect("readable");
                 assert_eq!(parent.map(|found| found.ino), Some(Ino(11)));
-                directory::replace(&handle, node, b"..", Ino::ROOT, FileType::Directory).expect("replaced");
+                directory::replace(&handle, node, b"..", Ino::ROOT, FileType::Directory)
+                    .expect("replaced");
                 let missing = directory::replace(&handle, node, b"missing", ino, FileType::Regular);
                 assert!(matches!(missing, Err(error) if matches!(error.kind, ErrorKind::NotFound)));
             }
@@ -554,10 +529,13 @@ fn the_kernel_reads_names_in_the_same_order() {
             let ours = bench.listed();
             let scratch = Scratch::new("extant-directory");
             let image = bench.save(&scratch);
-            let mounted = oracle::mount_loop(&image, oracle::Access::ReadOnly, "").expect("mounted");
+            let mounted =
+                oracle::mount_loop(&image, oracle::Access::ReadOnly, "").expect("mounted");
             let theirs: Vec<Vec<u8>> = std::fs::read_dir(mounted.path().join("d"))
                 .expect("a directory")
-                .map(|entry| std::os::unix::ffi::OsStringExt::into_vec(entry.expect("an entry").file_name()))
+                .map(|entry| {
+                    std::os::unix::ffi::OsStringExt::into_vec(entry.expect("an entry").file_name())
+                })
                 .collect();
             assert!(ours == theirs, "{row:?}, {count} names");
         }
@@ -595,20 +573,14 @@ fn garbage_neither_panics_nor_hangs() {
 }
 
 impl Bench {
-    /// Changes bytes of some blocks in the cache, behind the checksums, and more often where the index stands.
+    /// Changes bytes of some blocks in the cache, behind the checksums, and more often where the
+    /// index stands.
     fn damage(&mut self, random: &mut Random) {
         let handle = Handle::begin(&self.volume, 8).expect("writable");
-        let directory = Directory {
-            volume: &self.volume,
-            node: &self.node,
-        };
+        let directory = Directory { volume: &self.volume, node: &self.node };
         let blocks = directory.blocks().expect("blocks");
         for _ in 0..1 + random.below(4) {
-            let block = if random.below(2) == 0 {
-                0
-            } else {
-                random.below(blocks as usize) as u32
-            };
+            let block = if random.below(2) == 0 { 0 } else { random.below(blocks as usize) as u32 };
             let frame = directory.read(FileBlock(block)).expect("readable");
             handle.modify(&frame, |bytes| {
                 for _ in 0..1 + random.below(6) {
@@ -629,11 +601,7 @@ impl Bench {
             let _ = directory::list_from(&self.volume, &self.node, position, &mut |entry| {
                 position = entry.next;
                 left -= 1;
-                if left == 0 {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             if left > 0 {
                 break;

@@ -1,4 +1,5 @@
-//! What a removal leaves sparse is joined: leaves with their neighbours, and a root with its only child.
+//! What a removal leaves sparse is joined: leaves with their neighbours, and a root with its only
+//! child.
 use super::{depth, modify, read_child, walk, with_node};
 use crate::cache::Frame;
 use crate::error::{Error, Place, Result};
@@ -9,7 +10,8 @@ use extant_format::FileBlock;
 use extant_format::extent::{self, Node};
 use std::sync::Arc;
 
-/// Joins the leaf at `from` with its neighbours where they fit into one, and takes levels away that are not needed.
+/// Joins the leaf at `from` with its neighbours where they fit into one, and takes levels away that
+/// are not needed.
 pub(super) fn tidy(handle: &Handle<'_>, node: &mut NodeState, from: u64) -> Result<()> {
     let volume = handle.volume();
     let block = FileBlock(u32::try_from(from).unwrap_or(u32::MAX));
@@ -20,15 +22,18 @@ pub(super) fn tidy(handle: &Handle<'_>, node: &mut NodeState, from: u64) -> Resu
     Ok(())
 }
 
-/// In the node at `level` on the way to `block`: joins the child taken with the one before or behind it, if both fit into one.
-fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, level: u16) -> Result<bool> {
+/// In the node at `level` on the way to `block`: joins the child taken with the one before or
+/// behind it, if both fit into one.
+fn merge_children(
+    handle: &Handle<'_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    level: u16,
+) -> Result<bool> {
     let volume = handle.volume();
     let way = walk(volume, node, block)?;
-    let Some(step) = way
-        .steps
-        .len()
-        .checked_sub(1 + usize::from(level))
-        .and_then(|at| way.steps.get(at))
+    let Some(step) =
+        way.steps.len().checked_sub(1 + usize::from(level)).and_then(|at| way.steps.get(at))
     else {
         return Ok(false);
     };
@@ -40,10 +45,8 @@ fn merge_children(handle: &Handle<'_>, node: &mut NodeState, block: FileBlock, l
         let Some((left_child, right_child)) = pair else {
             continue;
         };
-        let (left_frame, right_frame) = (
-            read_child(volume, node, left_child)?,
-            read_child(volume, node, right_child)?,
-        );
+        let (left_frame, right_frame) =
+            (read_child(volume, node, left_child)?, read_child(volume, node, right_child)?);
         let length = |frame| {
             with_node(volume, node, Some(frame), Some(level - 1), |here| {
                 (here.len(), here.capacity())
@@ -98,10 +101,7 @@ fn append_node(
 fn collapse_root(handle: &Handle<'_>, node: &mut NodeState) -> Result<bool> {
     let volume = handle.volume();
     let (depth, only) = with_node(volume, node, None, None, |root| {
-        (
-            root.depth(),
-            (root.depth() > 0 && root.len() == 1).then(|| root.index(0).child),
-        )
+        (root.depth(), (root.depth() > 0 && root.len() == 1).then(|| root.index(0).child))
     })?;
     let Some(child) = only else { return Ok(false) };
     let frame = read_child(volume, node, child)?;

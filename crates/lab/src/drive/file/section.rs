@@ -13,7 +13,8 @@ pub struct FileError {
     pub file: String,
     /// Counted from 1; 0 when it is the file as a whole.
     pub line: usize,
-    /// The key with the tables around it, such as `cache.segments`; empty when it is the file as a whole.
+    /// The key with the tables around it, such as `cache.segments`; empty when it is the file as a
+    /// whole.
     pub key: String,
     /// What is the matter.
     pub reason: String,
@@ -83,14 +84,7 @@ impl<'a> Section<'a> {
     }
 
     fn new(source: &'a Source<'a>, table: &'a DeTable<'a>, at: usize, path: String) -> Section<'a> {
-        Section {
-            source,
-            table,
-            at,
-            path,
-            taken: BTreeSet::new(),
-            known: RefCell::default(),
-        }
+        Section { source, table, at, path, taken: BTreeSet::new(), known: RefCell::default() }
     }
 
     /// The value of a key as it stands; `None` when the key is absent.
@@ -116,13 +110,10 @@ impl<'a> Section<'a> {
         self.source.error(at, &self.full(key), reason)
     }
 
-    /// The error of a key that has to be there. Where a key that nobody asked for looks like it, the error is that one's, in its
-    /// own line.
+    /// The error of a key that has to be there. Where a key that nobody asked for looks like it,
+    /// the error is that one's, in its own line.
     pub fn missing(&self, key: &str) -> FileError {
-        let untaken = self
-            .table
-            .iter()
-            .filter(|(name, _)| !self.taken.contains(&**name.get_ref()));
+        let untaken = self.table.iter().filter(|(name, _)| !self.taken.contains(&**name.get_ref()));
         let misspelt = untaken.filter(|(name, _)| is_misspelt(name.get_ref(), key));
         match misspelt.min_by_key(|(name, _)| name.span().start) {
             None => self.error(key, "is missing"),
@@ -134,8 +125,7 @@ impl<'a> Section<'a> {
     }
 
     fn wrong(&self, key: &str, span: &Range<usize>, wanted: &str) -> FileError {
-        self.source
-            .error(span.start, &self.full(key), format!("has to be {wanted}"))
+        self.source.error(span.start, &self.full(key), format!("has to be {wanted}"))
     }
 
     /// The line in which the table begins.
@@ -149,12 +139,14 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    /// A number times 10^`digits`, exact; `None` when the key is absent. More digits behind the point are cut off.
+    /// A number times 10^`digits`, exact; `None` when the key is absent. More digits behind the
+    /// point are cut off.
     pub fn optional_decimal(&mut self, key: &str, digits: u32) -> Result<Option<i64>, FileError> {
         self.find(key).map(|value| self.number(key, value, digits)).transpose()
     }
 
-    /// A number times 10^`digits`, exact: `decimal("rpm", 0)`, or milliseconds in nanoseconds with 6 digits.
+    /// A number times 10^`digits`, exact: `decimal("rpm", 0)`, or milliseconds in nanoseconds with
+    /// 6 digits.
     pub fn decimal(&mut self, key: &str, digits: u32) -> Result<i64, FileError> {
         self.optional_decimal(key, digits)?.ok_or_else(|| self.missing(key))
     }
@@ -196,7 +188,12 @@ impl<'a> Section<'a> {
         {
             return Err(self.wrong(key, &value.span(), "a whole number"));
         }
-        let value = self.decimal_within(key, 0, cut(*bounds.start())..=cut(*bounds.end()), default.map(cut))?;
+        let value = self.decimal_within(
+            key,
+            0,
+            cut(*bounds.start())..=cut(*bounds.end()),
+            default.map(cut),
+        )?;
         Ok(value.unsigned_abs())
     }
 
@@ -221,7 +218,12 @@ impl<'a> Section<'a> {
     }
 
     /// One of several words, by its value; the default when the key is absent.
-    pub fn choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)], default: T) -> Result<T, FileError> {
+    pub fn choice<T: Copy>(
+        &mut self,
+        key: &str,
+        words: &[(&str, T)],
+        default: T,
+    ) -> Result<T, FileError> {
         let Some(word) = self.optional_text(key)? else {
             return Ok(default);
         };
@@ -233,15 +235,24 @@ impl<'a> Section<'a> {
     }
 
     /// An array of numbers times 10^`digits`; `None` when the key is absent.
-    pub fn optional_numbers(&mut self, key: &str, digits: u32) -> Result<Option<Vec<i64>>, FileError> {
+    pub fn optional_numbers(
+        &mut self,
+        key: &str,
+        digits: u32,
+    ) -> Result<Option<Vec<i64>>, FileError> {
         let Some(array) = self.array(key)? else { return Ok(None) };
-        let numbers: Result<Vec<i64>, FileError> = array.iter().map(|value| self.number(key, value, digits)).collect();
+        let numbers: Result<Vec<i64>, FileError> =
+            array.iter().map(|value| self.number(key, value, digits)).collect();
         numbers.map(Some)
     }
 
-    /// An array of pairs of numbers, each times its own power of ten, with the byte that each stands at (for
-    /// [`Section::error_at`]).
-    pub fn pairs(&mut self, key: &str, digits: (u32, u32)) -> Result<Vec<(usize, i64, i64)>, FileError> {
+    /// An array of pairs of numbers, each times its own power of ten, with the byte that each
+    /// stands at (for [`Section::error_at`]).
+    pub fn pairs(
+        &mut self,
+        key: &str,
+        digits: (u32, u32),
+    ) -> Result<Vec<(usize, i64, i64)>, FileError> {
         let array = self.array(key)?.ok_or_else(|| self.missing(key))?;
         let pair = |value: &'a Spanned<DeValue<'a>>| match value.get_ref() {
             DeValue::Array(two) => match &two[..] {
@@ -274,12 +285,9 @@ impl<'a> Section<'a> {
     pub fn optional_section(&mut self, key: &str) -> Result<Option<Section<'a>>, FileError> {
         let Some(value) = self.find(key) else { return Ok(None) };
         match value.get_ref() {
-            DeValue::Table(table) => Ok(Some(Section::new(
-                self.source,
-                table,
-                value.span().start,
-                self.full(key),
-            ))),
+            DeValue::Table(table) => {
+                Ok(Some(Section::new(self.source, table, value.span().start, self.full(key))))
+            }
             _ => Err(self.wrong(key, &value.span(), "a table")),
         }
     }
@@ -296,7 +304,9 @@ impl<'a> Section<'a> {
         };
         let path = self.full(key);
         let section = |value: &'a Spanned<DeValue<'a>>| match value.get_ref() {
-            DeValue::Table(table) => Ok(Section::new(self.source, table, value.span().start, path.clone())),
+            DeValue::Table(table) => {
+                Ok(Section::new(self.source, table, value.span().start, path.clone()))
+            }
             _ => Err(self.wrong(key, &value.span(), "a table")),
         };
         array.iter().map(section).collect()
@@ -304,10 +314,7 @@ impl<'a> Section<'a> {
 
     /// The end: a key that nobody asked for is refused, for it is mostly a misspelt one.
     pub fn finish(self) -> Result<(), FileError> {
-        let unknown = self
-            .table
-            .iter()
-            .filter(|(name, _)| !self.taken.contains(&**name.get_ref()));
+        let unknown = self.table.iter().filter(|(name, _)| !self.taken.contains(&**name.get_ref()));
         match unknown.min_by_key(|(name, _)| name.span().start) {
             None => Ok(()),
             Some((name, _)) => {
@@ -323,7 +330,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn number(&self, key: &str, value: &Spanned<DeValue<'_>>, digits: u32) -> Result<i64, FileError> {
+    fn number(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        digits: u32,
+    ) -> Result<i64, FileError> {
         let parsed = match value.get_ref() {
             DeValue::Integer(number) if number.radix() == 10 => decimal(number.as_str(), digits),
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -333,16 +345,13 @@ impl<'a> Section<'a> {
             _ => return Err(self.wrong(key, &value.span(), "a number")),
         };
         parsed.ok_or_else(|| {
-            self.wrong(
-                key,
-                &value.span(),
-                "a number that a drive can have; this one is too large",
-            )
+            self.wrong(key, &value.span(), "a number that a drive can have; this one is too large")
         })
     }
 }
 
-/// Whether two words of more than one letter differ in one letter (another, one more, one less), or in two that changed places.
+/// Whether two words of more than one letter differ in one letter (another, one more, one less), or
+/// in two that changed places.
 fn is_misspelt(word: &str, right: &str) -> bool {
     let (word, right): (Vec<char>, Vec<char>) = (word.chars().collect(), right.chars().collect());
     if word.len().min(right.len()) < 2 || word.len().abs_diff(right.len()) > 1 {
@@ -359,7 +368,8 @@ fn is_misspelt(word: &str, right: &str) -> bool {
     }
 }
 
-/// A decimal number with or without an exponent, times 10^`digits`, cut towards zero. `None` when it is none, or too large.
+/// A decimal number with or without an exponent, times 10^`digits`, cut towards zero. `None` when
+/// it is none, or too large.
 fn decimal(text: &str, digits: u32) -> Option<i64> {
     let text: String = text.chars().filter(|letter| *letter != '_').collect();
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -385,8 +395,8 @@ fn decimal(text: &str, digits: u32) -> Option<i64> {
     i64::try_from(if negative { -value } else { value }).ok()
 }
 
-/// Whether a decimal number is none of the whole ones, however small what is behind its point. What is no number at all is
-/// told elsewhere.
+/// Whether a decimal number is none of the whole ones, however small what is behind its point. What
+/// is no number at all is told elsewhere.
 fn has_fraction(text: &str) -> bool {
     let text = text.replace('_', "");
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
@@ -439,27 +449,23 @@ mod tests {
         for word in ["rmp", "rp", "rpmm", "rpn", "xpm"] {
             assert!(is_misspelt(word, "rpm"), "{word}");
         }
-        for (word, right) in [("b", "a"), ("to", "at"), ("max", "min"), ("", "at"), ("heads", "rpm")] {
+        for (word, right) in
+            [("b", "a"), ("to", "at"), ("max", "min"), ("", "at"), ("heads", "rpm")]
+        {
             assert!(!is_misspelt(word, right), "{word}");
         }
     }
 
     #[test]
     fn fractions_are_told_from_whole_numbers() {
-        for whole in [
-            "5", "5.0", "40e9", "1.5e1", "-3.00", "0.0", "0e-9", "1_000.0", "100e-2", "nan",
-        ] {
+        for whole in
+            ["5", "5.0", "40e9", "1.5e1", "-3.00", "0.0", "0e-9", "1_000.0", "100e-2", "nan"]
+        {
             assert!(!has_fraction(whole), "{whole}");
         }
-        for part in [
-            "5.5",
-            "4.7e0",
-            "1.55e1",
-            "-0.1",
-            "1e-3",
-            "0.00000000000000000001",
-            "1e-99999999",
-        ] {
+        for part in
+            ["5.5", "4.7e0", "1.55e1", "-0.1", "1e-3", "0.00000000000000000001", "1e-99999999"]
+        {
             assert!(has_fraction(part), "{part}");
         }
     }

@@ -1,10 +1,12 @@
-//! Who gets the arm: the waiting command, or the run of the write buffer, that it reaches first, with ageing.
+//! Who gets the arm: the waiting command, or the run of the write buffer, that it reaches first,
+//! with ageing.
 use super::layout::{Arm, Transfer};
 use super::{Rotating, Waiting};
 use crate::drive::Parts;
 use extant_block::Operation;
 
-/// A waiting command's claim grows by a nanosecond for so many that it has waited: after a second it outweighs the longest way.
+/// A waiting command's claim grows by a nanosecond for so many that it has waited: after a second
+/// it outweighs the longest way.
 const AGEING: u64 = 24;
 
 impl Rotating {
@@ -41,10 +43,7 @@ impl Rotating {
 
     pub(super) fn here(&self) -> Arm {
         let arm = self.segments.stream.map_or(self.arm, |stream| stream.arm);
-        Arm {
-            at: arm.at.max(self.now),
-            ..arm
-        }
+        Arm { at: arm.at.max(self.now), ..arm }
     }
 
     pub(super) fn age(&self, arrival: u64) -> u64 {
@@ -57,12 +56,11 @@ impl Rotating {
             let claim = if self.is_pressed() { self.claim(only) } else { 0 };
             return Some((0, claim));
         }
-        let claims = self
-            .waiting
-            .iter()
-            .enumerate()
-            .map(|(index, waiting)| (index, self.claim(waiting)));
-        claims.min_by_key(|(index, claim)| (*claim, self.waiting[*index].arrival, self.waiting[*index].command.id))
+        let claims =
+            self.waiting.iter().enumerate().map(|(index, waiting)| (index, self.claim(waiting)));
+        claims.min_by_key(|(index, claim)| {
+            (*claim, self.waiting[*index].arrival, self.waiting[*index].command.id)
+        })
     }
 
     pub(super) fn claim(&self, waiting: &Waiting) -> i128 {
@@ -128,8 +126,7 @@ impl Rotating {
         };
         let mut parts = Parts::default();
         let (first, sectors) = (piece.first, piece.end - piece.first);
-        self.layout
-            .transfer(&mut self.arm, first, sectors, Transfer::Write, &mut parts);
+        self.layout.transfer(&mut self.arm, first, sectors, Transfer::Write, &mut parts);
         self.piece = Some((piece, parts));
     }
 
@@ -141,8 +138,15 @@ impl Rotating {
         }
     }
 
-    /// When a command that the controller is ready for at `ready` starts, now that it has the arm; accounts for the time before.
-    pub(super) fn start_of(&self, waiting: &Waiting, ready: u64, now: u64, parts: &mut Parts) -> u64 {
+    /// When a command that the controller is ready for at `ready` starts, now that it has the arm;
+    /// accounts for the time before.
+    pub(super) fn start_of(
+        &self,
+        waiting: &Waiting,
+        ready: u64,
+        now: u64,
+        parts: &mut Parts,
+    ) -> u64 {
         let start = ready.max(now).max(self.arm.at);
         parts.overhead = ready - waiting.arrival;
         parts.queued = start - ready;

@@ -1,7 +1,8 @@
 //! Where sectors lie, and what it takes to bring the head to them.
 //!
-//! The platter turns for ever: the angle is the time modulo a turn. A track's first sector lies behind that of the track before by the
-//! track skew, a cylinder's by the cylinder skew, so that the head has time to move while the platter turns.
+//! The platter turns for ever: the angle is the time modulo a turn. A track's first sector lies
+//! behind that of the track before by the track skew, a cylinder's by the cylinder skew, so that
+//! the head has time to move while the platter turns.
 use super::spec::RotatingSpec;
 use crate::drive::Parts;
 
@@ -33,7 +34,8 @@ pub struct Place {
     pub angle_ns: u64,
 }
 
-/// When the head is over a sector: the way there, and the instant, which is exact even when the arm was a few ns late.
+/// When the head is over a sector: the way there, and the instant, which is exact even when the arm
+/// was a few ns late.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub seek: u64,
@@ -83,7 +85,8 @@ impl Layout {
         let (mut first, mut first_cylinder, mut start_ns) = (0, 0, 0);
         for zone in &spec.zones {
             let track = u64::from(zone.sectors_per_track);
-            let cylinder_shift = (heads - 1) * u64::from(zone.track_skew) + u64::from(zone.cylinder_skew);
+            let cylinder_shift =
+                (heads - 1) * u64::from(zone.track_skew) + u64::from(zone.cylinder_skew);
             layout.bands.push(Band {
                 first,
                 first_cylinder,
@@ -93,7 +96,8 @@ impl Layout {
                 cylinder_shift,
                 start_ns,
             });
-            // The next zone goes on where this one's skew leads, so that a stream does not lose a turn at the border.
+            // The next zone goes on where this one's skew leads, so that a stream does not lose a
+            // turn at the border.
             let shift = (u64::from(zone.cylinders) * cylinder_shift) % track;
             start_ns = (start_ns + shift * spec.revolution_ns / track) % spec.revolution_ns;
             first += u64::from(zone.cylinders) * track * heads;
@@ -115,7 +119,8 @@ impl Layout {
             head: head as u32,
             left: band.track - offset,
             track: band.track,
-            angle_ns: (band.start_ns + shift * self.revolution_ns / band.track) % self.revolution_ns,
+            angle_ns: (band.start_ns + shift * self.revolution_ns / band.track)
+                % self.revolution_ns,
         }
     }
 
@@ -126,11 +131,13 @@ impl Layout {
 
     /// How many whole sectors of a track pass in that time.
     pub fn sectors_within(&self, time: u64, track: u64) -> u64 {
-        // A span of the model is hours at most; the product of longer ones is not of interest, they pass every sector.
+        // A span of the model is hours at most; the product of longer ones is not of interest, they
+        // pass every sector.
         time.saturating_mul(track) / self.revolution_ns
     }
 
-    /// The highest sustained rate in sectors per second of the drive, skews included, and its shortest seek.
+    /// The highest sustained rate in sectors per second of the drive, skews included, and its
+    /// shortest seek.
     pub fn fastest(&self) -> (u64, u64) {
         let rate = |band: &Band| {
             let turns = band.cylinder + band.cylinder_shift;
@@ -145,12 +152,7 @@ impl Layout {
     /// When the head can be over that place, coming from `arm`, which may start at `arm.at`.
     pub fn arrive(&self, arm: &Arm, place: &Place, transfer: Transfer) -> Arrival {
         let distance = arm.cylinder.abs_diff(place.cylinder) as usize;
-        let full_seek = self
-            .seek
-            .get(distance)
-            .or(self.seek.last())
-            .copied()
-            .map_or(0, u64::from);
+        let full_seek = self.seek.get(distance).or(self.seek.last()).copied().map_or(0, u64::from);
         let mut move_ns = full_seek;
         if arm.head != place.head {
             move_ns = move_ns.max(self.head_switch_ns);
@@ -170,16 +172,19 @@ impl Layout {
             true => (0, at - late),
             false => (wait, at + wait),
         };
-        Arrival {
-            seek,
-            settle: move_ns - seek,
-            rotation,
-            start,
-        }
+        Arrival { seek, settle: move_ns - seek, rotation, start }
     }
 
-    /// Transfers sectors, track by track; the arm ends behind the last one. The times go to `parts`.
-    pub fn transfer(&self, arm: &mut Arm, first: u64, sectors: u64, transfer: Transfer, parts: &mut Parts) {
+    /// Transfers sectors, track by track; the arm ends behind the last one. The times go to
+    /// `parts`.
+    pub fn transfer(
+        &self,
+        arm: &mut Arm,
+        first: u64,
+        sectors: u64,
+        transfer: Transfer,
+        parts: &mut Parts,
+    ) {
         let (mut next, end) = (first, first + sectors);
         while next < end {
             let place = self.place(next);
@@ -191,11 +196,7 @@ impl Layout {
             parts.settle += arrival.settle;
             parts.rotation += arrival.rotation;
             parts.media += done.saturating_sub(ready);
-            *arm = Arm {
-                cylinder: place.cylinder,
-                head: place.head,
-                at: done.max(ready),
-            };
+            *arm = Arm { cylinder: place.cylinder, head: place.head, at: done.max(ready) };
             next += count;
         }
     }

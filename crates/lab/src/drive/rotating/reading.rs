@@ -18,15 +18,13 @@ impl Rotating {
         }
     }
 
-    /// Answers a read without the arm, or with the stream that is under way. `false`: it needs the arm.
+    /// Answers a read without the arm, or with the stream that is under way. `false`: it needs the
+    /// arm.
     pub(super) fn answer_read(&mut self, waiting: &Waiting) -> bool {
         let ready = waiting.arrival + self.spec.overhead.read_hit_ns;
         let from = ready.max(self.now);
-        let mut parts = Parts {
-            overhead: ready - waiting.arrival,
-            queued: from - ready,
-            ..Parts::default()
-        };
+        let mut parts =
+            Parts { overhead: ready - waiting.arrival, queued: from - ready, ..Parts::default() };
         if self.buffer.holds(waiting.first, waiting.end) {
             self.send(waiting, from, parts, true);
             return true;
@@ -64,15 +62,19 @@ impl Rotating {
     pub(super) fn limit_from(&self, waiting: &Waiting) -> u64 {
         match self.spec.cache.look_ahead {
             LookAhead::Off => waiting.end,
-            _ => (waiting.end.saturating_add(self.spec.cache.segment_sectors)).min(self.layout.sectors),
+            _ => (waiting.end.saturating_add(self.spec.cache.segment_sectors))
+                .min(self.layout.sectors),
         }
     }
 
-    /// A read was answered from a segment: its stream goes further, or starts again when the arm has nothing to do.
+    /// A read was answered from a segment: its stream goes further, or starts again when the arm
+    /// has nothing to do.
     pub(super) fn after_hit(&mut self, segment: usize, waiting: &Waiting) {
         let limit = self.limit_from(waiting);
         match self.segments.stream {
-            Some(stream) if stream.segment == segment => self.segments.advance_stream(stream.next, stream.arm, limit),
+            Some(stream) if stream.segment == segment => {
+                self.segments.advance_stream(stream.next, stream.arm, limit)
+            }
             Some(_) => {}
             None => self.read_on(segment, waiting.end),
         }
@@ -81,13 +83,9 @@ impl Rotating {
     pub(super) fn read_on(&mut self, segment: usize, from: u64) {
         let idle = self.piece.is_none() && self.waiting.is_empty();
         if self.spec.cache.look_ahead != LookAhead::Off && idle {
-            let arm = Arm {
-                at: self.arm.at.max(self.now),
-                ..self.arm
-            };
+            let arm = Arm { at: self.arm.at.max(self.now), ..self.arm };
             let grace_end = arm.at + self.spec.cache.grace_ns;
-            self.segments
-                .read_on(segment, from, arm, grace_end, self.layout.sectors);
+            self.segments.read_on(segment, from, arm, grace_end, self.layout.sectors);
         }
     }
 
@@ -98,29 +96,37 @@ impl Rotating {
         self.arm.at = self.start_of(&waiting, ready, self.now, &mut parts);
         // What a segment holds of the beginning need not be read again.
         let held = self.segments.find(waiting.first);
-        let first = held.map_or(waiting.first, |segment| self.segments.get(segment).end.min(waiting.end));
-        self.layout
-            .transfer(&mut self.arm, first, waiting.end - first, Transfer::Read, &mut parts);
+        let first =
+            held.map_or(waiting.first, |segment| self.segments.get(segment).end.min(waiting.end));
+        self.layout.transfer(&mut self.arm, first, waiting.end - first, Transfer::Read, &mut parts);
         if let Some(segment) = held.or_else(|| self.segments.take(waiting.first)) {
             self.segments.touch(segment);
             self.segments.fill(segment, waiting.end);
             if self.spec.cache.look_ahead != LookAhead::Off {
                 let grace_end = self.arm.at + self.spec.cache.grace_ns;
-                self.segments
-                    .read_on(segment, waiting.end, self.arm, grace_end, self.layout.sectors);
+                self.segments.read_on(
+                    segment,
+                    waiting.end,
+                    self.arm,
+                    grace_end,
+                    self.layout.sectors,
+                );
             }
         }
         self.behind_medium(&waiting, self.arm.at, parts);
     }
 
-    /// The transfer to the host of what the head has read by `read`. An interface that is slower than the medium begins with the
-    /// first sector, for it never has to wait for the next one; a faster one begins when all is there, or a segment is full.
+    /// The transfer to the host of what the head has read by `read`. An interface that is slower
+    /// than the medium begins with the first sector, for it never has to wait for the next one; a
+    /// faster one begins when all is there, or a segment is full.
     pub(super) fn behind_medium(&mut self, waiting: &Waiting, read: u64, mut parts: Parts) {
         let sectors = waiting.end - waiting.first;
         let (bus, all_but_first) = (self.bus_ns(sectors), parts.media - parts.media / sectors);
         let hidden = match bus > parts.media {
             true => all_but_first,
-            false => all_but_first.min(bus - self.bus_ns(sectors.min(self.spec.cache.segment_sectors))),
+            false => {
+                all_but_first.min(bus - self.bus_ns(sectors.min(self.spec.cache.segment_sectors)))
+            }
         };
         let start = (read - hidden).max(self.bus_free_at);
         let end = (start + bus).max(read);

@@ -1,7 +1,9 @@
-//! How long the arm takes: a data sheet's or a measurement's curve, made into a table of whole nanoseconds when a drive is built.
+//! How long the arm takes: a data sheet's or a measurement's curve, made into a table of whole
+//! nanoseconds when a drive is built.
 //!
-//! The forms: a measured table, linear in between; Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994 (a root,
-//! then a line); and Lee's three numbers of a data sheet (Lee and Katz 1991), which keep minimum, mean and maximum over random pairs of cylinders.
+//! The forms: a measured table, linear in between; Ruemmler and Wilkes, "An introduction to disk
+//! drive modeling", 1994 (a root, then a line); and Lee's three numbers of a data sheet (Lee and
+//! Katz 1991), which keep minimum, mean and maximum over random pairs of cylinders.
 use crate::drive::file::{FileError, Section};
 use serde::Serialize;
 
@@ -46,7 +48,8 @@ pub enum Seek {
 }
 
 impl Seek {
-    /// Reads a `[seek]` table of a drive of so many cylinders. An invalid curve is refused with the reason.
+    /// Reads a `[seek]` table of a drive of so many cylinders. An invalid curve is refused with the
+    /// reason.
     pub(super) fn read(section: &mut Section<'_>, cylinders: u32) -> Result<Seek, FileError> {
         let seek = match section.optional_text("kind")? {
             Some("table") => read_table(section)?,
@@ -59,11 +62,7 @@ impl Seek {
             None => return Err(section.error("kind", "is missing")),
         };
         // Lee's curve rises from min to max.
-        let unknown = if matches!(seek, Seek::Lee { .. }) {
-            1..1
-        } else {
-            1..cylinders
-        };
+        let unknown = if matches!(seek, Seek::Lee { .. }) { 1..1 } else { 1..cylinders };
         let bad = unknown.into_iter().find(|distance| {
             let time = seek.picoseconds(*distance, cylinders);
             time < 0 || time > i128::from(LONGEST_MS) * 1_000_000_000
@@ -71,7 +70,10 @@ impl Seek {
         match bad {
             Some(distance) => {
                 let time = seek.picoseconds(distance, cylinders) / 1_000_000;
-                let reason = format!("the curve gives {time} us for {distance} cylinders; has to lie within 0 and 1 s");
+                let reason = format!(
+                    "the curve gives {time} us for {distance} cylinders; has to lie within 0 and 1 \
+                     s"
+                );
                 Err(section.error("kind", reason))
             }
             None => Ok(seek),
@@ -80,7 +82,8 @@ impl Seek {
 
     /// The table: nanoseconds by distance. As long as there are cylinders; the first entry is 0.
     pub fn table(&self, cylinders: u32) -> Vec<u32> {
-        let nanoseconds = |distance| u32::try_from(self.picoseconds(distance, cylinders) / 1000).unwrap_or(0);
+        let nanoseconds =
+            |distance| u32::try_from(self.picoseconds(distance, cylinders) / 1000).unwrap_or(0);
         (0..cylinders.max(1)).map(nanoseconds).collect()
     }
 
@@ -90,18 +93,15 @@ impl Seek {
         }
         match self {
             Seek::Table { points } => between(points, distance),
-            Seek::Hpl {
-                limit,
-                a,
-                b,
-                c,
-                e,
-                first_ten,
-            } => match first_ten.get(distance as usize - 1) {
-                Some(time) => i128::from(*time),
-                None if distance < *limit => i128::from(*a) + i128::from(*b) * root(distance) / ROOT_UNIT,
-                None => i128::from(*c) + i128::from(*e) * i128::from(distance),
-            },
+            Seek::Hpl { limit, a, b, c, e, first_ten } => {
+                match first_ten.get(distance as usize - 1) {
+                    Some(time) => i128::from(*time),
+                    None if distance < *limit => {
+                        i128::from(*a) + i128::from(*b) * root(distance) / ROOT_UNIT
+                    }
+                    None => i128::from(*c) + i128::from(*e) * i128::from(distance),
+                }
+            }
             Seek::Lee { min, avg, max } => lee(distance, cylinders, (*min, *avg, *max)),
         }
     }
@@ -117,7 +117,9 @@ fn root(of: u32) -> i128 {
 
 fn between(points: &[(u32, u64)], distance: u32) -> i128 {
     let next = points.partition_point(|(at, _)| *at < distance);
-    let (Some(before), Some(after)) = (points.get(next.saturating_sub(1)), points.get(next).or(points.last())) else {
+    let (Some(before), Some(after)) =
+        (points.get(next.saturating_sub(1)), points.get(next).or(points.last()))
+    else {
         return 0;
     };
     let (from, to) = (i128::from(before.1), i128::from(after.1));
@@ -127,7 +129,8 @@ fn between(points: &[(u32, u64)], distance: u32) -> i128 {
     from + (to - from) * i128::from(distance - before.0) / i128::from(after.0 - before.0)
 }
 
-/// The two sums under the formula of `../drives/README.md`: three times a, and three times b, without the powers of n.
+/// The two sums under the formula of `../drives/README.md`: three times a, and three times b,
+/// without the powers of n.
 fn lee_sums((min, avg, max): (u64, u64, u64)) -> (i128, i128) {
     let (min, avg, max) = (i128::from(min), i128::from(avg), i128::from(max));
     (-10 * min + 15 * avg - 5 * max, 7 * min - 15 * avg + 8 * max)
@@ -137,7 +140,9 @@ fn lee(distance: u32, cylinders: u32, sheet: (u64, u64, u64)) -> i128 {
     let (a, b) = lee_sums(sheet);
     let way = distance - 1;
     let cylinders = cylinders.max(1);
-    a * root(way) / (3 * root(cylinders)) + b * i128::from(way) / (3 * i128::from(cylinders)) + i128::from(sheet.0)
+    a * root(way) / (3 * root(cylinders))
+        + b * i128::from(way) / (3 * i128::from(cylinders))
+        + i128::from(sheet.0)
 }
 
 fn read_table(section: &mut Section<'_>) -> Result<Seek, FileError> {
@@ -168,42 +173,30 @@ fn read_hpl(section: &mut Section<'_>) -> Result<Seek, FileError> {
         return Err(section.error("first_ten", "times are not negative"));
     };
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    Ok(Seek::Hpl {
-        limit,
-        a,
-        b,
-        c,
-        e,
-        first_ten,
-    })
+    Ok(Seek::Hpl { limit, a, b, c, e, first_ten })
 }
 
 fn read_lee(section: &mut Section<'_>, cylinders: u32) -> Result<Seek, FileError> {
     let most = LONGEST_MS * 1_000_000_000;
-    let mut number = |key: &str| {
-        section
-            .decimal_within(key, DIGITS, 0..=most, None)
-            .map(i64::unsigned_abs)
-    };
+    let mut number =
+        |key: &str| section.decimal_within(key, DIGITS, 0..=most, None).map(i64::unsigned_abs);
     let sheet = (number("min")?, number("avg")?, number("max")?);
     if sheet.0 > sheet.1 || sheet.1 > sheet.2 {
         return Err(section.error("avg", "has to lie within min and max"));
     }
     let (a, b) = lee_sums(sheet);
     if a < 0 {
-        let reason = "the curve of these three is not valid: a = (-10 min + 15 avg - 5 max) / (3 sqrt n) is negative";
+        let reason = "the curve of these three is not valid: a = (-10 min + 15 avg - 5 max) / (3 \
+            sqrt n) is negative";
         return Err(section.error("avg", reason));
     }
-    // The slope at the far end is a / (2 sqrt n) + b, over n: with a longest seek that is hardly longer than the mean one the curve falls.
+    // The slope at the far end is a / (2 sqrt n) + b, over n: with a longest seek that is hardly
+    // longer than the mean one the curve falls.
     if cylinders > 1 && a + 2 * b < 0 {
         return Err(section.error(
             "max",
             "the curve of these three is not valid: long seeks get shorter with the distance",
         ));
     }
-    Ok(Seek::Lee {
-        min: sheet.0,
-        avg: sheet.1,
-        max: sheet.2,
-    })
+    Ok(Seek::Lee { min: sheet.0, avg: sheet.1, max: sheet.2 })
 }

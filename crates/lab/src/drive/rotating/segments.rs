@@ -1,7 +1,9 @@
-//! The read cache: segments of neighbouring sectors, and the stream that fills one of them while the arm has nothing else to do.
+//! The read cache: segments of neighbouring sectors, and the stream that fills one of them while
+//! the arm has nothing else to do.
 //!
-//! *Invariants*: a segment holds `start..end`, at most `room` sectors; the stream, when there is one, fills the segment that it names from
-//! its `end` on, and `stream.next == segments[stream.segment].end`.
+//! *Invariants*: a segment holds `start..end`, at most `room` sectors; the stream, when there is
+//! one, fills the segment that it names from its `end` on, and `stream.next ==
+//! segments[stream.segment].end`.
 use super::layout::{Arm, Layout, Transfer};
 use crate::drive::Parts;
 
@@ -32,12 +34,7 @@ pub struct Segments {
 
 impl Segments {
     pub fn new(count: u32, room: u64) -> Segments {
-        Segments {
-            list: vec![Segment::default(); count as usize],
-            room,
-            stamp: 0,
-            stream: None,
-        }
+        Segments { list: vec![Segment::default(); count as usize], room, stamp: 0, stream: None }
     }
 
     /// The segment that holds the sector, or ends just before it.
@@ -47,13 +44,13 @@ impl Segments {
             .position(|held| held.start <= sector && sector <= held.end && held.start < held.end)
     }
 
-    /// The segment that a read from that sector on is served from: as [`Segments::find`], or that of the stream when the sector is to
-    /// come under the head within a turn anyway. (A new command for it would be ready too late if it is near, and lose a turn.)
+    /// The segment that a read from that sector on is served from: as [`Segments::find`], or that
+    /// of the stream when the sector is to come under the head within a turn anyway. (A new command
+    /// for it would be ready too late if it is near, and lose a turn.)
     pub fn serving(&self, layout: &Layout, sector: u64) -> Option<usize> {
         self.find(sector).or_else(|| {
-            let stream = self
-                .stream
-                .filter(|stream| stream.next <= sector && sector < stream.limit)?;
+            let stream =
+                self.stream.filter(|stream| stream.next <= sector && sector < stream.limit)?;
             (sector - stream.next <= layout.place(stream.next).track).then_some(stream.segment)
         })
     }
@@ -68,17 +65,14 @@ impl Segments {
         self.list[segment].used = self.stamp;
     }
 
-    /// A segment for a read that starts anew: the one that was used longest ago, emptied. `None` without any.
+    /// A segment for a read that starts anew: the one that was used longest ago, emptied. `None`
+    /// without any.
     pub fn take(&mut self, start: u64) -> Option<usize> {
         let (segment, _) = self.list.iter().enumerate().min_by_key(|(_, held)| held.used)?;
         if self.stream.is_some_and(|stream| stream.segment == segment) {
             self.stream = None;
         }
-        self.list[segment] = Segment {
-            start,
-            end: start,
-            used: 0,
-        };
+        self.list[segment] = Segment { start, end: start, used: 0 };
         Some(segment)
     }
 
@@ -94,17 +88,12 @@ impl Segments {
         let limit = from.saturating_add(self.room).min(sectors);
         let next = self.list[segment].end;
         if next < limit {
-            self.stream = Some(Stream {
-                segment,
-                next,
-                limit,
-                arm,
-                grace_end,
-            });
+            self.stream = Some(Stream { segment, next, limit, arm, grace_end });
         }
     }
 
-    /// Lets the stream run until that time. It ends when its segment is full; the arm it leaves is answered then.
+    /// Lets the stream run until that time. It ends when its segment is full; the arm it leaves is
+    /// answered then.
     pub fn run(&mut self, layout: &Layout, until: u64) -> Option<Arm> {
         let stream = self.stream.as_mut()?;
         while stream.next < stream.limit {
@@ -113,9 +102,9 @@ impl Segments {
             let count = place.left.min(stream.limit - stream.next);
             let passed = match until >= start + layout.media_ns(count, place.track) {
                 true => count,
-                false => layout
-                    .sectors_within(until.saturating_sub(start), place.track)
-                    .min(count - 1),
+                false => {
+                    layout.sectors_within(until.saturating_sub(start), place.track).min(count - 1)
+                }
             };
             if passed == 0 {
                 break;
@@ -171,36 +160,25 @@ impl Segments {
         if let Some(arm) = self.run(layout, now) {
             return Some(arm);
         }
-        self.stream.take().map(|stream| Arm {
-            at: stream.arm.at.max(now),
-            ..stream.arm
-        })
+        self.stream.take().map(|stream| Arm { at: stream.arm.at.max(now), ..stream.arm })
     }
 
-    /// A write: a segment that holds any of it, or was about to, is dropped whole. The measured drives that tell (seen in the traces of two) read what lay
-    /// beside a write anew. Where the arm is left is answered when the stream ends with it.
+    /// A write: a segment that holds any of it, or was about to, is dropped whole. The measured
+    /// drives that tell (seen in the traces of two) read what lay beside a write anew. Where the
+    /// arm is left is answered when the stream ends with it.
     pub fn forget(&mut self, layout: &Layout, first: u64, end: u64, now: u64) -> Option<Arm> {
         let filled = self.run(layout, now);
         let stream = self.stream;
         let limit_of = |segment: usize| {
-            stream
-                .filter(|stream| stream.segment == segment)
-                .map_or(0, |stream| stream.limit)
+            stream.filter(|stream| stream.segment == segment).map_or(0, |stream| stream.limit)
         };
         let mut left = filled;
         for (segment, held) in self.list.iter_mut().enumerate() {
             if held.start < end && first < held.end.max(limit_of(segment)) {
-                *held = Segment {
-                    start: first,
-                    end: first,
-                    used: 0,
-                };
+                *held = Segment { start: first, end: first, used: 0 };
                 if let Some(stream) = stream.filter(|stream| stream.segment == segment) {
                     self.stream = None;
-                    left = Some(Arm {
-                        at: stream.arm.at.max(now),
-                        ..stream.arm
-                    });
+                    left = Some(Arm { at: stream.arm.at.max(now), ..stream.arm });
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! What is known of a rotating drive: the facts of its file, checked. Times are whole nanoseconds from here on.
+//! What is known of a rotating drive: the facts of its file, checked. Times are whole nanoseconds
+//! from here on.
 use super::seek::Seek;
 use crate::drive::file::{FileError, Section};
 use serde::Serialize;
@@ -27,7 +28,8 @@ pub struct RotatingSpec {
     pub sectors: u64,
     /// To change surface.
     pub head_switch_ns: u64,
-    /// Added before a write that moved. A measured one may be negative: writes settle sooner than the seek curve, taken with reads, says.
+    /// Added before a write that moved. A measured one may be negative: writes settle sooner than
+    /// the seek curve, taken with reads, says.
     pub write_settle_ns: i64,
     /// Controller.
     pub overhead: Overhead,
@@ -92,12 +94,14 @@ pub struct Zone {
     pub sectors_per_track: u32,
     /// By how many sectors the next track of the cylinder starts later.
     pub track_skew: u32,
-    /// By how many sectors the first track of the next cylinder starts later than the last of this one.
+    /// By how many sectors the first track of the next cylinder starts later than the last of this
+    /// one.
     pub cylinder_skew: u32,
 }
 
 impl RotatingSpec {
-    /// Reads the facts from a drive file: the keys of `../drives/README.md` for measured drives, and beside them
+    /// Reads the facts from a drive file: the keys of `../drives/README.md` for measured drives,
+    /// and beside them
     ///
     /// | key | meaning | default |
     /// | --- | --- | --- |
@@ -105,18 +109,19 @@ impl RotatingSpec {
     /// | `cache.look_ahead` | what ends reading on: `off`, `until-command`, `continue` (see [`LookAhead`]) | `continue` |
     /// | `cache.grace_ms` | how long the drive reads on after a read of the medium before another command gets the arm | 0 |
     /// | `geometry` | instead of `cylinders` and zones, a data sheet's `capacity_bytes`, `outer_mb_per_s`, `inner_mb_per_s` (sustained, with all switches) and number of `zones` | 16 zones |
-    pub(in crate::drive) fn from_section(section: &mut Section<'_>) -> Result<RotatingSpec, FileError> {
+    pub(in crate::drive) fn from_section(
+        section: &mut Section<'_>,
+    ) -> Result<RotatingSpec, FileError> {
         // Thousandths of turns a minute: 60 s in ns over it.
-        let rpm = section
-            .decimal_within("rpm", 3, 100_000..=100_000_000, None)?
-            .unsigned_abs();
+        let rpm = section.decimal_within("rpm", 3, 100_000..=100_000_000, None)?.unsigned_abs();
         let heads = section.whole_within("heads", 1..=MOST_HEADS, None)?;
         let sector_bytes = section.whole_within("sector_bytes", 512..=65_536, Some(512))?;
         if !sector_bytes.is_power_of_two() {
             return Err(section.error("sector_bytes", "has to be a power of two"));
         }
         let head_switch = section.decimal_within("head_switch_ms", 6, 0..=SECOND_NS, None)?;
-        let settle = section.decimal_within("write_settle_ms", 6, -SECOND_NS..=SECOND_NS, Some(0))?;
+        let settle =
+            section.decimal_within("write_settle_ms", 6, -SECOND_NS..=SECOND_NS, Some(0))?;
         let overhead = read_overhead(section)?;
         let cache = read_cache(section)?;
         let queue_depth = section.whole_within("queue_depth", 1..=32, Some(1))?;
@@ -178,64 +183,51 @@ impl RotatingSpec {
         self.zones.iter().map(sectors).sum::<u64>() * u64::from(self.heads)
     }
 
-    /// A data sheet's few numbers: zones are made from them so that the sustained rate, skews included, is the sheet's.
+    /// A data sheet's few numbers: zones are made from them so that the sustained rate, skews
+    /// included, is the sheet's.
     fn read_sheet(&mut self, section: &mut Section<'_>) -> Result<(), FileError> {
         let mut sheet = section.section("geometry")?;
-        let capacity = sheet.whole_within("capacity_bytes", 1_000_000..=1_000_000_000_000_000, None)?;
+        let capacity =
+            sheet.whole_within("capacity_bytes", 1_000_000..=1_000_000_000_000_000, None)?;
         let rate = 100_000..=100_000_000_000;
-        let outer = sheet
-            .decimal_within("outer_mb_per_s", 6, rate.clone(), None)?
-            .unsigned_abs();
+        let outer = sheet.decimal_within("outer_mb_per_s", 6, rate.clone(), None)?.unsigned_abs();
         let inner = sheet.decimal_within("inner_mb_per_s", 6, rate, None)?.unsigned_abs();
         if inner > outer {
             return Err(sheet.error("inner_mb_per_s", "has to be at most outer_mb_per_s"));
         }
         let count = sheet.whole_within("zones", 1..=MOST_ZONES as u64, Some(16))?;
-        // The time of stepping to the next cylinder decides the tracks, these decide the number of cylinders, and that the seek
-        // curve; the shortest seek of a sheet's curve does not depend on the number.
+        // The time of stepping to the next cylinder decides the tracks, these decide the number of
+        // cylinders, and that the seek curve; the shortest seek of a sheet's curve does not depend
+        // on the number.
         let step = shortest_seek(section)?;
         let rates = (0..count).map(|zone| outer - (outer - inner) * zone / (count - 1).max(1));
         let tracks: Vec<Zone> = rates.map(|rate| self.zone_of_rate(rate, step)).collect();
-        let largest = tracks
-            .iter()
-            .map(|zone| u64::from(zone.sectors_per_track))
-            .max()
-            .unwrap_or(0);
-        let least = tracks
-            .iter()
-            .map(|zone| u64::from(zone.sectors_per_track))
-            .min()
-            .unwrap_or(0);
+        let largest =
+            tracks.iter().map(|zone| u64::from(zone.sectors_per_track)).max().unwrap_or(0);
+        let least = tracks.iter().map(|zone| u64::from(zone.sectors_per_track)).min().unwrap_or(0);
         if least == 0 || largest > MOST_SECTORS_PER_TRACK {
-            return Err(sheet.error(
-                "outer_mb_per_s",
-                format!("gives tracks of {least} to {largest} sectors"),
-            ));
+            return Err(sheet
+                .error("outer_mb_per_s", format!("gives tracks of {least} to {largest} sectors")));
         }
         self.sectors = capacity / u64::from(self.sector_bytes);
-        let sum: u64 = tracks.iter().map(|zone| u64::from(zone.sectors_per_track)).sum::<u64>() * u64::from(self.heads);
+        let sum: u64 = tracks.iter().map(|zone| u64::from(zone.sectors_per_track)).sum::<u64>()
+            * u64::from(self.heads);
         let each = self.sectors.div_ceil(sum);
         if each * count > MOST_CYLINDERS {
-            let reason = format!(
-                "gives {} cylinders; at most {MOST_CYLINDERS} are possible",
-                each * count
-            );
+            let reason =
+                format!("gives {} cylinders; at most {MOST_CYLINDERS} are possible", each * count);
             return Err(sheet.error("capacity_bytes", reason));
         }
-        self.zones = tracks
-            .into_iter()
-            .map(|zone| Zone {
-                cylinders: narrow(each),
-                ..zone
-            })
-            .collect();
+        self.zones =
+            tracks.into_iter().map(|zone| Zone { cylinders: narrow(each), ..zone }).collect();
         self.cylinders = narrow(each * count);
         sheet.finish()?;
         self.read_seek(section)
     }
 
-    /// The zone of a sustained rate in bytes a second: `heads` tracks in `heads` turns, a track skew for each but one and a
-    /// cylinder skew. Skews cover the switch and the settling of a write, or sequential writes would lose a turn at each track.
+    /// The zone of a sustained rate in bytes a second: `heads` tracks in `heads` turns, a track
+    /// skew for each but one and a cylinder skew. Skews cover the switch and the settling of a
+    /// write, or sequential writes would lose a turn at each track.
     fn zone_of_rate(&self, rate: u64, step_ns: u64) -> Zone {
         let settle = self.write_settle_ns.max(0).unsigned_abs();
         let turn = self.revolution_ns;
@@ -245,15 +237,11 @@ impl RotatingSpec {
         let cylinder = within(self.head_switch_ns.max(step_ns) + settle);
         let heads = u64::from(self.heads);
         let mut cylinder_ns = heads * turn + (heads - 1) * track + cylinder;
-        let mut zone = Zone {
-            cylinders: 0,
-            sectors_per_track: 0,
-            track_skew: 0,
-            cylinder_skew: 0,
-        };
+        let mut zone = Zone { cylinders: 0, sectors_per_track: 0, track_skew: 0, cylinder_skew: 0 };
         // Again: the skews in whole sectors are a little longer than the switches.
         for _ in 0..3 {
-            let bytes = u128::from(rate) * u128::from(cylinder_ns) / u128::from(heads) / 1_000_000_000;
+            let bytes =
+                u128::from(rate) * u128::from(cylinder_ns) / u128::from(heads) / 1_000_000_000;
             let sectors = u64::try_from(bytes / u128::from(self.sector_bytes))
                 .unwrap_or(u64::MAX)
                 .min(1 << 32);
@@ -281,11 +269,8 @@ fn shortest_seek(section: &mut Section<'_>) -> Result<u64, FileError> {
 
 fn read_overhead(section: &mut Section<'_>) -> Result<Overhead, FileError> {
     let mut overhead = section.section("overhead_ms")?;
-    let mut time = |key: &str| {
-        overhead
-            .decimal_within(key, 6, 0..=SECOND_NS, None)
-            .map(i64::unsigned_abs)
-    };
+    let mut time =
+        |key: &str| overhead.decimal_within(key, 6, 0..=SECOND_NS, None).map(i64::unsigned_abs);
     let read = Overhead {
         read_miss_ns: time("read_miss")?,
         read_hit_ns: time("read_hit")?,
@@ -307,11 +292,13 @@ fn read_cache(section: &mut Section<'_>) -> Result<Cache, FileError> {
         segment_sectors: cache.whole_within("segment_sectors", 1..=MOST_SEGMENT_SECTORS, None)?,
         write_segments: narrow(cache.whole_within("write_segments", 0..=MOST_SEGMENTS, Some(1))?),
         write_back: cache.flag("write_back", false)?,
-        bus_bytes_per_second: cache.whole_within("bus_bytes_per_s", 1_000..=1_000_000_000_000, None)?,
+        bus_bytes_per_second: cache.whole_within(
+            "bus_bytes_per_s",
+            1_000..=1_000_000_000_000,
+            None,
+        )?,
         look_ahead: cache.choice("look_ahead", &words, LookAhead::Continue)?,
-        grace_ns: cache
-            .decimal_within("grace_ms", 6, 0..=SECOND_NS, Some(0))?
-            .unsigned_abs(),
+        grace_ns: cache.decimal_within("grace_ms", 6, 0..=SECOND_NS, Some(0))?.unsigned_abs(),
     };
     if read.write_back && read.write_segments == 0 {
         return Err(cache.error("write_segments", "has to be 1 at least with write_back"));
@@ -321,7 +308,8 @@ fn read_cache(section: &mut Section<'_>) -> Result<Cache, FileError> {
 }
 
 fn read_zone(zone: &mut Section<'_>) -> Result<Zone, FileError> {
-    let mut number = |key: &str, most: u64, least: u64| zone.whole_within(key, least..=most, None).map(narrow);
+    let mut number =
+        |key: &str, most: u64, least: u64| zone.whole_within(key, least..=most, None).map(narrow);
     let sectors = number("sectors_per_track", MOST_SECTORS_PER_TRACK, 1)?;
     let skew = u64::from(sectors);
     Ok(Zone {

@@ -1,7 +1,8 @@
 //! Writes that were answered before they are on the medium: what may be lost when the power fails.
 //!
-//! *Invariants*: `runs` do not touch or overlap; `used` is the sectors in `runs`, in `in_flight` and those that [`WriteBuffer::reserve`] set
-//! aside; every entry of `log` belongs to one run or to `in_flight`, and what is left of it lies within.
+//! *Invariants*: `runs` do not touch or overlap; `used` is the sectors in `runs`, in `in_flight`
+//! and those that [`WriteBuffer::reserve`] set aside; every entry of `log` belongs to one run or to
+//! `in_flight`, and what is left of it lies within.
 use std::collections::BTreeMap;
 
 /// How many runs the choice of the next one looks at on each side of the arm.
@@ -33,10 +34,7 @@ pub struct WriteBuffer {
 
 impl WriteBuffer {
     pub fn new(capacity: u64) -> WriteBuffer {
-        WriteBuffer {
-            capacity,
-            ..WriteBuffer::default()
-        }
+        WriteBuffer { capacity, ..WriteBuffer::default() }
     }
 
     pub fn room(&self) -> u64 {
@@ -53,14 +51,17 @@ impl WriteBuffer {
         self.used += sectors;
     }
 
-    /// The sectors of a reservation have come. Answers the write's number: numbers rise in the order of arrival.
+    /// The sectors of a reservation have come. Answers the write's number: numbers rise in the
+    /// order of arrival.
     pub fn add(&mut self, first: u64, end: u64) -> u64 {
         self.used -= (end - first).min(self.used);
         let entry = self.next_entry;
         self.next_entry += 1;
         self.log.insert(entry, (first, end));
         let (mut start, mut stop, mut entries) = (first, end, Vec::new());
-        while let Some((at, _)) = self.runs.range(..=stop).next_back().filter(|(_, run)| run.end >= start) {
+        while let Some((at, _)) =
+            self.runs.range(..=stop).next_back().filter(|(_, run)| run.end >= start)
+        {
             let at = *at;
             let Some(run) = self.runs.remove(&at) else { break };
             self.used -= run.end - at;
@@ -95,7 +96,8 @@ impl WriteBuffer {
         self.next_entry
     }
 
-    /// The first sectors of the runs that are worth a look: around `near`, and that of the oldest write.
+    /// The first sectors of the runs that are worth a look: around `near`, and that of the oldest
+    /// write.
     pub fn candidates(&self, near: u64, found: &mut Vec<u64>) {
         found.clear();
         found.extend(self.runs.range(near..).take(NEIGHBOURS).map(|(first, _)| *first));
@@ -116,31 +118,17 @@ impl WriteBuffer {
         let run = self.runs.remove(&start)?;
         let end = run.end.min(start + most.max(1));
         let touches = |entry: &u64, from: u64, to: u64| {
-            self.log
-                .get(entry)
-                .is_some_and(|(first, stop)| *first < to && from < *stop)
+            self.log.get(entry).is_some_and(|(first, stop)| *first < to && from < *stop)
         };
-        let inside = run
-            .entries
-            .iter()
-            .filter(|entry| touches(entry, start, end))
-            .copied()
-            .collect();
+        let inside =
+            run.entries.iter().filter(|entry| touches(entry, start, end)).copied().collect();
         if end < run.end {
-            let entries = run
-                .entries
-                .iter()
-                .filter(|entry| touches(entry, end, run.end))
-                .copied()
-                .collect();
+            let entries =
+                run.entries.iter().filter(|entry| touches(entry, end, run.end)).copied().collect();
             self.runs.insert(end, Run { end: run.end, entries });
         }
         self.in_flight = Some((start, end));
-        Some(Piece {
-            first: start,
-            end,
-            entries: inside,
-        })
+        Some(Piece { first: start, end, entries: inside })
     }
 
     /// The piece is on the medium.

@@ -1,4 +1,5 @@
-//! Writes: into the buffer and from there to the medium, or straight to it; flushes, and writes that have to be on the medium.
+//! Writes: into the buffer and from there to the medium, or straight to it; flushes, and writes
+//! that have to be on the medium.
 use super::layout::{Arm, Transfer};
 use super::spec::LookAhead;
 use super::{Arriving, Filling, Flushing, Rotating, Waiting};
@@ -11,16 +12,8 @@ impl Rotating {
         }
         if self.spec.cache.write_back {
             let ready = waiting.arrival + self.spec.overhead.write_ns;
-            let parts = Parts {
-                overhead: self.spec.overhead.write_ns,
-                ..Parts::default()
-            };
-            self.filling.push_back(Filling {
-                waiting,
-                next: waiting.first,
-                ready,
-                parts,
-            });
+            let parts = Parts { overhead: self.spec.overhead.write_ns, ..Parts::default() };
+            self.filling.push_back(Filling { waiting, next: waiting.first, ready, parts });
             self.fill_buffer();
         } else {
             self.forget(waiting.first, waiting.end);
@@ -28,7 +21,8 @@ impl Rotating {
         }
     }
 
-    /// A write that the medium itself takes: the data are in the drive before the head is asked for.
+    /// A write that the medium itself takes: the data are in the drive before the head is asked
+    /// for.
     pub(super) fn write_through(&mut self, waiting: Waiting) {
         self.take_arm();
         let mut parts = Parts::default();
@@ -39,21 +33,15 @@ impl Rotating {
         self.bus_free_at = bus_end;
         self.arm.at = start;
         // The arm moves while the data come; what is left of the transfer then is waited for.
-        let arrival = self
-            .layout
-            .arrive(&self.arm, &self.layout.place(waiting.first), Transfer::Write);
+        let arrival =
+            self.layout.arrive(&self.arm, &self.layout.place(waiting.first), Transfer::Write);
         let moved = start + arrival.seek + arrival.settle;
         parts.bus = bus_end.saturating_sub(moved);
         let place = self.layout.place(waiting.first);
         parts.seek = arrival.seek;
         parts.settle = arrival.settle;
-        self.arm = Arm {
-            cylinder: place.cylinder,
-            head: place.head,
-            at: moved + parts.bus,
-        };
-        self.layout
-            .transfer(&mut self.arm, waiting.first, sectors, Transfer::Write, &mut parts);
+        self.arm = Arm { cylinder: place.cylinder, head: place.head, at: moved + parts.bus };
+        self.layout.transfer(&mut self.arm, waiting.first, sectors, Transfer::Write, &mut parts);
         self.head = waiting.end;
         self.finish(&waiting, self.arm.at, parts, false);
     }
@@ -84,12 +72,7 @@ impl Rotating {
                 last_of = self.filling.pop_front().map(|filling| (filling.waiting, filling.parts));
             }
             let at = self.bus_free_at;
-            self.arriving.push_back(Arriving {
-                at,
-                first,
-                end: first + count,
-                last_of,
-            });
+            self.arriving.push_back(Arriving { at, first, end: first + count, last_of });
         }
     }
 
@@ -102,12 +85,7 @@ impl Rotating {
         self.head = waiting.end;
         if waiting.command.force_unit_access {
             let below = self.buffer.next_entry();
-            self.flushing.push(Flushing {
-                waiting,
-                below,
-                since: arriving.at,
-                parts,
-            });
+            self.flushing.push(Flushing { waiting, below, since: arriving.at, parts });
         } else {
             self.finish(&waiting, arriving.at, parts, true);
         }
@@ -146,22 +124,14 @@ impl Rotating {
 
     pub(super) fn flush(&mut self, waiting: Waiting) {
         let ready = self.now + self.spec.overhead.read_hit_ns;
-        let parts = Parts {
-            overhead: self.spec.overhead.read_hit_ns,
-            ..Parts::default()
-        };
+        let parts = Parts { overhead: self.spec.overhead.read_hit_ns, ..Parts::default() };
         let below = self.buffer.next_entry() + self.arriving.len() as u64;
         if self.buffer.oldest().is_none() && self.arriving.is_empty() {
             self.finish(&waiting, ready, parts, true);
         } else {
             // The controller's time is short against that of the medium, and passes meanwhile.
             let (since, parts) = (self.now, Parts::default());
-            self.flushing.push(Flushing {
-                waiting,
-                below,
-                since,
-                parts,
-            });
+            self.flushing.push(Flushing { waiting, below, since, parts });
         }
     }
 }

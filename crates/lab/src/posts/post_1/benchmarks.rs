@@ -9,18 +9,12 @@ const SEQUENTIAL: Text = Text {
     file: "post-1-sequential.toml",
     text: include_str!("../../../posts/post-1-sequential.toml"),
 };
-const RANDOM: Text = Text {
-    file: "post-1-random.toml",
-    text: include_str!("../../../posts/post-1-random.toml"),
-};
-const FSCK: Text = Text {
-    file: "post-1-fsck.toml",
-    text: include_str!("../../../posts/post-1-fsck.toml"),
-};
-const BUILD: Text = Text {
-    file: "post-1-build.toml",
-    text: include_str!("../../../posts/post-1-build.toml"),
-};
+const RANDOM: Text =
+    Text { file: "post-1-random.toml", text: include_str!("../../../posts/post-1-random.toml") };
+const FSCK: Text =
+    Text { file: "post-1-fsck.toml", text: include_str!("../../../posts/post-1-fsck.toml") };
+const BUILD: Text =
+    Text { file: "post-1-build.toml", text: include_str!("../../../posts/post-1-build.toml") };
 
 const RATIO: Class = Class::Ratio { within_permille: 150 };
 const SEQUENTIAL_TIME: Class = Class::Absolute { within_permille: 100 };
@@ -44,11 +38,7 @@ const GIB: u64 = 1 << 30;
 
 /// What a row of the whole work needs.
 const fn need(bytes_read: u64, bytes_written: u64, seeks: u64) -> Need {
-    Need {
-        bytes_read,
-        bytes_written,
-        seeks,
-    }
+    Need { bytes_read, bytes_written, seeks }
 }
 
 static LINES: [Line; 7] = [
@@ -84,34 +74,20 @@ static LINES: [Line; 7] = [
         class: RANDOM_TIME,
         need: need(3 * GIB, 0, 6144),
     },
-    build(
-        "6: sources unpacked, sync",
-        "sources unpacked, sync",
-        need(0, 250 << 20, 1),
-    ),
+    build("6: sources unpacked, sync", "sources unpacked, sync", need(0, 250 << 20, 1)),
     build("6: sources read, cold", "sources read", need(250 << 20, 0, 1)),
-    build(
-        "6: objects written, sync",
-        "objects written, sync",
-        need(0, 90 << 20, 1),
-    ),
+    build("6: objects written, sync", "objects written, sync", need(0, 90 << 20, 1)),
 ];
 
 /// The drive's part of the sixth benchmark, of which the post has no figure.
 const fn build(what: &'static str, measure: &'static str, need: Need) -> Line {
-    Line {
-        what,
-        text: BUILD,
-        measure,
-        posted_ms: None,
-        class: Class::Shown,
-        need,
-    }
+    Line { what, text: BUILD, measure, posted_ms: None, class: Class::Shown, need }
 }
 
 /// fsck in milliseconds: vanilla, metacluster.
 const FSCK_MS: [u64; 2] = [738_100, 287_000];
-/// What fsck saves against vanilla's time, in thousandths: by the post's times, and "with some fsck optimizations".
+/// What fsck saves against vanilla's time, in thousandths: by the post's times, and "with some fsck
+/// optimizations".
 const FSCK_SAVED_PERMILLE: [u64; 2] = [611, 800];
 /// Its user and system time.
 const FSCK_PROCESSOR_MS: [u64; 2] = [34_200, 33_100];
@@ -119,12 +95,8 @@ const FSCK_PROCESSOR_MS: [u64; 2] = [34_200, 33_100];
 const FSCK_PROCESSOR_NS_PER_KIB: u64 = 5100;
 
 /// Files of the fifth benchmark: how many, and bytes of each.
-const FILES: [(u64, u64); 4] = [
-    (200, 500_000_000),
-    (100, 1_000_000_000),
-    (40, 2_500_000_000),
-    (10, 10_000_000_000),
-];
+const FILES: [(u64, u64); 4] =
+    [(200, 500_000_000), (100, 1_000_000_000), (40, 2_500_000_000), (10, 10_000_000_000)];
 
 /// The kernel build, in hundredths of a second: vanilla, metacluster.
 const BUILD_TIMES: [(&str, u64, u64); 3] = [
@@ -134,7 +106,8 @@ const BUILD_TIMES: [(&str, u64, u64); 3] = [
 ];
 const BUILD_REASON: &str = "the compiler's work: with 32 GB of memory nothing waits for the drive";
 
-/// The columns: vanilla, metacluster, the same with our check, modern. The third is the second's run.
+/// The columns: vanilla, metacluster, the same with our check, modern. The third is the second's
+/// run.
 struct Runs {
     /// By text, in the order of [`TEXTS`]; of each: vanilla, metacluster, modern.
     reports: Vec<Report>,
@@ -159,25 +132,15 @@ pub(super) fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, Sc
             "post 1: {}: vanilla, metacluster, modern",
             text.file.trim_end_matches(".toml")
         ));
-        jobs.extend(
-            systems()
-                .iter()
-                .map(|system| text.job(system, divisor, &changes(text, work))),
-        );
+        jobs.extend(systems().iter().map(|system| text.job(system, divisor, &changes(text, work))));
     }
-    let runs = Runs {
-        reports: side_by_side(jobs, work)?,
-        scale: divisor,
-    };
+    let runs = Runs { reports: side_by_side(jobs, work)?, scale: divisor };
     let tables = vec![runs.benchmarks(work), runs.goal()];
-    Ok(Part {
-        tables,
-        figures: vec![runs.fsck_figure()],
-        reports: runs.reports,
-    })
+    Ok(Part { tables, figures: vec![runs.fsck_figure()], reports: runs.reports })
 }
 
-/// What the quick form changes besides counts: fsck has to find a full volume, and a tenth of the large file will do.
+/// What the quick form changes besides counts: fsck has to find a full volume, and a tenth of the
+/// large file will do.
 fn changes(text: Text, work: Work) -> Vec<(&'static str, &'static str)> {
     match (work.scale, text.file == FSCK.file) {
         (Scale::Full, _) => Vec::new(),
@@ -202,14 +165,8 @@ impl Runs {
         let [vanilla, metacluster, modern] = self.of(text).map(|report| elapsed(report, measure));
         let posted = |of: fn((u64, u64)) -> u64| posted.and_then(|both| self.posted(of(both)));
         vec![
-            Cell {
-                posted: posted(|both| both.0),
-                ours: vanilla,
-            },
-            Cell {
-                posted: posted(|both| both.1),
-                ours: metacluster,
-            },
+            Cell { posted: posted(|both| both.0), ours: vanilla },
+            Cell { posted: posted(|both| both.1), ours: metacluster },
             Cell::default(),
             ours(modern),
         ]
@@ -229,7 +186,8 @@ impl Runs {
                 ours: None,
             };
             let reason = BUILD_REASON.to_owned();
-            let cells = vec![posted(*vanilla), posted(*metacluster), Cell::default(), Cell::default()];
+            let cells =
+                vec![posted(*vanilla), posted(*metacluster), Cell::default(), Cell::default()];
             row(what, Class::NotModelled { reason }, cells)
         }));
         let [vanilla, metacluster, modern] = systems().map(|system| system.column());
@@ -240,7 +198,10 @@ impl Runs {
         PostTable {
             title: match work.scale {
                 Scale::Full => "The six benchmarks: 400 GB, 8 GB of memory, cold".to_owned(),
-                Scale::Quick => "The six benchmarks, a tenth of the post's work: 8 GB of memory, cold".to_owned(),
+                Scale::Quick => {
+                    "The six benchmarks, a tenth of the post's work: 8 GB of memory, cold"
+                        .to_owned()
+                }
             },
             columns: vec![vanilla, metacluster, checked, modern],
             rows,
@@ -252,16 +213,10 @@ impl Runs {
         let cells = self.cells(line.text, line.measure, line.posted_ms);
         let limit = self.limit(&line.need);
         if line.posted_ms.is_none() {
-            return vec![Row {
-                limit,
-                ..row(line.what, Class::Shown, cells)
-            }];
+            return vec![Row { limit, ..row(line.what, Class::Shown, cells) }];
         }
         vec![
-            Row {
-                limit,
-                ..row(line.what, RATIO, cells.clone())
-            },
+            Row { limit, ..row(line.what, RATIO, cells.clone()) },
             row(&format!("{}: times", line.what), line.class.clone(), cells),
         ]
     }
@@ -270,10 +225,7 @@ impl Runs {
         let [vanilla, metacluster, modern] = self.of(FSCK);
         let era = |report| elapsed(report, ERA);
         let own = |report| elapsed(report, OURS);
-        let cell = |posted: u64, ours| Cell {
-            posted: self.posted(posted),
-            ours,
-        };
+        let cell = |posted: u64, ours| Cell { posted: self.posted(posted), ours };
         let cells = vec![
             cell(FSCK_MS[0], era(vanilla)),
             cell(FSCK_MS[1], era(metacluster)),
@@ -295,10 +247,7 @@ impl Runs {
             .measure(OURS)
             .and_then(|check| self.limit_of(&need(check.work.bytes_read, 0, 1)));
         vec![
-            Row {
-                limit,
-                ..row("5: fsck -f -n of 400 GB", RATIO, cells.clone())
-            },
+            Row { limit, ..row("5: fsck -f -n of 400 GB", RATIO, cells.clone()) },
             row("5: fsck -f -n of 400 GB: times", RANDOM_TIME, cells),
             self.saved_row(),
             self.processor_row(),
@@ -317,10 +266,7 @@ impl Runs {
             let left = u64::try_from(left.checked_div(whole.into())?).ok()?;
             Some(Quantity::Permille(1000u64.saturating_sub(left)))
         };
-        let cell = |posted, ours| Cell {
-            posted: Some(Quantity::Permille(posted)),
-            ours,
-        };
+        let cell = |posted, ours| Cell { posted: Some(Quantity::Permille(posted)), ours };
         let cells = vec![
             Cell::default(),
             cell(FSCK_SAVED_PERMILLE[0], saved(metacluster, ERA)),
@@ -338,18 +284,13 @@ impl Runs {
             Some(Quantity::Nanoseconds(read / 1024 * FSCK_PROCESSOR_NS_PER_KIB))
         };
         let cells = vec![
-            Cell {
-                posted: self.posted(FSCK_PROCESSOR_MS[0]),
-                ours: charged(vanilla, ERA),
-            },
-            Cell {
-                posted: self.posted(FSCK_PROCESSOR_MS[1]),
-                ours: charged(metacluster, ERA),
-            },
+            Cell { posted: self.posted(FSCK_PROCESSOR_MS[0]), ours: charged(vanilla, ERA) },
+            Cell { posted: self.posted(FSCK_PROCESSOR_MS[1]), ours: charged(metacluster, ERA) },
             ours(charged(metacluster, OURS)),
             ours(charged(modern, OURS)),
         ];
-        let reason = "given: charged for each KiB that is read, so that it comes to the post's".to_owned();
+        let reason =
+            "given: charged for each KiB that is read, so that it comes to the post's".to_owned();
         row("5: fsck, user and system time", Class::NotModelled { reason }, cells)
     }
 
@@ -387,16 +328,14 @@ impl Runs {
             };
             let cells = vec![
                 ours(over(vanilla)),
-                Cell {
-                    posted: Some(Quantity::Permille(1000)),
-                    ours: over(metacluster),
-                },
+                Cell { posted: Some(Quantity::Permille(1000)), ours: over(metacluster) },
             ];
             row(line.what, GOAL, cells)
         });
         let [vanilla, metacluster, _] = systems().map(|system| system.column());
         PostTable {
-            title: "The post's goal: ordinary I/O takes less than 0.1 % longer (what takes less time is shown as 1.00)"
+            title: "The post's goal: ordinary I/O takes less than 0.1 % longer (what takes less \
+                time is shown as 1.00)"
                 .to_owned(),
             columns: vec![vanilla, metacluster],
             rows: rows.collect(),
@@ -446,11 +385,10 @@ impl Runs {
                 group("modern, our check", None, elapsed(modern, OURS)),
             ],
         };
-        Figure::new(
-            "fsck of a nearly full volume",
-            crate::report::FigureContent::Bars(chart),
+        Figure::new("fsck of a nearly full volume", crate::report::FigureContent::Bars(chart)).line(
+            "Map blocks lie between the data, or together in each group; read in the order of \
+            e2fsck, or in ours.",
         )
-        .line("Map blocks lie between the data, or together in each group; read in the order of e2fsck, or in ours.")
     }
 }
 
@@ -485,9 +423,6 @@ mod tests {
     fn the_files_of_the_post_have_96_010_indirect_blocks() {
         let all: u64 = FILES.iter().map(|(count, bytes)| count * indirect_blocks(*bytes)).sum();
         assert_eq!(all, 96_010);
-        assert_eq!(
-            [49_152, 49_153, 4_243_456, 4_243_457].map(indirect_blocks),
-            [0, 1, 1, 3]
-        );
+        assert_eq!([49_152, 49_153, 4_243_456, 4_243_457].map(indirect_blocks), [0, 1, 1, 3]);
     }
 }

@@ -1,5 +1,6 @@
-//! Runs side by side on the processors of the host. Each is a machine and a virtual time of its own, so that what they give
-//! does not depend on how many run; results come in the order of the jobs.
+//! Runs side by side on the processors of the host. Each is a machine and a virtual time of its
+//! own, so that what they give does not depend on how many run; results come in the order of the
+//! jobs.
 use crate::posts::{Work, run_scenario};
 use crate::report::Report;
 use crate::scenario::{RunOptions, ScenarioError};

@@ -1,22 +1,17 @@
-//! The questions that were asked of the post, each with a table and plots: how large is a cluster and where does it lie, what
-//! when it is full, what of more and smaller files, and is anything wasted when the volume is?
+//! The questions that were asked of the post, each with a table and plots: how large is a cluster
+//! and where does it lie, what when it is full, what of more and smaller files, and is anything
+//! wasted when the volume is?
 use super::{Job, Part, System, Text, elapsed, ours, row, side_by_side};
 use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale, Work};
 use crate::report::{Axis, Figure, FigureContent, LayoutFigures, LineChart, Report, Unit};
 use crate::scenario::ScenarioError;
 
-const CLUSTER: Text = Text {
-    file: "post-1-cluster.toml",
-    text: include_str!("../../../posts/post-1-cluster.toml"),
-};
-const SIZES: Text = Text {
-    file: "post-1-sizes.toml",
-    text: include_str!("../../../posts/post-1-sizes.toml"),
-};
-const FULL: Text = Text {
-    file: "post-1-full.toml",
-    text: include_str!("../../../posts/post-1-full.toml"),
-};
+const CLUSTER: Text =
+    Text { file: "post-1-cluster.toml", text: include_str!("../../../posts/post-1-cluster.toml") };
+const SIZES: Text =
+    Text { file: "post-1-sizes.toml", text: include_str!("../../../posts/post-1-sizes.toml") };
+const FULL: Text =
+    Text { file: "post-1-full.toml", text: include_str!("../../../posts/post-1-full.toml") };
 
 const BLOCK: u64 = 4096;
 /// What is timed of each volume: the measure, and what its row says.
@@ -29,11 +24,7 @@ const TIMES: [(&str, &str); 4] = [
 
 /// All questions.
 pub(super) fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
-    let mut all = Part {
-        tables: Vec::new(),
-        figures: Vec::new(),
-        reports: Vec::new(),
-    };
+    let mut all = Part { tables: Vec::new(), figures: Vec::new(), reports: Vec::new() };
     for question in [cluster, sizes, full] {
         let part = question(work, progress)?;
         all.tables.extend(part.tables);
@@ -72,18 +63,13 @@ fn cluster(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioE
         Scale::Full => (&[16, 64, 256, 512, 4096], 1, &[]),
         Scale::Quick => (&[32, 512], 5, &[("size = \"4G\"", "size = \"1G\"")]),
     };
-    progress(&format!(
-        "post 1: cluster size and place: {} volumes",
-        1 + 3 * sizes.len()
-    ));
+    progress(&format!("post 1: cluster size and place: {} volumes", 1 + 3 * sizes.len()));
     let mut systems = vec![System::vanilla()];
     for size in sizes {
         systems.extend(POSITIONS.map(|position| System::clustered(&format!("{position},{size}"))));
     }
-    let jobs: Vec<Job> = systems
-        .iter()
-        .map(|system| CLUSTER.job(system, divisor, changes))
-        .collect();
+    let jobs: Vec<Job> =
+        systems.iter().map(|system| CLUSTER.job(system, divisor, changes)).collect();
     let reports = side_by_side(jobs, work)?;
     // Reports of a size: vanilla, begin, middle, end.
     let of_size = |number: usize| {
@@ -101,27 +87,23 @@ fn cluster(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioE
         let fragments = |report: &Report| count(report, |layout| layout.fragments);
         rows.push(shown(&format!("{size} blocks: fragments"), &of, fragments));
         let free = |report: &Report| count(report, |layout| layout.free_blocks);
-        rows.push(not_above_the_first(
-            &format!("{size} blocks: blocks in use"),
-            &of,
-            |report| {
-                let total = report.filesystems.first()?.bytes / BLOCK;
-                Some(Quantity::Count(total - free(report)?.value()))
-            },
-        ));
+        rows.push(not_above_the_first(&format!("{size} blocks: blocks in use"), &of, |report| {
+            let total = report.filesystems.first()?.bytes / BLOCK;
+            Some(Quantity::Count(total - free(report)?.value()))
+        }));
     }
     let figures = TIMES.map(|(measure, what)| {
         let x = Axis::new("cluster of each group of 128 MiB", Unit::Bytes).logarithmic();
         let mut chart = LineChart::new(x, Axis::new("time", Unit::Nanoseconds));
         let all = |column: usize| {
             let runs = sizes.iter().enumerate();
-            runs.map(|(number, size)| (size * BLOCK, of_size(number)[column]))
-                .collect::<Vec<_>>()
+            runs.map(|(number, size)| (size * BLOCK, of_size(number)[column])).collect::<Vec<_>>()
         };
         for (column, name) in ["vanilla", "begin", "middle", "end"].iter().enumerate() {
             chart = chart.series(name, points(all(column), measure));
         }
-        let line = "Half of the bytes in files of 100 MB, half in files of 200 KB: some 330 map blocks in a group.";
+        let line = "Half of the bytes in files of 100 MB, half in files of 200 KB: some 330 map \
+            blocks in a group.";
         Figure::new(&format!("Cluster size and place: {what}"), FigureContent::Lines(chart))
             .line(line)
             .section(CLUSTER_TITLE)
@@ -147,12 +129,16 @@ fn cluster_columns() -> Vec<PostColumn> {
 }
 
 /// A row in which no column may have more than the first.
-fn not_above_the_first(what: &str, reports: &[&Report], of: impl Fn(&Report) -> Option<Quantity>) -> Row {
+fn not_above_the_first(
+    what: &str,
+    reports: &[&Report],
+    of: impl Fn(&Report) -> Option<Quantity>,
+) -> Row {
     let first = reports.first().and_then(|report| of(report));
-    let cells = reports.iter().enumerate().map(|(column, report)| Cell {
-        posted: first.filter(|_| column > 0),
-        ours: of(report),
-    });
+    let cells = reports
+        .iter()
+        .enumerate()
+        .map(|(column, report)| Cell { posted: first.filter(|_| column > 0), ours: of(report) });
     row(what, Class::AtMost, cells.collect())
 }
 
@@ -204,31 +190,17 @@ impl Population {
     }
 }
 
-/// Files of 4 KiB to 10 GiB. Volumes are as large as what they hold asks for, and times are told for each GiB.
+/// Files of 4 KiB to 10 GiB. Volumes are as large as what they hold asks for, and times are told
+/// for each GiB.
 fn sizes(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioError> {
     let (total, sizes): (u64, &[u64]) = match work.scale {
-        Scale::Full => (
-            GIB,
-            &[
-                4 << 10,
-                16 << 10,
-                64 << 10,
-                256 << 10,
-                1 << 20,
-                16 << 20,
-                256 << 20,
-                10 * GIB,
-            ],
-        ),
+        Scale::Full => {
+            (GIB, &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 16 << 20, 256 << 20, 10 * GIB])
+        }
         Scale::Quick => (160 << 20, &[4 << 10, 64 << 10, 1 << 20, 160 << 20]),
     };
-    let populations: Vec<Population> = sizes
-        .iter()
-        .map(|size| Population {
-            size: *size,
-            total: total.max(*size),
-        })
-        .collect();
+    let populations: Vec<Population> =
+        sizes.iter().map(|size| Population { size: *size, total: total.max(*size) }).collect();
     let systems = [System::vanilla(), System::metacluster()];
     progress(&format!("post 1: file sizes: {} volumes", systems.len() * sizes.len()));
     let jobs = populations
@@ -316,7 +288,8 @@ fn full(work: Work, progress: &mut dyn FnMut(&str)) -> Result<Part, ScenarioErro
             Axis::new("rate", Unit::BytesPerSecond),
         );
         for (system, report) in systems.iter().zip(&reports) {
-            let rates = STAGES.map(|stage| (stage * 10, rate(report, &format!("{way} to {stage}"))));
+            let rates =
+                STAGES.map(|stage| (stage * 10, rate(report, &format!("{way} to {stage}"))));
             let rates = rates.into_iter().filter_map(|(stage, rate)| Some((stage, rate?)));
             chart = chart.series(&system.name, rates);
         }

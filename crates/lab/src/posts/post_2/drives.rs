@@ -1,4 +1,5 @@
-//! Two drives, one of them slow, and one memory: does what is dirty on the slow one hold back the writer of the other?
+//! Two drives, one of them slow, and one memory: does what is dirty on the slow one hold back the
+//! writer of the other?
 use super::{Layouts, per_second, permille};
 use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale, Work};
 use crate::report::Report;
@@ -8,12 +9,10 @@ use std::path::Path;
 const FILE: &str = "two-drives.toml";
 const TEXT: &str = include_str!("../../../scenarios/two-drives.toml");
 
-/// The throttles, and the least and the most that the writer of the fast drive may keep of its speed alone.
-const THROTTLES: [(&str, u64, u64); 3] = [
-    ("global", 0, 500),
-    ("per-device", 800, 1100),
-    ("proportional", 800, 1100),
-];
+/// The throttles, and the least and the most that the writer of the fast drive may keep of its
+/// speed alone.
+const THROTTLES: [(&str, u64, u64); 3] =
+    [("global", 0, 500), ("per-device", 800, 1100), ("proportional", 800, 1100)];
 
 const DISK: &str = "disk";
 const STICK: &str = "stick";
@@ -33,7 +32,10 @@ fn rate(report: &Report, measure: &str) -> Option<u64> {
 }
 
 /// The table, and the reports that it comes from.
-pub(super) fn table(work: Work, progress: &mut dyn FnMut(&str)) -> Result<(PostTable, Vec<Report>), ScenarioError> {
+pub(super) fn table(
+    work: Work,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(PostTable, Vec<Report>), ScenarioError> {
     let mut all = Vec::new();
     for (throttle, least, most) in THROTTLES {
         progress(&format!("post 2: two drives: {throttle}"));
@@ -46,7 +48,8 @@ pub(super) fn table(work: Work, progress: &mut dyn FnMut(&str)) -> Result<(PostT
         });
     }
     let table = PostTable {
-        title: "a disk and a slow stick, 128 MiB of memory for both (thousands of bytes a second)".to_owned(),
+        title: "a disk and a slow stick, 128 MiB of memory for both (thousands of bytes a second)"
+            .to_owned(),
         columns: all
             .iter()
             .map(|ran| PostColumn {
@@ -73,9 +76,7 @@ fn run(throttle: &str, work: Work, without: Option<&str>) -> Result<Report, Scen
             .replace("for = \"50s\"", "for = \"25s\""),
     };
     let mut scenario = scenario::parse(FILE, &text, Path::new(""))?;
-    scenario
-        .processes
-        .retain(|process| Some(process.name.as_str()) != without);
+    scenario.processes.retain(|process| Some(process.name.as_str()) != without);
     let options = RunOptions {
         policies: Some(policies(throttle)),
         layouts: Layouts::AtSteps,
@@ -112,9 +113,7 @@ fn rows(all: &[Ran]) -> Vec<Row> {
 /// What the disk's writer keeps, as one row for each throttle, for each has bounds of its own.
 fn kept(columns: usize, column: usize, ran: &Ran) -> Row {
     let ours = rate(&ran.together, DISK).zip(rate(&ran.disk, DISK));
-    let ours = ours
-        .and_then(|(together, alone)| permille(together, alone))
-        .map(Quantity::Permille);
+    let ours = ours.and_then(|(together, alone)| permille(together, alone)).map(Quantity::Permille);
     let mut cells = vec![Cell::default(); columns];
     let (least, most) = ran.bounds;
     if let Some(cell) = cells.get_mut(column) {

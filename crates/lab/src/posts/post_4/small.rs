@@ -1,6 +1,7 @@
-//! The small set of files of 1997 that the post recalls: placement like that of ffs, over the groups of the disk, lost to a "completely
-//! broken" sequential one, on a drive without a cache. Nothing was posted in numbers; ours are shown, on the drive as it is and
-//! on one that does not read on.
+//! The small set of files of 1997 that the post recalls: placement like that of ffs, over the
+//! groups of the disk, lost to a "completely broken" sequential one, on a drive without a cache.
+//! Nothing was posted in numbers; ours are shown, on the drive as it is and on one that does not
+//! read on.
 use super::{Class, PostColumn, PostTable, Ran, System, Volume, row, shown, system};
 use crate::drive::file::{DriveKind, DriveSpec};
 use crate::drive::rotating::LookAhead;
@@ -8,25 +9,21 @@ use crate::posts::Work;
 use crate::report::Report;
 use crate::scenario::{RunOptions, ScenarioError};
 
-const SMALL: Volume = Volume {
-    file: "post-4-small.toml",
-    text: include_str!("../../../posts/post-4-small.toml"),
-};
+const SMALL: Volume =
+    Volume { file: "post-4-small.toml", text: include_str!("../../../posts/post-4-small.toml") };
 
 const SYSTEMS: [System; 4] = [
     system("dirpref", "freebsd-5.2,mount=async,placement=dirpref", None, None),
-    system(
-        "orlov",
-        "freebsd-5.2,mount=async,placement=orlov,allocation=ext2-goal",
-        None,
-        None,
-    ),
+    system("orlov", "freebsd-5.2,mount=async,placement=orlov,allocation=ext2-goal", None, None),
     system("spread", "freebsd-5.2,mount=async,placement=spread", None, None),
     system("sequential", "freebsd-5.2,mount=async,placement=parent", None, None),
 ];
 
 /// The table, and the reports of its runs.
-pub(super) fn table(work: Work, progress: &mut dyn FnMut(&str)) -> Result<(PostTable, Vec<Report>), ScenarioError> {
+pub(super) fn table(
+    work: Work,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(PostTable, Vec<Report>), ScenarioError> {
     let (mut cached, mut bare) = (Vec::new(), Vec::new());
     for system in SYSTEMS {
         progress(&format!("post 4: {}: {}", SMALL.file, system.name));
@@ -49,7 +46,9 @@ pub(super) fn table(work: Work, progress: &mut dyn FnMut(&str)) -> Result<(PostT
         policies: system.policies.to_owned(),
     });
     let table = PostTable {
-        title: "a small set of 1,000 files (14 MB) in 80 directories: like ffs, or one after the other".to_owned(),
+        title:
+            "a small set of 1,000 files (14 MB) in 80 directories: like ffs, or one after the other"
+                .to_owned(),
         columns: columns.collect(),
         rows,
     };
@@ -65,11 +64,7 @@ fn run(system: &System, drive: Option<DriveSpec>, work: Work) -> Result<Ran, Sce
         ..RunOptions::default()
     };
     let outcome = super::run_scenario(SMALL.file, SMALL.text, &options)?;
-    Ok(Ran {
-        system: *system,
-        report: outcome.report,
-        left: None,
-    })
+    Ok(Ran { system: *system, report: outcome.report, left: None })
 }
 
 fn without_look_ahead(mut spec: DriveSpec) -> DriveSpec {

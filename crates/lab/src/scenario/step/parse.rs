@@ -1,12 +1,16 @@
 //! The table of steps, and how each is read from a scenario file.
 mod volumes;
 
-use super::{Action, Detail, Direction, Durability, End, Inodes, MakeStyle, Order, Pattern, PlacedTree, Step};
+use super::{
+    Action, Detail, Direction, Durability, End, Inodes, MakeStyle, Order, Pattern, PlacedTree, Step,
+};
 use super::{Stream, Task};
 use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
-use crate::scenario::tree::{BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing};
+use crate::scenario::tree::{
+    BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing,
+};
 use extant_engine::preset::Policies;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,12 +59,9 @@ const fn kind(
 
 /// All kinds of steps.
 pub static KINDS: &[Kind] = &[
-    kind(
-        "make-tree",
-        On::Filesystem,
-        "make directories and files: at, tree",
-        |s, x| make(s, x, MakeStyle::Plain),
-    ),
+    kind("make-tree", On::Filesystem, "make directories and files: at, tree", |s, x| {
+        make(s, x, MakeStyle::Plain)
+    }),
     kind(
         "untar",
         On::Filesystem,
@@ -107,12 +108,9 @@ pub static KINDS: &[Kind] = &[
         "check the file system, closed meanwhile: plan (vanilla, ours), threads, processor_per_kib",
         volumes::check,
     ),
-    kind(
-        "find",
-        On::Filesystem,
-        "list all names of a tree: at, order, for or process",
-        |s, x| walk(s, x, Task::Find),
-    ),
+    kind("find", On::Filesystem, "list all names of a tree: at, order, for or process", |s, x| {
+        walk(s, x, Task::Find)
+    }),
     kind(
         "stat-all",
         On::Filesystem,
@@ -131,23 +129,13 @@ pub static KINDS: &[Kind] = &[
         "tar a tree to null (which only stats) or to zero: at, to, order, chunk",
         tar,
     ),
-    kind(
-        "diff",
-        On::Filesystem,
-        "compare two trees file by file: at, with, chunk",
-        diff,
-    ),
+    kind("diff", On::Filesystem, "compare two trees file by file: at, with, chunk", diff),
     kind("remove", On::Filesystem, "remove a tree: at", |s, _| {
-        Ok(Action::Remove {
-            at: fields::path(s, "at")?,
-        })
+        Ok(Action::Remove { at: fields::path(s, "at")? })
     }),
-    kind(
-        "sync",
-        On::Filesystem,
-        "write everything that changed, and wait",
-        |_, _| Ok(Action::Sync),
-    ),
+    kind("sync", On::Filesystem, "write everything that changed, and wait", |_, _| {
+        Ok(Action::Sync)
+    }),
     kind(
         "remount",
         On::Filesystem,
@@ -157,15 +145,13 @@ pub static KINDS: &[Kind] = &[
     kind(
         "sequential",
         On::Anything,
-        "read or write in a row: direction, path, chunk, bytes or count, offset, span, streams, rate, synced, for or process",
+        "read or write in a row: direction, path, chunk, bytes or count, offset, span, streams, \
+         rate, synced, for or process",
         |s, x| stream(s, x, Walkway::Sequential),
     ),
-    kind(
-        "random",
-        On::Anything,
-        "read or write at random: as sequential, and near",
-        |s, x| stream(s, x, Walkway::Random),
-    ),
+    kind("random", On::Anything, "read or write at random: as sequential, and near", |s, x| {
+        stream(s, x, Walkway::Random)
+    }),
     kind(
         "stride",
         On::Anything,
@@ -179,51 +165,28 @@ pub static KINDS: &[Kind] = &[
         |s, x| stream(s, x, Walkway::Writer),
     ),
     kind("ls", On::Filesystem, "list a directory: at, long", list),
-    kind(
-        "getdents",
-        On::Filesystem,
-        "list a directory call by call: at, buffer",
-        getdents,
-    ),
+    kind("getdents", On::Filesystem, "list a directory call by call: at, buffer", getdents),
     kind(
         "open-program",
         On::Filesystem,
         "a chain of dependent reads in a tree: at, reads, bytes",
         program,
     ),
-    kind(
-        "wait",
-        On::Anything,
-        "let time pass: for; or until a process ended: process",
-        wait,
-    ),
-    kind(
-        "survey",
-        On::Filesystem,
-        "write everything, and record where it lies",
-        |_, _| Ok(Action::Survey),
-    ),
-    kind(
-        "repeat",
-        On::Anything,
-        "do steps several times: count, steps",
-        |s, x| {
-            Ok(Action::Repeat {
-                count: required_count(s, "count", 1..=1_000_000_000)?,
-                steps: parse_steps(s, x)?,
-            })
-        },
-    ),
+    kind("wait", On::Anything, "let time pass: for; or until a process ended: process", wait),
+    kind("survey", On::Filesystem, "write everything, and record where it lies", |_, _| {
+        Ok(Action::Survey)
+    }),
+    kind("repeat", On::Anything, "do steps several times: count, steps", |s, x| {
+        Ok(Action::Repeat {
+            count: required_count(s, "count", 1..=1_000_000_000)?,
+            steps: parse_steps(s, x)?,
+        })
+    }),
     kind(
         "until",
         On::Anything,
         "do steps until a process ended or for some time: process or for, steps",
-        |s, x| {
-            Ok(Action::Until {
-                end: required_end(s, x)?,
-                steps: parse_steps(s, x)?,
-            })
-        },
+        |s, x| Ok(Action::Until { end: required_end(s, x)?, steps: parse_steps(s, x)? }),
     ),
 ];
 
@@ -237,15 +200,17 @@ const CHUNK_DEFAULT: u64 = 64 << 10;
 const DEPTH_MAX: usize = 8;
 
 /// The steps of a process, or of a step.
-pub fn parse_steps(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Vec<Step>> {
+pub fn parse_steps(
+    section: &mut Section<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<Step>> {
     if surroundings.depth > DEPTH_MAX {
-        return Err(section.error("steps", format!("steps lie at most {DEPTH_MAX} deep in one another")));
+        return Err(
+            section.error("steps", format!("steps lie at most {DEPTH_MAX} deep in one another"))
+        );
     }
     let tables = section.sections("steps")?;
-    let inner = Surroundings {
-        depth: surroundings.depth + 1,
-        ..*surroundings
-    };
+    let inner = Surroundings { depth: surroundings.depth + 1, ..*surroundings };
     if tables.is_empty() {
         return Err(section.error("steps", "is missing, or has no step"));
     }
@@ -270,17 +235,14 @@ fn parse_step(mut section: Section<'_>, surroundings: &Surroundings<'_>) -> Resu
     let line = section.line();
     let action = (kind.parse)(&mut section, surroundings)?;
     section.finish()?;
-    Ok(Step {
-        line,
-        kind: kind.name,
-        label,
-        measure,
-        skip_on_image,
-        action,
-    })
+    Ok(Step { line, kind: kind.name, label, measure, skip_on_image, action })
 }
 
-fn required_count(section: &mut Section<'_>, key: &str, bounds: std::ops::RangeInclusive<u64>) -> Result<u64> {
+fn required_count(
+    section: &mut Section<'_>,
+    key: &str,
+    bounds: std::ops::RangeInclusive<u64>,
+) -> Result<u64> {
     section.whole_within(key, bounds, None)
 }
 
@@ -289,22 +251,25 @@ fn chunk(section: &mut Section<'_>, default: u64) -> Result<u64> {
 }
 
 fn order(section: &mut Section<'_>) -> Result<Order> {
-    let words = [
-        ("directory", Order::Directory),
-        ("name", Order::Name),
-        ("inode", Order::Inode),
-    ];
+    let words = [("directory", Order::Directory), ("name", Order::Name), ("inode", Order::Inode)];
     section.choice("order", &words, Order::Directory)
 }
 
-fn make(section: &mut Section<'_>, surroundings: &Surroundings<'_>, style: MakeStyle) -> Result<Action> {
+fn make(
+    section: &mut Section<'_>,
+    surroundings: &Surroundings<'_>,
+    style: MakeStyle,
+) -> Result<Action> {
     let at = fields::path(section, "at")?;
     let tree = named_or_own_tree(section, surroundings)?;
     Ok(Action::Make { at, tree, style })
 }
 
 /// `tree`: the name of one, or a table.
-fn named_or_own_tree(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<TreeSpec> {
+fn named_or_own_tree(
+    section: &mut Section<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Result<TreeSpec> {
     let is_name = section.find("tree").is_some_and(|value| value.get_ref().is_str());
     if is_name {
         let name = fields::text(section, "tree")?;
@@ -333,11 +298,7 @@ pub fn parse_tree(section: &mut Section<'_>, folder: &Path) -> Result<TreeSpec> 
         Flat,
         Listing,
     }
-    let rules = [
-        ("source", Rule::Source),
-        ("flat", Rule::Flat),
-        ("listing", Rule::Listing),
-    ];
+    let rules = [("source", Rule::Source), ("flat", Rule::Flat), ("listing", Rule::Listing)];
     if !section.has("rule") {
         return Err(section.error("rule", "is missing; there are source, flat, listing"));
     }
@@ -362,44 +323,36 @@ fn source_rule(section: &mut Section<'_>) -> Result<SourceRule> {
     let blocks = fields::count(section, "blocks", 1..=1 << 40)?;
     let block_size = fields::size(section, "block_size", 1024..=65536)?;
     let blocks = match (blocks, block_size) {
-        (Some(blocks), Some(size)) => Some(BlockTotal {
-            blocks,
-            block_size: size as u32,
-        }),
+        (Some(blocks), Some(size)) => Some(BlockTotal { blocks, block_size: size as u32 }),
         (None, None) => None,
-        _ => return Err(section.error("blocks", "goes with block_size, and block_size with blocks")),
+        _ => {
+            return Err(section.error("blocks", "goes with block_size, and block_size with blocks"));
+        }
     };
-    Ok(SourceRule {
-        files,
-        directories,
-        empty,
-        bytes,
-        blocks,
-    })
+    Ok(SourceRule { files, directories, empty, bytes, blocks })
 }
 
 /// Whether a pattern makes names that a directory can hold.
 fn name_pattern(section: &mut Section<'_>, key: &str, default: &str) -> Result<String> {
     let pattern = section.optional_text(key)?.unwrap_or(default);
     match pattern.is_empty() || pattern.contains(['/', '\0']) || pattern.len() > 200 {
-        true => Err(section.error(
-            key,
-            "has to be a file's name of at most 200 letters, with %d for its number",
-        )),
+        true => Err(section
+            .error(key, "has to be a file's name of at most 200 letters, with %d for its number")),
         false => Ok(pattern.to_owned()),
     }
 }
 
-fn flat_rule(section: &mut Section<'_>, files_key: &str, directories_key: &str) -> Result<FlatRule> {
+fn flat_rule(
+    section: &mut Section<'_>,
+    files_key: &str,
+    directories_key: &str,
+) -> Result<FlatRule> {
     let most = ENTRIES_MAX;
     let files = required_count(section, files_key, 0..=most)?;
     let directories = section.whole_within(directories_key, 0..=most, Some(0))?;
     let size = fields::size(section, "size", 0..=SIZE_MAX)?.unwrap_or(0);
     let size_max = fields::size(section, "size_max", size..=SIZE_MAX)?.unwrap_or(size);
-    let orders = [
-        ("by-directory", FlatOrder::ByDirectory),
-        ("round-robin", FlatOrder::RoundRobin),
-    ];
+    let orders = [("by-directory", FlatOrder::ByDirectory), ("round-robin", FlatOrder::RoundRobin)];
     Ok(FlatRule {
         files,
         directories,
@@ -443,7 +396,10 @@ fn place_trees(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Re
     for mut table in tables {
         let at = fields::path(&mut table, "at")?;
         let name = at.trim_matches('/');
-        if name.is_empty() || name.contains('/') || trees.iter().any(|other| other.at.trim_matches('/') == name) {
+        if name.is_empty()
+            || name.contains('/')
+            || trees.iter().any(|other| other.at.trim_matches('/') == name)
+        {
             return Err(table.error(
                 "at",
                 "has to be one name at the top, such as \"/usr\", that no other tree has",
@@ -469,11 +425,7 @@ fn walk(section: &mut Section<'_>, surroundings: &Surroundings<'_>, task: Task) 
         at: fields::path(section, "at")?,
         task,
         order: order(section)?,
-        chunk: if task == Task::Read {
-            chunk(section, CHUNK_DEFAULT)?
-        } else {
-            CHUNK_DEFAULT
-        },
+        chunk: if task == Task::Read { chunk(section, CHUNK_DEFAULT)? } else { CHUNK_DEFAULT },
         end: end(section, surroundings)?,
     })
 }
@@ -483,7 +435,9 @@ fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     // GNU tar notices /dev/null, and then reads no file.
     let targets = [("null", Task::Stat), ("zero", Task::Archive)];
     if !section.has("to") {
-        return Err(section.error("to", "is missing; there are null, which reads no file, and zero"));
+        return Err(
+            section.error("to", "is missing; there are null, which reads no file, and zero")
+        );
     }
     Ok(Action::Walk {
         at,
@@ -515,15 +469,8 @@ fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
 }
 
 fn list(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let detail = if section.flag("long", false)? {
-        Detail::Long
-    } else {
-        Detail::Names
-    };
-    Ok(Action::List {
-        at: fields::path(section, "at")?,
-        detail,
-    })
+    let detail = if section.flag("long", false)? { Detail::Long } else { Detail::Names };
+    Ok(Action::List { at: fields::path(section, "at")?, detail })
 }
 
 fn getdents(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
@@ -556,8 +503,9 @@ fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Opt
         (Some(name), None) => {
             let found = surroundings.processes.iter().position(|known| known == name);
             let known = || surroundings.processes.join(", ");
-            let found = found
-                .ok_or_else(|| section.error("process", format!("unknown process {name:?}: known are {}", known())));
+            let found = found.ok_or_else(|| {
+                section.error("process", format!("unknown process {name:?}: known are {}", known()))
+            });
             found.map(|process| Some(End::Process(process)))
         }
         (None, time) => Ok(time.map(End::After)),
@@ -595,12 +543,18 @@ fn direction(section: &mut Section<'_>, walkway: Walkway) -> Result<Direction> {
     let directions = [("read", Direction::Read), ("write", Direction::Write)];
     match walkway {
         Walkway::Writer => Ok(Direction::Write),
-        _ if !section.has("direction") => Err(section.error("direction", "is missing; there are read, write")),
+        _ if !section.has("direction") => {
+            Err(section.error("direction", "is missing; there are read, write"))
+        }
         _ => section.choice("direction", &directions, Direction::Read),
     }
 }
 
-fn stream(section: &mut Section<'_>, surroundings: &Surroundings<'_>, walkway: Walkway) -> Result<Action> {
+fn stream(
+    section: &mut Section<'_>,
+    surroundings: &Surroundings<'_>,
+    walkway: Walkway,
+) -> Result<Action> {
     let path = match surroundings.has_filesystem {
         true => Some(fields::path(section, "path")?),
         false => None,
@@ -621,11 +575,8 @@ fn stream(section: &mut Section<'_>, surroundings: &Surroundings<'_>, walkway: W
         ));
     }
     let direction = direction(section, walkway)?;
-    let durability = if section.flag("synced", false)? {
-        Durability::Synced
-    } else {
-        Durability::Cached
-    };
+    let durability =
+        if section.flag("synced", false)? { Durability::Synced } else { Durability::Cached };
     Ok(Action::Stream(Stream {
         path,
         direction,

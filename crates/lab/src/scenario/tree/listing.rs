@@ -1,5 +1,6 @@
-//! Trees from what others list: a tar file (its headers are read, its bodies skipped), what `tar tv` prints, or lines of a size
-//! and a path. Only directories and plain files count; directories that are not listed are made where they are first needed.
+//! Trees from what others list: a tar file (its headers are read, its bodies skipped), what `tar
+//! tv` prints, or lines of a size and a path. Only directories and plain files count; directories
+//! that are not listed are made where they are first needed.
 use super::names::{Kept, Names};
 use super::{ENTRIES_MAX, Tree};
 use std::collections::BTreeMap;
@@ -34,10 +35,7 @@ const LINE_MAX: usize = 8192;
 /// The tree of that file, in its order.
 pub fn read(path: &Path) -> Result<Tree, ListingError> {
     let name = path.display().to_string();
-    let failed = |error: io::Error| ListingError {
-        place: name.clone(),
-        reason: error.to_string(),
-    };
+    let failed = |error: io::Error| ListingError { place: name.clone(), reason: error.to_string() };
     let mut reader = BufReader::new(File::open(path).map_err(failed)?);
     let head = reader.fill_buf().map_err(failed)?;
     match head.get(257..262) == Some(b"ustar") {
@@ -74,10 +72,7 @@ impl Growing {
 
     fn add(&mut self, path: &str, kind: Kind) -> Result<(), String> {
         let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-        if parts
-            .iter()
-            .any(|part| *part == ".." || part.len() > 255 || part.contains('\0'))
-        {
+        if parts.iter().any(|part| *part == ".." || part.len() > 255 || part.contains('\0')) {
             return Err(format!("{path:?} is not a path inside a tree"));
         }
         if (self.tree.order.len() as u64) + parts.len() as u64 > ENTRIES_MAX {
@@ -129,19 +124,15 @@ fn read_lines(name: &str, reader: impl BufRead) -> Result<Tree, ListingError> {
     let mut growing = Growing::new();
     let mut reader = reader;
     for number in 1u64.. {
-        let error = |reason: String| ListingError {
-            place: format!("{name}:{number}"),
-            reason,
-        };
+        let error = |reason: String| ListingError { place: format!("{name}:{number}"), reason };
         let mut line = Vec::new();
         let limited = &mut (&mut reader).take(LINE_MAX as u64);
-        limited
-            .read_until(b'\n', &mut line)
-            .map_err(|failure| error(failure.to_string()))?;
+        limited.read_until(b'\n', &mut line).map_err(|failure| error(failure.to_string()))?;
         if line.is_empty() {
             break;
         }
-        let text = std::str::from_utf8(&line).map_err(|_| error("neither a tar file nor text".to_owned()))?;
+        let text = std::str::from_utf8(&line)
+            .map_err(|_| error("neither a tar file nor text".to_owned()))?;
         if line.len() >= LINE_MAX {
             return Err(error(format!("a line has at most {LINE_MAX} bytes")));
         }
@@ -149,8 +140,8 @@ fn read_lines(name: &str, reader: impl BufRead) -> Result<Tree, ListingError> {
         if text.trim().is_empty() || text.starts_with('#') {
             continue;
         }
-        let (path, kind) =
-            line_entry(text).ok_or_else(|| error("is no line of `tar tv`, and no size and path".to_owned()))?;
+        let (path, kind) = line_entry(text)
+            .ok_or_else(|| error("is no line of `tar tv`, and no size and path".to_owned()))?;
         growing.add(path, kind).map_err(error)?;
     }
     Ok(growing.finish())
@@ -167,7 +158,8 @@ fn line_entry(line: &str) -> Option<(&str, Kind)> {
     if let Ok(bytes) = first.parse::<u64>() {
         return (!rest.trim().is_empty()).then(|| (rest.trim_start(), Kind::File(bytes)));
     }
-    let is_mode = first.len() >= 10 && first.bytes().all(|letter| b"-dlrwxsStTbcphC+.@".contains(&letter));
+    let is_mode =
+        first.len() >= 10 && first.bytes().all(|letter| b"-dlrwxsStTbcphC+.@".contains(&letter));
     if !is_mode {
         return line.strip_suffix('/').map(|path| (path, Kind::Directory));
     }
@@ -197,14 +189,7 @@ struct Archive<R> {
 
 impl<R: Read + Seek> Archive<R> {
     fn new(name: String, reader: R) -> Archive<R> {
-        Archive {
-            name,
-            reader,
-            at: 0,
-            growing: Growing::new(),
-            path: None,
-            bytes: None,
-        }
+        Archive { name, reader, at: 0, growing: Growing::new(), path: None, bytes: None }
     }
 
     fn error(&self, reason: impl fmt::Display) -> ListingError {
@@ -230,7 +215,8 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     fn entry(&mut self, header: &[u8; BLOCK]) -> Result<(), ListingError> {
-        let stored = number(&header[124..136]).ok_or_else(|| self.error("no size that a file can have"))?;
+        let stored =
+            number(&header[124..136]).ok_or_else(|| self.error("no size that a file can have"))?;
         let kind = header[156];
         self.at += BLOCK as u64;
         if matches!(kind, b'L' | b'x') {
@@ -295,9 +281,7 @@ impl<R: Read + Seek> Archive<R> {
             .checked_next_multiple_of(BLOCK as u64)
             .and_then(|bytes| i64::try_from(bytes).ok());
         let padded = padded.ok_or_else(|| self.error("no size that a file can have"))?;
-        self.reader
-            .seek_relative_by(padded)
-            .map_err(|error| self.error(error))?;
+        self.reader.seek_relative_by(padded).map_err(|error| self.error(error))?;
         self.at = self.at.saturating_add(padded.unsigned_abs());
         Ok(())
     }
@@ -352,10 +336,7 @@ mod tests {
             super::super::Entry::Directory(number) => (tree.directory_path("", number), None),
             super::super::Entry::File(number) => {
                 let directory = tree.directory_path("", tree.directory_of(number));
-                (
-                    format!("{directory}/{}", tree.file_name(number)),
-                    Some(tree.bytes(number)),
-                )
+                (format!("{directory}/{}", tree.file_name(number)), Some(tree.bytes(number)))
             }
         };
         tree.entries().map(entry).collect()

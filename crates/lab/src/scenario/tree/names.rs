@@ -63,7 +63,8 @@ impl Names {
     }
 }
 
-/// One `%d` is the number; of several, each is one of its last decimal digits. Without any the number is put behind.
+/// One `%d` is the number; of several, each is one of its last decimal digits. Without any the
+/// number is put behind.
 fn expand(pattern: &str, number: u64, path: &mut String) {
     let pieces: Vec<&str> = pattern.split("%d").collect();
     let places = pieces.len() - 1;
@@ -80,11 +81,13 @@ fn expand(pattern: &str, number: u64, path: &mut String) {
 }
 
 const SYLLABLES: [&str; 16] = [
-    "in", "sys", "dev", "net", "buf", "ram", "ext", "tty", "pci", "map", "irq", "lock", "time", "serial", "page", "io",
+    "in", "sys", "dev", "net", "buf", "ram", "ext", "tty", "pci", "map", "irq", "lock", "time",
+    "serial", "page", "io",
 ];
 
-/// The number in letters, and two syllables that look like a source file's name. Names sort as their numbers do: an archive of
-/// such a tree is in the order of names, as archives are that were made of a sorted listing.
+/// The number in letters, and two syllables that look like a source file's name. Names sort as
+/// their numbers do: an archive of such a tree is in the order of names, as archives are that were
+/// made of a sorted listing.
 fn word(seed: u64, number: u64, path: &mut String) {
     let bits = random::mix(seed ^ number.wrapping_mul(0x9e37));
     for place in (0..LETTERS).rev() {

@@ -17,15 +17,16 @@ fn proportional(total: u64, weights: &[u64]) -> Vec<u64> {
     parts
 }
 
-/// How many of `files` files each of `directories` directories has: log-normal, a few have very many.
+/// How many of `files` files each of `directories` directories has: log-normal, a few have very
+/// many.
 pub(super) fn shares(files: u64, directories: u64, random: &mut Random) -> Vec<u64> {
     let weights = Quantiles::log_normal(1_000, 14_000);
     let weights: Vec<u64> = (0..directories).map(|_| weights.draw(random).max(1)).collect();
     proportional(files, &weights)
 }
 
-/// Sizes of `files` files that add up to `bytes`: log-normal with a median of some 0.4 of the mean, and one in a hundred of some
-/// ten times the mean, as source trees have them.
+/// Sizes of `files` files that add up to `bytes`: log-normal with a median of some 0.4 of the mean,
+/// and one in a hundred of some ten times the mean, as source trees have them.
 pub(super) fn file_bytes(files: u64, bytes: u64, random: &mut Random) -> Vec<u64> {
     let mean = (bytes / files.max(1)).max(1);
     let sizes = Quantiles::log_normal((mean * 2 / 5).max(1), mean.saturating_mul(9).max(2));
@@ -59,10 +60,7 @@ const DOTS_BYTES: u64 = 24;
 impl Blocks {
     pub(super) fn new(block_size: u32) -> Blocks {
         let size = u64::from(block_size.max(64));
-        Blocks {
-            size,
-            pointers: size / 4,
-        }
+        Blocks { size, pointers: size / 4 }
     }
 
     /// Data and indirect blocks of a file of so many blocks.
@@ -112,15 +110,18 @@ impl Blocks {
             tree.names.directory(number, directory.name, &mut name);
             names[directory.parent as usize].push(name.len().min(255) as u8);
         }
-        let lengths = |names: &Vec<u8>| self.of_directory(names.iter().map(|length| usize::from(*length)));
+        let lengths =
+            |names: &Vec<u8>| self.of_directory(names.iter().map(|length| usize::from(*length)));
         let files: u64 = tree.files.iter().map(|file| self.of_file(file.bytes)).sum();
         files + names.iter().map(lengths).sum::<u64>()
     }
 
-    /// Makes the last files longer or shorter by whole blocks until the tree takes so many. Empty files stay empty.
+    /// Makes the last files longer or shorter by whole blocks until the tree takes so many. Empty
+    /// files stay empty.
     pub(super) fn meet(&self, tree: &mut Tree, wanted: u64) -> Result<(), String> {
         let mut now = self.of_tree(tree);
-        // A pass moves every file by a block; what a tree cannot reach in so many is a rule that contradicts itself.
+        // A pass moves every file by a block; what a tree cannot reach in so many is a rule that
+        // contradicts itself.
         for _ in 0..1_000_000 / (tree.files.len() + 1) + 64 {
             let before = now;
             for file in tree.files.iter_mut().rev().filter(|file| file.bytes > 0) {
@@ -143,9 +144,9 @@ impl Blocks {
         }
         match now == wanted {
             true => Ok(()),
-            false => Err(format!(
-                "the tree takes {now} blocks and cannot be made to take {wanted}"
-            )),
+            false => {
+                Err(format!("the tree takes {now} blocks and cannot be made to take {wanted}"))
+            }
         }
     }
 }

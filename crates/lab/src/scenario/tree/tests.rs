@@ -2,33 +2,16 @@
 use super::*;
 
 fn source_rule() -> SourceRule {
-    SourceRule {
-        files: 10_100,
-        directories: 600,
-        empty: 0,
-        bytes: 10_100 * 13_200,
-        blocks: None,
-    }
+    SourceRule { files: 10_100, directories: 600, empty: 0, bytes: 10_100 * 13_200, blocks: None }
 }
 
 #[test]
 fn a_source_tree_has_exactly_what_was_asked_for() {
     let tree = TreeSpec::Source(source_rule()).build(1, 1).unwrap();
-    let totals = Totals {
-        files: 10_100,
-        directories: 600,
-        bytes: 133_320_000,
-    };
+    let totals = Totals { files: 10_100, directories: 600, bytes: 133_320_000 };
     assert_eq!(tree.totals(), totals);
-    let blocks = BlockTotal {
-        blocks: 45_000,
-        block_size: 4096,
-    };
-    let rule = SourceRule {
-        blocks: Some(blocks),
-        empty: 49,
-        ..source_rule()
-    };
+    let blocks = BlockTotal { blocks: 45_000, block_size: 4096 };
+    let rule = SourceRule { blocks: Some(blocks), empty: 49, ..source_rule() };
     let tree = TreeSpec::Source(rule).build(1, 1).unwrap();
     assert_eq!(tree.blocks(4096), 45_000);
     let empty = (0..10_100).filter(|file| tree.bytes(*file) == 0);
@@ -80,9 +63,8 @@ fn a_seed_decides_the_tree_and_a_scale_shrinks_it() {
     let spec = TreeSpec::Source(source_rule());
     let listing = |seed, scale| {
         let tree = spec.build(seed, scale).unwrap();
-        let files: Vec<_> = (0..tree.files.len())
-            .map(|file| (tree.file_name(file), tree.bytes(file)))
-            .collect();
+        let files: Vec<_> =
+            (0..tree.files.len()).map(|file| (tree.file_name(file), tree.bytes(file))).collect();
         files
     };
     assert_eq!(listing(1, 10), listing(1, 10));
@@ -92,18 +74,10 @@ fn a_seed_decides_the_tree_and_a_scale_shrinks_it() {
 
 #[test]
 fn impossible_trees_are_refused() {
-    let many = SourceRule {
-        files: ENTRIES_MAX + 1,
-        ..source_rule()
-    };
+    let many = SourceRule { files: ENTRIES_MAX + 1, ..source_rule() };
     assert!(TreeSpec::Source(many).build(1, 1).is_err());
-    let few = SourceRule {
-        blocks: Some(BlockTotal {
-            blocks: 3,
-            block_size: 4096,
-        }),
-        ..source_rule()
-    };
+    let few =
+        SourceRule { blocks: Some(BlockTotal { blocks: 3, block_size: 4096 }), ..source_rule() };
     let error = TreeSpec::Source(few).build(1, 1).unwrap_err();
     assert!(error.ends_with("cannot be made to take 3"), "{error}");
 }

@@ -1,4 +1,5 @@
-//! Steps about a file system as a whole: what is laid on it, how full it is made, how it is checked.
+//! Steps about a file system as a whole: what is laid on it, how full it is made, how it is
+//! checked.
 use super::{ENTRIES_MAX, SIZE_MAX, Surroundings, name_pattern, required_count};
 use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
@@ -20,9 +21,7 @@ pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Re
         table.finish()?;
         Ok(files)
     });
-    Ok(Action::Place {
-        files: files.collect::<Result<_>>()?,
-    })
+    Ok(Action::Place { files: files.collect::<Result<_>>()? })
 }
 
 pub(super) fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
