@@ -4,21 +4,21 @@
 //! that decide layouts, seeds); what changes of it is in `mutable`, in the groups' counters and in
 //! atomics.
 //! *Locking*: `mutable` is a short lock; nothing else here is locked.
-use crate::allocation::{Allocation, Delay};
-use crate::barrier::Barrier;
-use crate::cache::{Cache, Kind, Surroundings};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::group::{Freed, Groups};
+use crate::inode::pages::Pages;
+use crate::inode::write_back::Writes;
 use crate::inode::{self, NodeState};
-use crate::journal::Handle;
-use crate::latch::Latch;
-use crate::pages::Pages;
-use crate::placement::Placement;
-use crate::preset::{
+use crate::policy::allocation::{Allocation, Delay};
+use crate::policy::placement::Placement;
+use crate::policy::preset::{
     BitmapLoad, DataOrder, Growth, InodeCreation, Mount, NeighbourReadAhead, Policies,
 };
-use crate::throttle::{DirtyBudget, Seat};
-use crate::writeback::Writes;
+use crate::policy::throttle::{DirtyBudget, Seat};
+use crate::space::{Freed, Groups};
+use crate::store::barrier::Barrier;
+use crate::store::cache::{Cache, Kind, Surroundings};
+use crate::store::handle::Handle;
+use crate::store::latch::Latch;
 use extant_block::lock::SleepGuard;
 use extant_block::{BlockDevice, Clock, Neighbours, ShortLock, SleepLock};
 use extant_format::directory::Style;

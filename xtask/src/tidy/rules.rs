@@ -53,11 +53,11 @@ const THREADS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/", "crates/l
 /// experiments.
 const WRITERS: &[&str] = &[
     "crates/block/",
-    "crates/engine/src/writeback.rs",
+    "crates/engine/src/inode/write_back.rs",
     "crates/engine/src/volume.rs",
-    "crates/engine/src/barrier.rs",
-    "crates/engine/src/mkfs.rs",
-    "crates/engine/src/mkfs/",
+    "crates/engine/src/store/barrier.rs",
+    "crates/engine/src/api/mkfs.rs",
+    "crates/engine/src/api/mkfs/",
     "crates/cli/src/build/stream.rs",
     "crates/lab/src/",
 ];
@@ -135,12 +135,15 @@ pub const RULES: &[Rule] = &[
         reason: "threads and waiting belong to the Clock, which must know who runs",
         check: threads,
         bad: &[
-            ("crates/engine/src/writeback.rs", "fn f() { std::thread::spawn(g); }\n"),
+            ("crates/engine/src/inode/write_back.rs", "fn f() { std::thread::spawn(g); }\n"),
             ("crates/block/src/lock.rs", "use std::sync::{Condvar, Mutex};\n"),
             ("xtask/src/bench.rs", "fn f() { thread::sleep(d); }\n"),
         ],
         good: &[
-            ("crates/engine/src/writeback.rs", "fn f(clock: &dyn Clock) { clock.spawn(task); }\n"),
+            (
+                "crates/engine/src/inode/write_back.rs",
+                "fn f(clock: &dyn Clock) { clock.spawn(task); }\n",
+            ),
             ("crates/lab/src/clock.rs", "use std::thread::Builder;\n"),
         ],
     },

@@ -1,6 +1,6 @@
 //! Blocks of the inode table that are read together with the one that is wanted.
-use crate::cache::Kind;
-use crate::preset::TableReadAhead;
+use crate::policy::preset::TableReadAhead;
+use crate::store::cache::Kind;
 use crate::volume::Volume;
 use extant_block::Urgency;
 use extant_format::{BlockNo, GroupNo};

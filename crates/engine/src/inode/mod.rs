@@ -1,0 +1,12 @@
+//! Inodes: in their table and in memory, their maps, their bytes and attributes.
+pub(crate) mod access_time;
+pub mod attribute;
+pub(crate) mod file;
+pub(crate) mod mapping;
+mod node;
+pub(crate) mod pages;
+pub(crate) mod permission;
+mod table;
+pub(crate) mod write_back;
+
+pub(crate) use node::{Node, NodeState, Nodes, load, place};
