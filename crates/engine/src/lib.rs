@@ -66,17 +66,24 @@ mod policy;
 mod runs;
 mod space;
 mod store;
-mod volume;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
-pub use api::filesystem::{Change, DirectoryEntry, File, Filesystem, FlagChange, Metadata, Statfs};
+pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata, Statfs};
 pub use api::object::{FileRun, Object};
 pub use api::{import, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
 pub use inode::attribute::{self, SetAttribute};
 pub use inode::file::Size;
+pub use inode::rights::{Change, FlagChange};
 pub use name::directory::Packing;
 pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
-pub use policy::{allocation, placement, preset, readahead, throttle};
-pub use volume::{Access, DataKeeping, Options, read_superblock};
+pub use policy::{allocation, placement, preset, readahead};
+pub use store::superblock::read_superblock;
+pub use store::{Access, DataKeeping, Options};
+
+/// When dirty blocks are written, and by whom: the policies, and the budget that they are asked for.
+pub mod throttle {
+    pub use crate::policy::throttle::*;
+    pub use crate::store::budget::DirtyBudget;
+}

@@ -53,9 +53,7 @@ const THREADS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/", "crates/l
 /// experiments.
 const WRITERS: &[&str] = &[
     "crates/block/",
-    "crates/engine/src/inode/write_back.rs",
-    "crates/engine/src/volume.rs",
-    "crates/engine/src/store/barrier.rs",
+    "crates/engine/src/store/",
     "crates/engine/src/api/mkfs.rs",
     "crates/engine/src/api/mkfs/",
     "crates/cli/src/build/stream.rs",
@@ -92,7 +90,7 @@ pub const RULES: &[Rule] = &[
             ("crates/inspect/src/volume.rs", "fn f() { self.device.flush()?; }\n"),
         ],
         good: &[
-            ("crates/engine/src/volume.rs", "fn f() { self.device.write(0, &bytes)?; }\n"),
+            ("crates/engine/src/store/mod.rs", "fn f() { self.device.write(0, &bytes)?; }\n"),
             ("crates/engine/src/namespace.rs", "fn f() { file.write(0, &bytes)?; }\n"),
             (
                 "crates/engine/src/group/tests.rs",

@@ -39,7 +39,7 @@ impl Filesystem {
     pub fn open_dir(&self, path: impl AsRef<Path>) -> Result<DirectoryStream> {
         let path = path.as_ref();
         let node = self.at(path, |core| {
-            let node = core.resolve(path.as_os_str().as_bytes(), Follow::Last)?;
+            let node = core.inodes.resolve(path.as_os_str().as_bytes(), Follow::Last)?;
             node.state.read().check_directory()?;
             Ok(node)
         })?;
@@ -70,7 +70,7 @@ impl DirectoryStream {
         let state = self.node.state.read();
         state.check_directory()?;
         let (mut left, mut taken, mut is_full) = (buffer_bytes, 0u32, false);
-        let outcome = self.listing.go_on(&self.core.volume, &state, &mut |entry| {
+        let outcome = self.listing.go_on(&self.core.inodes.volume, &state, &mut |entry| {
             let bytes = record_bytes(entry.name.len());
             if bytes > left {
                 is_full = true;
@@ -85,11 +85,11 @@ impl DirectoryStream {
             });
             ControlFlow::Continue(())
         });
-        let costs = self.core.volume.policies.costs;
+        let costs = self.core.inodes.volume.store.policies.costs;
         let names_ns = costs.name_ns * u64::from(taken);
-        self.core.volume.clock.charge(costs.call_ns + names_ns);
+        self.core.inodes.volume.store.clock.charge(costs.call_ns + names_ns);
         drop(state);
-        self.core.note_access(&self.node);
+        self.core.inodes.note_access(&self.node);
         match outcome {
             _ if taken > 0 => Ok(()),
             Ok(()) if is_full => {

@@ -6,14 +6,16 @@ use crate::flush::Core;
 use crate::flush::flusher::Flusher;
 use crate::inode::Node;
 use crate::inode::attribute::{self, SetAttribute};
+use crate::inode::credits;
 use crate::inode::file::{self, Size};
-use crate::inode::permission;
+use crate::inode::rights::{self, Change, FlagChange};
+use crate::inode::volume::Volume;
 use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
 use crate::policy::readahead::Stream;
-use crate::policy::throttle::DirtyBudget;
-use crate::volume::{DataKeeping, Options, Volume};
+use crate::store::budget::DirtyBudget;
+use crate::store::{DataKeeping, Options};
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::Ino;
 use extant_format::attribute::Attribute;
@@ -129,32 +131,8 @@ pub struct Statfs {
     pub free_inodes: u32,
 }
 
-/// Inode flags to set and to clear, as numbers of [`extant_format::inode::flags`]: immutable,
-/// append-only, nodump, noatime, and of directories the one for the top of a hierarchy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlagChange {
-    /// These are set.
-    pub set: u32,
-    /// These are cleared, unless they are set.
-    pub clear: u32,
-}
-
-/// Which attributes of an inode to change; `None` leaves one as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// The low twelve bits of the mode.
-    pub permissions: Option<u16>,
-    /// Owner.
-    pub uid: Option<u32>,
-    /// Group.
-    pub gid: Option<u32>,
-    /// Last read.
-    pub access_time: Option<Time>,
-    /// Last change of the content.
-    pub modify_time: Option<Time>,
-    /// Last change of the inode; the present time unless given.
-    pub change_time: Option<Time>,
-}
+/// Blocks of metadata that a change of an inode's attributes changes.
+const CHANGE: u32 = credits::ATTRIBUTES + credits::INODE;
 
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
@@ -195,13 +173,13 @@ impl Filesystem {
 
     /// The superblock as it was when the file system was opened.
     pub fn superblock(&self) -> &Superblock {
-        &self.core.volume.superblock
+        &self.core.inodes.volume.store.superblock
     }
 
     /// Room.
     pub fn statfs(&self) -> Statfs {
-        let superblock = &self.core.volume.superblock;
-        let totals = self.core.volume.groups.totals();
+        let superblock = &self.core.inodes.volume.store.superblock;
+        let totals = self.core.inodes.volume.space.totals();
         Statfs {
             block_size: superblock.block_size(),
             blocks: superblock.blocks_count,
@@ -232,16 +210,15 @@ impl Filesystem {
     }
 
     fn answer<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
-        let volume = &self.core.volume;
-        volume.clock.charge(volume.policies.costs.call_ns);
+        let volume = &self.core.inodes.volume;
+        volume.store.clock.charge(volume.store.policies.costs.call_ns);
         self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path))
     }
 
-    /// Work that changes something: what goes wrong half-way stops all further writing.
+    /// Work that changes something.
     fn change_at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
         let pledge = self.core.admit_call().map_err(|error| error.at(path))?;
-        let before = self.core.volume.cache.changes();
-        let result = self.answer(path, |core| core.volume.guard(before, work(core)));
+        let result = self.answer(path, work);
         drop(pledge);
         self.core.balance()?;
         let result = result?;
@@ -261,7 +238,7 @@ impl Filesystem {
 
     fn stat(&self, path: &Path, follow: Follow) -> Result<Metadata> {
         self.at(path, |core| {
-            let node = core.resolve(bytes(path), follow)?;
+            let node = core.inodes.resolve(bytes(path), follow)?;
             let state = node.state.read();
             state.check_alive()?;
             Metadata::new(node.ino, &state.inode)
@@ -272,30 +249,30 @@ impl Filesystem {
     pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirectoryEntry>> {
         let path = path.as_ref();
         self.at(path, |core| {
-            let node = core.resolve(bytes(path), Follow::Last)?;
+            let node = core.inodes.resolve(bytes(path), Follow::Last)?;
             let state = node.state.read();
             state.check_directory()?;
             let mut entries = Vec::new();
-            directory::list(&core.volume, &state, &mut |name, ino, file_type| {
+            directory::list(&core.inodes.volume, &state, &mut |name, ino, file_type| {
                 if name != b"." && name != b".." {
                     entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
                 }
             })?;
-            let volume = &core.volume;
-            volume.clock.charge(volume.policies.costs.name_ns * entries.len() as u64);
+            let volume = &core.inodes.volume;
+            volume.store.clock.charge(volume.store.policies.costs.name_ns * entries.len() as u64);
             drop(state);
-            core.note_access(&node);
+            core.inodes.note_access(&node);
             Ok(entries)
         })
     }
 
     fn make(&self, path: &Path, new: &NewInode<'_>) -> Result<Arc<Node>> {
         self.change_at(path, |core| {
-            let (parent, name) = core.resolve_parent(bytes(path))?;
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
             if name.is_empty() {
                 return Err(ErrorKind::Exists.into());
             }
-            core.make(&parent, name, new)
+            core.inodes.make(&parent, name, new)
         })
     }
 
@@ -336,9 +313,9 @@ impl Filesystem {
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
         let path = path.as_ref();
         self.at(path, |core| {
-            let node = core.resolve(bytes(path), Follow::NotLast)?;
-            let target = core.read_link(&node)?;
-            core.note_access(&node);
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let target = core.inodes.read_link(&node)?;
+            core.inodes.note_access(&node);
             Ok(target)
         })
     }
@@ -346,20 +323,22 @@ impl Filesystem {
     /// Gives an object one more name. Symlinks are not followed.
     pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> Result<()> {
         let (original, link) = (original.as_ref(), link.as_ref());
-        let node = self.at(original, |core| core.resolve(bytes(original), Follow::NotLast))?;
+        let node =
+            self.at(original, |core| core.inodes.resolve(bytes(original), Follow::NotLast))?;
         self.change_at(link, |core| {
-            let (parent, name) = core.resolve_parent(bytes(link))?;
-            core.link(&node, &parent, name)
+            let (parent, name) = core.inodes.resolve_parent(bytes(link))?;
+            core.inodes.link(&node, &parent, name)
         })
     }
 
     /// Moves a name.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, how: Rename) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
-        let (from_parent, from_name) = self.at(from, |core| core.resolve_parent(bytes(from)))?;
+        let (from_parent, from_name) =
+            self.at(from, |core| core.inodes.resolve_parent(bytes(from)))?;
         self.change_at(to, |core| {
-            let (to_parent, to_name) = core.resolve_parent(bytes(to))?;
-            core.rename((&from_parent, from_name), (&to_parent, to_name), how)
+            let (to_parent, to_name) = core.inodes.resolve_parent(bytes(to))?;
+            core.inodes.rename((&from_parent, from_name), (&to_parent, to_name), how)
         })
     }
 
@@ -367,8 +346,8 @@ impl Filesystem {
     pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let (parent, name) = core.resolve_parent(bytes(path))?;
-            core.unlink(&parent, name)
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
+            core.inodes.unlink(&parent, name)
         })
     }
 
@@ -376,15 +355,15 @@ impl Filesystem {
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let (parent, name) = core.resolve_parent(bytes(path))?;
-            core.remove_directory(&parent, name)
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
+            core.inodes.remove_directory(&parent, name)
         })
     }
 
     /// Opens a file for reading and writing.
     pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File> {
         let path = path.as_ref();
-        let node = self.at(path, |core| core.resolve(bytes(path), Follow::Last))?;
+        let node = self.at(path, |core| core.inodes.resolve(bytes(path), Follow::Last))?;
         self.open_node(node).map_err(|error| error.at(path))
     }
 
@@ -394,8 +373,8 @@ impl Filesystem {
         let new = NewInode { permissions, ..blank(FileType::Regular) };
         let node = match self.make(path, &new) {
             Err(Error { kind: ErrorKind::Exists, .. }) => {
-                let node = self.at(path, |core| core.resolve(bytes(path), Follow::Last))?;
-                self.change_at(path, |core| file::set_size(&core.volume, &node, 0))?;
+                let node = self.at(path, |core| core.inodes.resolve(bytes(path), Follow::Last))?;
+                self.change_at(path, |core| file::set_size(&core.inodes.volume, &node, 0))?;
                 node
             }
             made => made?,
@@ -407,7 +386,7 @@ impl Filesystem {
         if node.state.read().file_type()? == FileType::Directory {
             return Err(ErrorKind::IsDirectory.into());
         }
-        self.core.hold(&node)?;
+        self.core.inodes.hold(&node)?;
         Ok(File { core: Arc::clone(&self.core), node, position: 0, stream: ShortLock::default() })
     }
 
@@ -424,7 +403,7 @@ impl Filesystem {
         let length = file.read_at(0, &mut content).map_err(|error| error.at(path.as_ref()))?;
         if content.is_empty() {
             // A read of no bytes at all is no access; this one found that there are none.
-            self.core.note_access(&file.node);
+            self.core.inodes.note_access(&file.node);
         }
         content.truncate(length);
         Ok(content)
@@ -445,8 +424,11 @@ impl Filesystem {
     pub fn change(&self, path: impl AsRef<Path>, change: &Change) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let node = core.resolve(bytes(path), Follow::NotLast)?;
-            permission::change(&core.volume, &mut node.state.write(), change)
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            core.inodes
+                .volume
+                .change(CHANGE, |operation| rights::change(operation, &mut state, change))
         })
     }
 
@@ -459,8 +441,10 @@ impl Filesystem {
     pub fn change_flags(&self, path: impl AsRef<Path>, change: FlagChange) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let node = core.resolve(bytes(path), Follow::NotLast)?;
-            permission::change_flags(&core.volume, &mut node.state.write(), change)
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            let volume = &core.inodes.volume;
+            volume.change(CHANGE, |operation| rights::change_flags(operation, &mut state, change))
         })
     }
 
@@ -468,10 +452,10 @@ impl Filesystem {
     pub fn attributes(&self, path: impl AsRef<Path>) -> Result<Vec<Attribute>> {
         let path = path.as_ref();
         self.at(path, |core| {
-            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
             let state = node.state.read();
             state.check_alive()?;
-            attribute::list(&core.volume, &state)
+            attribute::list(&core.inodes.volume, &state)
         })
     }
 
@@ -486,10 +470,12 @@ impl Filesystem {
     ) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
             state.check_alive()?;
-            attribute::set(&core.volume, &mut state, name, value, how)
+            let volume = &core.inodes.volume;
+            volume
+                .change(CHANGE, |operation| attribute::set(operation, &mut state, name, value, how))
         })
     }
 
@@ -497,10 +483,11 @@ impl Filesystem {
     pub fn remove_attribute(&self, path: impl AsRef<Path>, name: &[u8]) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let node = core.resolve(bytes(path), Follow::NotLast)?;
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
             state.check_alive()?;
-            attribute::remove(&core.volume, &mut state, name)
+            let volume = &core.inodes.volume;
+            volume.change(CHANGE, |operation| attribute::remove(operation, &mut state, name))
         })
     }
 
@@ -509,9 +496,9 @@ impl Filesystem {
         &self,
         group: extant_format::GroupNo,
     ) -> Result<Vec<(extant_format::BlockNo, u32)>> {
-        let volume = &self.core.volume;
-        let start = volume.superblock.group_start(group).0;
-        let runs = volume.groups.free_runs(volume, group)?;
+        let volume = &self.core.inodes.volume;
+        let start = volume.store.superblock.group_start(group).0;
+        let runs = volume.space.free_runs(group)?;
         Ok(runs
             .into_iter()
             .map(|(at, length)| (extant_format::BlockNo(start + u64::from(at)), length))
@@ -534,11 +521,10 @@ pub struct File {
 }
 
 impl File {
-    /// Work that changes the file; what goes wrong half-way stops all further writing.
+    /// Work that changes the file.
     fn changing<T>(&self, work: impl Fn(&Volume) -> Result<T>) -> Result<T> {
-        let volume = &self.core.volume;
-        let before = volume.cache.changes();
-        volume.guard(before, self.core.with_room(|| work(volume)))
+        let volume = &self.core.inodes.volume;
+        self.core.with_room(|| work(volume))
     }
 
     /// The same for what changes few blocks.
@@ -551,9 +537,9 @@ impl File {
 
     /// The processor's work of a call that copies so many bytes.
     fn charge(&self, bytes: usize) {
-        let volume = &self.core.volume;
-        let costs = &volume.policies.costs;
-        volume.clock.charge(costs.call_ns + costs.kib_ns * bytes as u64 / 1024);
+        let volume = &self.core.inodes.volume;
+        let costs = &volume.store.policies.costs;
+        volume.store.clock.charge(costs.call_ns + costs.kib_ns * bytes as u64 / 1024);
     }
 
     /// What `fstat` tells.
@@ -570,10 +556,11 @@ impl File {
     /// `NotFound` when the file had no name left when the volume was closed; `Corrupt`; what the
     /// device answers.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let length = file::read(&self.core.volume, &self.node, &self.stream, offset, buffer)?;
+        let length =
+            file::read(&self.core.inodes.volume, &self.node, &self.stream, offset, buffer)?;
         self.charge(length);
         if !buffer.is_empty() {
-            self.core.note_access(&self.node);
+            self.core.inodes.note_access(&self.node);
         }
         self.core.balance_after_reading();
         Ok(length)
@@ -653,23 +640,23 @@ impl File {
 
     /// The next stretch of data at or behind an offset; `None` when only a hole is left.
     pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>> {
-        file::next_data(&self.core.volume, &self.node, offset)
+        file::next_data(&self.core.inodes.volume, &self.node, offset)
     }
 
     /// Writes this file's data and the volume's metadata, and waits until the device has them.
     pub fn sync(&self) -> Result<()> {
         let core = &self.core;
         let sync = || {
-            core.free_replaced()?;
-            core.chain_orphans()?;
-            file::sync(&core.volume, &self.node)
+            core.inodes.free_replaced()?;
+            core.inodes.chain_orphans()?;
+            file::sync(&core.inodes.volume, &self.node)
         };
         core.told(sync())
     }
 
     /// Whether bytes are kept at all (see [`DataKeeping`]).
     pub fn keeps_bytes(&self) -> bool {
-        self.core.volume.data == DataKeeping::Bytes
+        self.core.inodes.volume.pages.data == DataKeeping::Bytes
     }
 }
 
@@ -677,8 +664,7 @@ impl Drop for File {
     fn drop(&mut self) {
         // Freeing what has no name may fail only when the disk does; the volume has latched that by
         // then.
-        let before = self.core.volume.cache.changes();
-        let _ = self.core.volume.guard(before, self.core.release(&self.node));
+        let _ = self.core.inodes.release(&self.node);
     }
 }
 

@@ -12,12 +12,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
 use crate::inode::NodeState;
 use crate::inode::attribute;
+use crate::inode::credits;
 use crate::inode::mapping;
 use crate::name::directory::{self, Packing};
 use crate::name::namespace::{FAST_SYMLINK_MAX, LINKS_MAX, store_target};
 use crate::policy::allocation::Purpose;
 use crate::space::{Freed, InodeKind};
-use crate::store::handle::Handle;
 use extant_format::attribute::{Attribute, REFERENCE_MAX};
 use extant_format::extent::State;
 use extant_format::inode::{Device, FileType, Inode, Time, flags};
@@ -84,7 +84,7 @@ pub struct Import {
 impl Filesystem {
     /// Begins to bring a tree into this file system, which mkfs just made.
     pub fn import(&self) -> Import {
-        let first = Ino(self.core.volume.superblock.first_inode);
+        let first = Ino(self.core.inodes.volume.store.superblock.first_inode);
         Import { core: Arc::clone(&self.core), shared: FxHashMap::default(), next: first }
     }
 }
@@ -92,7 +92,7 @@ impl Filesystem {
 impl Import {
     /// How directories of this volume are packed.
     pub fn packing(&self) -> Packing {
-        Packing::of(&self.core.volume.superblock)
+        Packing::of(&self.core.inodes.volume.store.superblock)
     }
 
     /// Makes a directory with all its names, and gives its number. `parent` is that of the
@@ -122,15 +122,17 @@ impl Import {
         names: &mut dyn ExactSizeIterator<Item = NewEntry<'_>>,
     ) -> Result<()> {
         let core = Arc::clone(&self.core);
-        let volume = &core.volume;
-        core.nodes.remove(Ino::ROOT);
+        let volume = &core.inodes.volume;
+        core.inodes.nodes.remove(Ino::ROOT);
         let mut state = NodeState::new(volume, Ino::ROOT, crate::inode::load(volume, Ino::ROOT)?);
-        let handle = Handle::begin(volume, 16)?;
-        mapping::remove(&handle, &mut state, 0..u64::from(u32::MAX) + 1, Purpose::Directory)?;
+        let all = 0..u64::from(u32::MAX) + 1;
+        volume.change(credits::RUN, |operation| {
+            mapping::remove(operation, &mut state, all, Purpose::Directory)
+        })?;
         // The volume is not in use yet: the tree that comes now may have these blocks.
         let freed = Freed { blocks: state.take_freed(), ..Freed::default() };
-        freed.blocks.iter().for_each(|run| volume.cache.forget_run(*run));
-        volume.groups.reuse(freed);
+        freed.blocks.iter().for_each(|run| volume.store.cache.forget_run(*run));
+        volume.space.reuse(freed);
         let mut inode = self.fresh(FileType::Directory, new)?;
         inode.generation = state.inode.generation;
         state = NodeState::new(volume, Ino::ROOT, inode);
@@ -141,8 +143,9 @@ impl Import {
     /// Gives a directory that mkfs made (lost+found) other attributes. Its content stays.
     pub fn redress(&mut self, ino: Ino, new: &NewNode<'_>) -> Result<()> {
         let core = Arc::clone(&self.core);
-        core.nodes.remove(ino);
-        let mut state = NodeState::new(&core.volume, ino, crate::inode::load(&core.volume, ino)?);
+        core.inodes.nodes.remove(ino);
+        let mut state =
+            NodeState::new(&core.inodes.volume, ino, crate::inode::load(&core.inodes.volume, ino)?);
         let file_type = state.file_type()?;
         let fresh = self.fresh(file_type, new)?;
         state.inode = Inode {
@@ -171,15 +174,14 @@ impl Import {
         placed: &mut dyn FnMut(Stretch),
     ) -> Result<Ino> {
         let core = Arc::clone(&self.core);
-        let volume = &core.volume;
+        let volume = &core.inodes.volume;
         let mut state = self.inode(FileType::Regular, new)?;
         if size > crate::inode::file::size_max(volume, &state) {
             return Err(ErrorKind::FileTooLarge.into());
         }
         mapping::initialize(&mut state);
         state.inode.size = size;
-        volume.note_file_size(size);
-        let block_size = u64::from(volume.block_size());
+        let block_size = u64::from(volume.store.block_size());
         let mut pending: Option<Range<u64>> = None;
         for range in data {
             let blocks = range.start / block_size..range.end.min(size).div_ceil(block_size);
@@ -202,18 +204,19 @@ impl Import {
     /// `NameTooLong` when the target does not fit in a block; as `file` otherwise.
     pub fn symlink(&mut self, new: &NewNode<'_>, target: &[u8]) -> Result<Ino> {
         let core = Arc::clone(&self.core);
-        let volume = &core.volume;
-        if target.len() >= volume.block_size() as usize {
+        let volume = &core.inodes.volume;
+        if target.len() >= volume.store.block_size() as usize {
             return Err(ErrorKind::NameTooLong.into());
         }
         let mut state = self.inode(FileType::Symlink, new)?;
         let slow = target.len() >= FAST_SYMLINK_MAX;
-        if slow && volume.superblock.has(Feature::EXTENTS) {
+        if slow && volume.store.superblock.has(Feature::EXTENTS) {
             state.inode.flags |= flags::EXTENTS;
         }
-        let handle = Handle::begin(volume, 4)?;
-        let mut reservation = volume.groups.reserve(volume, u64::from(slow))?;
-        store_target(&handle, &mut reservation, &mut state, target)?;
+        let mut reservation = volume.space.reserve(u64::from(slow))?;
+        volume.change(credits::RUN + 1, |operation| {
+            store_target(operation, &mut reservation, &mut state, target)
+        })?;
         self.store(&mut state)?;
         Ok(state.ino)
     }
@@ -246,8 +249,8 @@ impl Import {
     /// # Errors
     /// What reading bitmaps meets.
     pub fn used_end(&self) -> Result<u64> {
-        let volume = &self.core.volume;
-        volume.groups.used_end(volume)
+        let volume = &self.core.inodes.volume;
+        volume.space.used_end()
     }
 
     /// Ends the volume behind so many blocks, which lie in its last group, and behind everything in
@@ -266,26 +269,19 @@ impl Import {
         placed: &mut dyn FnMut(Stretch),
     ) -> Result<()> {
         let Some(blocks) = blocks else { return Ok(()) };
-        let volume = &self.core.volume;
-        let handle = Handle::begin(volume, 16)?;
-        let block_size = u64::from(volume.block_size());
-        let mut reservation =
-            volume.groups.reserve(volume, blocks.end.saturating_sub(blocks.start))?;
+        let volume = &self.core.inodes.volume;
+        let block_size = u64::from(volume.store.block_size());
+        let mut reservation = volume.space.reserve(blocks.end.saturating_sub(blocks.start))?;
         let mut at = blocks.start;
         while at < blocks.end {
             let block =
                 FileBlock(u32::try_from(at).map_err(|_| Error::from(ErrorKind::FileTooLarge))?);
             let want = u32::try_from(blocks.end - at).unwrap_or(u32::MAX);
             let purpose = Purpose::Data;
-            let run = mapping::allocate(
-                &handle,
-                &mut reservation,
-                state,
-                block,
-                want,
-                purpose,
-                State::Written,
-            )?;
+            let written = State::Written;
+            let run = volume.change(credits::RUN, |operation| {
+                mapping::allocate(operation, &mut reservation, state, block, want, purpose, written)
+            })?;
             placed(Stretch {
                 file_offset: at * block_size,
                 volume_offset: run.start.0 * block_size,
@@ -303,17 +299,18 @@ impl Import {
         parent: Ino,
         names: &mut dyn ExactSizeIterator<Item = NewEntry<'_>>,
     ) -> Result<()> {
-        let volume = &self.core.volume;
-        if volume.superblock.has(Feature::EXTENTS) {
+        let volume = &self.core.inodes.volume;
+        if volume.store.superblock.has(Feature::EXTENTS) {
             state.inode.flags |= flags::EXTENTS;
         }
         mapping::initialize(state);
-        let handle = Handle::begin(volume, 16)?;
-        let mut reservation = volume.groups.reserve(volume, 1)?;
-        directory::pack(&handle, &mut reservation, state, parent, names)?;
+        let mut reservation = volume.space.reserve(1)?;
+        volume.change(credits::NAME, |operation| {
+            directory::pack(operation, &mut reservation, state, parent, names)
+        })?;
         state.inode.links = match u16::try_from(new.links) {
             Ok(links) if links < LINKS_MAX => links,
-            _ if volume.superblock.has(Feature::DIR_NLINK) => 1,
+            _ if volume.store.superblock.has(Feature::DIR_NLINK) => 1,
             _ => return Err(ErrorKind::TooManyLinks.into()),
         };
         self.store(state)
@@ -322,13 +319,14 @@ impl Import {
     /// A new inode under the next number.
     fn inode(&mut self, file_type: FileType, new: &NewNode<'_>) -> Result<NodeState> {
         let inode = self.fresh(file_type, new)?;
-        let volume = &self.core.volume;
-        let handle = Handle::begin(volume, 4)?;
+        let volume = &self.core.inodes.volume;
         let kind =
             if file_type == FileType::Directory { InodeKind::Directory } else { InodeKind::Other };
         let (group, index) =
-            volume.superblock.group_of_inode(self.next).ok_or(ErrorKind::NoInodes)?;
-        let ino = volume.groups.allocate_inode(&handle, group, index, kind)?;
+            volume.store.superblock.group_of_inode(self.next).ok_or(ErrorKind::NoInodes)?;
+        let ino = volume.change(credits::NEW_INODE, |operation| {
+            volume.space.allocate_inode(operation, group, index, kind)
+        })?;
         if ino < self.next {
             return Err(ErrorKind::NoInodes.into());
         }
@@ -339,9 +337,11 @@ impl Import {
     }
 
     fn fresh(&self, file_type: FileType, new: &NewNode<'_>) -> Result<Inode> {
-        let volume = &self.core.volume;
-        let mut inode =
-            Inode::new(file_type.mode_bits() | (new.permissions & 0o7777), &volume.superblock);
+        let volume = &self.core.inodes.volume;
+        let mut inode = Inode::new(
+            file_type.mode_bits() | (new.permissions & 0o7777),
+            &volume.store.superblock,
+        );
         (inode.uid, inode.gid) = (new.uid, new.gid);
         inode.access_time = new.access_time;
         inode.change_time = new.change_time;
@@ -352,7 +352,7 @@ impl Import {
             _ if file_type == FileType::Directory => 1,
             _ => return Err(ErrorKind::TooManyLinks.into()),
         };
-        if file_type == FileType::Regular && volume.superblock.has(Feature::EXTENTS) {
+        if file_type == FileType::Regular && volume.store.superblock.has(Feature::EXTENTS) {
             inode.flags |= flags::EXTENTS;
         }
         Ok(inode)
@@ -362,20 +362,24 @@ impl Import {
         if new.attribute_list == 0 {
             return Ok(());
         }
-        let volume = &self.core.volume;
-        let handle = Handle::begin(volume, 4)?;
+        let volume = &self.core.inodes.volume;
         if let Some(shared) = self.shared.get_mut(&new.attribute_list)
             && shared.references < REFERENCE_MAX
         {
             shared.references += 1;
-            return attribute::share(&handle, state, &shared.tail, shared.block);
+            let (tail, block) = (&shared.tail, shared.block);
+            return volume.change(credits::ATTRIBUTES, |operation| {
+                attribute::share(operation, state, tail, block)
+            });
         }
         let placed = extant_format::attribute::place(
             new.attributes,
             state.inode.tail.len(),
-            &volume.superblock,
+            &volume.store.superblock,
         )?;
-        let block = attribute::place_new(&handle, state, &placed)?;
+        let block = volume.change(credits::ATTRIBUTES, |operation| {
+            attribute::place_new(operation, state, &placed)
+        })?;
         let shared = SharedAttributes { tail: placed.tail, block, references: 1 };
         self.shared.insert(new.attribute_list, shared);
         Ok(())
@@ -383,7 +387,11 @@ impl Import {
 
     /// The inode is complete: what its growth was to have of the groups is free for the next one.
     fn store(&self, state: &mut NodeState) -> Result<()> {
-        self.core.volume.groups.close_window(state.ino);
-        state.store_now(&Handle::begin(&self.core.volume, 2)?)
+        let volume = &self.core.inodes.volume;
+        volume.space.close_window(state.ino);
+        volume.change(credits::INODE, |operation| {
+            operation.note_size(state.inode.size);
+            state.store_now(operation)
+        })
     }
 }

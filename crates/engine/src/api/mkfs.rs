@@ -14,8 +14,9 @@ pub use files::orphan_file_blocks;
 pub use profile::{Profile, default_wishes};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::inode::volume::Volume;
 use crate::policy::preset::Policies;
-use crate::volume::{Access, DataKeeping, Options, Volume};
+use crate::store::{Access, DataKeeping, Options};
 use extant_block::BlockDevice;
 use extant_format::layout::{Layout, Wishes};
 use extant_format::superblock::{
@@ -117,9 +118,9 @@ pub fn format(
         cache_bytes: CACHE_BYTES,
         data: DataKeeping::Bytes,
     };
-    let volume = Volume::open(Arc::clone(&device), &options)?;
+    let volume = Volume::open(Arc::clone(&device), &options, None)?;
     let made = files::make(&volume, asked, &plan)?;
-    volume.sync_metadata()?;
+    volume.space.sync()?;
     drop(volume);
     finish(&*device, &plan, made)
 }

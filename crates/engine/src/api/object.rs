@@ -43,7 +43,7 @@ impl Filesystem {
     /// `NotFound`, `NotDirectory`, `SymlinkLoop`; `Corrupt`; what the device answers.
     pub fn object(&self, path: impl AsRef<Path>) -> Result<Object> {
         let path = path.as_ref();
-        let found = self.core.resolve(path.as_os_str().as_bytes(), Follow::NotLast);
+        let found = self.core.inodes.resolve(path.as_os_str().as_bytes(), Follow::NotLast);
         let node = found.map_err(|error| error.at(path))?;
         Ok(Object { core: Arc::clone(&self.core), node })
     }
@@ -53,7 +53,7 @@ impl Filesystem {
     /// # Errors
     /// `NotFound` for an inode that is free or does not exist; `Corrupt`; what the device answers.
     pub fn object_of(&self, ino: Ino) -> Result<Object> {
-        let node = self.core.nodes.get(&self.core.volume, ino)?;
+        let node = self.core.inodes.nodes.get(&self.core.inodes.volume, ino)?;
         Ok(Object { core: Arc::clone(&self.core), node })
     }
 }
@@ -72,7 +72,7 @@ impl Object {
     /// # Errors
     /// `Corrupt`; what the device answers.
     pub fn attributes(&self) -> Result<Vec<Attribute>> {
-        attribute::list(&self.core.volume, &self.node.state.read())
+        attribute::list(&self.core.inodes.volume, &self.node.state.read())
     }
 
     /// A symlink's target.
@@ -80,7 +80,7 @@ impl Object {
     /// # Errors
     /// `InvalidArgument` for anything else; `Corrupt`; what the device answers.
     pub fn read_link(&self) -> Result<Vec<u8>> {
-        self.core.read_link(&self.node)
+        self.core.inodes.read_link(&self.node)
     }
 
     /// The names in a directory, without "." and "..", in the order of readdir.
@@ -91,7 +91,7 @@ impl Object {
         let state = self.node.state.read();
         state.check_directory()?;
         let mut entries = Vec::new();
-        directory::list(&self.core.volume, &state, &mut |name, ino, file_type| {
+        directory::list(&self.core.inodes.volume, &state, &mut |name, ino, file_type| {
             if name != b"." && name != b".." {
                 entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
             }
@@ -107,7 +107,7 @@ impl Object {
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let stream = &self.node.pages.arrivals.stream;
         let length =
-            crate::inode::file::read(&self.core.volume, &self.node, stream, offset, buffer)?;
+            crate::inode::file::read(&self.core.inodes.volume, &self.node, stream, offset, buffer)?;
         self.core.balance_after_reading();
         Ok(length)
     }
@@ -117,7 +117,7 @@ impl Object {
     /// # Errors
     /// As [`Object::read_at`].
     pub fn next_data(&self, offset: u64) -> Result<Option<std::ops::Range<u64>>> {
-        crate::inode::file::next_data(&self.core.volume, &self.node, offset)
+        crate::inode::file::next_data(&self.core.inodes.volume, &self.node, offset)
     }
 
     /// Where the blocks of a file or directory lie, in the order of the file; blocks behind its end
@@ -127,20 +127,20 @@ impl Object {
     /// # Errors
     /// `Corrupt`, also when more blocks are mapped than the volume has; what the device answers.
     pub fn runs(&self) -> Result<Vec<FileRun>> {
-        let volume = &self.core.volume;
+        let volume = &self.core.inodes.volume;
         let state = self.node.state.read();
         let mapped = match state.file_type()? {
             FileType::Regular | FileType::Directory => true,
-            FileType::Symlink => !state.inode.is_fast_symlink(&volume.superblock),
+            FileType::Symlink => !state.inode.is_fast_symlink(&volume.store.superblock),
             _ => false,
         };
-        let blocks = state.inode.size.div_ceil(volume.block_size().into());
+        let blocks = state.inode.size.div_ceil(volume.store.block_size().into());
         let end = match (mapped, state.inode.has_extents()) {
             (false, _) => 0,
             (true, true) => u32::MAX,
             (true, false) => u32::try_from(blocks).unwrap_or(u32::MAX),
         };
-        let mut left = volume.superblock.blocks_count;
+        let mut left = volume.store.superblock.blocks_count;
         let mut runs: Vec<FileRun> = Vec::new();
         let mut next = 0;
         while next < end {

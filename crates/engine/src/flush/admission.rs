@@ -2,9 +2,11 @@
 //!
 //! *Locking*: nothing is held while somebody waits here; called before an inode is locked, or
 //! after.
+use super::Core;
+use super::changes::Changed;
 use crate::error::{ErrorKind, Result};
-use crate::flush::{Changed, Core};
-use crate::policy::throttle::{Answer, Manner, Pledge, Stop, WriterAdvice, WriterFacts};
+use crate::policy::throttle::{Manner, WriterAdvice, WriterFacts};
+use crate::store::budget::{Answer, Pledge, Stop};
 use std::sync::atomic::Ordering;
 
 /// What a call that changes names or inodes makes dirty, about: some blocks of directories, tables
@@ -14,7 +16,7 @@ const CALL_BYTES: u64 = 32 << 10;
 impl Core {
     /// How the policy is asked.
     pub(crate) fn manner(&self) -> Manner {
-        self.volume.policies.throttle.manner()
+        self.volume().store.policies.throttle.manner()
     }
 
     /// How much of a call that has so many bytes left at this offset is made dirty in one go.
@@ -22,8 +24,8 @@ impl Core {
         if self.manner() == Manner::Whole {
             return left;
         }
-        let block = u64::from(self.volume.block_size());
-        let piece = self.volume.seat.piece_bytes().max(block);
+        let block = u64::from(self.volume().store.block_size());
+        let piece = self.volume().store.seat.piece_bytes().max(block);
         // It ends where a block ends, so that none is changed twice.
         let end = offset.saturating_add(piece);
         let piece = (end - end % block).saturating_sub(offset).max(1);
@@ -47,35 +49,35 @@ impl Core {
         if self.closing.load(Ordering::Acquire) {
             return Err(ErrorKind::ReadOnly.into());
         }
-        let volume = &self.volume;
-        if self.manner() == Manner::Whole || volume.check_writable().is_err() {
+        let volume = self.volume();
+        if self.manner() == Manner::Whole || volume.store.check_writable().is_err() {
             return Ok(Pledge::none());
         }
         let mut stop = Stop::default();
         loop {
-            let advice = match volume.seat.ask(bytes, stop) {
+            let advice = match volume.store.seat.ask(bytes, stop) {
                 Answer::Go(pledge) => {
                     self.call_flusher_if_much();
                     return Ok(pledge);
                 }
                 Answer::Stop(advice) => advice,
             };
-            stop.since.get_or_insert(volume.clock.now());
+            stop.since.get_or_insert(volume.store.clock.now());
             self.flusher.call();
             self.obey(advice, &mut stop)?;
-            volume.check_writable()?;
+            volume.store.check_writable()?;
         }
     }
 
     fn call_flusher_if_much(&self) {
-        let seat = &self.volume.seat;
+        let seat = &self.volume().store.seat;
         if seat.load().dirty_bytes > seat.limits().background_bytes {
             self.flusher.call();
         }
     }
 
     fn obey(&self, advice: WriterAdvice, stop: &mut Stop) -> Result<()> {
-        let seat = &self.volume.seat;
+        let seat = &self.volume().store.seat;
         match advice {
             WriterAdvice::WriteOwn(bytes) => match self.write_own(bytes)? {
                 // All that is dirty has an older write under way.
@@ -96,7 +98,7 @@ impl Core {
     }
 
     fn pause(&self, nanoseconds: u64) {
-        let clock = &self.volume.clock;
+        let clock = &self.volume().store.clock;
         let deadline = clock.now().saturating_add(nanoseconds);
         while clock.now() < deadline {
             clock.park(Some(deadline));
@@ -110,13 +112,13 @@ impl Core {
             return Ok(());
         }
         loop {
-            let volume = &self.volume;
+            let volume = self.volume();
             let facts = WriterFacts {
-                dirty_bytes: volume.dirty_bytes() + volume.seat.dirty_bytes_of_others(),
-                memory_bytes: volume.seat.memory_bytes(),
+                dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
+                memory_bytes: volume.store.seat.memory_bytes(),
                 ..WriterFacts::default()
             };
-            match volume.policies.throttle.writer(&facts) {
+            match volume.store.policies.throttle.writer(&facts) {
                 WriterAdvice::Proceed | WriterAdvice::OnAccount => return Ok(()),
                 WriterAdvice::WakeFlusher => {
                     self.flusher.call();
@@ -139,8 +141,8 @@ impl Core {
         } else {
             self.write_changes(&mut changes, bytes)?;
         }
-        self.volume.cache.wait()?;
-        self.volume.writes.wait()
+        self.volume().store.cache.wait()?;
+        self.volume().store.writes.wait()
     }
 
     /// Starts to write so many bytes of this volume, oldest first; gives how many it were. The next
@@ -154,8 +156,8 @@ impl Core {
             // Where data comes first, writing metadata waits for the device: that is the flusher's,
             // unless it failed, so that a writer is held no longer than its policy says.
             let has_flusher =
-                self.volume.policies.throttle.has_flusher() && !self.flusher.is_stuck();
-            if self.volume.writes_data_first() && has_flusher {
+                self.volume().store.policies.throttle.has_flusher() && !self.flusher.is_stuck();
+            if self.volume().store.writes_data_first() && has_flusher {
                 self.flusher.call();
                 return Ok(0);
             }

@@ -5,8 +5,9 @@
 //! fails is latched: whoever writes next is told; what cannot be read is met again by whoever asks
 //! to have everything written.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
+use super::Core;
+use super::changes::Changed;
 use crate::error::Result;
-use crate::flush::{Changed, Core};
 use crate::policy::throttle::{FlusherAdvice, FlusherFacts, Manner};
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
@@ -42,7 +43,8 @@ impl Flusher {
     pub(crate) fn start(core: &Arc<Core>) {
         let shared = Arc::clone(&core.flusher.shared);
         let weak = Arc::downgrade(core);
-        let task = core.volume.clock.spawn("flusher", Box::new(move || run(&weak, &shared)));
+        let task =
+            core.volume().store.clock.spawn("flusher", Box::new(move || run(&weak, &shared)));
         core.flusher.shared.0.lock().task = Some(task);
     }
 
@@ -92,13 +94,13 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
                 let outcome = round.work(&core);
                 state.lock().stuck = outcome.is_err();
                 outcome.unwrap_or_else(|_| {
-                    let now = core.volume.clock.now();
+                    let now = core.volume().store.clock.now();
                     Some(Sleep::Until(now.saturating_add(RETRY_NS)))
                 })
             }
             false => {
                 // What is dirty behind a failure is never written: it is nobody's burden.
-                core.volume.seat.leave();
+                core.volume().store.seat.leave();
                 None
             }
         };
@@ -136,13 +138,13 @@ struct Round {
 impl Round {
     /// Does what the policy says, once; `None` when there will never be anything to do.
     fn work(&mut self, core: &Core) -> Result<Option<Sleep>> {
-        let volume = &core.volume;
-        let now = volume.clock.now();
+        let volume = core.volume();
+        let now = volume.store.clock.now();
         let facts = FlusherFacts {
-            dirty_bytes: volume.dirty_bytes() + volume.seat.dirty_bytes_of_others(),
-            ..volume.seat.flusher_facts(now, self.last_look)
+            dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
+            ..volume.store.seat.flusher_facts(now, self.last_look)
         };
-        match volume.policies.throttle.flusher(&facts) {
+        match volume.store.policies.throttle.flusher(&facts) {
             FlusherAdvice::SleepUntil(deadline) => {
                 self.changes.clear();
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))
@@ -152,7 +154,7 @@ impl Round {
                 self.write(core, bytes)?;
                 // All that is dirty may have an older write under way: then there is nothing to do
                 // until one has ended.
-                let is_stuck = volume.dirty_bytes() >= before && !volume.cache.wait_for_one();
+                let is_stuck = volume.dirty_bytes() >= before && !volume.store.cache.wait_for_one();
                 Ok(Some(if is_stuck {
                     Sleep::Until(now.saturating_add(STUCK_NS))
                 } else {
@@ -191,8 +193,8 @@ impl Round {
             Manner::Pieces => core.write_each(old)?,
         }
         // Where blocks are given at the write, metadata has its turn among the changes.
-        if core.volume.delays_allocation() && self.metadata_written <= since {
-            self.metadata_written = core.volume.clock.now();
+        if core.volume().store.delays_allocation() && self.metadata_written <= since {
+            self.metadata_written = core.volume().store.clock.now();
             core.write_metadata()?;
         }
         Ok(())

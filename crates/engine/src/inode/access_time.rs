@@ -9,10 +9,10 @@
 //! is written with the next write-back, as if the inode had been changed otherwise. So a read costs
 //! no write, and never fails for one.
 //! *Locking*: the inode is held exclusively for a moment, after the read has let go of it.
-use crate::flush::Core;
-use crate::inode::{Node, NodeState};
+use crate::inode::inodes::Inodes;
+use crate::inode::node::{Node, NodeState};
+use crate::inode::volume::Volume;
 use crate::policy::preset::AccessTimes;
-use crate::volume::Volume;
 use extant_format::inode::{Inode, Time, flags};
 
 /// An access time that is older than this is changed by any access: a day, as on Linux.
@@ -46,7 +46,7 @@ fn is_due(policy: AccessTimes, times: Times, now: Time) -> bool {
 fn is_due_for(volume: &Volume, inode: &Inode, now: Time) -> bool {
     let times =
         Times { access: inode.access_time, modify: inode.modify_time, change: inode.change_time };
-    inode.flags & flags::NOATIME == 0 && is_due(volume.policies.access_times, times, now)
+    inode.flags & flags::NOATIME == 0 && is_due(volume.store.policies.access_times, times, now)
 }
 
 /// Changes the access time if it is due; gives how many inodes wait to be stored now, if this is
@@ -56,22 +56,22 @@ fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
         return None;
     }
     state.inode.access_time = now;
-    let mut unstored = volume.unstored.lock();
+    let mut unstored = volume.unstored.inodes.lock();
     let before = unstored.len();
-    unstored.entry(state.ino).or_insert(volume.clock.now());
+    unstored.entry(state.ino).or_insert(volume.store.clock.now());
     (unstored.len() > before).then_some(unstored.len())
 }
 
-impl Core {
+impl Inodes {
     /// A caller read the content of this inode. Called with no lock held. What goes wrong when
     /// inodes are stored is not the reader's: a failed write has latched, and who asks to have
     /// everything written meets what could not be read.
     pub(crate) fn note_access(&self, node: &Node) {
         let volume = &self.volume;
-        if volume.policies.access_times == AccessTimes::None || !self.is_writable() {
+        if volume.store.policies.access_times == AccessTimes::None || !self.is_writable() {
             return;
         }
-        let now = volume.now();
+        let now = volume.store.now();
         if !is_due_for(volume, &node.state.read().inode, now) {
             return;
         }

@@ -1,26 +1,31 @@
-//! The inode table: load, lock, store.
+//! An inode in memory.
 //!
-//! *Invariants*: at most one `Node` of an inode is in memory; a node that is in use by anyone is
-//! never dropped; whoever changes a node's inode stores it before he lets go of the lock.
-//! *Locking*: a node's state is under a sleeping lock (parent before child, then rising number);
-//! the table of nodes is under short locks that are never held while a node is loaded.
-
+//! ```text
+//!            nodes::get, create                change                 store
+//!  (none) ---------------------> as in its table -----> changed in memory -----> as in its table
+//!                                      |                     |
+//!                                      +---- freed: gone ----+   every later use is NotFound
+//! ```
+//!
+//! *Invariants*: a thread that changes a node's inode stores it, or notes it as not stored, before
+//! it lets go of the lock. `delayed` is a part of `dirty`; as many blocks are promised as `delayed`
+//! has, and `promised_map` more. Where data comes first, `table_size` is never beyond the data that
+//! was submitted.
+//! *Locking*: `state` is a sleeping lock: parent before child, then by rising number. The counts
+//! beside it are atomic.
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::inode::mapping::{Leads, Looseness};
+use crate::inode::credits;
+use crate::inode::operation::Operation;
 use crate::inode::pages::Pages;
+use crate::inode::table::{place, table_frame};
+use crate::inode::volume::Volume;
 use crate::policy::allocation::Stream;
 use crate::policy::preset::Mount;
 use crate::runs::RunSet;
-use crate::store::cache::{Frame, Kind};
-use crate::store::handle::Handle;
-use crate::volume::Volume;
-use extant_block::{ShortLock, SleepLock, SleepRwLock};
+use extant_block::SleepRwLock;
 use extant_format::inode::{FileType, Inode};
-use extant_format::{BlockNo, Ino, Run};
-use rustc_hash::{FxHashMap, FxHashSet};
+use extant_format::{Ino, Run};
 use std::borrow::Cow;
-use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// One inode in memory.
@@ -50,9 +55,8 @@ pub(crate) struct NodeState {
     /// Its last name was replaced, and the directory on the disk may still lead to it: the links
     /// that its table says until that is durable.
     pub(crate) kept_links: Option<u16>,
-    /// The sweeps before which its map was last made to lead to more blocks, and to fewer, where
-    /// the disk knows that part of it: the two may not come before the same sweep, or they would be
-    /// written as one.
+    /// How many sweeps there had been when its map was last made to lead to more blocks, and to
+    /// fewer. The two may not be written by the same sweep, which knows one order for both.
     grown_before: Option<u64>,
     shrunk_before: Option<u64>,
     /// Seed of the checksums of its blocks.
@@ -78,7 +82,7 @@ impl NodeState {
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
         NodeState {
             ino,
-            seed: volume.inode_seed(ino, inode.generation),
+            seed: volume.store.inode_seed(ino, inode.generation),
             table_size: inode.size,
             freed: Vec::new(),
             kept_links: None,
@@ -133,50 +137,50 @@ impl NodeState {
     ///
     /// # Errors
     /// `NotFound` when it was freed meanwhile: the table may hold another inode of that number.
-    pub(crate) fn store(&mut self, handle: &Handle<'_>) -> Result<()> {
+    pub(crate) fn store(&mut self, operation: &Operation<'_>) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
-        let volume = handle.volume();
+        let volume = operation.volume();
         let (block, _) = place(volume, self.ino)?;
-        if volume.stores_inodes_late() && !volume.cache.holds_filled(block) {
-            volume.unstored.lock().entry(self.ino).or_insert(volume.clock.now());
+        if volume.store.stores_inodes_late() && !volume.store.cache.holds_filled(block) {
+            volume.unstored.inodes.lock().entry(self.ino).or_insert(volume.store.clock.now());
             return Ok(());
         }
-        self.store_now(handle)
+        self.store_now(operation)
     }
 
     /// Writes the inode into its table block, which is read if need be.
     ///
     /// # Errors
     /// As for [`NodeState::store`].
-    pub(crate) fn store_now(&mut self, handle: &Handle<'_>) -> Result<()> {
+    pub(crate) fn store_now(&mut self, operation: &Operation<'_>) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
-        let volume = handle.volume();
+        let volume = operation.volume();
         let (frame, offset) = table_frame(volume, self.ino)?;
-        if volume.policies.mount == Mount::Sync {
-            volume.touched_tables.lock().insert(frame.block());
+        if volume.store.policies.mount == Mount::Sync {
+            volume.unstored.tables.lock().insert(frame.block());
         }
-        let size = usize::from(volume.superblock.inode_size);
+        let size = usize::from(volume.store.superblock.inode_size);
         let ino = self.ino;
         let inode = self.as_stored(volume);
-        handle.modify(&frame, |bytes| {
+        operation.modify(&frame, |bytes| {
             if let Some(bytes) = bytes.get_mut(offset..offset + size) {
-                inode.encode(bytes, ino, &volume.superblock);
+                inode.encode(bytes, ino, &volume.store.superblock);
             }
         });
-        volume.unstored.lock().remove(&self.ino);
+        volume.unstored.inodes.lock().remove(&self.ino);
         let freed = std::mem::take(&mut self.freed);
-        freed.iter().for_each(|run| volume.cache.forget_run(*run));
-        volume.groups.publish_blocks(freed);
+        freed.iter().for_each(|run| volume.store.cache.forget_run(*run));
+        volume.space.publish_blocks(freed);
         Ok(())
     }
 
     /// The inode as its table is to have it.
     fn as_stored(&mut self, volume: &Volume) -> Cow<'_, Inode> {
-        self.table_size = match volume.writes_data_first() {
+        self.table_size = match volume.store.writes_data_first() {
             true => self.size_with_data(volume),
             false => self.inode.size,
         };
@@ -196,7 +200,7 @@ impl NodeState {
     /// size that the table has. Dirty blocks before that one change or fill what the disk already
     /// counts as part of the file.
     fn size_with_data(&self, volume: &Volume) -> u64 {
-        let block_size = u64::from(volume.block_size());
+        let block_size = u64::from(volume.store.block_size());
         let dirty = self.dirty.next(self.table_size / block_size);
         let submitted = dirty.map_or(self.inode.size, |run| run.start.saturating_mul(block_size));
         submitted.max(self.table_size).min(self.inode.size)
@@ -205,7 +209,7 @@ impl NodeState {
     /// Blocks of this inode were freed: they are published when the inode, which led to them, has
     /// been stored.
     pub(crate) fn note_freed(&mut self, volume: &Volume, run: Run) {
-        if volume.writes_data_first() {
+        if volume.store.writes_data_first() {
             self.freed.push(run);
         }
     }
@@ -216,33 +220,32 @@ impl NodeState {
             Leads::More => &mut self.grown_before,
             Leads::Fewer => &mut self.shrunk_before,
         };
-        *noted = Some(volume.cache.sweeps());
+        *noted = Some(volume.store.cache.sweeps());
     }
 
     /// Whether a change of its map waits for a sweep.
-    fn may_be_unfrozen(&self, volume: &Volume) -> bool {
-        let noted = [self.grown_before, self.shrunk_before].into_iter().flatten();
-        volume.writes_data_first()
-            && noted.max().is_some_and(|noted| volume.cache.may_be_unfrozen(noted))
+    pub(super) fn is_map_unswept(&self, volume: &Volume) -> bool {
+        let sweeps = Some(volume.store.cache.sweeps());
+        volume.store.writes_data_first()
+            && (self.grown_before == sweeps || self.shrunk_before == sweeps)
     }
 
-    /// Before a change of the map: writes the metadata if a change of the other kind waits for the
-    /// next sweep.
+    /// Before an operation that changes the map: sweeps, if a change of the other kind waits for
+    /// it. No operation is open.
     ///
     /// # Errors
     /// What writing meets.
-    pub(crate) fn before_map_change(&mut self, handle: &Handle<'_>, leads: Leads) -> Result<()> {
-        let volume = handle.volume();
+    pub(crate) fn before_map_change(&mut self, volume: &Volume, leads: Leads) -> Result<()> {
         let other = match leads {
             Leads::More => self.shrunk_before,
             Leads::Fewer => self.grown_before,
         };
-        let is_pending = other.is_some_and(|noted| volume.cache.may_be_unfrozen(noted));
-        if !volume.writes_data_first() || !is_pending {
+        let is_pending = other == Some(volume.store.cache.sweeps());
+        if !volume.store.writes_data_first() || !is_pending {
             return Ok(());
         }
-        self.store(handle)?;
-        volume.write_metadata()
+        volume.change(credits::INODE, |operation| self.store(operation))?;
+        volume.space.write_metadata()
     }
 
     /// Gives what was freed, for a caller who knows that the disk never led to it.
@@ -251,149 +254,28 @@ impl NodeState {
     }
 }
 
-/// Where an inode lies: its table block and its byte offset there.
-pub(crate) fn place(volume: &Volume, ino: Ino) -> Result<(BlockNo, usize)> {
-    let (group, index) = volume.superblock.group_of_inode(ino).ok_or(ErrorKind::NotFound)?;
-    let byte = u64::from(index) * u64::from(volume.superblock.inode_size);
-    let block_size = u64::from(volume.block_size());
-    let table = volume.groups.descriptor(group).inode_table;
-    Ok((BlockNo(table.0 + byte / block_size), (byte % block_size) as usize))
+/// What a change of a map does to the file: in which stage of a sweep it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leads {
+    /// It leads to more blocks, or to the same.
+    More,
+    /// It leads to fewer.
+    Fewer,
 }
 
-fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usize)> {
-    let (block, offset) = place(volume, ino)?;
-    if let Some((group, _)) = volume.superblock.group_of_inode(ino) {
-        super::table::read_around(volume, group, block);
-    }
-    Ok((volume.cache.read(block, Kind::Plain)?, offset))
+/// What happened to a map since it was known to be dense.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looseness {
+    /// Nodes were split or freed.
+    pub(super) nodes_changed: bool,
+    /// Extents that were removed, and how many may be before a level may be too wide.
+    pub(super) removed: u64,
+    pub(super) allowed: u64,
 }
 
-/// Reads an inode from its table block, verifying its checksum.
-pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
-    let (frame, offset) = table_frame(volume, ino)?;
-    let bytes = frame.bytes();
-    let size = usize::from(volume.superblock.inode_size);
-    let bytes = bytes.get(offset..offset + size).unwrap_or_default();
-    Inode::parse(bytes, ino, &volume.superblock)
-        .map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
-}
-
-const SHARDS: usize = 16;
-/// Nodes that nobody uses are kept up to this many.
-const NODES_MAX: usize = 16 * 1024;
-
-#[derive(Default)]
-struct Shard {
-    by_ino: FxHashMap<Ino, Arc<Node>>,
-    queue: VecDeque<Ino>,
-}
-
-/// All nodes in memory.
-pub(crate) struct Nodes {
-    shards: Vec<ShortLock<Shard>>,
-    /// One loader at a time and shard, so that an inode is never in memory twice.
-    loading: Vec<SleepLock<()>>,
-}
-
-impl Nodes {
-    pub(crate) fn new(volume: &Volume) -> Nodes {
-        Nodes {
-            shards: (0..SHARDS).map(|_| ShortLock::default()).collect(),
-            loading: (0..SHARDS).map(|_| SleepLock::new(Arc::clone(&volume.clock), ())).collect(),
-        }
-    }
-
-    /// The node of an inode in use; loads it if needed. A free inode is `NotFound`.
-    pub(crate) fn get(&self, volume: &Volume, ino: Ino) -> Result<Arc<Node>> {
-        let at = ino.0 as usize % SHARDS;
-        if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
-            return Ok(Arc::clone(node));
-        }
-        let _loading = self.loading[at].lock();
-        if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
-            return Ok(Arc::clone(node));
-        }
-        if !volume.superblock.is_usable(ino) {
-            let reason = "not one that a name may lead to";
-            return Err(Error::field(Place::Inode(ino), "inode", "number", ino.0.into(), reason));
-        }
-        let inode = load(volume, ino)?;
-        if inode.links == 0 && (inode.deletion_time != 0 || inode.mode == 0) {
-            return Err(ErrorKind::NotFound.into());
-        }
-        Ok(self.insert(volume, ino, inode))
-    }
-
-    /// Puts a new node into the table. One that is there already stays: somebody met the inode on
-    /// the disk before its maker came here.
-    pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
-        let node = Arc::new(Node {
-            ino,
-            pages: Pages::new(&volume.clock),
-            state: SleepRwLock::new(Arc::clone(&volume.clock), NodeState::new(volume, ino, inode)),
-            opens: AtomicU32::new(0),
-            rewritten: AtomicBool::new(false),
-        });
-        let mut shard = self.shards[ino.0 as usize % SHARDS].lock();
-        if let Some(there) = shard.by_ino.get(&ino) {
-            return Arc::clone(there);
-        }
-        if shard.by_ino.len() >= NODES_MAX / SHARDS {
-            shard.evict(volume);
-        }
-        if shard.queue.len() > 2 * shard.by_ino.len() + 64 {
-            shard.forget_freed();
-        }
-        shard.by_ino.insert(ino, Arc::clone(&node));
-        shard.queue.push_back(ino);
-        node
-    }
-
-    /// Takes a freed inode's node out of the table.
-    pub(crate) fn remove(&self, ino: Ino) {
-        self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
-    }
-
-    /// All nodes in memory, by rising number.
-    pub(crate) fn all(&self) -> Vec<Arc<Node>> {
-        let mut nodes: Vec<Arc<Node>> = Vec::new();
-        for shard in &self.shards {
-            nodes.extend(shard.lock().by_ino.values().cloned());
-        }
-        nodes.sort_unstable_by_key(|node| node.ino);
-        nodes
-    }
-}
-
-impl Shard {
-    /// Takes numbers out of the queue that were freed, or stand in it twice.
-    fn forget_freed(&mut self) {
-        let mut seen = FxHashSet::default();
-        self.queue.retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
-    }
-
-    /// Lets go of a few nodes that nobody uses and that have nothing to write.
-    fn evict(&mut self, volume: &Volume) {
-        let unstored = volume.unstored.lock();
-        let mut turns = 16.min(self.queue.len());
-        while turns > 0 {
-            turns -= 1;
-            let Some(ino) = self.queue.pop_front() else { return };
-            let Some(node) = self.by_ino.get_mut(&ino) else {
-                continue;
-            };
-            // Where nobody else has the node, nobody can come by it: the table is locked.
-            let idle = Arc::get_mut(node).is_some_and(|node| {
-                let state = node.state.get_mut();
-                let is_needed = state.window.is_some() || state.may_be_unfrozen(volume);
-                *node.opens.get_mut() == 0 && node.pages.is_clean() && !is_needed
-            });
-            if idle && !unstored.contains_key(&ino) {
-                self.by_ino.remove(&ino);
-                volume.groups.close_window(ino);
-            } else {
-                self.queue.push_back(ino);
-            }
-        }
+impl Looseness {
+    /// Whether no level can have become too wide.
+    pub(crate) fn is_dense(self) -> bool {
+        !self.nodes_changed && self.removed <= self.allowed
     }
 }

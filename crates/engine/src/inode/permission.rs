@@ -11,18 +11,13 @@
 //! call by call.
 //!
 //! *Locking*: the caller holds the inodes.
-use crate::api::filesystem::{Change, FlagChange};
 use crate::error::{ErrorKind, Result};
-use crate::inode::NodeState;
-use crate::inode::attribute;
-use crate::store::handle::Handle;
-use crate::volume::Volume;
-use extant_format::inode::{FileType, Time, flags};
+use crate::inode::node::NodeState;
+use extant_format::inode::{FileType, flags};
 
 const SET_USER_ID: u16 = 0o4000;
 const SET_GROUP_ID: u16 = 0o2000;
 const GROUP_EXECUTE: u16 = 0o0010;
-const CAPABILITY: &[u8] = b"security.capability";
 
 fn has(state: &NodeState, flag: u32) -> bool {
     state.inode.flags & flag != 0
@@ -74,83 +69,6 @@ pub(crate) fn without_set_id(mode: u16) -> u16 {
         0 => mode & !SET_USER_ID,
         _ => mode & !(SET_USER_ID | SET_GROUP_ID),
     }
-}
-
-/// Takes the capabilities away with which a file is run. Before the content changes: it may need
-/// room for what is left.
-///
-/// # Errors
-/// `NoSpace`; `Corrupt`, for attributes that cannot be read; what the device answers.
-pub(crate) fn remove_capability(volume: &Volume, state: &mut NodeState) -> Result<()> {
-    let mut attributes = attribute::list(volume, state)?;
-    let before = attributes.len();
-    attributes.retain(|attribute| attribute.name != CAPABILITY);
-    if attributes.len() == before {
-        return Ok(());
-    }
-    attribute::replace_all(volume, state, &attributes)
-}
-
-/// Changes owner, permissions or times.
-pub(crate) fn change(volume: &Volume, state: &mut NodeState, change: &Change) -> Result<()> {
-    let handle = Handle::begin(volume, 2)?;
-    state.check_alive()?;
-    check_not_immutable(state)?;
-    if *change != Change::default() {
-        check_not_append(state)?;
-    }
-    let owns_anew = change.uid.is_some() || change.gid.is_some();
-    if owns_anew && state.file_type()? != FileType::Directory {
-        remove_capability(volume, state)?;
-        state.inode.mode = without_set_id(state.inode.mode);
-    }
-    let inode = &mut state.inode;
-    if let Some(permissions) = change.permissions {
-        inode.mode = (inode.mode & !0o7777) | (permissions & 0o7777);
-    }
-    inode.uid = change.uid.unwrap_or(inode.uid);
-    inode.gid = change.gid.unwrap_or(inode.gid);
-    let kept = |time: Option<Time>, otherwise| time.map_or(otherwise, |time| volume.kept(time));
-    inode.access_time = kept(change.access_time, inode.access_time);
-    inode.modify_time = kept(change.modify_time, inode.modify_time);
-    inode.change_time = kept(change.change_time, volume.now());
-    state.store(&handle)
-}
-
-/// Flags that may be changed: those that mean something to this engine or to programs.
-const CHANGEABLE: u32 = flags::IMMUTABLE | flags::APPEND | flags::NODUMP | flags::NOATIME;
-
-/// Changes inode flags.
-pub(crate) fn change_flags(
-    volume: &Volume,
-    state: &mut NodeState,
-    change: FlagChange,
-) -> Result<()> {
-    let handle = Handle::begin(volume, 2)?;
-    state.check_alive()?;
-    let changeable = match state.file_type()? {
-        FileType::Directory => CHANGEABLE | flags::TOP_DIRECTORY,
-        FileType::Regular => CHANGEABLE,
-        _ => {
-            return Err(ErrorKind::OperationUnsupported(
-                "only files and directories have flags to change",
-            )
-            .into());
-        }
-    };
-    if (change.set | change.clear) & !changeable != 0 {
-        return Err(
-            ErrorKind::OperationUnsupported("an inode flag that cannot be changed here").into()
-        );
-    }
-    let before = state.inode.flags;
-    let after = before & !change.clear | change.set;
-    if before & after & flags::IMMUTABLE != 0 && before != after {
-        check_not_immutable(state)?;
-    }
-    state.inode.flags = after;
-    state.inode.change_time = volume.now();
-    state.store(&handle)
 }
 
 /// What every new file or directory inherits.

@@ -5,27 +5,30 @@
 //! before the first byte changes.
 //! *Locking*: parent before child; two parents ancestor first; two children by rising number.
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::flush::Core;
+use crate::inode::credits;
+use crate::inode::inodes::Inodes;
 use crate::inode::mapping::{self, Piece};
+use crate::inode::node::{Node, NodeState};
+use crate::inode::operation::Operation;
 use crate::inode::permission::{self, check_may_add, check_may_unlink, check_not_locked};
-use crate::inode::{Node, NodeState};
+use crate::inode::table::next_generation;
+use crate::inode::volume::Volume;
 use crate::name::directory::{self, Departure};
 use crate::policy::allocation::Purpose;
 use crate::policy::placement::PlacementFacts;
 use crate::space::{InodeKind, Reservation};
 use crate::store::cache::Kind;
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::directory::NAME_MAX;
 use extant_format::extent::State;
 use extant_format::inode::{Device, FileType, Inode, flags};
 use extant_format::superblock::Feature;
 use extant_format::{FileBlock, GroupNo, Ino};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Most links of an inode; directories beyond it say 1 with dir_nlink.
 pub const LINKS_MAX: u16 = 65_000;
+/// Blocks of metadata that change when an inode and its name are made.
+const MAKE: u32 = credits::NEW_INODE + credits::NAME + 2 * credits::INODE;
 /// Most symlinks on the way to a name.
 const SYMLINKS_MAX: u32 = 40;
 
@@ -88,7 +91,7 @@ pub(crate) fn add_subdirectory(volume: &Volume, parent: &mut NodeState) {
         return;
     }
     parent.inode.links = parent.inode.links.saturating_add(1);
-    let many = parent.inode.links > LINKS_MAX && volume.superblock.has(Feature::DIR_NLINK);
+    let many = parent.inode.links > LINKS_MAX && volume.store.superblock.has(Feature::DIR_NLINK);
     if many && parent.inode.flags & flags::INDEX != 0 {
         parent.inode.links = 1;
     }
@@ -96,7 +99,7 @@ pub(crate) fn add_subdirectory(volume: &Volume, parent: &mut NodeState) {
 
 pub(crate) fn check_subdirectories(volume: &Volume, parent: &NodeState) -> Result<()> {
     let unlimited =
-        volume.superblock.has(Feature::DIR_NLINK) && parent.inode.flags & flags::INDEX != 0;
+        volume.store.superblock.has(Feature::DIR_NLINK) && parent.inode.flags & flags::INDEX != 0;
     if parent.inode.links >= LINKS_MAX && !unlimited {
         return Err(ErrorKind::TooManyLinks.into());
     }
@@ -110,13 +113,13 @@ pub(crate) fn drop_subdirectory(parent: &mut NodeState) {
 }
 
 pub(crate) fn touch(volume: &Volume, directory: &mut NodeState) {
-    let now = volume.now();
+    let now = volume.store.now();
     directory.inode.modify_time = now;
     directory.inode.change_time = now;
     directory.inode.version = directory.inode.version.wrapping_add(1);
 }
 
-impl Core {
+impl Inodes {
     /// The node that a path leads to. Paths begin at the root, with or without a slash.
     pub(crate) fn resolve(&self, path: &[u8], follow: Follow) -> Result<Arc<Node>> {
         let mut parts: Vec<Vec<u8>> = split(path).rev().map(<[u8]>::to_vec).collect();
@@ -176,7 +179,7 @@ impl Core {
             return Err(ErrorKind::InvalidArgument("not a symbolic link").into());
         }
         let size = state.inode.size;
-        if state.inode.is_fast_symlink(&self.volume.superblock) {
+        if state.inode.is_fast_symlink(&self.volume.store.superblock) {
             return Ok(state.inode.block.get(..size as usize).unwrap_or_default().to_vec());
         }
         long_target(&self.volume, &state)
@@ -186,7 +189,7 @@ impl Core {
     pub(crate) fn make(&self, parent: &Node, name: &[u8], new: &NewInode<'_>) -> Result<Arc<Node>> {
         check_new_name(name)?;
         let volume = &self.volume;
-        volume.check_writable()?;
+        volume.store.check_writable()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
         if directory::lookup(volume, &parent, name)?.is_some() {
@@ -198,26 +201,34 @@ impl Core {
         }
         let own_blocks = own_blocks(volume, new)?;
         let need = directory::insert_need(volume, &parent, name)? + own_blocks;
-        let mut reservation = volume.groups.reserve(volume, need)?;
-        let handle = Handle::begin(volume, 16)?;
-        let mut state = self.new_inode(&handle, &mut reservation, &parent, name, new)?;
-        state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
-        // Before the name: a sweep that takes the name finds the inode that it leads to.
-        state.store(&handle)?;
-        directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, new.file_type)?;
-        if new.file_type == FileType::Directory {
-            add_subdirectory(volume, &mut parent);
-        }
-        touch(volume, &mut parent);
-        parent.store(&handle)?;
-        Ok(self.nodes.insert(volume, state.ino, state.inode))
+        let mut reservation = volume.space.reserve(need)?;
+        volume.change(MAKE, |operation| {
+            let mut state = self.new_inode(operation, &mut reservation, &parent, name, new)?;
+            state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
+            // Before the name: a sweep that takes the name finds the inode that it leads to.
+            state.store(operation)?;
+            directory::insert(
+                operation,
+                &mut reservation,
+                &mut parent,
+                name,
+                state.ino,
+                new.file_type,
+            )?;
+            if new.file_type == FileType::Directory {
+                add_subdirectory(volume, &mut parent);
+            }
+            touch(volume, &mut parent);
+            parent.store(operation)?;
+            Ok(self.nodes.insert(volume, state.ino, state.inode))
+        })
     }
 
     /// Allocates and fills a new inode, without links; directories get their first block, long
     /// symlinks their target.
     pub(crate) fn new_inode(
         &self,
-        handle: &Handle<'_>,
+        operation: &Operation<'_>,
         reservation: &mut Reservation<'_>,
         parent: &NodeState,
         name: &[u8],
@@ -225,17 +236,17 @@ impl Core {
     ) -> Result<NodeState> {
         let volume = &self.volume;
         let (group, kind) = self.place(parent, name, new.file_type)?;
-        let ino = volume.groups.allocate_inode(handle, group, 0, kind)?;
-        let generation = volume.next_generation(ino)?;
+        let ino = volume.space.allocate_inode(operation, group, 0, kind)?;
+        let generation = next_generation(volume, ino)?;
         let mut state =
             NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
-        state.seed = volume.inode_seed(ino, generation);
+        state.seed = volume.store.inode_seed(ino, generation);
         match new.file_type {
             FileType::Directory => {
                 mapping::initialize(&mut state);
-                directory::create(handle, reservation, &mut state, parent.ino)?;
+                directory::create(operation, reservation, &mut state, parent.ino)?;
             }
-            FileType::Symlink => store_target(handle, reservation, &mut state, new.target)?,
+            FileType::Symlink => store_target(operation, reservation, &mut state, new.target)?,
             FileType::Regular => mapping::initialize(&mut state),
             FileType::CharacterDevice | FileType::BlockDevice => state.inode.set_device(new.device),
             FileType::Fifo | FileType::Socket => {}
@@ -251,12 +262,12 @@ impl Core {
         file_type: FileType,
     ) -> Result<(GroupNo, InodeKind)> {
         let volume = &self.volume;
-        let superblock = &volume.superblock;
-        let totals = volume.groups.totals();
-        let groups = |group| volume.groups.facts(group);
+        let superblock = &volume.store.superblock;
+        let totals = volume.space.totals();
+        let groups = |group| volume.space.facts(group);
         let facts = PlacementFacts {
             groups: &groups,
-            group_count: volume.groups.len(),
+            group_count: volume.space.len(),
             inodes_per_group: superblock.inodes_per_group,
             blocks_per_group: superblock.blocks_per_group,
             block_size: superblock.block_size(),
@@ -268,11 +279,13 @@ impl Core {
             parent: superblock.group_of_inode(parent.ino).map_or(GroupNo(0), |(group, _)| group),
             parent_is_top: parent.ino == Ino::ROOT
                 || parent.inode.flags & flags::TOP_DIRECTORY != 0,
-            name_hash: volume.hasher.hash(name).major,
+            name_hash: volume.store.hasher.hash(name).major,
         };
         let (group, kind) = match file_type {
-            FileType::Directory => (volume.placement.directory(&facts), InodeKind::Directory),
-            _ => (volume.placement.inode(&facts), InodeKind::Other),
+            FileType::Directory => {
+                (volume.store.policies.placement.directory(&facts), InodeKind::Directory)
+            }
+            _ => (volume.store.policies.placement.inode(&facts), InodeKind::Other),
         };
         Ok((group.ok_or(ErrorKind::NoInodes)?, kind))
     }
@@ -281,7 +294,7 @@ impl Core {
     pub(crate) fn link(&self, node: &Node, parent: &Node, name: &[u8]) -> Result<()> {
         check_new_name(name)?;
         let volume = &self.volume;
-        volume.check_writable()?;
+        volume.store.check_writable()?;
         // A type never changes. A directory is not locked behind another one that may lie below it.
         let file_type = node.state.read().file_type()?;
         let mut parent = parent.state.write();
@@ -302,15 +315,23 @@ impl Core {
             return Err(ErrorKind::TooManyLinks.into());
         }
         let mut reservation =
-            volume.groups.reserve(volume, directory::insert_need(volume, &parent, name)?)?;
-        let handle = Handle::begin(volume, 16)?;
-        state.inode.links += 1;
-        state.inode.change_time = volume.now();
-        // Before the name, as for a new inode.
-        state.store(&handle)?;
-        directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, file_type)?;
-        touch(volume, &mut parent);
-        parent.store(&handle)
+            volume.space.reserve(directory::insert_need(volume, &parent, name)?)?;
+        volume.change(credits::NAME + 2 * credits::INODE, |operation| {
+            state.inode.links += 1;
+            state.inode.change_time = volume.store.now();
+            // Before the name, as for a new inode.
+            state.store(operation)?;
+            directory::insert(
+                operation,
+                &mut reservation,
+                &mut parent,
+                name,
+                state.ino,
+                file_type,
+            )?;
+            touch(volume, &mut parent);
+            parent.store(operation)
+        })
     }
 
     /// Removes a name of anything but a directory.
@@ -326,7 +347,7 @@ impl Core {
     fn remove_name(&self, parent: &Node, name: &[u8], kind: InodeKind) -> Result<()> {
         check_removable_name(name, kind)?;
         let volume = &self.volume;
-        volume.check_writable()?;
+        volume.store.check_writable()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
         let found = directory::lookup(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
@@ -345,57 +366,15 @@ impl Core {
             }
             _ => {}
         }
-        let handle = Handle::begin(volume, 16)?;
-        directory::remove(&handle, &mut parent, name, Departure::Removed)?;
-        if is_directory {
-            drop_subdirectory(&mut parent);
-        }
-        touch(volume, &mut parent);
-        parent.store(&handle)?;
-        self.drop_link(&handle, &node, &mut child)
-    }
-
-    /// An inode lost a name: counts it, and frees the inode, or keeps it as an orphan while it is
-    /// open.
-    pub(crate) fn drop_link(
-        &self,
-        handle: &Handle<'_>,
-        node: &Arc<Node>,
-        state: &mut NodeState,
-    ) -> Result<()> {
-        let is_directory = state.file_type()? == FileType::Directory;
-        state.inode.links = if is_directory { 0 } else { state.inode.links.saturating_sub(1) };
-        state.inode.change_time = self.volume.now();
-        if state.inode.links > 0 {
-            return state.store(handle);
-        }
-        if node.opens.load(Ordering::Acquire) > 0 {
-            state.store(handle)?;
-            self.orphans.lock().insert(node.ino, Arc::clone(node));
-            return Ok(());
-        }
-        self.free_locked(node, state)
-    }
-
-    /// An inode lost a name to another inode. Where data comes first, one that has no name any more
-    /// stays as it is on the disk until the directory there leads to the other one: after a power
-    /// cut the name has the old content or the new.
-    pub(crate) fn drop_replaced(
-        &self,
-        handle: &Handle<'_>,
-        node: &Arc<Node>,
-        state: &mut NodeState,
-    ) -> Result<()> {
-        let is_last = state.inode.links <= 1 || state.file_type()? == FileType::Directory;
-        if !is_last || !self.volume.writes_data_first() {
-            return self.drop_link(handle, node, state);
-        }
-        state.kept_links = Some(state.inode.links);
-        state.inode.links = 0;
-        state.inode.change_time = self.volume.now();
-        state.store(handle)?;
-        self.replaced.lock().push(Arc::clone(node));
-        Ok(())
+        volume.change(credits::NAME + 2 * credits::INODE, |operation| {
+            directory::remove(operation, &mut parent, name, Departure::Removed)?;
+            if is_directory {
+                drop_subdirectory(&mut parent);
+            }
+            touch(volume, &mut parent);
+            parent.store(operation)?;
+            self.drop_link(operation, &node, &mut child)
+        })
     }
 }
 
@@ -423,7 +402,7 @@ fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
         FileType::Symlink if new.target.contains(&0) => {
             Err(ErrorKind::InvalidArgument("a NUL in a target").into())
         }
-        FileType::Symlink if new.target.len() >= volume.block_size() as usize => {
+        FileType::Symlink if new.target.len() >= volume.store.block_size() as usize => {
             Err(ErrorKind::NameTooLong.into())
         }
         FileType::Symlink if new.target.len() >= FAST_SYMLINK_MAX => Ok(1),
@@ -435,8 +414,10 @@ fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
 pub(crate) const FAST_SYMLINK_MAX: usize = 60;
 
 fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<'_>) -> Inode {
-    let mut inode =
-        Inode::new(new.file_type.mode_bits() | (new.permissions & 0o7777), &volume.superblock);
+    let mut inode = Inode::new(
+        new.file_type.mode_bits() | (new.permissions & 0o7777),
+        &volume.store.superblock,
+    );
     inode.uid = new.uid;
     inode.gid = new.gid;
     inode.flags |= permission::inherited_flags(parent.flags, new.file_type);
@@ -447,7 +428,7 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
             inode.mode |= 0o2000;
         }
     }
-    let now = volume.now();
+    let now = volume.store.now();
     inode.access_time = now;
     inode.change_time = now;
     inode.modify_time = now;
@@ -457,7 +438,7 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
     inode.generation = generation;
     let maps = matches!(new.file_type, FileType::Regular | FileType::Directory)
         || new.file_type == FileType::Symlink && new.target.len() >= FAST_SYMLINK_MAX;
-    if maps && volume.superblock.has(Feature::EXTENTS) {
+    if maps && volume.store.superblock.has(Feature::EXTENTS) {
         inode.flags |= flags::EXTENTS;
     }
     inode
@@ -483,7 +464,7 @@ pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>>
             ));
         }
     };
-    let bytes = volume.cache.read(block, Kind::Plain)?.bytes();
+    let bytes = volume.store.cache.read(block, Kind::Plain)?.bytes();
     let length = usize::try_from(state.inode.size).unwrap_or(usize::MAX);
     Ok(bytes.get(..length).unwrap_or(&bytes).to_vec())
 }
@@ -491,7 +472,7 @@ pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>>
 /// Keeps a symlink's target: in the inode, or in a block. The block is metadata like a directory's:
 /// it is read and written through the cache, with the inode that leads to it.
 pub(crate) fn store_target(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     state: &mut NodeState,
     target: &[u8],
@@ -504,7 +485,7 @@ pub(crate) fn store_target(
     }
     mapping::initialize(state);
     let run = mapping::allocate(
-        handle,
+        operation,
         reservation,
         state,
         FileBlock(0),
@@ -512,7 +493,7 @@ pub(crate) fn store_target(
         Purpose::Data,
         State::Written,
     )?;
-    handle.create(run.start, Kind::Plain, |bytes| {
+    operation.create(run.start, Kind::Plain, |bytes| {
         if let Some(start) = bytes.get_mut(..target.len()) {
             start.copy_from_slice(target);
         }

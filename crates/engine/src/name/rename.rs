@@ -5,16 +5,18 @@
 //! *Locking*: the rename lock, then the parents (ancestor first, else rising), then the inodes
 //! named (rising).
 use crate::error::{ErrorKind, Result};
-use crate::flush::Core;
+use crate::inode::credits;
+use crate::inode::inodes::Inodes;
+use crate::inode::node::{Node, NodeState};
+use crate::inode::operation::Operation;
 use crate::inode::permission::{check_may_add, check_may_unlink};
 use crate::inode::write_back::write_back_locked;
-use crate::inode::{Node, NodeState};
 use crate::name::directory::{self, Departure};
 use crate::name::namespace::{
     NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory,
     leads_to_itself, touch,
 };
-use crate::store::handle::Handle;
+use crate::space::Reservation;
 use extant_block::lock::SleepWriteGuard;
 use extant_format::Ino;
 use extant_format::inode::{Device, FileType};
@@ -32,6 +34,10 @@ pub enum Rename {
     /// Replaces what is there, and leaves a whiteout (character device 0, 0) behind.
     Whiteout,
 }
+
+/// Blocks of metadata that change when a name moves: a name more and one less, the inodes that they
+/// lead to, those of both parents, and a whiteout.
+const RENAME: u32 = 2 * credits::NAME + 4 * credits::INODE + credits::NEW_INODE;
 
 /// The two ends of a rename.
 struct Ends<'a> {
@@ -65,7 +71,7 @@ impl Parents<'_> {
     }
 }
 
-impl Core {
+impl Inodes {
     /// Moves a name.
     pub(crate) fn rename(
         &self,
@@ -73,7 +79,7 @@ impl Core {
         to: (&Arc<Node>, &[u8]),
         how: Rename,
     ) -> Result<()> {
-        self.volume.check_writable()?;
+        self.volume.store.check_writable()?;
         check_movable_name(from.1, Rename::Replace)?;
         check_movable_name(to.1, how)?;
         let _still = self.renaming.lock();
@@ -136,7 +142,7 @@ impl Core {
         let mut at = Arc::clone(directory);
         while at.ino != Ino::ROOT {
             let parent = self.lookup(&at, b"..")?.ok_or(ErrorKind::NotFound)?;
-            if above.len() > self.volume.superblock.inodes_count as usize {
+            if above.len() > self.volume.store.superblock.inodes_count as usize {
                 return Err(ErrorKind::SymlinkLoop.into());
             }
             above.push(parent.ino);
@@ -164,26 +170,50 @@ impl Core {
             check_subdirectories(volume, parents.to())?;
         }
         self.check_parent_entry(source)?;
-        if target.is_some() && volume.writes_data_first() {
+        if target.is_some() && volume.store.writes_data_first() {
             // Whoever writes a new file and renames it over the old one wants one of the two after
             // a power cut: the new one's data is on its way before the name changes.
             write_back_locked(volume, &ends.source.pages, source)?;
         }
-        let mut reservation = volume.groups.reserve(volume, need)?;
-        let handle = Handle::begin(volume, 32)?;
+        let mut reservation = volume.space.reserve(need)?;
+        volume.change(RENAME, |operation| {
+            self.move_name(operation, &mut reservation, parents, ends, source, how)?;
+            if moves_directory {
+                self.move_directory(operation, parents, source, target.is_some())?;
+            }
+            source.inode.change_time = volume.store.now();
+            source.store(operation)?;
+            self.store_parents(operation, parents)?;
+            match (target, &ends.target) {
+                (Some(target), Some(node)) => self.drop_replaced(operation, node, target),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Takes the name from its old place to the new one.
+    fn move_name(
+        &self,
+        operation: &Operation<'_>,
+        reservation: &mut Reservation<'_>,
+        parents: &mut Parents<'_>,
+        ends: &Ends<'_>,
+        source: &NodeState,
+        how: Rename,
+    ) -> Result<()> {
         let whiteout = match how {
-            Rename::Whiteout => Some(self.whiteout(&handle, &parents.from, ends.from)?),
+            Rename::Whiteout => Some(self.whiteout(operation, &parents.from, ends.from)?),
             _ => None,
         };
         let file_type = source.file_type()?;
-        match &target {
+        match &ends.target {
             Some(_) => {
-                directory::replace(&handle, parents.to_mut(), ends.to, source.ino, file_type)?
+                directory::replace(operation, parents.to_mut(), ends.to, source.ino, file_type)?
             }
             None => {
                 directory::insert(
-                    &handle,
-                    &mut reservation,
+                    operation,
+                    reservation,
                     parents.to_mut(),
                     ends.to,
                     source.ino,
@@ -194,25 +224,16 @@ impl Core {
         match whiteout {
             Some(ino) => {
                 directory::replace(
-                    &handle,
+                    operation,
                     &mut parents.from,
                     ends.from,
                     ino,
                     FileType::CharacterDevice,
                 )?;
             }
-            None => directory::remove(&handle, &mut parents.from, ends.from, Departure::Moved)?,
+            None => directory::remove(operation, &mut parents.from, ends.from, Departure::Moved)?,
         }
-        if moves_directory {
-            self.move_directory(&handle, parents, source, target.is_some())?;
-        }
-        source.inode.change_time = volume.now();
-        source.store(&handle)?;
-        self.store_parents(&handle, parents)?;
-        match (target, &ends.target) {
-            (Some(target), Some(node)) => self.drop_replaced(&handle, node, target),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// A directory that moves needs a ".." that can be changed: seen before anything is.
@@ -238,7 +259,7 @@ impl Core {
     /// the new parent away.
     fn move_directory(
         &self,
-        handle: &Handle<'_>,
+        operation: &Operation<'_>,
         parents: &mut Parents<'_>,
         source: &mut NodeState,
         replaces: bool,
@@ -246,7 +267,7 @@ impl Core {
         let volume = &self.volume;
         if parents.crosses() {
             let parent = parents.to().ino;
-            directory::replace(handle, source, b"..", parent, FileType::Directory)?;
+            directory::replace(operation, source, b"..", parent, FileType::Directory)?;
             drop_subdirectory(&mut parents.from);
             if !replaces {
                 add_subdirectory(volume, parents.to_mut());
@@ -276,35 +297,36 @@ impl Core {
         }
         self.check_parent_entry(source)?;
         self.check_parent_entry(target)?;
-        let handle = Handle::begin(volume, 32)?;
-        directory::replace(&handle, parents.to_mut(), ends.to, source.ino, source_type)?;
-        directory::replace(&handle, &mut parents.from, ends.from, target.ino, target_type)?;
-        if parents.crosses() {
-            let (from, to) = (parents.from.ino, parents.to().ino);
-            if moves {
-                directory::replace(&handle, source, b"..", to, FileType::Directory)?;
+        volume.change(RENAME, |operation| {
+            directory::replace(operation, parents.to_mut(), ends.to, source.ino, source_type)?;
+            directory::replace(operation, &mut parents.from, ends.from, target.ino, target_type)?;
+            if parents.crosses() {
+                let (from, to) = (parents.from.ino, parents.to().ino);
+                if moves {
+                    directory::replace(operation, source, b"..", to, FileType::Directory)?;
+                }
+                if comes {
+                    directory::replace(operation, target, b"..", from, FileType::Directory)?;
+                }
+                if moves && !comes {
+                    drop_subdirectory(&mut parents.from);
+                    add_subdirectory(volume, parents.to_mut());
+                }
+                if comes && !moves {
+                    drop_subdirectory(parents.to_mut());
+                    add_subdirectory(volume, &mut parents.from);
+                }
             }
-            if comes {
-                directory::replace(&handle, target, b"..", from, FileType::Directory)?;
+            let now = volume.store.now();
+            for state in [source, target] {
+                state.inode.change_time = now;
+                state.store(operation)?;
             }
-            if moves && !comes {
-                drop_subdirectory(&mut parents.from);
-                add_subdirectory(volume, parents.to_mut());
-            }
-            if comes && !moves {
-                drop_subdirectory(parents.to_mut());
-                add_subdirectory(volume, &mut parents.from);
-            }
-        }
-        let now = volume.now();
-        for state in [source, target] {
-            state.inode.change_time = now;
-            state.store(&handle)?;
-        }
-        self.store_parents(&handle, parents)
+            self.store_parents(operation, parents)
+        })
     }
 
-    fn whiteout(&self, handle: &Handle<'_>, parent: &NodeState, name: &[u8]) -> Result<Ino> {
+    fn whiteout(&self, operation: &Operation<'_>, parent: &NodeState, name: &[u8]) -> Result<Ino> {
         let new = NewInode {
             file_type: FileType::CharacterDevice,
             permissions: 0,
@@ -313,21 +335,21 @@ impl Core {
             device: Device { major: 0, minor: 0 },
             target: b"",
         };
-        let mut none = self.volume.groups.reserve(&self.volume, 0)?;
-        let mut state = self.new_inode(handle, &mut none, parent, name, &new)?;
+        let mut none = self.volume.space.reserve(0)?;
+        let mut state = self.new_inode(operation, &mut none, parent, name, &new)?;
         state.inode.links = 1;
-        state.store(handle)?;
+        state.store(operation)?;
         let ino = state.ino;
         self.nodes.insert(&self.volume, ino, state.inode);
         Ok(ino)
     }
 
-    fn store_parents(&self, handle: &Handle<'_>, parents: &mut Parents<'_>) -> Result<()> {
+    fn store_parents(&self, operation: &Operation<'_>, parents: &mut Parents<'_>) -> Result<()> {
         touch(&self.volume, &mut parents.from);
-        parents.from.store(handle)?;
+        parents.from.store(operation)?;
         if let Some(to) = &mut parents.to {
             touch(&self.volume, to);
-            to.store(handle)?;
+            to.store(operation)?;
         }
         Ok(())
     }

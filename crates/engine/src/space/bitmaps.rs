@@ -4,11 +4,10 @@
 //! the volume's own metadata agree with what the descriptor says. A group that is marked
 //! uninitialised is never read: its bitmap follows from where metadata lies. It is made in memory,
 //! and the mark taken away, at the first change.
-use super::{GroupState, Groups};
+use super::{GroupState, Space};
 use crate::error::{Error, Place, Result};
 use crate::store::cache::{Frame, Kind};
 use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_block::lock::ShortGuard;
 use extant_format::bitmap::{count_clear, next_clear, set_run};
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
@@ -66,12 +65,12 @@ impl GroupState {
 /// have nothing to store. (Few in tests, so that they are let go of there.)
 const LOADED_MAX: usize = if cfg!(test) { 4 } else { 1024 };
 
-impl Groups {
+impl Space {
     /// How many bits of a group's bitmap mean something.
     pub(super) fn limit(&self, group: GroupNo, which: Which) -> u32 {
         match which {
-            Which::Blocks => self.superblock.group_length(group),
-            Which::Inodes => self.superblock.inodes_per_group,
+            Which::Blocks => self.store.superblock.group_length(group),
+            Which::Inodes => self.store.superblock.inodes_per_group,
         }
     }
 
@@ -83,7 +82,7 @@ impl Groups {
         group: GroupNo,
         which: Which,
     ) -> Result<(ShortGuard<'_, GroupState>, Arc<Frame>)> {
-        let mut state = self.lock_loaded(handle.volume(), group, which)?;
+        let mut state = self.lock_loaded(group, which)?;
         let frame = match state.slot(which) {
             Some(frame) => Arc::clone(frame),
             None => self.make(handle, &mut state, group, which)?,
@@ -94,7 +93,6 @@ impl Groups {
     /// Takes the group's lock with the bitmap in memory, unless the group is marked uninitialised.
     pub(super) fn lock_loaded(
         &self,
-        volume: &Volume,
         group: GroupNo,
         which: Which,
     ) -> Result<ShortGuard<'_, GroupState>> {
@@ -105,7 +103,7 @@ impl Groups {
         let block = which.place(&state.descriptor);
         drop(state);
         self.let_go_of_some();
-        let frame = volume.cache.read(block, Kind::Plain)?;
+        let frame = self.store.cache.read(block, Kind::Plain)?;
         let mut state = self.state(group).lock();
         // Somebody may have loaded, and changed, it meanwhile: then the descriptor's checksum is
         // not that of the bytes.
@@ -118,13 +116,8 @@ impl Groups {
 
     /// The bitmap's bytes as they are now, for looking. Of an uninitialised group: as they would
     /// be.
-    pub(super) fn look(
-        &self,
-        volume: &Volume,
-        group: GroupNo,
-        which: Which,
-    ) -> Result<Arc<Vec<u8>>> {
-        let mut state = self.lock_loaded(volume, group, which)?;
+    pub(super) fn look(&self, group: GroupNo, which: Which) -> Result<Arc<Vec<u8>>> {
+        let mut state = self.lock_loaded(group, which)?;
         Ok(match state.slot(which) {
             Some(frame) => frame.bytes(),
             None => Arc::new(self.uninitialised(group, which)),
@@ -175,7 +168,7 @@ impl Groups {
         self.keep(state, group, which, Arc::clone(&frame));
         state.descriptor.flags &= !which.uninitialised();
         if which == Which::Inodes {
-            state.descriptor.unused_inodes = self.superblock.inodes_per_group;
+            state.descriptor.unused_inodes = self.store.superblock.inodes_per_group;
         }
         self.changed(group, state, which);
         Ok(frame)
@@ -197,9 +190,9 @@ impl Groups {
 
     /// The bits of a group in which nothing but the volume's own metadata is in use.
     fn uninitialised(&self, group: GroupNo, which: Which) -> Vec<u8> {
-        let bits = self.superblock.block_size().saturating_mul(8);
+        let bits = self.store.superblock.block_size().saturating_mul(8);
         let limit = self.limit(group, which);
-        let mut bytes = vec![0; self.superblock.block_size() as usize];
+        let mut bytes = vec![0; self.store.superblock.block_size() as usize];
         let _ = set_run(&mut bytes, limit, bits.saturating_sub(limit));
         if which == Which::Blocks {
             for (first, length) in self.metadata_bits(group) {
@@ -211,7 +204,7 @@ impl Groups {
 
     /// The volume's own metadata in a group, as (first bit, length).
     pub(super) fn metadata_bits(&self, group: GroupNo) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let start = self.superblock.group_start(group).0;
+        let start = self.store.superblock.group_start(group).0;
         let blocks = start..start.saturating_add(self.limit(group, Which::Blocks).into());
         // Both fit: they are clipped to one group.
         self.metadata
@@ -227,7 +220,7 @@ impl Groups {
         bytes: &[u8],
     ) -> Result<()> {
         self.verify_checksum(group, descriptor, which, bytes)?;
-        let bits = self.superblock.block_size().saturating_mul(8);
+        let bits = self.store.superblock.block_size().saturating_mul(8);
         if let Some(bit) = next_clear(bytes, self.limit(group, which), bits) {
             return Err(wrong(group, which, "padding bit", bit, "not set"));
         }
@@ -265,16 +258,16 @@ impl Groups {
         let mut sealed = *descriptor;
         let (stored, computed) = match which {
             Which::Blocks => {
-                sealed.seal_block_bitmap(bytes, &self.superblock);
+                sealed.seal_block_bitmap(bytes, &self.store.superblock);
                 (descriptor.block_bitmap_checksum, sealed.block_bitmap_checksum)
             }
             Which::Inodes => {
-                sealed.seal_inode_bitmap(bytes, &self.superblock);
+                sealed.seal_inode_bitmap(bytes, &self.store.superblock);
                 (descriptor.inode_bitmap_checksum, sealed.inode_bitmap_checksum)
             }
         };
         if stored == computed
-            || !self.superblock.has(extant_format::superblock::Feature::METADATA_CSUM)
+            || !self.store.superblock.has(extant_format::superblock::Feature::METADATA_CSUM)
         {
             return Ok(());
         }

@@ -2,12 +2,10 @@
 use super::bitmaps::{Which, wrong};
 use super::search::{self, Found};
 use super::windows::Bits;
-use super::{Groups, Reservation, Reuse};
+use super::{Reservation, Reuse, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::policy::allocation::{Plan, Route, Search};
-use crate::policy::preset::DataOrder;
 use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::bitmap::{clear_run, clear_runs, next_clear, set_run};
 use extant_format::{BlockNo, GroupNo, Ino, Run};
 use std::sync::atomic::Ordering;
@@ -49,7 +47,7 @@ struct Goal {
     clusters: Clusters,
 }
 
-impl Groups {
+impl Space {
     /// Allocates one run of 1..=plan.length blocks as plan and route want it, out of the
     /// reservation. Marks them in the bitmap, counts them. Fails only when the disk lies (a
     /// reservation guarantees room) or cannot be read.
@@ -66,7 +64,7 @@ impl Groups {
             return Err(self.no_space(plan.length.into()));
         }
         let goal = self.goal(plan.goal);
-        let _lock = handle.volume().lock_superblock();
+        let _lock = self.lock_superblock();
         let found = match route {
             Route::Anywhere => self.as_planned(handle, goal, length, plan.search)?,
             Route::Around => self.around_clusters(handle, goal, length, plan.search)?,
@@ -162,10 +160,10 @@ impl Groups {
     }
 
     fn goal(&self, block: BlockNo) -> Goal {
-        let Some(group) = self.superblock.group_of_block(block) else {
+        let Some(group) = self.store.superblock.group_of_block(block) else {
             return Goal { group: GroupNo(0), bit: 0, clusters: Clusters::Open };
         };
-        let bit = block.0.saturating_sub(self.superblock.group_start(group).0);
+        let bit = block.0.saturating_sub(self.store.superblock.group_start(group).0);
         Goal { group, bit: u32::try_from(bit).unwrap_or(0), clusters: Clusters::Open }
     }
 
@@ -275,7 +273,7 @@ impl Groups {
         }
         let mut from = goal.bit;
         for group in self.cyclic(goal.group).chain([goal.group]) {
-            let start = self.superblock.group_start(group).0;
+            let start = self.store.superblock.group_start(group).0;
             let is_roomy = self.state(group).lock().descriptor.free_blocks > blocks / 2;
             let in_new_window = |bytes: &[u8], limit| {
                 let bits = Bits { start, bytes, limit };
@@ -302,7 +300,7 @@ impl Groups {
         length: u32,
         owner: Ino,
     ) -> Result<Option<Run>> {
-        let start = self.superblock.group_start(goal.group).0;
+        let start = self.store.superblock.group_start(goal.group).0;
         let Some(window) = self.windows.lock().of(owner) else {
             return Ok(None);
         };
@@ -412,7 +410,7 @@ impl Groups {
         if !self.windows_bind_all() {
             return self.take_any(handle, group, clusters, search);
         }
-        let start = self.superblock.group_start(group).0;
+        let start = self.store.superblock.group_start(group).0;
         self.take_any(handle, group, clusters, |bytes, limit| {
             let marked = self.windows.lock().marked(Bits { start, bytes, limit });
             search(marked.as_deref().unwrap_or(bytes), limit)
@@ -471,7 +469,7 @@ impl Groups {
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
         self.changed(group, &mut state, Which::Blocks);
-        let start = self.superblock.group_start(group).0.saturating_add(found.first.into());
+        let start = self.store.superblock.group_start(group).0.saturating_add(found.first.into());
         Ok(Some(Run { start: BlockNo(start), length: found.length }))
     }
 
@@ -488,18 +486,22 @@ impl Groups {
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
         }
-        let volume = handle.volume();
-        let _lock = volume.lock_superblock();
+        let _lock = self.lock_superblock();
         let parts = self.parts(run)?;
         for part in &parts {
-            self.check_in_use(volume, *part)?;
+            self.check_in_use(*part)?;
         }
-        let is_held = reuse == Reuse::WhenDurable && self.order == DataOrder::DataFirst;
-        if !is_held {
-            // Before the bits change: afterwards the blocks may belong to somebody else.
-            volume.cache.forget_run(run);
+        let reuse = if self.store.writes_data_first() { reuse } else { Reuse::AtOnce };
+        if reuse == Reuse::AtOnce {
+            // Before the bits change: afterwards the blocks may belong to another file.
+            self.store.cache.forget_run(run);
         }
-        parts.into_iter().try_for_each(|part| self.give_back(handle, part, is_held))
+        parts.into_iter().try_for_each(|part| self.give_back(handle, part, reuse))
+    }
+
+    /// How many groups a run has a part of, at most.
+    pub(crate) fn groups_of(&self, run: Run) -> u32 {
+        run.length / self.store.superblock.blocks_per_group.max(1) + 2
     }
 
     /// The run, group by group.
@@ -508,7 +510,7 @@ impl Groups {
         let (mut block, mut left) = (run.start, run.length);
         while left > 0 {
             let outside = || not_to_be_freed(block, "outside the volume");
-            let group = self.superblock.group_of_block(block).ok_or_else(outside)?;
+            let group = self.store.superblock.group_of_block(block).ok_or_else(outside)?;
             let first = self.goal(block).bit;
             let length = left.min(self.limit(group, Which::Blocks).saturating_sub(first)).max(1);
             parts.push(Part { group, first, length });
@@ -518,8 +520,8 @@ impl Groups {
         Ok(parts)
     }
 
-    fn check_in_use(&self, volume: &Volume, part: Part) -> Result<()> {
-        let bits = self.look(volume, part.group, Which::Blocks)?;
+    fn check_in_use(&self, part: Part) -> Result<()> {
+        let bits = self.look(part.group, Which::Blocks)?;
         match next_clear(&bits, part.first, part.first.saturating_add(part.length)) {
             Some(bit) => Err(self.freed_twice(part.group, bit)),
             None => Ok(()),
@@ -527,11 +529,11 @@ impl Groups {
     }
 
     fn freed_twice(&self, group: GroupNo, bit: u32) -> Error {
-        let block = self.superblock.group_start(group).0.saturating_add(bit.into());
+        let block = self.store.superblock.group_start(group).0.saturating_add(bit.into());
         not_to_be_freed(BlockNo(block), "free already")
     }
 
-    fn give_back(&self, handle: &Handle<'_>, part: Part, is_held: bool) -> Result<()> {
+    fn give_back(&self, handle: &Handle<'_>, part: Part, reuse: Reuse) -> Result<()> {
         let Part { group, first, length } = part;
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
         if next_clear(&frame.bytes(), first, first.saturating_add(length)).is_some() {
@@ -539,20 +541,24 @@ impl Groups {
         }
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
-        match is_held {
-            true => state.held_blocks.hold(self.superblock.block_size() as usize, first, length),
-            false => state.may_have_joined(length),
+        let block_size = self.store.block_size() as usize;
+        match reuse {
+            Reuse::WhenDurable => state.held_blocks.hold(block_size, first, length),
+            Reuse::AtOnce => state.may_have_joined(length),
         }
         self.changed(group, &mut state, Which::Blocks);
         drop(state);
-        let counted = if is_held { &self.held.blocks } else { &self.available };
+        let counted = match reuse {
+            Reuse::WhenDurable => &self.held.blocks,
+            Reuse::AtOnce => &self.available,
+        };
         counted.fetch_add(length.into(), Ordering::AcqRel);
         Ok(())
     }
 
     /// Free runs of a group, rising, as (first block in the group, length).
-    pub(crate) fn free_runs(&self, volume: &Volume, group: GroupNo) -> Result<Vec<(u32, u32)>> {
-        let bits = self.look(volume, group, Which::Blocks)?;
+    pub(crate) fn free_runs(&self, group: GroupNo) -> Result<Vec<(u32, u32)>> {
+        let bits = self.look(group, Which::Blocks)?;
         Ok(clear_runs(&bits, self.limit(group, Which::Blocks)).collect())
     }
 

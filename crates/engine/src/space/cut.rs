@@ -1,36 +1,37 @@
 //! Where a volume could end, and ending it there.
-use super::Groups;
+use super::Space;
 use super::bitmaps::Which;
 use crate::error::{ErrorKind, Result};
 use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::bitmap::{clear_runs, set_run};
 use extant_format::{BlockNo, GroupNo};
 use std::sync::atomic::Ordering;
 
-impl Groups {
+impl Space {
     /// The block behind the last one in use.
-    pub(crate) fn used_end(&self, volume: &Volume) -> Result<u64> {
+    pub(crate) fn used_end(&self) -> Result<u64> {
         for group in (0..self.len()).rev().map(GroupNo) {
-            let length = self.superblock.group_length(group);
-            let runs = self.free_runs(volume, group)?;
+            let length = self.store.superblock.group_length(group);
+            let runs = self.free_runs(group)?;
             let free_tail = match runs.last() {
                 Some((start, free)) if start + free == length => *free,
                 _ => 0,
             };
             if free_tail < length {
-                return Ok(self.superblock.group_start(group).0 + u64::from(length - free_tail));
+                return Ok(
+                    self.store.superblock.group_start(group).0 + u64::from(length - free_tail)
+                );
             }
         }
-        Ok(self.superblock.first_data_block.into())
+        Ok(self.store.superblock.first_data_block.into())
     }
 
     /// Marks everything from block `end` of the last group on as outside the volume. All of it is
     /// free now.
     pub(crate) fn cut(&self, handle: &Handle<'_>, end: BlockNo) -> Result<()> {
         let last = GroupNo(self.len().saturating_sub(1));
-        let start = self.superblock.group_start(last).0;
-        let length = u64::from(self.superblock.group_length(last));
+        let start = self.store.superblock.group_start(last).0;
+        let length = u64::from(self.store.superblock.group_length(last));
         let keep = end.0.checked_sub(start).filter(|keep| *keep > 0 && *keep <= length);
         let keep =
             keep.ok_or(ErrorKind::InvalidArgument("a volume is cut within its last group"))? as u32;

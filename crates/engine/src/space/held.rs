@@ -12,7 +12,7 @@
 //! *Invariants*: a held bit is clear in its bitmap; the blocks that are held are neither available
 //! nor promised. *Locking*: bits of a group under that group's lock; what is published under a
 //! short lock that is last.
-use super::Groups;
+use super::Space;
 use extant_block::ShortLock;
 use extant_format::bitmap::{clear_run, set_run};
 use extant_format::{Ino, Run};
@@ -86,7 +86,7 @@ pub(super) struct Held {
     published: ShortLock<Freed>,
 }
 
-impl Groups {
+impl Space {
     /// An operation that freed these blocks has changed everything that led to them.
     pub(crate) fn publish_blocks(&self, blocks: Vec<Run>) {
         if !blocks.is_empty() {
@@ -130,7 +130,7 @@ impl Groups {
             }
         }
         for ino in freed.inodes {
-            if let Some((group, index)) = self.superblock.group_of_inode(ino) {
+            if let Some((group, index)) = self.store.superblock.group_of_inode(ino) {
                 self.state(group).lock().held_inodes.release(index, 1);
                 self.held.inodes.fetch_sub(1, Ordering::AcqRel);
             }

@@ -1,16 +1,14 @@
 //! Inode numbers are allocated and freed.
 use super::bitmaps::Which;
-use super::{GroupState, Groups, InodeKind};
+use super::{GroupState, InodeKind, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::policy::preset::DataOrder;
 use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::bitmap::{clear_run, next_clear, next_set, set_run, test};
 use extant_format::group::INODE_ZEROED;
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::sync::atomic::Ordering;
 
-impl Groups {
+impl Space {
     /// Allocates an inode: the first free one in the group at or after `from`, else in the next
     /// groups cyclically. Counts a directory if it is one. `NoInodes` when there is none. Its table
     /// block is zeroed, without being read, where nothing of value can be in it: the caller finds
@@ -22,7 +20,7 @@ impl Groups {
         from: u32,
         kind: InodeKind,
     ) -> Result<Ino> {
-        let _lock = handle.volume().lock_superblock();
+        let _lock = self.lock_superblock();
         let first = if group.0 < self.len() { group } else { GroupNo(0) };
         let mut from = from;
         for group in self.cyclic(first).chain([first]) {
@@ -36,8 +34,8 @@ impl Groups {
 
     /// The lowest index in a group that is not reserved.
     fn lowest(&self, group: GroupNo) -> u32 {
-        let before = u64::from(group.0) * u64::from(self.superblock.inodes_per_group);
-        let reserved = u64::from(self.superblock.first_inode.saturating_sub(1));
+        let before = u64::from(group.0) * u64::from(self.store.superblock.inodes_per_group);
+        let reserved = u64::from(self.store.superblock.first_inode.saturating_sub(1));
         u32::try_from(reserved.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
@@ -53,7 +51,7 @@ impl Groups {
         }
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
         let bits = frame.bytes();
-        let per_group = self.superblock.inodes_per_group;
+        let per_group = self.store.superblock.inodes_per_group;
         let seen = state.held_inodes.marked(&bits);
         let Some(index) = next_clear(&seen, from.max(self.lowest(group)), per_group) else {
             return Ok(None);
@@ -73,8 +71,9 @@ impl Groups {
         let descriptor = &mut state.descriptor;
         descriptor.free_inodes = descriptor.free_inodes.saturating_sub(1);
         self.free_inodes.fetch_sub(1, Ordering::AcqRel);
-        if self.superblock.has_descriptor_checksums() {
-            let behind = self.superblock.inodes_per_group.saturating_sub(index.saturating_add(1));
+        if self.store.superblock.has_descriptor_checksums() {
+            let behind =
+                self.store.superblock.inodes_per_group.saturating_sub(index.saturating_add(1));
             descriptor.unused_inodes = descriptor.unused_inodes.min(behind);
         }
         match kind {
@@ -91,7 +90,7 @@ impl Groups {
     /// where no other inode lives in it, so that it need not be read. Under the group's lock,
     /// before the bit is set: nobody can have put an inode there.
     fn prepare_table(&self, handle: &Handle<'_>, state: &GroupState, bits: &[u8], index: u32) {
-        let superblock = &self.superblock;
+        let superblock = &self.store.superblock;
         let per_block = (superblock.block_size() / u32::from(superblock.inode_size)).max(1);
         let block = index / per_block;
         let place =
@@ -107,13 +106,13 @@ impl Groups {
             }
             return;
         }
-        if handle.volume().stores_inodes_late() {
+        if self.store.stores_inodes_late() {
             return;
         }
         let alone =
             next_set(bits, block * per_block, (block * per_block).saturating_add(per_block))
                 .is_none();
-        if alone && !handle.volume().cache.holds(place(block)) {
+        if alone && !self.store.cache.holds(place(block)) {
             handle.overwrite(place(block), |_| {});
         }
     }
@@ -123,15 +122,15 @@ impl Groups {
     pub(crate) fn free_inode(&self, handle: &Handle<'_>, ino: Ino, kind: InodeKind) -> Result<()> {
         let wrong =
             |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
-        if ino.0 < self.superblock.first_inode {
+        if ino.0 < self.store.superblock.first_inode {
             return Err(wrong("reserved"));
         }
         let (group, index) =
-            self.superblock.group_of_inode(ino).ok_or_else(|| wrong("outside the volume"))?;
-        if !self.inode_in_use(handle.volume(), ino)? {
+            self.store.superblock.group_of_inode(ino).ok_or_else(|| wrong("outside the volume"))?;
+        if !self.inode_in_use(ino)? {
             return Err(wrong("free already"));
         }
-        let _lock = handle.volume().lock_superblock();
+        let _lock = self.lock_superblock();
         let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
         if !test(&frame.bytes(), index) {
             return Err(wrong("free already"));
@@ -142,9 +141,9 @@ impl Groups {
             state.descriptor.used_directories -= 1;
             self.directories.fetch_sub(1, Ordering::AcqRel);
         }
-        let is_held = self.order == DataOrder::DataFirst;
+        let is_held = self.store.writes_data_first();
         if is_held {
-            state.held_inodes.hold(self.superblock.block_size() as usize, index, 1);
+            state.held_inodes.hold(self.store.superblock.block_size() as usize, index, 1);
         }
         self.changed(group, &mut state, Which::Inodes);
         drop(state);
@@ -156,10 +155,10 @@ impl Groups {
     }
 
     /// Whether the inode is marked in use in its bitmap.
-    pub(crate) fn inode_in_use(&self, volume: &Volume, ino: Ino) -> Result<bool> {
-        let Some((group, index)) = self.superblock.group_of_inode(ino) else {
+    pub(crate) fn inode_in_use(&self, ino: Ino) -> Result<bool> {
+        let Some((group, index)) = self.store.superblock.group_of_inode(ino) else {
             return Ok(false);
         };
-        Ok(test(&self.look(volume, group, Which::Inodes)?, index))
+        Ok(test(&self.look(group, Which::Inodes)?, index))
     }
 }

@@ -16,6 +16,7 @@ mod held;
 mod inodes;
 mod metadata;
 mod search;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod windows;
@@ -23,15 +24,14 @@ mod windows;
 use crate::error::{Error, Place, Result};
 use crate::policy::allocation::{GroupShape, MapBlocks, WindowFacts};
 use crate::policy::placement::GroupFacts;
-use crate::policy::preset::DataOrder;
+use crate::policy::preset::{BitmapLoad, Growth};
+use crate::store::Store;
 use crate::store::cache::{Frame, Kind};
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use bitmaps::Which;
 use blocks::Clusters;
-use extant_block::ShortLock;
+use extant_block::lock::SleepGuard;
+use extant_block::{ShortLock, SleepLock};
 use extant_format::group::GroupDescriptor;
-use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, GroupNo, Ino};
 pub(crate) use held::{Freed, Reuse};
 use held::{Held, HeldBits};
@@ -45,7 +45,7 @@ use windows::Windows;
 /// Blocks promised to one operation out of the volume's free ones. What is not used goes back when
 /// it is dropped.
 pub(crate) struct Reservation<'a> {
-    volume: &'a Volume,
+    space: &'a Space,
     blocks: u64,
 }
 
@@ -54,15 +54,17 @@ impl Reservation<'_> {
     pub(crate) fn remaining(&self) -> u64 {
         self.blocks
     }
-    /// Moves `blocks` of it (all, if it has fewer) into the keeping of somebody else (delayed
-    /// data), who gives them back with `Groups::release`.
+
+    /// Moves `blocks` of it (all, if it has fewer) into the keeping of delayed data, which gives
+    /// them back with `Space::release`.
     pub(crate) fn take(&mut self, blocks: u64) {
         debug_assert!(blocks <= self.blocks, "{blocks} blocks taken out of {}", self.blocks);
         self.blocks = self.blocks.saturating_sub(blocks);
     }
+
     /// Promises more, or says `NoSpace`.
     pub(crate) fn grow(&mut self, blocks: u64) -> Result<()> {
-        self.volume.groups.promise(blocks)?;
+        self.space.promise(blocks)?;
         self.blocks = self.blocks.saturating_add(blocks);
         Ok(())
     }
@@ -70,7 +72,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.volume.groups.release(self.blocks);
+        self.space.release(self.blocks);
     }
 }
 
@@ -132,9 +134,12 @@ impl GroupState {
     }
 }
 
-/// All groups of a volume.
-pub(crate) struct Groups {
-    superblock: Superblock,
+/// The space of a volume: all its groups.
+pub(crate) struct Space {
+    store: Arc<Store>,
+    /// Held while bitmaps are loaded and searched, where the policy says so: the lock that the
+    /// posts mean.
+    superblock_lock: SleepLock<()>,
     states: Vec<ShortLock<GroupState>>,
     metadata: Metadata,
     /// Free blocks that are not promised to anybody: what a new promise is made from.
@@ -157,20 +162,19 @@ pub(crate) struct Groups {
     clusters: Vec<Range<u32>>,
     /// What was freed and may not be given yet.
     held: Held,
-    order: DataOrder,
 }
 
-impl Groups {
-    /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed. `read`
-    /// gives a block's bytes.
-    pub(crate) fn open(
-        superblock: &Superblock,
-        read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>,
-    ) -> Result<Groups> {
+impl Space {
+    /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed.
+    ///
+    /// # Errors
+    /// `Corrupt`, for a descriptor; what the device answers.
+    pub(crate) fn open(store: &Arc<Store>) -> Result<Space> {
+        let superblock = &store.superblock;
         let (mut blocks, mut inodes, mut directories) = (0u64, 0u64, 0u64);
         let mut states = Vec::new();
         let mut metadata = MetadataParts::default();
-        each_descriptor(superblock, read, |group, descriptor| {
+        each_descriptor(store, |group, descriptor| {
             // Counts that cannot be are met when the bitmap is loaded for a change; until then they
             // may not distort the sums.
             blocks += u64::from(descriptor.free_blocks.min(superblock.group_length(group)));
@@ -179,10 +183,11 @@ impl Groups {
             metadata.add(superblock, group, &descriptor);
             states.push(ShortLock::new(GroupState::new(descriptor)));
         })?;
-        Ok(Groups {
+        let mut space = Space {
             metadata: metadata.merge(),
             states,
-            superblock: superblock.clone(),
+            store: Arc::clone(store),
+            superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()),
             available: AtomicU64::new(blocks),
             reserved: AtomicU64::new(0),
             free_inodes: AtomicU64::new(inodes),
@@ -191,20 +196,24 @@ impl Groups {
             loaded: ShortLock::new(VecDeque::new()),
             windows: ShortLock::new(Windows::default()),
             in_hand: AtomicU32::new(0),
-            windows_bind_all: AtomicBool::new(false),
+            windows_bind_all: AtomicBool::new(store.policies.growth == Growth::Reservation),
             clusters: Vec::new(),
             held: Held::default(),
-            order: DataOrder::Unordered,
-        })
+        };
+        space.set_map_blocks(store.policies.map_blocks);
+        Ok(space)
     }
 
-    /// From now on what is freed is held back until that is durable, or not.
-    pub(crate) fn set_order(&mut self, order: DataOrder) {
-        self.order = order;
+    /// The lock under which bitmaps are loaded, where the policy says so.
+    fn lock_superblock(&self) -> Option<SleepGuard<'_, ()>> {
+        match self.store.policies.bitmap_load {
+            BitmapLoad::UnderLock => Some(self.superblock_lock.lock()),
+            BitmapLoad::Outside => None,
+        }
     }
 
-    /// From now on map blocks go to clusters, or not.
-    pub(crate) fn set_map_blocks(&mut self, map_blocks: MapBlocks) {
+    /// Whether map blocks go to clusters, and where.
+    fn set_map_blocks(&mut self, map_blocks: MapBlocks) {
         let MapBlocks::Metacluster(metacluster) = map_blocks else {
             self.clusters.clear();
             return;
@@ -226,10 +235,10 @@ impl Groups {
 
     /// Whether a block lies in its group's cluster.
     pub(crate) fn is_in_cluster(&self, block: BlockNo) -> bool {
-        let Some(group) = self.superblock.group_of_block(block) else {
+        let Some(group) = self.store.superblock.group_of_block(block) else {
             return false;
         };
-        let bit = block.0.saturating_sub(self.superblock.group_start(group).0);
+        let bit = block.0.saturating_sub(self.store.superblock.group_start(group).0);
         self.cluster(group)
             .is_some_and(|cluster| (u64::from(cluster.start)..cluster.end.into()).contains(&bit))
     }
@@ -267,9 +276,9 @@ impl Groups {
     }
 
     /// Promises blocks, or says `NoSpace`. This is where ENOSPC is decided.
-    pub(crate) fn reserve<'a>(&self, volume: &'a Volume, blocks: u64) -> Result<Reservation<'a>> {
+    pub(crate) fn reserve(&self, blocks: u64) -> Result<Reservation<'_>> {
         self.promise(blocks)?;
-        Ok(Reservation { volume, blocks })
+        Ok(Reservation { space: self, blocks })
     }
 
     fn promise(&self, blocks: u64) -> Result<()> {
@@ -293,8 +302,8 @@ impl Groups {
     }
 
     /// Turns blocks that were taken (delayed) into a reservation again, to be used by `allocate`.
-    pub(crate) fn adopt<'a>(&self, volume: &'a Volume, blocks: u64) -> Reservation<'a> {
-        Reservation { volume, blocks }
+    pub(crate) fn adopt(&self, blocks: u64) -> Reservation<'_> {
+        Reservation { space: self, blocks }
     }
 
     /// Promised blocks were allocated.
@@ -318,12 +327,6 @@ impl Groups {
             free_inodes: narrow(&self.free_inodes),
             directories: narrow(&self.directories),
         }
-    }
-
-    /// From now on windows are kept also from those who have none, as long as there is room
-    /// elsewhere. (In ext3 they are not: only windows keep out of windows.)
-    pub(crate) fn bind_all_by_windows(&self) {
-        self.windows_bind_all.store(true, Ordering::Relaxed);
     }
 
     /// What an inode's window is like, if it has one.
@@ -379,56 +382,18 @@ impl Groups {
             self.dirty.lock().push(group);
         }
     }
-
-    /// Writes changed descriptors, with the checksums of their bitmaps, into their frames: before a
-    /// sync or commit.
-    pub(crate) fn store(&self, handle: &Handle<'_>) -> Result<()> {
-        let mut groups = std::mem::take(&mut *self.dirty.lock());
-        groups.sort_unstable();
-        for (at, group) in groups.iter().enumerate() {
-            if let Err(error) = self.store_one(handle, *group) {
-                self.dirty.lock().extend(&groups[at..]);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    fn store_one(&self, handle: &Handle<'_>, group: GroupNo) -> Result<()> {
-        let (block, offset) = self.superblock.descriptor_place(group);
-        let target = handle.volume().cache.read(block, Kind::Plain)?;
-        let mut guard = self.state(group).lock();
-        let state = &mut *guard;
-        if let Some(frame) = state.block_bitmap.as_ref().filter(|_| state.blocks_changed) {
-            state.descriptor.seal_block_bitmap(&frame.bytes(), &self.superblock);
-        }
-        if let Some(frame) = state.inode_bitmap.as_ref().filter(|_| state.inodes_changed) {
-            state.descriptor.seal_inode_bitmap(&frame.bytes(), &self.superblock);
-        }
-        let end = offset.saturating_add(self.superblock.descriptor_size.into());
-        handle.modify(&target, |bytes| {
-            if let Some(bytes) = bytes.get_mut(offset..end) {
-                state.descriptor.encode(bytes, group, &self.superblock);
-            }
-        });
-        (state.is_listed, state.blocks_changed, state.inodes_changed) = (false, false, false);
-        Ok(())
-    }
 }
 
 /// Visits all descriptors, block by block. Zeros describe no group, so that this ends where no more
 /// descriptors stand.
-fn each_descriptor(
-    superblock: &Superblock,
-    mut read: impl FnMut(BlockNo) -> Result<Arc<Vec<u8>>>,
-    mut visit: impl FnMut(GroupNo, GroupDescriptor),
-) -> Result<()> {
+fn each_descriptor(store: &Store, mut visit: impl FnMut(GroupNo, GroupDescriptor)) -> Result<()> {
+    let superblock = &store.superblock;
     let mut current: Option<(BlockNo, Arc<Vec<u8>>)> = None;
     for group in (0..superblock.group_count()).map(GroupNo) {
         let (block, offset) = superblock.descriptor_place(group);
         let bytes = match &current {
             Some((at, bytes)) if *at == block => bytes,
-            _ => &current.insert((block, read(block)?)).1,
+            _ => &current.insert((block, store.cache.read(block, Kind::Plain)?.bytes())).1,
         };
         let end = offset.saturating_add(superblock.descriptor_size.into());
         let bytes = bytes.get(offset..end).unwrap_or_default();

@@ -4,22 +4,22 @@ use super::{Contents, FormatOptions, LostAndFound, Made, Plan};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping;
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::name::directory;
 use crate::policy::allocation::{self, Purpose, Search};
 use crate::space::{InodeKind, Reservation};
 use crate::store::cache::Kind;
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::checksum::crc32c;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::NewJournal;
-use extant_format::superblock::{Feature, Superblock};
+use extant_format::superblock::Feature;
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal};
 
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 const LOST_AND_FOUND_BYTES: u32 = 16 * 1024;
-/// Changed blocks of one handle here: a few of maps, bitmaps, descriptors, and the inode.
+/// Changed blocks of one step here: a few of maps and bitmaps, and the inode.
 const CREDITS: u32 = 64;
 /// Where the resize inode's only tree hangs.
 const DOUBLE_INDIRECT: u32 = 13;
@@ -31,14 +31,14 @@ const ZEROS_BYTES: usize = 1 << 20;
 /// Makes them all. Sync is for the caller.
 pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &Plan) -> Result<Made> {
     make_root(volume, options)?;
-    if volume.superblock.has(Feature::RESIZE_INODE) {
+    if volume.store.superblock.has(Feature::RESIZE_INODE) {
         make_resize_inode(volume, plan)?;
     }
     let journal_backup = match plan.journal_blocks {
         0 => None,
         blocks => Some(make_journal(volume, blocks, options.contents)?),
     };
-    let orphan_file = match volume.superblock.has(Feature::ORPHAN_FILE) {
+    let orphan_file = match volume.store.superblock.has(Feature::ORPHAN_FILE) {
         true => Some(make_orphan_file(volume)?),
         false => None,
     };
@@ -47,12 +47,12 @@ pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &Plan) -> Res
 
 /// A new inode with an empty map, all its times now.
 fn new_inode(volume: &Volume, file_type: FileType, permissions: u16, links: u16) -> Inode {
-    let mut inode = Inode::new(file_type.mode_bits() | permissions, &volume.superblock);
-    let now = volume.now();
+    let mut inode = Inode::new(file_type.mode_bits() | permissions, &volume.store.superblock);
+    let now = volume.store.now();
     (inode.access_time, inode.change_time, inode.modify_time) = (now, now, now);
     inode.create_time = inode.create_time.map(|_| now);
     inode.links = links;
-    if volume.superblock.has(Feature::EXTENTS) {
+    if volume.store.superblock.has(Feature::EXTENTS) {
         inode.flags |= flags::EXTENTS;
     }
     inode
@@ -66,20 +66,20 @@ fn new_node(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
 }
 
 fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
-    let handle = Handle::begin(volume, CREDITS)?;
+    let operation = Operation::begin(volume, CREDITS)?;
     let mut inode = new_inode(volume, FileType::Directory, options.root_mode, 2);
     (inode.uid, inode.gid) = options.root_owner;
     let mut root = new_node(volume, Ino::ROOT, inode);
     let need = mapping::worst_case(volume, &root, FileBlock(0), 1);
-    let mut reservation = volume.groups.reserve(volume, need)?;
-    directory::create(&handle, &mut reservation, &mut root, Ino::ROOT)?;
+    let mut reservation = volume.space.reserve(need)?;
+    directory::create(&operation, &mut reservation, &mut root, Ino::ROOT)?;
     drop(reservation);
-    if let Some(blocks) = lost_and_found_blocks(options.lost_and_found, volume.block_size()) {
-        let ino = make_lost_and_found(&handle, blocks, options.root_owner)?;
+    if let Some(blocks) = lost_and_found_blocks(options.lost_and_found, volume.store.block_size()) {
+        let ino = make_lost_and_found(&operation, blocks, options.root_owner)?;
         let need = directory::insert_need(volume, &root, LOST_AND_FOUND)?;
-        let mut reservation = volume.groups.reserve(volume, need)?;
+        let mut reservation = volume.space.reserve(need)?;
         directory::insert(
-            &handle,
+            &operation,
             &mut reservation,
             &mut root,
             LOST_AND_FOUND,
@@ -88,7 +88,7 @@ fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
         )?;
         root.inode.links += 1;
     }
-    root.store_now(&handle)
+    root.store_now(&operation)
 }
 
 fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
@@ -103,41 +103,43 @@ fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
 
 /// Its blocks are there from the start: e2fsck then need not allocate any on a volume that it does
 /// not trust.
-fn make_lost_and_found(handle: &Handle<'_>, blocks: u32, owner: (u32, u32)) -> Result<Ino> {
-    let volume = handle.volume();
-    let ino = first_free_inode(handle, InodeKind::Directory)?;
+fn make_lost_and_found(operation: &Operation<'_>, blocks: u32, owner: (u32, u32)) -> Result<Ino> {
+    let volume = operation.volume();
+    let ino = first_free_inode(operation, InodeKind::Directory)?;
     let mut inode = new_inode(volume, FileType::Directory, 0o700, 2);
     (inode.uid, inode.gid) = owner;
     let mut node = new_node(volume, ino, inode);
     let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
-    let mut reservation = volume.groups.reserve(volume, need)?;
-    directory::create(handle, &mut reservation, &mut node, Ino::ROOT)?;
-    let runs = allocate(handle, &mut reservation, &mut node, 1..blocks, Purpose::Directory)?;
+    let mut reservation = volume.space.reserve(need)?;
+    directory::create(operation, &mut reservation, &mut node, Ino::ROOT)?;
+    let runs = allocate(operation, &mut reservation, &mut node, 1..blocks, Purpose::Directory)?;
     for (place, block) in
         runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)).zip(1..)
     {
         let kind =
             Kind::Directory { ino, seed: node.seed, block: FileBlock(block), indexed: false };
-        handle.create(BlockNo(place), kind, |bytes| volume.style.initialize(bytes));
+        operation.need(CREDITS);
+        operation.create(BlockNo(place), kind, |bytes| volume.store.style.initialize(bytes));
     }
     // It will not grow here, whatever the policy gave it in hand.
-    mapping::window::discard(handle, &mut node)?;
-    node.inode.size = u64::from(blocks) * u64::from(volume.block_size());
-    node.store_now(handle)?;
+    mapping::window::discard(operation, &mut node)?;
+    node.inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
+    node.store_now(operation)?;
     Ok(ino)
 }
 
 /// The first inode that is not reserved, or the next.
-fn first_free_inode(handle: &Handle<'_>, kind: InodeKind) -> Result<Ino> {
-    let volume = handle.volume();
-    let first = Ino(volume.superblock.first_inode);
-    let (group, index) = volume.superblock.group_of_inode(first).ok_or(ErrorKind::NoInodes)?;
-    volume.groups.allocate_inode(handle, group, index, kind)
+fn first_free_inode(operation: &Operation<'_>, kind: InodeKind) -> Result<Ino> {
+    let volume = operation.volume();
+    let first = Ino(volume.store.superblock.first_inode);
+    let (group, index) =
+        volume.store.superblock.group_of_inode(first).ok_or(ErrorKind::NoInodes)?;
+    volume.space.allocate_inode(operation, group, index, kind)
 }
 
 /// Gives blocks to all of a range of a file.
 fn allocate(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     range: std::ops::Range<u32>,
@@ -147,8 +149,9 @@ fn allocate(
     let mut next = range.start;
     while next < range.end {
         let want = range.end - next;
+        operation.need(CREDITS);
         let run = mapping::allocate(
-            handle,
+            operation,
             reservation,
             node,
             FileBlock(next),
@@ -172,19 +175,19 @@ pub(super) fn resize_inode_size(block_size: u32) -> u64 {
 /// double-indirect block, each at the index of its place in the descriptor table. Data blocks of
 /// the inode are the reserved blocks of the copies.
 fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
-    let superblock = &volume.superblock;
+    let superblock = &volume.store.superblock;
     let reserved = plan.layout.reserved_descriptor_blocks();
-    let handle = Handle::begin(volume, CREDITS)?;
+    let operation = Operation::begin(volume, CREDITS)?;
     let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
     inode.flags &= !flags::EXTENTS;
     inode.block = [0; 60];
-    inode.size = resize_inode_size(volume.block_size());
-    let mut reservation = volume.groups.reserve(volume, 1)?;
+    inode.size = resize_inode_size(volume.store.block_size());
+    let mut reservation = volume.space.reserve(1)?;
     let first_group = superblock.group_start(GroupNo(0));
     let search = allocation::Plan { goal: first_group, length: 1, search: Search::Sequential };
-    let route = volume.policies.map_blocks.map_route(first_group);
-    let tree = volume.groups.allocate(&handle, &mut reservation, &search, route)?.start;
-    handle.create(tree, Kind::Plain, |bytes| {
+    let route = volume.store.policies.map_blocks.map_route(first_group);
+    let tree = volume.space.allocate(&operation, &mut reservation, &search, route)?.start;
+    operation.create(tree, Kind::Plain, |bytes| {
         let pointers = (bytes.len() / 4) as u32;
         let first_index = superblock.descriptor_blocks();
         for (offset, (_, block)) in (0..).zip(reserved.iter().filter(|(group, _)| group.0 == 0)) {
@@ -192,8 +195,8 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
         }
     });
     indirect::set_pointer(&mut inode.block, DOUBLE_INDIRECT, low_word(tree));
-    inode.sectors = (reserved.len() as u64 + 1) * u64::from(volume.block_size() / 512);
-    NodeState::new(volume, Ino::RESIZE, inode).store_now(&handle)
+    inode.sectors = (reserved.len() as u64 + 1) * u64::from(volume.store.block_size() / 512);
+    NodeState::new(volume, Ino::RESIZE, inode).store_now(&operation)
 }
 
 /// A block number of a volume with a resize inode, which has at most 2^32 blocks: the layout sees
@@ -204,25 +207,25 @@ fn low_word(block: BlockNo) -> u32 {
 
 /// A journal of so many blocks; gives the copy of its map for the superblock.
 fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32; 17]> {
-    let handle = Handle::begin(volume, CREDITS)?;
+    let operation = Operation::begin(volume, CREDITS)?;
     let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
-    inode.size = u64::from(blocks) * u64::from(volume.block_size());
+    inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
     let mut node = new_node(volume, Ino::JOURNAL, inode);
     let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
-    let mut reservation = volume.groups.reserve(volume, need)?;
-    let runs = allocate(&handle, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
+    let mut reservation = volume.space.reserve(need)?;
+    let runs = allocate(&operation, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
     if contents == Contents::Unknown {
         zero(volume, &runs)?;
     }
-    let mut first = vec![0; volume.block_size() as usize];
+    let mut first = vec![0; volume.store.block_size() as usize];
     journal::initialize(
         &mut first,
-        &NewJournal { block_size: volume.block_size(), blocks, uuid: [0; 16] },
+        &NewJournal { block_size: volume.store.block_size(), blocks, uuid: [0; 16] },
     );
     if let Some(run) = runs.first() {
-        volume.device.write(byte(&volume.superblock, run.start), &first)?;
+        volume.store.write_unreferenced(run.start, &first)?;
     }
-    node.store_now(&handle)?;
+    node.store_now(&operation)?;
     Ok(journal_backup(&node.inode))
 }
 
@@ -236,20 +239,17 @@ fn journal_backup(inode: &Inode) -> [u32; 17] {
     backup
 }
 
-fn byte(superblock: &Superblock, block: BlockNo) -> u64 {
-    block.0 * u64::from(superblock.block_size())
-}
-
 fn zero(volume: &Volume, runs: &[Run]) -> Result<()> {
-    let zeros = vec![0; ZEROS_BYTES];
+    let block_size = volume.store.block_size() as usize;
+    let zeros = vec![0; ZEROS_BYTES.max(block_size)];
+    let per_write = (zeros.len() / block_size) as u32;
     for run in runs {
-        let start = byte(&volume.superblock, run.start);
-        let end = start + u64::from(run.length) * u64::from(volume.block_size());
-        let mut at = start;
-        while at < end {
-            let length = (end - at).min(ZEROS_BYTES as u64);
-            volume.device.write(at, &zeros[..length as usize])?;
-            at += length;
+        let mut at = 0;
+        while at < run.length {
+            let blocks = per_write.min(run.length - at);
+            let start = BlockNo(run.start.0 + u64::from(at));
+            volume.store.write_unreferenced(start, &zeros[..blocks as usize * block_size])?;
+            at += blocks;
         }
     }
     Ok(())
@@ -266,26 +266,26 @@ pub fn orphan_file_blocks(volume_blocks: u64) -> u32 {
 
 /// An orphan file without orphans: each block ends with a magic number and a checksum.
 fn make_orphan_file(volume: &Volume) -> Result<Ino> {
-    let handle = Handle::begin(volume, CREDITS)?;
-    let ino = first_free_inode(&handle, InodeKind::Other)?;
-    let blocks = orphan_file_blocks(volume.superblock.blocks_count);
+    let operation = Operation::begin(volume, CREDITS)?;
+    let ino = first_free_inode(&operation, InodeKind::Other)?;
+    let blocks = orphan_file_blocks(volume.store.superblock.blocks_count);
     let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
-    inode.size = u64::from(blocks) * u64::from(volume.block_size());
+    inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
     let mut node = new_node(volume, ino, inode);
     let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
-    let mut reservation = volume.groups.reserve(volume, need)?;
-    let runs = allocate(&handle, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
+    let mut reservation = volume.space.reserve(need)?;
+    let runs = allocate(&operation, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
     for place in runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)) {
         let block =
             orphan_block(volume, node.seed, BlockNo(place)).ok_or_else(|| too_small(volume))?;
-        volume.device.write(byte(&volume.superblock, BlockNo(place)), &block)?;
+        volume.store.write_unreferenced(BlockNo(place), &block)?;
     }
-    node.store_now(&handle)?;
+    node.store_now(&operation)?;
     Ok(ino)
 }
 
 fn too_small(volume: &Volume) -> Error {
-    let bytes = volume.block_size().into();
+    let bytes = volume.store.block_size().into();
     Error::field(
         Place::Superblock,
         "superblock",
@@ -297,11 +297,11 @@ fn too_small(volume: &Volume) -> Error {
 
 /// `None` when a block has no room for the tail, which no block size that is allowed lacks.
 fn orphan_block(volume: &Volume, seed: u32, place: BlockNo) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; volume.block_size() as usize];
+    let mut bytes = vec![0; volume.store.block_size() as usize];
     let room = bytes.len().checked_sub(ORPHAN_TAIL)?;
     let (entries, tail) = bytes.split_at_mut(room);
     tail[..4].copy_from_slice(&ORPHAN_MAGIC.to_le_bytes());
-    if volume.superblock.has(Feature::METADATA_CSUM) {
+    if volume.store.superblock.has(Feature::METADATA_CSUM) {
         let sum = crc32c(crc32c(seed, &place.0.to_le_bytes()), entries);
         tail[4..].copy_from_slice(&sum.to_le_bytes());
     }

@@ -3,7 +3,7 @@ use super::{Content, FileRun, ObjectId, Survey};
 use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
-use crate::volume::Volume;
+use crate::inode::volume::Volume;
 use extant_format::extent::State;
 use extant_format::inode::FileType;
 use extant_format::{BlockNo, FileBlock};
@@ -138,7 +138,7 @@ impl Pieces<'_> {
             state,
             next: 0,
             end,
-            left: self.survey.core.volume.superblock.blocks_count,
+            left: self.survey.core.inodes.volume.store.superblock.blocks_count,
             runs: 0,
         })
     }
@@ -150,7 +150,7 @@ impl Walk {
         while self.next < self.end {
             let block = self.next;
             let piece = mapping::find(
-                &survey.core.volume,
+                &survey.core.inodes.volume,
                 &self.state,
                 FileBlock(block),
                 self.end - block,
@@ -160,7 +160,7 @@ impl Walk {
             self.left =
                 self.left.checked_sub(run.length.into()).ok_or_else(|| self.too_many(run.start))?;
             self.runs += 1;
-            if self.runs > RUNS_FEW && self.runs > runs_max(&survey.core.volume)? {
+            if self.runs > RUNS_FEW && self.runs > runs_max(&survey.core.inodes.volume)? {
                 return Err(self.too_many(run.start));
             }
             if state == State::Written {
@@ -185,6 +185,6 @@ impl Walk {
 /// Stretches that all map blocks of a volume can lead to: map blocks are not zeros, and each is in
 /// one map once.
 fn runs_max(volume: &Volume) -> Result<u64> {
-    let pointers = u64::from(volume.block_size() / 4);
-    Ok(volume.held_blocks()?.saturating_mul(pointers))
+    let pointers = u64::from(volume.store.block_size() / 4);
+    Ok(volume.store.held_blocks()?.saturating_mul(pointers))
 }

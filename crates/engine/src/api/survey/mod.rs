@@ -226,7 +226,7 @@ impl Survey {
     /// `Corrupt` when it is free, reserved, or no inode at all: a name that leads there leads
     /// nowhere.
     pub fn object(&self, ino: Ino) -> Result<ObjectId> {
-        let superblock = &self.core.volume.superblock;
+        let superblock = &self.core.inodes.volume.store.superblock;
         let nowhere = |reason| {
             Error::field(Place::Inode(ino), "directory entry", "inode", ino.0.into(), reason)
         };
@@ -331,7 +331,7 @@ impl Survey {
         match self.record(id).attributes {
             Attributes::None => Ok(Vec::new()),
             Attributes::Perhaps => {
-                crate::inode::attribute::list(&self.core.volume, &self.state(id)?)
+                crate::inode::attribute::list(&self.core.inodes.volume, &self.state(id)?)
             }
         }
     }
@@ -347,8 +347,8 @@ impl Survey {
                 self.text[start as usize..start as usize + length as usize].to_vec()
             }
             _ => {
-                let node = self.core.nodes.get(&self.core.volume, object.ino)?;
-                self.core.read_link(&node)?
+                let node = self.core.inodes.nodes.get(&self.core.inodes.volume, object.ino)?;
+                self.core.inodes.read_link(&node)?
             }
         };
         if target.is_empty() || target.contains(&0) {
@@ -367,23 +367,27 @@ impl Survey {
 
     /// The device that places on the volume are places of.
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
-        &self.core.volume.device
+        &self.core.inodes.volume.store.device
     }
 
     /// Bytes of a block.
     pub fn block_size(&self) -> u32 {
-        self.core.volume.block_size()
+        self.core.inodes.volume.store.block_size()
     }
 
     /// The superblock of the volume.
     pub fn superblock(&self) -> &Superblock {
-        &self.core.volume.superblock
+        &self.core.inodes.volume.store.superblock
     }
 
     /// The inode once more, for what is too large or too rare to be kept.
     fn state(&self, id: ObjectId) -> Result<NodeState> {
         let ino = self.record(id).ino;
-        Ok(NodeState::new(&self.core.volume, ino, inode::load(&self.core.volume, ino)?))
+        Ok(NodeState::new(
+            &self.core.inodes.volume,
+            ino,
+            inode::load(&self.core.inodes.volume, ino)?,
+        ))
     }
 
     fn add_fault(&mut self, id: ObjectId, error: Error) {

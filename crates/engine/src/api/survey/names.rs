@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) fn read(survey: &mut Survey, mut directories: Directories) -> Result<()> {
     directories.runs.sort_unstable();
     let core = Arc::clone(&survey.core);
-    let block_size = core.volume.block_size() as usize;
+    let block_size = core.inodes.volume.store.block_size() as usize;
     let runs = single_use(
         survey,
         &directories,
@@ -99,7 +99,7 @@ impl Reader<'_> {
         let block_size = self.block_size as u64;
         let range =
             first.start.0 * block_size..(last.start.0 + u64::from(last.length)) * block_size;
-        match reads.read(&*self.core.volume.device, range) {
+        match reads.read(&*self.core.inodes.volume.store.device, range) {
             Ok(bytes) => {
                 for run in runs {
                     let start = (run.start.0 - first.start.0) as usize * self.block_size;
@@ -117,7 +117,14 @@ impl Reader<'_> {
         let mut bytes = vec![0; self.block_size];
         let mut first = Some(error);
         for block in split(runs, 1) {
-            match self.core.volume.device.read(block.start.0 * self.block_size as u64, &mut bytes) {
+            match self
+                .core
+                .inodes
+                .volume
+                .store
+                .device
+                .read(block.start.0 * self.block_size as u64, &mut bytes)
+            {
                 Ok(()) => self.blocks(&block, &bytes)?,
                 Err(error) => {
                     let object = self.directories.list[block.directory as usize].object;
@@ -132,16 +139,16 @@ impl Reader<'_> {
     /// Takes the names out of the blocks of a run.
     fn blocks(&mut self, run: &DirectoryRun, bytes: &[u8]) -> Result<()> {
         let directory = &self.directories.list[run.directory as usize];
-        let volume = &self.core.volume;
-        let is_checked = volume.superblock.has(Feature::METADATA_CSUM);
+        let volume = &self.core.inodes.volume;
+        let is_checked = volume.store.superblock.has(Feature::METADATA_CSUM);
         for (at, bytes) in (0..).zip(bytes.chunks_exact(self.block_size)) {
             let block = FileBlock(run.block + at);
             let mut outcome = match is_checked {
-                true => volume.style.verify(bytes, block, directory.indexed, directory.seed),
+                true => volume.store.style.verify(bytes, block, directory.indexed, directory.seed),
                 false => Ok(()),
             };
             if outcome.is_ok() {
-                outcome = volume.style.entries(bytes).try_for_each(|entry| {
+                outcome = volume.store.style.entries(bytes).try_for_each(|entry| {
                     let entry = entry?;
                     if matches!(entry.name, b"." | b"..") {
                         return Ok(());

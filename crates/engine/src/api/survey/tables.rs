@@ -5,8 +5,8 @@ use super::{
 use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
+use crate::inode::volume::Volume;
 use crate::store::cache::Kind;
-use crate::volume::Volume;
 use extant_block::Holes;
 use extant_format::extent::{Node, State};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
@@ -41,12 +41,12 @@ impl Directories {
     /// How many blocks all directories may have, as far as there are so many already: none is on
     /// the disk twice.
     fn most(&self, volume: &Volume) -> Result<u64> {
-        let most = volume.superblock.blocks_count;
-        let few = DIRECTORY_BYTES / u64::from(volume.block_size());
+        let most = volume.store.superblock.blocks_count;
+        let few = DIRECTORY_BYTES / u64::from(volume.store.block_size());
         if self.blocks <= few {
             return Ok(most);
         }
-        Ok(volume.held_blocks()?.saturating_add(few).min(most))
+        Ok(volume.store.held_blocks()?.saturating_add(few).min(most))
     }
 }
 
@@ -64,14 +64,15 @@ pub(super) struct DirectoryRun {
 /// Fills in objects, index, runs and short targets.
 pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     let core = Arc::clone(&survey.core);
-    let volume = &core.volume;
+    let volume = &core.inodes.volume;
     let mut directories = Directories::default();
     let mut reads = Reads::new();
     let repeated = repeated_tables(volume);
-    for group in (0..volume.groups.len()).map(GroupNo) {
-        let descriptor = volume.groups.descriptor(group);
+    for group in (0..volume.space.len()).map(GroupNo) {
+        let descriptor = volume.space.descriptor(group);
         let is_unused = descriptor.flags & INODE_UNINIT != 0 || repeated.contains(&group);
-        let used = volume.superblock.inodes_per_group.saturating_sub(descriptor.unused_inodes);
+        let used =
+            volume.store.superblock.inodes_per_group.saturating_sub(descriptor.unused_inodes);
         let used = if is_unused { Used::none() } else { Used::read(volume, &descriptor, used) };
         let before = survey.object_count();
         survey.index.begin_group()?;
@@ -92,9 +93,9 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
 /// Groups whose inode table lies over that of a group before them: it would have the same inodes
 /// under other numbers.
 fn repeated_tables(volume: &Volume) -> FxHashSet<GroupNo> {
-    let groups = &volume.groups;
+    let groups = &volume.space;
     let start = |group| groups.descriptor(group).inode_table.0;
-    let length = u64::from(volume.superblock.inode_table_blocks());
+    let length = u64::from(volume.store.superblock.inode_table_blocks());
     let all = || (0..groups.len()).map(GroupNo);
     let rise = all()
         .zip(all().skip(1))
@@ -129,10 +130,10 @@ impl Used {
     /// A bitmap that cannot be read, or is not what the descriptor says, excludes nothing: each
     /// inode speaks for itself.
     fn read(volume: &Volume, descriptor: &GroupDescriptor, limit: u32) -> Used {
-        let frame = volume.cache.read(descriptor.inode_bitmap, Kind::Plain).ok();
+        let frame = volume.store.cache.read(descriptor.inode_bitmap, Kind::Plain).ok();
         let bitmap = frame.map(|frame| frame.bytes());
-        let bitmap =
-            bitmap.filter(|bitmap| descriptor.inode_bitmap_matches(bitmap, &volume.superblock));
+        let bitmap = bitmap
+            .filter(|bitmap| descriptor.inode_bitmap_matches(bitmap, &volume.store.superblock));
         let mut used = Used { bitmap: bitmap.unwrap_or_default(), end: limit };
         if !used.bitmap.is_empty() {
             let bytes = used.bitmap.get(..limit.div_ceil(8) as usize).unwrap_or(&used.bitmap);
@@ -162,13 +163,14 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn read(&mut self, used: &Used, reads: &mut Reads) -> Result<()> {
-        let size = u64::from(self.volume.superblock.inode_size);
-        let table = self.first.0 * u64::from(self.volume.block_size());
+        let size = u64::from(self.volume.store.superblock.inode_size);
+        let table = self.first.0 * u64::from(self.volume.store.block_size());
         let at_once = (READ_BYTES_MAX as u64 / size) as u32;
         let mut next = used.next(0);
         while let Some(first) = next {
             // What the device knows to be zeros is no inode in use.
-            let data = reads.next_data(&*self.volume.device, table + u64::from(first) * size)?;
+            let data =
+                reads.next_data(&*self.volume.store.device, table + u64::from(first) * size)?;
             let skipped = data.saturating_sub(table) / size;
             if skipped > first.into() {
                 next = u32::try_from(skipped).ok().and_then(|at| used.next(at));
@@ -176,7 +178,7 @@ impl Table<'_> {
             }
             let end = first.saturating_add(at_once).min(used.end);
             let range = table + u64::from(first) * size..table + u64::from(end) * size;
-            match reads.read(&*self.volume.device, range) {
+            match reads.read(&*self.volume.store.device, range) {
                 Ok(bytes) => self.inodes(used, first..end, bytes, size as usize)?,
                 Err(error) => self.unreadable(used, first..end, error)?,
             }
@@ -197,8 +199,8 @@ impl Table<'_> {
             let start = (at - range.start) as usize * size;
             let bytes = bytes.get(start..start + size).unwrap_or_default();
             let ino = self.ino(at);
-            if self.volume.superblock.is_usable(ino) {
-                match Inode::parse(bytes, ino, &self.volume.superblock) {
+            if self.volume.store.superblock.is_usable(ino) {
+                match Inode::parse(bytes, ino, &self.volume.store.superblock) {
                     Ok(inode) if inode.links == 0 => {}
                     Ok(inode) => self.add(at, ino, inode)?,
                     Err(fault) => {
@@ -213,13 +215,13 @@ impl Table<'_> {
 
     /// Part of a table that the device does not give, inode by inode.
     fn unreadable(&mut self, used: &Used, range: std::ops::Range<u32>, error: Error) -> Result<()> {
-        let size = u64::from(self.volume.superblock.inode_size);
-        let table = self.first.0 * u64::from(self.volume.block_size());
+        let size = u64::from(self.volume.store.superblock.inode_size);
+        let table = self.first.0 * u64::from(self.volume.store.block_size());
         let mut bytes = vec![0; size as usize];
         let mut next = Some(range.start);
         let mut first = Some(error);
         while let Some(at) = next.filter(|at| *at < range.end) {
-            match self.volume.device.read(table + u64::from(at) * size, &mut bytes) {
+            match self.volume.store.device.read(table + u64::from(at) * size, &mut bytes) {
                 Ok(()) => self.inodes(used, at..at + 1, &bytes, size as usize)?,
                 Err(error) => {
                     let error = first.take().unwrap_or_else(|| error.into());
@@ -235,7 +237,7 @@ impl Table<'_> {
         Ino(self
             .group
             .0
-            .saturating_mul(self.volume.superblock.inodes_per_group)
+            .saturating_mul(self.volume.store.superblock.inodes_per_group)
             .saturating_add(at)
             .saturating_add(1))
     }
@@ -302,7 +304,7 @@ impl Table<'_> {
         match file_type {
             FileType::Regular => self.file(ino, &inode),
             FileType::Directory => self.directory(id, inode).map(|()| Content::Nothing),
-            FileType::Symlink if inode.is_fast_symlink(&self.volume.superblock) => {
+            FileType::Symlink if inode.is_fast_symlink(&self.volume.store.superblock) => {
                 let target = inode.block.get(..inode.size as usize).unwrap_or_default();
                 let start = self.survey.keep_text(target)?;
                 Ok(Content::Target { start, length: target.len() as u32 })
@@ -315,7 +317,7 @@ impl Table<'_> {
     }
 
     fn file(&mut self, ino: Ino, inode: &Inode) -> Result<Content> {
-        let superblock = &self.volume.superblock;
+        let superblock = &self.volume.store.superblock;
         let kind = if inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
         if inode.size > superblock.max_file_size(kind) {
             return Err(Error::field(
@@ -344,7 +346,7 @@ impl Table<'_> {
     }
 
     fn extents(&mut self, ino: Ino, inode: &Inode) -> Result<Content> {
-        let root = Node::parse(&inode.block, None, self.volume.superblock.blocks_count);
+        let root = Node::parse(&inode.block, None, self.volume.store.superblock.blocks_count);
         let root = root.map_err(|fault| Error::corrupt(Place::Inode(ino), fault))?;
         if root.depth() > 0 {
             return Ok(Content::Mapped { near: root.index(0).child });
@@ -366,7 +368,7 @@ impl Table<'_> {
             if start.0 == 0 {
                 continue;
             }
-            if !self.volume.holds_block(start) {
+            if !self.volume.store.holds_block(start) {
                 return Err(Error::field(
                     Place::Inode(ino),
                     "block map",
@@ -405,11 +407,11 @@ impl Table<'_> {
     /// directory has such blocks.
     fn directory_run(&mut self, directory: u32, run: Run, block: u32, id: ObjectId) -> Result<()> {
         let ino = self.survey.ino(id);
-        let block_size = u64::from(self.volume.block_size());
+        let block_size = u64::from(self.volume.store.block_size());
         let (mut at, end) = (run.start.0, run.start.0 + u64::from(run.length));
         while at < end {
             let bytes =
-                self.directories.holes.next_stretch(&*self.volume.device, at * block_size)?;
+                self.directories.holes.next_stretch(&*self.volume.store.device, at * block_size)?;
             let data = (bytes.start / block_size).min(end)..bytes.end.div_ceil(block_size).min(end);
             if data.start > at {
                 let reason = "one that holds zeros";
@@ -448,10 +450,10 @@ impl Table<'_> {
     /// Notes where its blocks lie. Those before a place that is wrong count.
     fn directory(&mut self, id: ObjectId, inode: Inode) -> Result<()> {
         let ino = self.survey.ino(id);
-        let (size, block_size) = (inode.size, u64::from(self.volume.block_size()));
+        let (size, block_size) = (inode.size, u64::from(self.volume.store.block_size()));
         let wrong = |reason| Error::field(Place::Inode(ino), "directory", "size", size, reason);
         let indexed =
-            self.volume.superblock.has(Feature::DIR_INDEX) && inode.flags & flags::INDEX != 0;
+            self.volume.store.superblock.has(Feature::DIR_INDEX) && inode.flags & flags::INDEX != 0;
         let state = NodeState::new(self.volume, ino, inode);
         let list = &mut self.directories.list;
         let directory = list.len() as u32;

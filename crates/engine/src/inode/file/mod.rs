@@ -4,22 +4,23 @@
 //! write-back never meets a full disk; bytes behind the end of a file, in its last block, are zero
 //! on the disk.
 //! *Locking*: the inode is held shared to read and exclusively to change.
-mod arrivals;
 mod read;
 
-pub(crate) use arrivals::Arrivals;
 pub(crate) use read::read;
 
 use crate::error::{ErrorKind, Result};
-use crate::inode::mapping::{self, Leads, Piece};
+use crate::inode::credits;
+use crate::inode::mapping::{self, Piece};
+use crate::inode::node::{Leads, Node, NodeState};
+use crate::inode::operation::Operation;
 use crate::inode::pages::{Pages, Payload};
 use crate::inode::permission::{self, check_not_append, check_not_immutable};
+use crate::inode::rights;
+use crate::inode::volume::Volume;
 use crate::inode::write_back::{write_back, write_back_locked};
-use crate::inode::{Node, NodeState};
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
-use crate::store::handle::Handle;
-use crate::volume::{DataKeeping, Volume};
+use crate::store::DataKeeping;
 use extant_format::FileBlock;
 use extant_format::extent::State;
 use extant_format::inode::FileType;
@@ -31,7 +32,7 @@ use std::sync::atomic::Ordering;
 /// The largest size that this file may have.
 pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
     let kind = if state.inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
-    volume.superblock.max_file_size(kind)
+    volume.store.superblock.max_file_size(kind)
 }
 
 /// Fails unless the inode has a map of bytes.
@@ -52,7 +53,7 @@ fn check_changeable(state: &NodeState) -> Result<()> {
 
 /// The content changed: so do its times, and nobody runs it with another's rights any more.
 fn note_change(volume: &Volume, state: &mut NodeState) {
-    let now = volume.now();
+    let now = volume.store.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
     state.inode.mode = permission::without_set_id(state.inode.mode);
@@ -61,7 +62,7 @@ fn note_change(volume: &Volume, state: &mut NodeState) {
 /// Writes at `offset`; gives how many bytes, fewer than asked only at the largest size a file may
 /// have.
 pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> Result<usize> {
-    volume.check_writable()?;
+    volume.store.check_writable()?;
     let mut state = node.state.write();
     check_changeable(&state)?;
     if offset != state.inode.size {
@@ -75,26 +76,33 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
         return Err(ErrorKind::FileTooLarge.into());
     }
     let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-    permission::remove_capability(volume, &mut state)?;
-    write_locked(volume, &node.pages, &mut state, offset, bytes)?;
-    note_change(volume, &mut state);
-    if offset + bytes.len() as u64 > state.inode.size {
-        state.inode.size = offset + bytes.len() as u64;
-        volume.note_file_size(state.inode.size);
-    }
-    state.store(&Handle::begin(volume, 2)?)?;
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        write_locked(operation, &node.pages, &mut state, offset, bytes)?;
+        note_change(volume, &mut state);
+        if offset + bytes.len() as u64 > state.inode.size {
+            state.inode.size = offset + bytes.len() as u64;
+            operation.note_size(state.inode.size);
+        }
+        state.store(operation)
+    })?;
     Ok(bytes.len())
 }
 
+/// Blocks of metadata that a change of bytes begins with: rights may end with it. What it allocates
+/// or frees is counted run by run.
+const WRITE: u32 = credits::ATTRIBUTES + credits::INODE;
+
 /// Takes the bytes into pages, with room promised or given. Size and times are the caller's.
 fn write_locked(
-    volume: &Volume,
+    operation: &Operation<'_>,
     pages: &Pages,
     state: &mut NodeState,
     offset: u64,
     bytes: &[u8],
 ) -> Result<()> {
-    let block_size = u64::from(volume.block_size());
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
     let end = offset + bytes.len() as u64;
     let range = offset / block_size..end.div_ceil(block_size);
     if !offset.is_multiple_of(block_size)
@@ -105,14 +113,14 @@ fn write_locked(
     if !end.is_multiple_of(block_size) && range.end > range.start + 1 {
         load_for_change(volume, pages, state, range.end - 1)?;
     }
-    promise(volume, state, range.clone())?;
+    promise(operation, state, range.clone())?;
     let mut at = 0;
     while at < bytes.len() {
         let position = offset + at as u64;
         let within = (position % block_size) as usize;
         let length = (bytes.len() - at).min(block_size as usize - within);
         let block = (position / block_size) as u32;
-        match volume.data {
+        match volume.pages.data {
             DataKeeping::Bytes => {
                 pages.write(block, block_size as usize, within, &bytes[at..at + length])
             }
@@ -120,9 +128,9 @@ fn write_locked(
         }
         at += length;
     }
-    volume.count_pages((range.end - range.start) as usize);
+    volume.pages.count((range.end - range.start) as usize);
     state.dirty.insert(range);
-    volume.note_dirty(pages, state);
+    volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
     Ok(())
 }
 
@@ -132,8 +140,10 @@ fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64
         return Err(ErrorKind::FileTooLarge.into());
     };
     if read::page(volume, pages, state, block)?.is_none() {
-        let zeros = match volume.data {
-            DataKeeping::Bytes => Payload::Bytes(Arc::new(vec![0; volume.block_size() as usize])),
+        let zeros = match volume.pages.data {
+            DataKeeping::Bytes => {
+                Payload::Bytes(Arc::new(vec![0; volume.store.block_size() as usize]))
+            }
             DataKeeping::Phantom => Payload::Phantom,
         };
         pages.insert(block, zeros);
@@ -187,7 +197,8 @@ fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Miss
 
 /// Promises room for a write, or gives the blocks at once where the policy does. This decides
 /// ENOSPC.
-fn promise(volume: &Volume, state: &mut NodeState, range: Range<u64>) -> Result<()> {
+fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) -> Result<()> {
+    let volume = operation.volume();
     let Missing { holes, unwritten } = missing(volume, state, range)?;
     if holes.is_empty() && unwritten == 0 {
         return Ok(());
@@ -195,11 +206,11 @@ fn promise(volume: &Volume, state: &mut NodeState, range: Range<u64>) -> Result<
     let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let new_map = mapping::map_need(volume, state, &holes, 0);
     let split_map = mapping::map_need(volume, state, &[], unwritten);
-    let mut reservation = volume.groups.reserve(volume, blocks + new_map + split_map)?;
+    let mut reservation = volume.space.reserve(blocks + new_map + split_map)?;
     // Stretches are split when they are written back, whatever the policy.
     reservation.take(split_map);
     state.promised_map += split_map;
-    if volume.delays_allocation() {
+    if volume.store.delays_allocation() {
         reservation.take(blocks + new_map);
         state.promised_map += new_map;
         for hole in holes {
@@ -207,26 +218,26 @@ fn promise(volume: &Volume, state: &mut NodeState, range: Range<u64>) -> Result<
         }
         return Ok(());
     }
-    fill_holes(volume, &mut reservation, state, &holes, State::Written)
+    fill_holes(operation, &mut reservation, state, &holes, State::Written)
 }
 
 /// Gives blocks to all of these holes, or, if it fails, to none.
 fn fill_holes(
-    volume: &Volume,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     state: &mut NodeState,
     holes: &[Range<u64>],
     written: State,
 ) -> Result<()> {
-    let handle = Handle::begin(volume, 16)?;
     let mut filled = Vec::new();
     for hole in holes {
         let mut at = hole.start;
         while at < hole.end {
             let (block, want) =
                 (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
+            operation.need(credits::RUN + WRITE);
             match mapping::allocate(
-                &handle,
+                operation,
                 reservation,
                 state,
                 block,
@@ -241,7 +252,7 @@ fn fill_holes(
                 Err(error) => {
                     // Nothing was written to them yet: what they hold belongs to somebody else.
                     for range in filled {
-                        mapping::remove(&handle, state, range, Purpose::Data)?;
+                        mapping::remove(operation, state, range, Purpose::Data)?;
                     }
                     return Err(error);
                 }
@@ -254,14 +265,14 @@ fn fill_holes(
 /// Gives back what was promised to blocks that will not be written.
 fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Range<u64>) {
     let given_up = state.delayed.remove(range.clone());
-    volume.groups.release(given_up);
+    volume.space.release(given_up);
     state.dirty.remove(range.clone());
     if state.dirty.is_empty() {
-        volume.groups.release(std::mem::take(&mut state.promised_map));
+        volume.space.release(std::mem::take(&mut state.promised_map));
     }
     pages.under_way.wait_for(&range);
     pages.drop_range(range);
-    volume.note_dirty(pages, state);
+    volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
 }
 
 /// Gives back everything that is promised to a file that goes away.
@@ -271,51 +282,60 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
 
 /// Sets the size: cuts the file, or lets it end in a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
-    volume.check_writable()?;
+    volume.store.check_writable()?;
     let mut state = node.state.write();
     check_changeable(&state)?;
     check_not_append(&state)?;
     if size > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    permission::remove_capability(volume, &mut state)?;
-    if size == 0 && state.inode.size > 0 {
-        node.rewritten.store(true, Ordering::Release);
-    }
     if size > 0 && size < state.inode.size {
-        state.before_map_change(&Handle::begin(volume, 2)?, Leads::Fewer)?;
+        state.before_map_change(volume, Leads::Fewer)?;
     }
-    if size <= state.inode.size {
-        // The size goes first: no size on the disk counts on what is cut off.
-        if state.table_size() > size {
-            state.inode.size = size;
-            state.store(&Handle::begin(volume, 2)?)?;
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        if size == 0 && state.inode.size > 0 {
+            node.rewritten.store(true, Ordering::Release);
         }
-        // Also where the size stays: blocks that were allocated behind the end go, as in the
-        // kernel.
-        shrink(volume, &node.pages, &mut state, size)?;
-    }
-    state.inode.size = size;
-    volume.note_file_size(size);
-    note_change(volume, &mut state);
-    state.store(&Handle::begin(volume, 2)?)
+        if size <= state.inode.size {
+            // The size goes first: no size on the disk counts on what is cut off.
+            if state.table_size() > size {
+                state.inode.size = size;
+                state.store(operation)?;
+            }
+            // Also where the size stays: blocks that were allocated after the end go, as in the
+            // kernel.
+            shrink(operation, &node.pages, &mut state, size)?;
+        }
+        state.inode.size = size;
+        operation.note_size(size);
+        note_change(volume, &mut state);
+        state.store(operation)
+    })
 }
 
-fn shrink(volume: &Volume, pages: &Pages, state: &mut NodeState, size: u64) -> Result<()> {
-    let block_size = u64::from(volume.block_size());
-    zero_part(volume, pages, state, size..size.next_multiple_of(block_size))?;
+fn shrink(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    size: u64,
+) -> Result<()> {
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
+    zero_part(operation, pages, state, size..size.next_multiple_of(block_size))?;
     let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
     forget_range(volume, pages, state, range.clone());
-    let handle = Handle::begin(volume, 8)?;
-    volume.groups.close_window(state.ino);
-    mapping::window::discard(&handle, state)?;
-    mapping::remove(&handle, state, range, Purpose::Data)?;
+    volume.space.close_window(state.ino);
+    operation.need(credits::RUN + WRITE);
+    mapping::window::discard(operation, state)?;
+    mapping::remove(operation, state, range, Purpose::Data)?;
+    operation.need(WRITE);
     Ok(())
 }
 
 /// Zeros bytes within one block, if it holds any data.
 fn zero_part(
-    volume: &Volume,
+    operation: &Operation<'_>,
     pages: &Pages,
     state: &mut NodeState,
     bytes: Range<u64>,
@@ -323,7 +343,8 @@ fn zero_part(
     if bytes.is_empty() {
         return Ok(());
     }
-    let block_size = u64::from(volume.block_size());
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
     let block = bytes.start / block_size;
     let Ok(number) = u32::try_from(block) else {
         return Ok(());
@@ -335,7 +356,7 @@ fn zero_part(
     );
     if in_memory || on_disk {
         let zeros = vec![0; (bytes.end - bytes.start) as usize];
-        write_locked(volume, pages, state, bytes.start, &zeros)?;
+        write_locked(operation, pages, state, bytes.start, &zeros)?;
     }
     Ok(())
 }
@@ -357,7 +378,7 @@ pub(crate) fn allocate(
     length: u64,
     size: Size,
 ) -> Result<()> {
-    volume.check_writable()?;
+    volume.store.check_writable()?;
     let mut state = node.state.write();
     check_changeable(&state)?;
     check_not_append(&state)?;
@@ -375,64 +396,73 @@ pub(crate) fn allocate(
     if end > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    permission::remove_capability(volume, &mut state)?;
     write_back_locked(volume, &node.pages, &mut state)?;
-    state.before_map_change(&Handle::begin(volume, 2)?, Leads::More)?;
-    let block_size = u64::from(volume.block_size());
-    let range = offset / block_size..end.div_ceil(block_size);
-    let missing = missing(volume, &state, range)?;
-    let need = missing.blocks() + mapping::map_need(volume, &state, &missing.holes, 0);
-    let mut reservation = volume.groups.reserve(volume, need)?;
-    fill_holes(volume, &mut reservation, &mut state, &missing.holes, State::Unwritten)?;
-    if size == Size::Grow && end > state.inode.size {
-        state.inode.size = end;
-        volume.note_file_size(end);
-    }
-    note_change(volume, &mut state);
-    state.store(&Handle::begin(volume, 2)?)
+    state.before_map_change(volume, Leads::More)?;
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        let block_size = u64::from(volume.store.block_size());
+        let range = offset / block_size..end.div_ceil(block_size);
+        let missing = missing(volume, &state, range)?;
+        let need = missing.blocks() + mapping::map_need(volume, &state, &missing.holes, 0);
+        let mut reservation = volume.space.reserve(need)?;
+        let unwritten = State::Unwritten;
+        fill_holes(operation, &mut reservation, &mut state, &missing.holes, unwritten)?;
+        if size == Size::Grow && end > state.inode.size {
+            state.inode.size = end;
+            operation.note_size(end);
+        }
+        note_change(volume, &mut state);
+        state.store(operation)
+    })
 }
 
 /// Makes a hole: whole blocks are freed, the rest is zeroed. The size stays.
 pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
-    volume.check_writable()?;
+    volume.store.check_writable()?;
     let mut state = node.state.write();
     check_changeable(&state)?;
     check_not_append(&state)?;
     if length == 0 {
         return Err(ErrorKind::InvalidArgument("nothing to punch").into());
     }
-    permission::remove_capability(volume, &mut state)?;
-    let block_size = u64::from(volume.block_size());
+    let block_size = u64::from(volume.store.block_size());
     let last = state.inode.size.next_multiple_of(block_size);
-    let end = offset.saturating_add(length).min(last);
-    if offset < end {
-        punch_range(volume, &node.pages, &mut state, offset..end)?;
+    let bytes = offset..offset.saturating_add(length).min(last);
+    let whole = bytes.start.div_ceil(block_size)..bytes.end / block_size;
+    let frees = bytes.start < bytes.end && whole.start <= whole.end;
+    if frees {
+        write_back_locked(volume, &node.pages, &mut state)?;
+        state.before_map_change(volume, Leads::Fewer)?;
     }
-    note_change(volume, &mut state);
-    state.store(&Handle::begin(volume, 2)?)
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        if frees {
+            punch_blocks(operation, &node.pages, &mut state, bytes, whole)?;
+        } else if bytes.start < bytes.end {
+            zero_part(operation, &node.pages, &mut state, bytes)?;
+        }
+        note_change(volume, &mut state);
+        state.store(operation)
+    })
 }
 
-fn punch_range(
-    volume: &Volume,
+/// Frees the blocks `whole`, and zeroes the rest of `bytes` on either side of them.
+fn punch_blocks(
+    operation: &Operation<'_>,
     pages: &Pages,
     state: &mut NodeState,
     bytes: Range<u64>,
+    whole: Range<u64>,
 ) -> Result<()> {
-    let block_size = u64::from(volume.block_size());
-    let (first_whole, end_whole) = (bytes.start.div_ceil(block_size), bytes.end / block_size);
-    if first_whole > end_whole {
-        return zero_part(volume, pages, state, bytes);
-    }
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
     // Room for a split extent is promised before anything changes.
-    let whole = first_whole..end_whole;
-    write_back_locked(volume, pages, state)?;
-    state.before_map_change(&Handle::begin(volume, 2)?, Leads::Fewer)?;
     let mut reservation = mapping::reserve_removal(volume, state, &whole)?;
-    zero_part(volume, pages, state, bytes.start..first_whole * block_size)?;
-    zero_part(volume, pages, state, end_whole * block_size..bytes.end)?;
+    zero_part(operation, pages, state, bytes.start..whole.start * block_size)?;
+    zero_part(operation, pages, state, whole.end * block_size..bytes.end)?;
     forget_range(volume, pages, state, whole.clone());
-    let handle = Handle::begin(volume, 8)?;
-    mapping::remove_reserved(&handle, &mut reservation, state, whole, Purpose::Data)?;
+    mapping::remove_reserved(operation, &mut reservation, state, whole, Purpose::Data)?;
+    operation.need(WRITE);
     Ok(())
 }
 
@@ -441,7 +471,7 @@ fn punch_range(
 pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Option<Range<u64>>> {
     let state = node.state.read();
     check_mapped(&state)?;
-    let block_size = u64::from(volume.block_size());
+    let block_size = u64::from(volume.store.block_size());
     let size = state.inode.size;
     if offset >= size {
         return Ok(None);
@@ -476,9 +506,9 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
 pub(crate) fn sync(volume: &Volume, node: &Node) -> Result<()> {
     write_back(volume, node)?;
     let mut state = node.state.write();
-    if volume.unstored.lock().contains_key(&node.ino) {
-        state.store_now(&Handle::begin(volume, 2)?)?;
+    if volume.unstored.inodes.lock().contains_key(&node.ino) {
+        volume.change(credits::INODE, |operation| state.store_now(operation))?;
     }
     drop(state);
-    volume.sync_metadata()
+    volume.space.sync()
 }

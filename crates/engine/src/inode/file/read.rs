@@ -5,15 +5,15 @@
 //! silent, and the block is read when it is wanted.
 //! *Locking*: the inode is held shared; who changes the file waits until the reader has what he
 //! wanted, not for what was read ahead.
-use super::arrivals::{Failure, Landing};
 use super::check_mapped;
 use crate::error::{Error, Result};
 use crate::inode::mapping::{self, Piece};
-use crate::inode::pages::{Pages, Payload};
+use crate::inode::pages::{Failure, Landing, Pages, Payload};
+use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
 use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, Stream};
+use crate::store::DataKeeping;
 use crate::store::cache::Kind;
-use crate::volume::{DataKeeping, Volume};
 use extant_block::{Operation, Request, Segment, ShortLock, Urgency};
 use extant_format::extent::State;
 use extant_format::indirect::DIRECT;
@@ -38,7 +38,7 @@ pub(crate) fn read(
     let state = node.state.read();
     check_mapped(&state)?;
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
-    let policy = &volume.policies.file_read_ahead;
+    let policy = &volume.store.policies.file_read_ahead;
     let reader = Reader::new(volume, &node.pages, &state);
     let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= LARGE_BYTES_MIN;
     let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
@@ -78,7 +78,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn new<'a>(volume: &'a Volume, pages: &'a Pages, state: &'a NodeState) -> Reader<'a> {
-        Reader { volume, pages, state, block_size: volume.block_size() as usize }
+        Reader { volume, pages, state, block_size: volume.store.block_size() as usize }
     }
 
     /// Where the next part of a read ends: at the end of a block, unless it is the last.
@@ -100,7 +100,7 @@ impl Reader<'_> {
             buffer.fill(0);
             return Ok(());
         };
-        let policy = &self.volume.policies.file_read_ahead;
+        let policy = &self.volume.store.policies.file_read_ahead;
         self.note(stream, &wanted);
         self.fetch_maps(stream, wanted.clone(), Urgency::Awaited);
         if buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
@@ -137,17 +137,17 @@ impl Reader<'_> {
     /// file, and these with them.
     fn fetch_maps(&self, stream: &ShortLock<Stream>, range: Range<u32>, urgency: Urgency) {
         let volume = self.volume;
-        if volume.policies.map_read_ahead == MapReadAhead::None {
+        if volume.store.policies.map_read_ahead == MapReadAhead::None {
             return;
         }
-        let block_size = volume.block_size();
+        let block_size = volume.store.block_size();
         let look = || stream.lock().going.maps(&range, block_size, block_size / 4, DIRECT);
         while let Some((block, most)) = look() {
             // What is wrong with the map is met by who follows it.
             let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most)
                 .unwrap_or_default();
             let maps = maps.into_iter().map(|block| (block, Kind::Plain));
-            volume.cache.fetch(urgency, maps);
+            volume.store.cache.fetch(urgency, maps);
         }
     }
 
@@ -156,7 +156,7 @@ impl Reader<'_> {
         let first = wanted.start..wanted.start.saturating_add(1);
         let cached = self.pages.arrivals.missing(self.pages.map(), first).is_empty();
         let access = self.access(wanted, cached);
-        self.volume.policies.file_read_ahead.window(&mut stream.lock(), &access)
+        self.volume.store.policies.file_read_ahead.window(&mut stream.lock(), &access)
     }
 
     fn access(&self, wanted: &Range<u32>, cached: bool) -> Access {
@@ -166,7 +166,7 @@ impl Reader<'_> {
             count: wanted.end - wanted.start,
             file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
             cached,
-            block_size: self.volume.block_size(),
+            block_size: self.volume.store.block_size(),
         }
     }
 
@@ -180,7 +180,7 @@ impl Reader<'_> {
 
     /// Starts to read a window. What goes wrong shows when it is wanted.
     fn fetch_ahead(&self, stream: &ShortLock<Stream>, mut window: Range<u32>) -> Failure {
-        if self.volume.policies.file_read_ahead.reach() == Reach::Contiguous {
+        if self.volume.store.policies.file_read_ahead.reach() == Reach::Contiguous {
             let most = window.end - window.start;
             let contiguous =
                 match mapping::find(self.volume, self.state, FileBlock(window.start), most) {
@@ -234,7 +234,7 @@ impl Reader<'_> {
             let blocks = landing.blocks();
             let start = run.start.0 + u64::from(blocks.start - block);
             let count = (blocks.end - blocks.start) as usize;
-            self.volume.count_pages(count);
+            self.volume.pages.count(count);
             let urgency = if failure.is_some() { Urgency::Awaited } else { Urgency::Background };
             self.submit(BlockNo(start), count, urgency, landing);
         }
@@ -242,7 +242,7 @@ impl Reader<'_> {
 
     fn submit(&self, start: BlockNo, count: usize, urgency: Urgency, landing: Landing) {
         let block_size = self.block_size;
-        self.volume.traffic.submit(Request {
+        self.volume.store.traffic.submit(Request {
             operation: Operation::Read,
             offset: start.0 * block_size as u64,
             segments: self.segments(count),
@@ -253,7 +253,7 @@ impl Reader<'_> {
 
     /// Memory for so many blocks.
     fn segments(&self, count: usize) -> Vec<Segment> {
-        match self.volume.data {
+        match self.volume.pages.data {
             DataKeeping::Bytes => {
                 (0..count).map(|_| Segment::Owned(vec![0; self.block_size])).collect()
             }
@@ -347,11 +347,11 @@ impl Reader<'_> {
 
     fn read_straight(&self, start: BlockNo, buffer: &mut [u8]) -> Result<()> {
         let offset = start.0 * self.block_size as u64;
-        match self.volume.data {
-            DataKeeping::Bytes => self.volume.traffic.read(offset, buffer)?,
+        match self.volume.pages.data {
+            DataKeeping::Bytes => self.volume.store.traffic.read(offset, buffer)?,
             DataKeeping::Phantom => {
                 let segments = vec![Segment::Phantom(buffer.len())];
-                self.volume.traffic.transfer(Operation::Read, offset, segments).result?;
+                self.volume.store.traffic.transfer(Operation::Read, offset, segments).result?;
                 buffer.fill(0);
             }
         }
@@ -362,7 +362,7 @@ impl Reader<'_> {
     fn load(&self, block: u32, start: BlockNo) -> Result<Payload> {
         let (range, failure) = (block..block.saturating_add(1), Failure::default());
         for landing in self.pages.arrivals.claim(self.pages.map(), range, 1, Some(&failure)) {
-            self.volume.count_pages(1);
+            self.volume.pages.count(1);
             self.submit(start, 1, Urgency::Awaited, landing);
         }
         let page = self.arrived(block);

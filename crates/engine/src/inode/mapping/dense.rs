@@ -11,32 +11,16 @@
 //! that, it takes the first of the blocks that the tree has, and frees the rest.
 //! *Locking*: the caller holds the inode exclusively.
 use super::extents::{Covered, depth as depth_of, first_key, new_node, read_child, with_node};
-use super::{Grant, Leads, change_map, free_map_block};
+use super::{Grant, change_map, free_map_block};
 use crate::error::Result;
-use crate::inode::NodeState;
+use crate::inode::credits;
+use crate::inode::node::{Leads, Looseness, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::extent::{self, Extent, Index, State};
 use extant_format::{BlockNo, FileBlock};
-
-/// What happened to a map since it was known to be dense.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Looseness {
-    /// Nodes were split or freed.
-    pub(super) nodes_changed: bool,
-    /// Extents that were removed, and how many may be before a level may be too wide.
-    pub(super) removed: u64,
-    allowed: u64,
-}
-
-impl Looseness {
-    /// Whether no level can have become too wide.
-    pub(crate) fn is_settled(self) -> bool {
-        !self.nodes_changed && self.removed <= self.allowed
-    }
-}
 
 /// The nodes of one level.
 #[derive(Default)]
@@ -47,12 +31,12 @@ struct Level {
 
 /// Entries of a node that a level is reckoned with.
 fn comfortable(volume: &Volume) -> usize {
-    extent::capacity(volume.block_size() as usize).saturating_sub(1).max(1)
+    extent::capacity(volume.store.block_size() as usize).saturating_sub(1).max(1)
 }
 
 /// Makes the tree dense if it is not.
-pub(super) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
-    let volume = handle.volume();
+pub(super) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
+    let volume = operation.volume();
     let Looseness { nodes_changed, removed, allowed } = node.looseness;
     if !nodes_changed && removed <= allowed || depth_of(volume, node)? == 0 {
         return Ok(());
@@ -63,7 +47,7 @@ pub(super) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
     let root = extent::capacity(node.inode.block.len());
     let is_deep = levels.last().is_some_and(|top| top.blocks.len() == 1 && top.entries <= root);
     if is_deep || levels.iter().any(is_wide) {
-        rebuild(handle, node, levels, &extents)?;
+        rebuild(operation, node, levels, &extents)?;
     }
     let leaves = extents.len().div_ceil(capacity);
     let allowed =
@@ -109,23 +93,24 @@ fn evenly<T>(entries: &[T], pieces: usize) -> impl Iterator<Item = &[T]> {
 
 /// Fills as few nodes as are comfortable, level by level, and frees the others.
 fn rebuild(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     levels: Vec<Level>,
     extents: &[Extent],
 ) -> Result<()> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     let root = extent::capacity(node.inode.block.len());
     let mut fresh = FreshNodes::promise(volume, &levels);
     let mut above: Vec<Index> = Vec::new();
     let mut depth = 0;
     for (level, Level { blocks, .. }) in levels.into_iter().enumerate() {
+        operation.need(2 * blocks.len() as u32 + credits::RUN);
         let count = if level == 0 { extents.len() } else { above.len() };
         let wanted =
             if count <= root { 0 } else { count.div_ceil(comfortable(volume)).min(blocks.len()) };
         let (kept, freed) = match &mut fresh {
             Some(fresh) => {
-                (fresh.take(handle, node, &blocks[..wanted], level as u16)?, &blocks[..])
+                (fresh.take(operation, node, &blocks[..wanted], level as u16)?, &blocks[..])
             }
             None => (blocks[..wanted].to_vec(), &blocks[wanted..]),
         };
@@ -133,7 +118,7 @@ fn rebuild(
             depth = level as u16 + 1;
             above = match level {
                 0 => fill(
-                    handle,
+                    operation,
                     node,
                     &kept,
                     evenly(extents, wanted),
@@ -143,7 +128,7 @@ fn rebuild(
                     },
                 )?,
                 _ => fill(
-                    handle,
+                    operation,
                     node,
                     &kept,
                     evenly(&above, wanted),
@@ -155,7 +140,7 @@ fn rebuild(
             };
         }
         for block in freed {
-            free_map_block(handle, node, *block)?;
+            free_map_block(operation, node, *block)?;
         }
     }
     let bytes = &mut node.inode.block;
@@ -178,21 +163,20 @@ impl<'v> FreshNodes<'v> {
     /// Room for all nodes; `None` where the tree is changed in place, or the volume has no room.
     fn promise(volume: &'v Volume, levels: &[Level]) -> Option<FreshNodes<'v>> {
         let blocks = levels.iter().map(|level| level.blocks.len() as u64).sum();
-        let promised =
-            volume.writes_data_first().then(|| volume.groups.reserve(volume, blocks).ok());
+        let promised = volume.store.writes_data_first().then(|| volume.space.reserve(blocks).ok());
         promised.flatten().map(|reservation| FreshNodes { reservation })
     }
 
     /// As many new nodes as there are old ones, near them.
     fn take(
         &mut self,
-        handle: &Handle<'v>,
+        operation: &Operation<'v>,
         node: &mut NodeState,
         near: &[BlockNo],
         depth: u16,
     ) -> Result<Vec<BlockNo>> {
         let mut grant = Grant {
-            handle,
+            operation,
             reservation: &mut self.reservation,
             purpose: Purpose::Map,
             state: State::Written,
@@ -205,18 +189,18 @@ impl<'v> FreshNodes<'v> {
 
 /// Fills nodes of one level; gives the entries that lead to them.
 fn fill<'e, T: Copy + 'e>(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     blocks: &[BlockNo],
     pieces: impl Iterator<Item = &'e [T]>,
     depth: u16,
     insert: impl Fn(&mut [u8], usize, T),
 ) -> Result<Vec<Index>> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     let mut entries = Vec::with_capacity(blocks.len());
     for (block, piece) in blocks.iter().zip(pieces) {
         let frame = read_child(volume, node, *block)?;
-        change_map(handle, node, &frame, Leads::More, |bytes| {
+        change_map(operation, node, &frame, Leads::More, |bytes| {
             extent::initialize(bytes, depth);
             piece.iter().enumerate().for_each(|(at, one)| insert(bytes, at, *one));
         });

@@ -1,13 +1,14 @@
 //! Extent trees over their nodes: look-up, insertion with splits, removal with merges.
 mod merge;
 
-use super::{Grant, Leads, Piece, Wish, change_map, free_map_block, free_run, too_large};
+use super::{Grant, Piece, Wish, change_map, free_map_block, free_run, too_large};
 use crate::error::{Error, Place, Result};
-use crate::inode::NodeState;
+use crate::inode::credits;
+use crate::inode::node::{Leads, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::store::cache::{Frame, Kind};
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::extent::{self, Extent, Index, MAX_DEPTH, MAX_LENGTH, Node, State};
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
@@ -36,7 +37,7 @@ pub(super) fn with_node<R>(
     depth: Option<u16>,
     look: impl FnOnce(Node<'_>) -> R,
 ) -> Result<R> {
-    let blocks = volume.superblock.blocks_count;
+    let blocks = volume.store.superblock.blocks_count;
     match frame {
         None => Node::parse(&node.inode.block, depth, blocks)
             .map(look)
@@ -52,7 +53,7 @@ pub(super) fn with_node<R>(
 
 pub(super) fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
     super::check_block(volume, node, child)?;
-    volume.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
+    volume.store.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
 }
 
 pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
@@ -210,7 +211,8 @@ pub(super) fn map_need(
     holes: &[Range<u64>],
     splits: u64,
 ) -> u64 {
-    let half = (extent::capacity(volume.block_size() as usize) as u64 / 2).saturating_sub(1).max(1);
+    let half =
+        (extent::capacity(volume.store.block_size() as usize) as u64 / 2).saturating_sub(1).max(1);
     let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let root = with_node(volume, node, None, None, |root| (root.depth(), root.len()));
     let (depth, entries) = root.unwrap_or((MAX_DEPTH, 0));
@@ -259,7 +261,7 @@ pub(super) fn allocate(
 
 /// Changes the bytes of a node.
 fn modify<R>(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     frame: Option<&Arc<Frame>>,
     leads: Leads,
@@ -267,7 +269,7 @@ fn modify<R>(
 ) -> R {
     match frame {
         None => change(&mut node.inode.block),
-        Some(frame) => change_map(handle, node, frame, leads, change),
+        Some(frame) => change_map(operation, node, frame, leads, change),
     }
 }
 
@@ -286,7 +288,7 @@ fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -
     // Each round inserts, or makes room on one level; growing adds one level more.
     for _ in 0..=2 * usize::from(MAX_DEPTH) + 2 {
         let way = walk(volume, node, extent.file_block)?;
-        if join(grant.handle, node, &way, extent)? {
+        if join(grant.operation, node, &way, extent)? {
             return Ok(());
         }
         let leaf = way.leaf();
@@ -295,11 +297,11 @@ fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -
             here.len() >= here.capacity()
         })?;
         if !full {
-            modify(grant.handle, node, leaf.frame.as_ref(), Leads::More, |bytes| {
+            modify(grant.operation, node, leaf.frame.as_ref(), Leads::More, |bytes| {
                 extent::insert_extent(bytes, at, extent)
             });
             if at == 0 {
-                lower_keys(grant.handle, node, &way, extent.file_block)?;
+                lower_keys(grant.operation, node, &way, extent.file_block)?;
             }
             return Ok(());
         }
@@ -309,8 +311,13 @@ fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -
 }
 
 /// Lengthens a neighbour instead of inserting; false when there is none that fits.
-fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) -> Result<bool> {
-    let volume = handle.volume();
+fn join(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    way: &Way,
+    extent: Extent,
+) -> Result<bool> {
+    let volume = operation.volume();
     let (before, after) = neighbours(volume, node, way)?;
     let leaf = way.leaf();
     let next = leaf.at.map_or(0, |at| at + 1);
@@ -321,7 +328,7 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
         let joined = Extent { length: left.length + extent.length, ..left };
         let both = after.filter(|right| joins(&joined, right));
         let length = joined.length + both.map_or(0, |right| right.length);
-        modify(handle, node, frame, Leads::More, |bytes| {
+        modify(operation, node, frame, Leads::More, |bytes| {
             extent::set_extent(bytes, at, Extent { length, ..joined });
             if both.is_some() {
                 extent::remove(bytes, next);
@@ -334,9 +341,11 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
         && joins(&extent, &right)
     {
         let joined = Extent { length: extent.length + right.length, ..extent };
-        modify(handle, node, frame, Leads::More, |bytes| extent::set_extent(bytes, next, joined));
+        modify(operation, node, frame, Leads::More, |bytes| {
+            extent::set_extent(bytes, next, joined)
+        });
         if next == 0 {
-            lower_keys(handle, node, way, extent.file_block)?;
+            lower_keys(operation, node, way, extent.file_block)?;
         }
         return Ok(true);
     }
@@ -346,31 +355,31 @@ fn join(handle: &Handle<'_>, node: &mut NodeState, way: &Way, extent: Extent) ->
 /// The first entry of a leaf changed: the index entries that lead to it as first child have to say
 /// so.
 fn lower_keys(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     way: &Way,
     first: FileBlock,
 ) -> Result<()> {
-    set_keys(handle, node, &way.steps, (0, Leads::More), first)
+    set_keys(operation, node, &way.steps, (0, Leads::More), first)
 }
 
 /// Sets the key of the entries that lead to a node of that level, the last of `steps`, upwards, as
 /// long as each is the first of its own node.
 fn set_keys(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     steps: &[Step],
     (level, leads): (u16, Leads),
     first: FileBlock,
 ) -> Result<()> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     for (level, step) in (level + 1..).zip(steps.iter().rev().skip(1)) {
         let at = step.at.unwrap_or(0);
         let entry =
             with_node(volume, node, step.frame.as_ref(), Some(level), |here| here.index(at))?;
         if entry.file_block != first {
             let entry = Index { file_block: first, ..entry };
-            modify(handle, node, step.frame.as_ref(), leads, |bytes| {
+            modify(operation, node, step.frame.as_ref(), leads, |bytes| {
                 extent::set_index(bytes, at, entry)
             });
         }
@@ -425,7 +434,7 @@ pub(super) fn new_node(
     let kind = Kind::Extents { ino: node.ino, seed: node.seed };
     // With its content at once: a sweep may take it at any time from now on.
     node.note_map_change(grant.volume(), Leads::More);
-    Ok(grant.handle.create(run.start, kind, |bytes| {
+    Ok(grant.operation.create(run.start, kind, |bytes| {
         extent::initialize(bytes, depth);
         fill(bytes);
     }))
@@ -492,15 +501,15 @@ fn split_node(
     let (at, above) = (parent.at.unwrap_or(0), parent.frame.as_ref());
     let entry = Index { file_block: key, child: fresh.block() };
     let moved = move_lower(grant, node, (frame, level), &lower, first)?;
-    modify(grant.handle, node, above, Leads::More, |bytes| {
+    modify(grant.operation, node, above, Leads::More, |bytes| {
         extent::insert_index(bytes, at + 1, entry);
     });
     if let Some(child) = moved {
         let entry = with_node(volume, node, above, Some(level + 1), |here| here.index(at))?;
-        modify(grant.handle, node, above, Leads::More, |bytes| {
+        modify(grant.operation, node, above, Leads::More, |bytes| {
             extent::set_index(bytes, at, Index { child, ..entry });
         });
-        free_map_block(grant.handle, node, frame.block())?;
+        free_map_block(grant.operation, node, frame.block())?;
     }
     Ok(())
 }
@@ -517,7 +526,7 @@ fn move_lower(
 ) -> Result<Option<BlockNo>> {
     let volume = grant.volume();
     let mut leads = Leads::More;
-    if volume.writes_data_first() && !volume.cache.is_new(frame) {
+    if volume.store.writes_data_first() && !volume.store.cache.is_new(frame) {
         // Without room for it, the node is changed in place after all.
         let new = new_node(grant, node, level, frame.block(), first, |bytes| {
             bytes.copy_from_slice(lower);
@@ -527,7 +536,7 @@ fn move_lower(
         }
         leads = Leads::Fewer;
     }
-    change_map(grant.handle, node, frame, leads, |bytes| bytes.copy_from_slice(lower));
+    change_map(grant.operation, node, frame, leads, |bytes| bytes.copy_from_slice(lower));
     Ok(None)
 }
 
@@ -543,9 +552,9 @@ pub(super) fn remove(
     node: &mut NodeState,
     range: Range<u64>,
 ) -> Result<u64> {
-    let (handle, fate) = (grant.handle, Fate::Free);
+    let (operation, fate) = (grant.operation, Fate::Free);
     let freed = unmap(grant, node, range.clone(), fate)?;
-    merge::tidy(handle, node, range.start)?;
+    merge::tidy(operation, node, range.start)?;
     Ok(freed)
 }
 
@@ -602,6 +611,7 @@ fn unmap(
     let mut freed = 0;
     let mut from = range.start;
     while let Some((way, extent)) = first_behind(volume, node, from)? {
+        grant.operation.need(credits::RUN);
         let first = u64::from(extent.file_block.0);
         let behind = first + u64::from(extent.length);
         let (cut_from, cut_to) = (range.start.max(first), range.end.min(behind));
@@ -618,7 +628,7 @@ fn unmap(
             length: (cut_to - cut_from) as u32,
         };
         if fate == Fate::Free {
-            free_run(grant.handle, node, run)?;
+            free_run(grant.operation, node, run)?;
         }
         freed += u64::from(run.length);
         from = cut_to;
@@ -647,18 +657,22 @@ fn cut(
     };
     let frame = leaf.frame.as_ref();
     match (left.length > 0, right.length > 0) {
-        (false, false) => remove_entry(grant.handle, node, way, leads)?,
+        (false, false) => remove_entry(grant.operation, node, way, leads)?,
         (true, false) => {
-            modify(grant.handle, node, frame, leads, |bytes| extent::set_extent(bytes, at, left))
+            modify(grant.operation, node, frame, leads, |bytes| extent::set_extent(bytes, at, left))
         }
         (false, true) => {
-            modify(grant.handle, node, frame, leads, |bytes| extent::set_extent(bytes, at, right));
+            modify(grant.operation, node, frame, leads, |bytes| {
+                extent::set_extent(bytes, at, right)
+            });
             if at == 0 {
-                set_keys(grant.handle, node, &way.steps, (0, leads), right.file_block)?;
+                set_keys(grant.operation, node, &way.steps, (0, leads), right.file_block)?;
             }
         }
         (true, true) => {
-            modify(grant.handle, node, frame, leads, |bytes| extent::set_extent(bytes, at, left));
+            modify(grant.operation, node, frame, leads, |bytes| {
+                extent::set_extent(bytes, at, left)
+            });
             insert(grant, node, right)?;
         }
     }
@@ -666,8 +680,13 @@ fn cut(
 }
 
 /// Removes the entry at the end of a way; nodes that become empty go too.
-fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way, leads: Leads) -> Result<()> {
-    let volume = handle.volume();
+fn remove_entry(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    way: &Way,
+    leads: Leads,
+) -> Result<()> {
+    let volume = operation.volume();
     for (level, step) in way.steps.iter().rev().enumerate() {
         let at = step.at.unwrap_or(0);
         let frame = step.frame.as_ref();
@@ -675,16 +694,16 @@ fn remove_entry(handle: &Handle<'_>, node: &mut NodeState, way: &Way, leads: Lea
         node.looseness.removed += u64::from(level == 0);
         node.looseness.nodes_changed |= level > 0;
         if length > 1 {
-            modify(handle, node, frame, leads, |bytes| extent::remove(bytes, at));
+            modify(operation, node, frame, leads, |bytes| extent::remove(bytes, at));
             let key = with_node(volume, node, frame, Some(level as u16), |here| first_key(&here))?;
             if let Some(key) = key.filter(|_| at == 0) {
                 let steps = &way.steps[..way.steps.len() - level];
-                set_keys(handle, node, steps, (level as u16, leads), key)?;
+                set_keys(operation, node, steps, (level as u16, leads), key)?;
             }
             return Ok(());
         }
         match frame {
-            Some(frame) => free_map_block(handle, node, frame.block())?,
+            Some(frame) => free_map_block(operation, node, frame.block())?,
             None => extent::initialize(&mut node.inode.block, 0),
         }
     }

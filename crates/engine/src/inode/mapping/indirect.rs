@@ -1,13 +1,11 @@
 //! The classic map: direct pointers and up to three levels of indirect blocks.
-use super::{
-    Grant, Leads, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large,
-};
+use super::{Grant, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large};
 use crate::error::{ErrorKind, Result};
-use crate::inode::NodeState;
+use crate::inode::node::{Leads, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::store::cache::{Frame, Kind};
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::extent::State;
 use extant_format::indirect::{DIRECT, Path, path, pointer, set_pointer};
 use extant_format::{BlockNo, FileBlock, Run};
@@ -15,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 fn pointers_log2(volume: &Volume) -> u8 {
-    volume.superblock.block_size_log2 - 2
+    volume.store.superblock.block_size_log2 - 2
 }
 
 /// File blocks below one pointer that is `levels` above the data: 1 for a pointer to data.
@@ -25,7 +23,7 @@ fn span(volume: &Volume, levels: usize) -> u64 {
 
 fn read_map(volume: &Volume, node: &NodeState, block: u32) -> Result<Arc<Frame>> {
     check_block(volume, node, BlockNo(block.into()))?;
-    volume.cache.read(BlockNo(block.into()), Kind::Plain)
+    volume.store.cache.read(BlockNo(block.into()), Kind::Plain)
 }
 
 /// The slots of the last map block on a path: its bytes' pointers from the path's last index on, at
@@ -43,7 +41,7 @@ impl Slots {
 }
 
 pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
-    let Some(path) = path(block, volume.superblock.block_size_log2) else {
+    let Some(path) = path(block, volume.store.superblock.block_size_log2) else {
         return Ok(Piece::Hole(max));
     };
     let slots = match slots(volume, node, &path)? {
@@ -106,7 +104,7 @@ pub(super) fn clustered_maps(
     most: u32,
 ) -> Result<Vec<BlockNo>> {
     let mut together = Vec::new();
-    let Some(path) = path(block, volume.superblock.block_size_log2) else {
+    let Some(path) = path(block, volume.store.superblock.block_size_log2) else {
         return Ok(together);
     };
     // Only trees of two levels or three have indirect blocks that follow each other.
@@ -115,19 +113,19 @@ pub(super) fn clustered_maps(
     };
     let mut next = pointer(&node.inode.block, path.index[0]);
     for step in 1..above {
-        if next == 0 || !volume.cache.holds_filled(BlockNo(next.into())) {
+        if next == 0 || !volume.store.cache.holds_filled(BlockNo(next.into())) {
             return Ok(together);
         }
         next = pointer(&read_map(volume, node, next)?.bytes(), path.index[step]);
     }
-    if next == 0 || !volume.cache.holds_filled(BlockNo(next.into())) {
+    if next == 0 || !volume.store.cache.holds_filled(BlockNo(next.into())) {
         return Ok(together);
     }
     let parent = read_map(volume, node, next)?.bytes();
     let (first, pointers) = (path.index[above], 1u32 << pointers_log2(volume));
     let is_early = above == 1 && first < FIRST_FEW;
     let at = |index: u32| BlockNo(pointer(&parent, index).into());
-    if is_early || at(first).0 == 0 || volume.cache.holds(at(first)) {
+    if is_early || at(first).0 == 0 || volume.store.cache.holds(at(first)) {
         return Ok(together);
     }
     let is_near =
@@ -161,7 +159,7 @@ pub(super) fn allocate(
     want: u32,
 ) -> Result<Run> {
     let volume = grant.volume();
-    let path = path(block, volume.superblock.block_size_log2).ok_or_else(too_large)?;
+    let path = path(block, volume.store.superblock.block_size_log2).ok_or_else(too_large)?;
     let mut map: Option<Arc<Frame>> = None;
     for step in 1..path.depth {
         map = Some(descend(grant, node, map.as_ref(), path.index[step - 1], block)?);
@@ -188,7 +186,7 @@ pub(super) fn allocate(
     };
     match &map {
         None => store(&mut node.inode.block),
-        Some(frame) => change_map(grant.handle, node, frame, Leads::More, store),
+        Some(frame) => change_map(grant.operation, node, frame, Leads::More, store),
     }
     Ok(run)
 }
@@ -199,8 +197,8 @@ fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Res
     if u32::try_from(last).is_ok() {
         return Ok(());
     }
-    free_run(grant.handle, node, run)?;
-    let free_blocks = grant.volume().groups.totals().free_blocks;
+    free_run(grant.operation, node, run)?;
+    let free_blocks = grant.volume().space.totals().free_blocks;
     Err(ErrorKind::NoSpace { wanted_blocks: run.length.into(), free_blocks }.into())
 }
 
@@ -232,10 +230,10 @@ fn descend(
         Wish { purpose: Purpose::Map, file_block: block, want: 1, previous, map_block },
     )?;
     check_reach(grant, node, run)?;
-    let frame = grant.handle.create(run.start, Kind::Plain, |_| {});
+    let frame = grant.operation.create(run.start, Kind::Plain, |_| {});
     match parent {
         None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),
-        Some(parent) => change_map(grant.handle, node, parent, Leads::More, |bytes| {
+        Some(parent) => change_map(grant.operation, node, parent, Leads::More, |bytes| {
             set_pointer(bytes, index, run.start.0 as u32)
         }),
     }
@@ -244,7 +242,7 @@ fn descend(
 
 /// Frees blocks as it meets them, runs at a time.
 struct Removal<'a, 'v> {
-    handle: &'a Handle<'v>,
+    operation: &'a Operation<'v>,
     pending: Option<Run>,
     freed: u64,
 }
@@ -252,7 +250,7 @@ struct Removal<'a, 'v> {
 impl Removal<'_, '_> {
     fn add(&mut self, node: &mut NodeState, block: u32) -> Result<()> {
         let block = BlockNo(block.into());
-        check_block(self.handle.volume(), node, block)?;
+        check_block(self.operation.volume(), node, block)?;
         self.freed += 1;
         match &mut self.pending {
             Some(run) if run.start.0 + u64::from(run.length) == block.0 => run.length += 1,
@@ -266,7 +264,7 @@ impl Removal<'_, '_> {
 
     fn flush(&mut self, node: &mut NodeState) -> Result<()> {
         match self.pending.take() {
-            Some(run) => free_run(self.handle, node, run),
+            Some(run) => free_run(self.operation, node, run),
             None => Ok(()),
         }
     }
@@ -280,7 +278,7 @@ impl Removal<'_, '_> {
         levels: usize,
         range: Range<u64>,
     ) -> Result<bool> {
-        let volume = self.handle.volume();
+        let volume = self.operation.volume();
         let frame = read_map(volume, node, block)?;
         let bytes = frame.bytes();
         let below = span(volume, levels - 1);
@@ -305,11 +303,11 @@ impl Removal<'_, '_> {
         drop(bytes);
         if !kept {
             self.flush(node)?;
-            free_map_block(self.handle, node, BlockNo(block.into()))?;
+            free_map_block(self.operation, node, BlockNo(block.into()))?;
             return Ok(true);
         }
         if !cleared.is_empty() {
-            change_map(self.handle, node, &frame, Leads::Fewer, |bytes| {
+            change_map(self.operation, node, &frame, Leads::Fewer, |bytes| {
                 cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
             });
         }
@@ -331,9 +329,13 @@ impl Removal<'_, '_> {
     }
 }
 
-pub(super) fn remove(handle: &Handle<'_>, node: &mut NodeState, range: Range<u64>) -> Result<u64> {
-    let volume = handle.volume();
-    let mut removal = Removal { handle, pending: None, freed: 0 };
+pub(super) fn remove(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+) -> Result<u64> {
+    let volume = operation.volume();
+    let mut removal = Removal { operation, pending: None, freed: 0 };
     let mut start = 0u64;
     for slot in 0..DIRECT + 3 {
         let levels = slot.saturating_sub(DIRECT - 1) as usize;

@@ -8,15 +8,14 @@ mod extents;
 mod indirect;
 pub(crate) mod window;
 
-pub(crate) use dense::Looseness;
-
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::inode::NodeState;
+use crate::inode::credits;
+use crate::inode::node::{Leads, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::policy::allocation::{AllocationFacts, Purpose};
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Stage};
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::extent::State;
 use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
@@ -81,7 +80,7 @@ pub(crate) fn clustered_maps(
 /// map blocks included. Gives what was mapped: at least 1 block, perhaps fewer than wanted. Blocks
 /// come out of `reservation`, which holds at least `worst_case` of it. The caller stores the inode.
 pub(crate) fn allocate(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     block: FileBlock,
@@ -89,7 +88,7 @@ pub(crate) fn allocate(
     purpose: Purpose,
     state: State,
 ) -> Result<Run> {
-    let mut grant = Grant { handle, reservation, purpose, state };
+    let mut grant = Grant { operation, reservation, purpose, state };
     if node.inode.has_extents() {
         extents::allocate(&mut grant, node, block, want)
     } else {
@@ -101,13 +100,13 @@ pub(crate) fn allocate(
 /// become empty. The caller stores the inode. Gives the number of data blocks freed. Fails for want
 /// of room, with nothing changed, only where the range lies inside one extent.
 pub(crate) fn remove(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     range: Range<u64>,
     purpose: Purpose,
 ) -> Result<u64> {
-    let mut reservation = reserve_removal(handle.volume(), node, &range)?;
-    remove_reserved(handle, &mut reservation, node, range, purpose)
+    let mut reservation = reserve_removal(operation.volume(), node, &range)?;
+    remove_reserved(operation, &mut reservation, node, range, purpose)
 }
 
 /// What [`remove`] may need: making two extents of one may split nodes.
@@ -118,12 +117,12 @@ pub(crate) fn reserve_removal<'v>(
 ) -> Result<Reservation<'v>> {
     let splits =
         !range.is_empty() && node.inode.has_extents() && extents::splits_one(volume, node, range)?;
-    volume.groups.reserve(volume, if splits { extents::map_need(volume, node, &[], 1) } else { 0 })
+    volume.space.reserve(if splits { extents::map_need(volume, node, &[], 1) } else { 0 })
 }
 
 /// [`remove`] with the room that it needs.
 pub(crate) fn remove_reserved(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     range: Range<u64>,
@@ -133,23 +132,23 @@ pub(crate) fn remove_reserved(
         return Ok(0);
     }
     if node.inode.has_extents() {
-        let mut grant = Grant { handle, reservation, purpose, state: State::Written };
+        let mut grant = Grant { operation, reservation, purpose, state: State::Written };
         extents::remove(&mut grant, node, range)
     } else {
-        indirect::remove(handle, node, range)
+        indirect::remove(operation, node, range)
     }
 }
 
 /// Marks allocated blocks that read as zeros as written. All of `block..block + length` is
 /// unwritten now.
 pub(crate) fn set_written(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     block: FileBlock,
     length: u32,
 ) -> Result<()> {
-    let mut grant = Grant { handle, reservation, purpose: Purpose::Data, state: State::Written };
+    let mut grant = Grant { operation, reservation, purpose: Purpose::Data, state: State::Written };
     extents::set_written(&mut grant, node, block, length)
 }
 
@@ -173,12 +172,12 @@ pub(crate) fn map_need(
     }
     let narrow = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
     let ranges = holes.iter().map(|hole| narrow(hole.start)..narrow(hole.end));
-    extant_format::indirect::blocks_needed(ranges, volume.superblock.block_size_log2)
+    extant_format::indirect::blocks_needed(ranges, volume.store.superblock.block_size_log2)
 }
 
 /// Makes a map as dense as it has to be. The caller stores the inode.
-pub(crate) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
-    if node.inode.has_extents() { dense::settle(handle, node) } else { Ok(()) }
+pub(crate) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
+    if node.inode.has_extents() { dense::make_dense(operation, node) } else { Ok(()) }
 }
 
 /// The map of a new, empty file in `i_block`.
@@ -191,7 +190,7 @@ pub(crate) fn initialize(node: &mut NodeState) {
 
 /// What an allocation is done with.
 struct Grant<'a, 'v, 'r> {
-    handle: &'a Handle<'v>,
+    operation: &'a Operation<'v>,
     reservation: &'a mut Reservation<'r>,
     purpose: Purpose,
     state: State,
@@ -209,7 +208,7 @@ struct Wish {
 
 impl<'v> Grant<'_, 'v, '_> {
     fn volume(&self) -> &'v Volume {
-        self.handle.volume()
+        self.operation.volume()
     }
 
     /// Asks the policy where, and the groups whether; counts the blocks to the inode.
@@ -221,16 +220,17 @@ impl<'v> Grant<'_, 'v, '_> {
             self.reservation.grow(1)?;
         }
         let facts = facts(volume, node, wish);
-        let mut plan = volume.allocation.plan(&facts);
+        let mut plan = volume.store.policies.allocation.plan(&facts);
         window::grow(volume, node, &facts, &mut plan);
-        let run = match window::take(self.handle, node, &wish, &plan)? {
+        let run = match window::take(self.operation, node, &wish, &plan)? {
             Some(run) => run,
             None => {
                 let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
                 plan.length = plan.length.min(wish.want).min(room).max(1);
-                window::lengthen(self.handle, node, &wish, &mut plan, self.reservation);
-                let route = volume.policies.map_blocks.route(&facts, &plan);
-                let given = volume.groups.allocate(self.handle, self.reservation, &plan, route)?;
+                window::lengthen(self.operation, node, &wish, &mut plan, self.reservation);
+                let route = volume.store.policies.map_blocks.route(&facts, &plan);
+                let given =
+                    volume.space.allocate(self.operation, self.reservation, &plan, route)?;
                 let run = Run { length: given.length.min(wish.want), ..given };
                 if given.length > run.length {
                     window::keep(volume, node, given, run.length);
@@ -239,19 +239,19 @@ impl<'v> Grant<'_, 'v, '_> {
             }
         };
         // A cursor does not follow into a cluster.
-        if wish.purpose != Purpose::Map || !volume.groups.is_in_cluster(run.start) {
-            volume.allocation.given(&facts, run);
+        if wish.purpose != Purpose::Map || !volume.space.is_in_cluster(run.start) {
+            volume.store.policies.allocation.given(&facts, run);
         }
-        node.inode.sectors += u64::from(run.length) * u64::from(volume.block_size() / 512);
+        node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
         if wish.purpose != Purpose::Map {
-            node.stream = volume.allocation.remembered(&facts, run);
+            node.stream = volume.store.policies.allocation.remembered(&facts, run);
         }
         Ok(run)
     }
 }
 
 fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
-    let superblock = &volume.superblock;
+    let superblock = &volume.store.superblock;
     let group = superblock.group_of_inode(node.ino).map_or(GroupNo(0), |(group, _)| group);
     AllocationFacts {
         ino: node.ino,
@@ -265,32 +265,23 @@ fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
         purpose: wish.purpose,
         file_block: wish.file_block,
         want: wish.want,
-        file_blocks: node.inode.size.div_ceil(u64::from(volume.block_size())),
+        file_blocks: node.inode.size.div_ceil(u64::from(volume.store.block_size())),
         previous: wish.previous,
         map_block: wish.map_block,
         stream: node.stream,
-        window: volume.groups.window(node.ino),
+        window: volume.space.window(node.ino),
     }
 }
 
 /// Counts blocks out of the inode.
 fn discount(volume: &Volume, node: &mut NodeState, blocks: u64) {
-    let sectors = blocks * u64::from(volume.block_size() / 512);
+    let sectors = blocks * u64::from(volume.store.block_size() / 512);
     node.inode.sectors = node.inode.sectors.saturating_sub(sectors);
-}
-
-/// What a change of a map block does to the file: in which stage of a sweep it is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Leads {
-    /// It leads to more blocks, or to the same.
-    More,
-    /// It leads to fewer.
-    Fewer,
 }
 
 /// Changes a block of a map.
 fn change_map<R>(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     frame: &Arc<Frame>,
     leads: Leads,
@@ -301,25 +292,27 @@ fn change_map<R>(
         Leads::Fewer => Stage::Removals,
     };
     // Noted of new blocks too: a sweep that has frozen the inode may be about to take them.
-    node.note_map_change(handle.volume(), leads);
-    handle.modify_in(frame, stage, change)
+    node.note_map_change(operation.volume(), leads);
+    operation.modify_in(frame, stage, change)
 }
 
 /// Frees a map block: never to be written again.
-fn free_map_block(handle: &Handle<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
-    let volume = handle.volume();
+fn free_map_block(operation: &Operation<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
+    let volume = operation.volume();
     check_block(volume, node, block)?;
+    operation.need(credits::RUN);
     let run = Run { start: block, length: 1 };
-    volume.groups.free(handle, run, Reuse::WhenDurable)?;
+    volume.space.free(operation, run, Reuse::WhenDurable)?;
     node.note_freed(volume, run);
     discount(volume, node, 1);
     Ok(())
 }
 
 /// Frees blocks of the file itself.
-fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run) -> Result<()> {
-    let volume = handle.volume();
-    volume.groups.free(handle, run, Reuse::WhenDurable)?;
+fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result<()> {
+    let volume = operation.volume();
+    operation.need(credits::RUN.max(volume.space.groups_of(run)));
+    volume.space.free(operation, run, Reuse::WhenDurable)?;
     node.note_freed(volume, run);
     discount(volume, node, run.length.into());
     Ok(())
@@ -327,7 +320,7 @@ fn free_run(handle: &Handle<'_>, node: &mut NodeState, run: Run) -> Result<()> {
 
 /// Blocks that a file's bytes go to must not be the volume's own, whatever its map says.
 pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<()> {
-    if volume.groups.is_metadata(run) {
+    if volume.space.is_metadata(run) {
         let place = Place::Inode(node.ino);
         return Err(Error::field(
             place,
@@ -342,9 +335,9 @@ pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<
 
 /// A pointer has to lead into the volume, and not to its own metadata.
 fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
-    let reason = match volume.holds_block(block) {
+    let reason = match volume.store.holds_block(block) {
         false => "outside the volume",
-        true if volume.groups.is_metadata(Run { start: block, length: 1 }) => {
+        true if volume.space.is_metadata(Run { start: block, length: 1 }) => {
             "the volume's own metadata"
         }
         true => return Ok(()),

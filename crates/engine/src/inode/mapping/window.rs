@@ -11,11 +11,11 @@
 use super::Wish;
 use crate::error::Result;
 use crate::inode::NodeState;
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::policy::allocation::{AllocationFacts, Plan, Purpose, Search, next_window_blocks};
 use crate::policy::preset::Growth;
 use crate::space::{Reservation, Reuse};
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::inode::FileType;
 use extant_format::{BlockNo, Run};
 
@@ -26,7 +26,7 @@ const DIRECTORIES_MAX: u32 = 4096;
 /// Blocks out of the window. A file's window that is not where the plan's goal is, or right behind
 /// it, is given back.
 pub(super) fn take(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     wish: &Wish,
     plan: &Plan,
@@ -35,19 +35,21 @@ pub(super) fn take(
     match wish.purpose {
         Purpose::Map | Purpose::Attribute => return Ok(None),
         Purpose::Data if plan.goal != window.start && plan.goal.0 + 1 != window.start.0 => {
-            discard(handle, node)?;
+            discard(operation, node)?;
             return Ok(None);
         }
         Purpose::Data | Purpose::Directory => {}
     }
     let run = Run { length: wish.want.min(window.length), ..window };
-    keep(handle.volume(), node, window, run.length);
+    keep(operation.volume(), node, window, run.length);
     Ok(Some(run))
 }
 
 /// What the growth of directories makes of a plan.
 pub(super) fn grow(volume: &Volume, node: &NodeState, facts: &AllocationFacts, plan: &mut Plan) {
-    if volume.policies.growth == Growth::Reservation && is_growing_directory(node, facts.purpose) {
+    if volume.store.policies.growth == Growth::Reservation
+        && is_growing_directory(node, facts.purpose)
+    {
         plan.search = Search::Window { owner: node.ino, blocks: next_window_blocks(facts.window) };
     }
 }
@@ -60,19 +62,19 @@ fn is_growing_directory(node: &NodeState, purpose: Purpose) -> bool {
 
 /// Makes a plan longer by what is to be in hand afterwards, as far as the volume has room.
 pub(super) fn lengthen(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &NodeState,
     wish: &Wish,
     plan: &mut Plan,
     reservation: &mut Reservation<'_>,
 ) {
-    let volume = handle.volume();
+    let volume = operation.volume();
     let regular = node.inode.file_type() == Some(FileType::Regular);
-    let wanted = match (wish.purpose, volume.policies.growth) {
-        (Purpose::Data, _) if regular => volume.allocation.preallocate(),
+    let wanted = match (wish.purpose, volume.store.policies.growth) {
+        (Purpose::Data, _) if regular => volume.store.policies.allocation.preallocate(),
         (purpose, Growth::Contiguous(blocks))
             if is_growing_directory(node, purpose)
-                && volume.groups.inodes_in_hand() < DIRECTORIES_MAX =>
+                && volume.space.inodes_in_hand() < DIRECTORIES_MAX =>
         {
             blocks
         }
@@ -93,14 +95,14 @@ pub(super) fn keep(volume: &Volume, node: &mut NodeState, run: Run, used: u32) {
 
 fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run> {
     let before = std::mem::replace(&mut node.window, window);
-    volume.groups.count_in_hand(before.is_some(), node.window.is_some());
+    volume.space.count_in_hand(before.is_some(), node.window.is_some());
     before
 }
 
 /// Gives the window back.
-pub(crate) fn discard(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
-    match set(handle.volume(), node, None) {
-        Some(window) => (handle.volume().groups).free(handle, window, Reuse::AtOnce),
+pub(crate) fn discard(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
+    match set(operation.volume(), node, None) {
+        Some(window) => (operation.volume().space).free(operation, window, Reuse::AtOnce),
         None => Ok(()),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// Called before a block of a listing in the directory's own order is read.
     pub(super) fn in_order(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
-        match directory.volume.policies.directory_read_ahead {
+        match directory.volume.store.policies.directory_read_ahead {
             DirectoryReadAhead::None => {}
             DirectoryReadAhead::Physical => directory.read_physical(block, blocks),
             DirectoryReadAhead::Logical => self.read_logical(directory, block, blocks),
@@ -45,7 +45,7 @@ impl Ahead {
     }
 
     fn read_logical(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
-        let block_size = directory.volume.block_size();
+        let block_size = directory.volume.store.block_size();
         let policy =
             OnDemand { bytes_min: LOOKUP_BLOCKS * block_size, bytes_max: BLOCKS_MAX * block_size };
         let access = Access {
@@ -67,9 +67,9 @@ impl Ahead {
     /// Called before a block of a listing in the order of the hash is read.
     pub(super) fn by_hash(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         let is_logical =
-            directory.volume.policies.directory_read_ahead == DirectoryReadAhead::Logical;
+            directory.volume.store.policies.directory_read_ahead == DirectoryReadAhead::Logical;
         // More than the cache keeps until its turn comes would be read twice.
-        let last = blocks.min((directory.volume.cache.frames_max() / 4) as u32);
+        let last = blocks.min((directory.volume.store.cache.frames_max() / 4) as u32);
         if !is_logical || self.next >= last || directory.holds(block) {
             return;
         }
@@ -86,7 +86,8 @@ impl Directory<'_> {
     /// Whether a block is in memory, or on its way. One that has no place is not.
     fn holds(self, block: u32) -> bool {
         let number = mapping::block_at(self.volume, self.node, FileBlock(block));
-        number.is_ok_and(|number| number.is_some_and(|number| self.volume.cache.holds(number)))
+        number
+            .is_ok_and(|number| number.is_some_and(|number| self.volume.store.cache.holds(number)))
     }
 
     /// Reads a block that is not in memory together with those that follow it on the disk.
@@ -105,7 +106,7 @@ impl Directory<'_> {
     /// Called before a block is looked through for a name: where the policy reads ahead at all,
     /// blocks are read by eights.
     pub(super) fn read_for_lookup(self, block: u32, blocks: u32) {
-        if self.volume.policies.directory_read_ahead == DirectoryReadAhead::None
+        if self.volume.store.policies.directory_read_ahead == DirectoryReadAhead::None
             || self.holds(block)
         {
             return;
@@ -115,7 +116,7 @@ impl Directory<'_> {
 
     /// Starts to read blocks of the directory that are not in memory.
     fn fetch(self, urgency: Urgency, range: Range<u32>) {
-        self.volume.cache.fetch(urgency, self.places(range));
+        self.volume.store.cache.fetch(urgency, self.places(range));
     }
 
     /// Where blocks lie; those that lie nowhere, and those behind damage, are left out.

@@ -33,7 +33,7 @@ impl Step {
         directory: Directory<'_>,
         look: impl FnOnce(IndexView<'_>) -> R,
     ) -> Result<R> {
-        let (bytes, style) = (self.frame.bytes(), directory.volume.style);
+        let (bytes, style) = (self.frame.bytes(), directory.volume.store.style);
         let view = match self.place {
             IndexPlace::Root => style.root(&bytes).map(|(_, view)| view),
             IndexPlace::Node => style.node(&bytes),
@@ -66,7 +66,7 @@ impl Step {
     }
 
     fn is_full(&self, directory: Directory<'_>) -> Result<bool> {
-        let capacity = directory.volume.style.index_capacity(self.place);
+        let capacity = directory.volume.store.style.index_capacity(self.place);
         self.view(directory, |view| view.len() >= capacity)
     }
 }
@@ -85,12 +85,12 @@ impl Path {
     /// Reads what the root says: how names are hashed here, and how deep the index is.
     fn open(directory: Directory<'_>) -> Result<(Path, RootInfo)> {
         let frame = directory.read(FileBlock(0))?;
-        let info = match directory.volume.style.root(&frame.bytes()) {
+        let info = match directory.volume.store.style.root(&frame.bytes()) {
             Ok((info, _)) => info,
             Err(fault) => return Err(directory.corrupt(&frame, fault)),
         };
         let root = Step { frame, block: FileBlock(0), place: IndexPlace::Root, at: 0 };
-        let hasher = Hasher { version: info.hash, ..directory.volume.hasher };
+        let hasher = Hasher { version: info.hash, ..directory.volume.store.hasher };
         Ok((Path { root, node: None, hasher, leaves_seen: 1 }, info))
     }
 

@@ -26,7 +26,7 @@ pub(super) fn with_room(
     for block in 0..blocks {
         directory.read_for_lookup(block, blocks);
         let frame = directory.read(FileBlock(block))?;
-        let room = directory.volume.style.has_room(&frame.bytes(), name_length);
+        let room = directory.volume.store.style.has_room(&frame.bytes(), name_length);
         if room.map_err(|fault| directory.corrupt(&frame, fault))? {
             return Ok(Some(frame));
         }
@@ -40,7 +40,7 @@ pub(super) fn is_empty(directory: Directory<'_>) -> Result<bool> {
     for block in 0..blocks {
         directory.read_for_lookup(block, blocks);
         let frame = directory.read(FileBlock(block))?;
-        for entry in directory.volume.style.entries(&frame.bytes()) {
+        for entry in directory.volume.store.style.entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
             if !is_dot(entry.name) {
                 return Ok(false);

@@ -11,8 +11,8 @@ use super::hashed::{CONTINUED, Path};
 use super::{Directory, Found, is_dot};
 use crate::error::Result;
 use crate::inode::NodeState;
+use crate::inode::volume::Volume;
 use crate::store::cache::Frame;
-use crate::volume::Volume;
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::FileType;
 use extant_format::superblock::Feature;
@@ -99,10 +99,10 @@ impl Listing {
 
     fn list(&mut self, directory: Directory<'_>, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
         let blocks = directory.blocks()?;
-        if directory.volume.superblock.has(Feature::DIR_INDEX)
+        if directory.volume.store.superblock.has(Feature::DIR_INDEX)
             && (directory.is_indexed() || blocks == 1)
         {
-            let changes = directory.volume.cache.changes();
+            let changes = directory.node.inode.version;
             let kept = self.kept.take().filter(|(_, then)| *then == changes);
             let (batch, flow) = self.by_hash(directory, kept.map(|(batch, _)| batch), each)?;
             self.kept = batch.map(|batch| (batch, changes));
@@ -143,7 +143,7 @@ impl Listing {
         } else {
             let whole = HashRange { low: 0, high: u32::MAX };
             let frame = directory.read(FileBlock(0))?;
-            batch.add(directory, &frame, &directory.volume.hasher, whole)?;
+            batch.add(directory, &frame, &directory.volume.store.hasher, whole)?;
             batch.sort(None);
             batch.give(each)
         };
@@ -161,12 +161,12 @@ fn as_they_stand(
     let Position::Offset(from) = position else {
         return as_they_stand(directory, blocks, Position::Offset(0), ahead, each);
     };
-    let block_size = u64::from(directory.volume.block_size());
+    let block_size = u64::from(directory.volume.store.block_size());
     let first = u32::try_from(from / block_size).unwrap_or(u32::MAX);
     for block in first..blocks {
         ahead.in_order(directory, block, blocks);
         let frame = directory.read(FileBlock(block))?;
-        for entry in directory.volume.style.entries(&frame.bytes()) {
+        for entry in directory.volume.store.style.entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
             let offset = u64::from(block) * block_size + entry.offset as u64;
             let Found { ino, file_type } = directory.found(&frame, &entry)?;
@@ -307,7 +307,7 @@ impl Batch {
         hasher: &Hasher,
         range: HashRange,
     ) -> Result<()> {
-        for entry in directory.volume.style.entries(&frame.bytes()) {
+        for entry in directory.volume.store.style.entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(frame, fault))?;
             if is_dot(entry.name) {
                 continue;

@@ -23,11 +23,11 @@ pub use pack::{NewEntry, Packing};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping;
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
 use crate::store::cache::{Frame, Kind, Stage};
-use crate::store::handle::Handle;
-use crate::volume::Volume;
 use extant_format::directory::{Entry, NAME_MAX};
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
@@ -77,7 +77,7 @@ pub(crate) fn insert_need(volume: &Volume, node: &NodeState, name: &[u8]) -> Res
 /// becomes hashed, where the volume has dir_index; leaves and index nodes split as needed. Updates
 /// size and flags of the inode; the caller stores it.
 pub(crate) fn insert(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     name: &[u8],
@@ -85,23 +85,23 @@ pub(crate) fn insert(
     file_type: FileType,
 ) -> Result<()> {
     check_name(name)?;
-    let volume = handle.volume();
+    let volume = operation.volume();
     let entry = NewEntry { name, ino, file_type };
     if (Directory { volume, node }).is_indexed() {
-        return split::insert(handle, reservation, node, &entry);
+        return split::insert(operation, reservation, node, &entry);
     }
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
     if let Some(frame) = linear::with_room(directory, name.len())? {
-        return directory.insert_into(handle, &frame, &entry);
+        return directory.insert_into(operation, &frame, &entry);
     }
     if directory.becomes_indexed()? {
-        split::convert(handle, reservation, node)?;
-        return split::insert(handle, reservation, node, &entry);
+        split::convert(operation, reservation, node)?;
+        return split::insert(operation, reservation, node, &entry);
     }
     let indexed = false;
-    append(handle, reservation, node, indexed, |bytes| {
-        volume.style.pack(bytes, std::iter::once((name, ino, file_type)));
+    append(operation, reservation, node, indexed, |bytes| {
+        volume.store.style.pack(bytes, std::iter::once((name, ino, file_type)));
     })?;
     Ok(())
 }
@@ -117,12 +117,12 @@ pub(crate) enum Departure {
 
 /// Removes a name; `NotFound` when it is not there.
 pub(crate) fn remove(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     name: &[u8],
     departure: Departure,
 ) -> Result<()> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
     let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
@@ -130,22 +130,24 @@ pub(crate) fn remove(
         Departure::Removed => Stage::Names,
         Departure::Moved => Stage::Removals,
     };
-    let removed = handle.modify_in(&frame, stage, |bytes| volume.style.remove(bytes, name));
+    let removed =
+        operation.modify_in(&frame, stage, |bytes| volume.store.style.remove(bytes, name));
     directory.expect_done(&frame, removed)
 }
 
 /// Points an existing name (".." too) at another inode.
 pub(crate) fn replace(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     name: &[u8],
     ino: Ino,
     file_type: FileType,
 ) -> Result<()> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     let directory = Directory { volume, node };
     let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
-    let replaced = handle.modify(&frame, |bytes| volume.style.replace(bytes, name, ino, file_type));
+    let replaced =
+        operation.modify(&frame, |bytes| volume.store.style.replace(bytes, name, ino, file_type));
     directory.expect_done(&frame, replaced)
 }
 
@@ -168,15 +170,17 @@ pub(crate) fn list(volume: &Volume, node: &NodeState, each: &mut EachName<'_>) -
 
 /// The first block of a new directory.
 pub(crate) fn create(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     parent: Ino,
 ) -> Result<()> {
-    let (style, ino) = (handle.volume().style, node.ino);
+    let (style, ino) = (operation.volume().store.style, node.ino);
     node.inode.size = 0;
     let indexed = false;
-    append(handle, reservation, node, indexed, |bytes| style.initialize_first(bytes, ino, parent))?;
+    append(operation, reservation, node, indexed, |bytes| {
+        style.initialize_first(bytes, ino, parent)
+    })?;
     Ok(())
 }
 
@@ -190,11 +194,11 @@ struct Directory<'a> {
 impl Directory<'_> {
     /// How many blocks it has. No directory has more than its volume: all loops over blocks end.
     fn blocks(self) -> Result<u32> {
-        let (size, block_size) = (self.node.inode.size, u64::from(self.volume.block_size()));
+        let (size, block_size) = (self.node.inode.size, u64::from(self.volume.store.block_size()));
         let blocks = size / block_size;
         let reason = if !size.is_multiple_of(block_size) {
             "not a multiple of the block size"
-        } else if blocks > self.volume.superblock.blocks_count {
+        } else if blocks > self.volume.store.superblock.blocks_count {
             "larger than the volume"
         } else if let Ok(blocks) = u32::try_from(blocks) {
             return Ok(blocks);
@@ -206,12 +210,13 @@ impl Directory<'_> {
 
     /// Whether it has an index that counts.
     fn is_indexed(self) -> bool {
-        self.volume.superblock.has(Feature::DIR_INDEX) && self.node.inode.flags & flags::INDEX != 0
+        self.volume.store.superblock.has(Feature::DIR_INDEX)
+            && self.node.inode.flags & flags::INDEX != 0
     }
 
     /// Whether it gets an index when it outgrows the blocks that it has.
     fn becomes_indexed(self) -> Result<bool> {
-        Ok(self.volume.superblock.has(Feature::DIR_INDEX) && self.blocks()? == 1)
+        Ok(self.volume.store.superblock.has(Feature::DIR_INDEX) && self.blocks()? == 1)
     }
 
     /// Reads one of its blocks.
@@ -221,7 +226,7 @@ impl Directory<'_> {
             return Err(Error::field(place, "directory", "block", block.0.into(), "a hole"));
         };
         let indexed = self.node.inode.flags & flags::INDEX != 0;
-        self.volume.cache.read(number, kind(self.node, block, indexed))
+        self.volume.store.cache.read(number, kind(self.node, block, indexed))
     }
 
     fn corrupt(self, frame: &Frame, fault: Fault) -> Error {
@@ -247,7 +252,7 @@ impl Directory<'_> {
 
     /// What an entry leads to, once its inode number is known to be one.
     fn found(self, frame: &Frame, entry: &Entry<'_>) -> Result<Found> {
-        if entry.ino.0 == 0 || entry.ino.0 > self.volume.superblock.inodes_count {
+        if entry.ino.0 == 0 || entry.ino.0 > self.volume.store.superblock.inodes_count {
             return Err(self.field(
                 frame,
                 "directory entry",
@@ -262,8 +267,12 @@ impl Directory<'_> {
     /// Finds a name in one block.
     fn find_in(self, frame: &Arc<Frame>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
         let bytes = frame.bytes();
-        let entry =
-            self.volume.style.find(&bytes, name).map_err(|fault| self.corrupt(frame, fault))?;
+        let entry = self
+            .volume
+            .store
+            .style
+            .find(&bytes, name)
+            .map_err(|fault| self.corrupt(frame, fault))?;
         entry.map(|entry| Ok((Arc::clone(frame), self.found(frame, &entry)?))).transpose()
     }
 
@@ -281,12 +290,12 @@ impl Directory<'_> {
     /// Inserts into a block that was seen to have room.
     fn insert_into(
         self,
-        handle: &Handle<'_>,
+        operation: &Operation<'_>,
         frame: &Arc<Frame>,
         entry: &NewEntry<'_>,
     ) -> Result<()> {
-        let style = self.volume.style;
-        let done = handle
+        let style = self.volume.store.style;
+        let done = operation
             .modify(frame, |bytes| style.insert(bytes, entry.name, entry.ino, entry.file_type));
         self.expect_done(frame, done)
     }
@@ -331,10 +340,10 @@ fn kind(node: &NodeState, block: FileBlock, indexed: bool) -> Kind {
 /// first change, as in ext2. With checksums that would leave blocks whose checksum stands in the
 /// wrong place.
 fn leave_index(volume: &Volume, node: &mut NodeState) -> Result<()> {
-    if volume.superblock.has(Feature::DIR_INDEX) || node.inode.flags & flags::INDEX == 0 {
+    if volume.store.superblock.has(Feature::DIR_INDEX) || node.inode.flags & flags::INDEX == 0 {
         return Ok(());
     }
-    if volume.style.checksummed {
+    if volume.store.style.checksummed {
         let place = Place::Inode(node.ino);
         let value = node.inode.flags.into();
         return Err(Error::field(
@@ -351,7 +360,7 @@ fn leave_index(volume: &Volume, node: &mut NodeState) -> Result<()> {
 
 /// A directory's size has 32 bits (largedir is not supported).
 fn check_growth(volume: &Volume, blocks: u32, more: u32) -> Result<()> {
-    let size = (u64::from(blocks) + u64::from(more)) * u64::from(volume.block_size());
+    let size = (u64::from(blocks) + u64::from(more)) * u64::from(volume.store.block_size());
     if size > u64::from(u32::MAX) {
         return Err(ErrorKind::DirectoryFull.into());
     }
@@ -360,18 +369,25 @@ fn check_growth(volume: &Volume, blocks: u32, more: u32) -> Result<()> {
 
 /// Adds a block at the end.
 fn append(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     indexed: bool,
     fill: impl FnOnce(&mut [u8]),
 ) -> Result<(FileBlock, Arc<Frame>)> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     let blocks = Directory { volume, node }.blocks()?;
     check_growth(volume, blocks, 1)?;
     let block = FileBlock(blocks);
-    let run =
-        mapping::allocate(handle, reservation, node, block, 1, Purpose::Directory, State::Written)?;
-    node.inode.size += u64::from(volume.block_size());
-    Ok((block, handle.create(run.start, kind(node, block, indexed), fill)))
+    let run = mapping::allocate(
+        operation,
+        reservation,
+        node,
+        block,
+        1,
+        Purpose::Directory,
+        State::Written,
+    )?;
+    node.inode.size += u64::from(volume.store.block_size());
+    Ok((block, operation.create(run.start, kind(node, block, indexed), fill)))
 }

@@ -12,10 +12,11 @@ use super::hashed::CONTINUED;
 use super::kind;
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
+use crate::inode::credits;
 use crate::inode::mapping;
+use crate::inode::operation::Operation;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
-use crate::store::handle::Handle;
 use extant_format::directory::{IndexPlace, NAME_MAX, Style};
 use extant_format::extent::State;
 use extant_format::hash::{Hasher, NameHash};
@@ -231,13 +232,13 @@ impl Plan {
 /// inode. `parent` is for "..". The reservation may be short: it grows by the directory's blocks
 /// before anything changes, and by map blocks as they turn out.
 pub(crate) fn pack(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     parent: Ino,
     entries: &mut dyn ExactSizeIterator<Item = NewEntry<'_>>,
 ) -> Result<()> {
-    let packing = Packing::of(&handle.volume().superblock);
+    let packing = Packing::of(&operation.volume().store.superblock);
     let mut entries: Vec<NewEntry<'_>> = entries.collect();
     let keys = |entry: &NewEntry<'_>| (entry.name.len(), packing.hash_key(entry.name));
     let mut plan = packing.plan(entries.iter().map(keys))?;
@@ -255,8 +256,9 @@ pub(crate) fn pack(
     while next < total {
         let want = total - next;
         let block = FileBlock(next);
+        operation.need(credits::RUN);
         let run = mapping::allocate(
-            handle,
+            operation,
             reservation,
             node,
             block,
@@ -267,7 +269,9 @@ pub(crate) fn pack(
         for offset in 0..run.length.clamp(1, want) {
             let block = FileBlock(next + offset);
             let number = BlockNo(run.start.0 + u64::from(offset));
-            handle.create(number, kind(node, block, indexed), |bytes| writer.fill(block.0, bytes));
+            operation.need(1);
+            operation
+                .create(number, kind(node, block, indexed), |bytes| writer.fill(block.0, bytes));
         }
         next += run.length.clamp(1, want);
     }

@@ -6,10 +6,10 @@
 use super::hashed::{CONTINUED, Path, SplitNeed, Step};
 use super::{Directory, NewEntry, append, is_dot, kind};
 use crate::error::{ErrorKind, Result};
+use crate::inode::operation::Operation;
 use crate::inode::{self, NodeState};
 use crate::space::Reservation;
 use crate::store::cache::Frame;
-use crate::store::handle::Handle;
 use extant_format::directory::{Entry, IndexPlace, IndexView, NAME_MAX, Style};
 use extant_format::inode::{FileType, flags};
 use extant_format::{Fault, FileBlock, Ino};
@@ -32,37 +32,37 @@ pub(super) fn need(directory: Directory<'_>, name: &[u8]) -> Result<u32> {
 /// Inserts a name into an indexed directory. One split makes room for any name; a second turn finds
 /// it.
 pub(super) fn insert(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     entry: &NewEntry<'_>,
 ) -> Result<()> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     for _ in 0..3 {
         let directory = Directory { volume, node };
         let (_, path) = Path::to_name(directory, entry.name)?;
         let leaf = path.leaf(directory)?;
         if has_room(directory, &leaf, entry.name)? {
-            return directory.insert_into(handle, &leaf, entry);
+            return directory.insert_into(operation, &leaf, entry);
         }
-        split_leaf(handle, reservation, node, path, &leaf)?;
+        split_leaf(operation, reservation, node, path, &leaf)?;
     }
     Err(ErrorKind::DirectoryFull.into())
 }
 
 fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool> {
-    let room = directory.volume.style.has_room(&leaf.bytes(), name.len());
+    let room = directory.volume.store.style.has_room(&leaf.bytes(), name.len());
     room.map_err(|fault| directory.corrupt(leaf, fault))
 }
 
 /// Turns a directory of one block into an indexed one: its names move to a leaf, an index root
 /// takes their place.
 pub(super) fn convert(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
 ) -> Result<()> {
-    let (volume, style) = (handle.volume(), handle.volume().style);
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
     let directory = Directory { volume, node };
     let first = directory.read(FileBlock(0))?;
     let Some((_, parent)) = directory.find_in(&first, b"..")? else {
@@ -71,13 +71,13 @@ pub(super) fn convert(
     let bytes = first.bytes();
     let names = names(directory, &first, &bytes)?;
     let indexed = true;
-    let (leaf, _) = append(handle, reservation, node, indexed, |bytes| {
+    let (leaf, _) = append(operation, reservation, node, indexed, |bytes| {
         style.pack(bytes, names.iter().map(Name::as_entry));
     })?;
     node.inode.flags |= flags::INDEX;
-    let (ino, hash) = (node.ino, volume.hasher.version);
+    let (ino, hash) = (node.ino, volume.store.hasher.version);
     // In place, with the names: until then the block on the disk still has them all.
-    handle.rewrite(&first, kind(node, FileBlock(0), indexed), |bytes| {
+    operation.rewrite(&first, kind(node, FileBlock(0), indexed), |bytes| {
         style.initialize_root(bytes, ino, parent.ino, hash, leaf);
     });
     Ok(())
@@ -100,7 +100,7 @@ impl Name<'_> {
 /// The names of a block but "." and "..", in the order in which they stand. They are known to fit
 /// into a leaf.
 fn names<'b>(directory: Directory<'_>, frame: &Frame, bytes: &'b [u8]) -> Result<Vec<Name<'b>>> {
-    let style = directory.volume.style;
+    let style = directory.volume.store.style;
     let (mut names, mut size) = (Vec::new(), 0);
     for entry in style.entries(bytes) {
         let entry = entry.map_err(|fault| directory.corrupt(frame, fault))?;
@@ -132,7 +132,7 @@ fn names<'b>(directory: Directory<'_>, frame: &Frame, bytes: &'b [u8]) -> Result
 /// the inode knows.
 fn file_type(directory: Directory<'_>, entry: &Entry<'_>) -> FileType {
     let volume = directory.volume;
-    if !volume.style.typed {
+    if !volume.store.style.typed {
         return FileType::Regular; // not stored
     }
     let of_inode = || inode::load(volume, entry.ino).ok().and_then(|inode| inode.file_type());
@@ -174,13 +174,13 @@ pub(super) fn choose_cut(
 }
 
 fn split_leaf(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     mut path: Path,
     leaf: &Arc<Frame>,
 ) -> Result<()> {
-    let (volume, style) = (handle.volume(), handle.volume().style);
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
     let directory = Directory { volume, node };
     let bytes = leaf.bytes();
     let mut names = names(directory, leaf, &bytes)?;
@@ -199,46 +199,46 @@ fn split_leaf(
             "too few to fill it",
         ));
     };
-    make_room(handle, reservation, node, &mut path)?;
+    make_room(operation, reservation, node, &mut path)?;
     let (left, right) = names.split_at(cut.at);
     let indexed = true;
-    let (block, _) = append(handle, reservation, node, indexed, |bytes| {
+    let (block, _) = append(operation, reservation, node, indexed, |bytes| {
         style.pack(bytes, right.iter().map(Name::as_entry));
     })?;
     let directory = Directory { volume, node };
     let parent = path.parent();
-    insert_entry(directory, handle, parent, parent.at + 1, cut.hash, block)?;
-    handle.modify(leaf, |bytes| style.pack(bytes, left.iter().map(Name::as_entry)));
+    insert_entry(directory, operation, parent, parent.at + 1, cut.hash, block)?;
+    operation.modify(leaf, |bytes| style.pack(bytes, left.iter().map(Name::as_entry)));
     Ok(())
 }
 
 /// Sees to it that the index block above the leaf has room for an entry.
 fn make_room(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     path: &mut Path,
 ) -> Result<()> {
-    match path.split_need(Directory { volume: handle.volume(), node })? {
+    match path.split_need(Directory { volume: operation.volume(), node })? {
         SplitNeed::Leaf => Ok(()),
         SplitNeed::Impossible => Err(ErrorKind::DirectoryFull.into()),
         SplitNeed::LeafAndNode if path.node.is_some() => {
-            split_node(handle, reservation, node, path)
+            split_node(operation, reservation, node, path)
         }
-        SplitNeed::LeafAndNode => add_level(handle, reservation, node, path),
+        SplitNeed::LeafAndNode => add_level(operation, reservation, node, path),
     }
 }
 
 /// A node with these entries, at the end of the directory.
 fn append_node(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     entries: &[(u32, FileBlock)],
 ) -> Result<Step> {
-    let style = handle.volume().style;
+    let style = operation.volume().store.style;
     let indexed = true;
-    let (block, frame) = append(handle, reservation, node, indexed, |bytes| {
+    let (block, frame) = append(operation, reservation, node, indexed, |bytes| {
         style.initialize_node(bytes);
         style.set_index(bytes, IndexPlace::Node, entries);
     })?;
@@ -251,15 +251,15 @@ fn all(view: IndexView<'_>) -> Vec<(u32, FileBlock)> {
 
 /// Moves the root's entries to a node, which has room for some more.
 fn add_level(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     path: &mut Path,
 ) -> Result<()> {
-    let (volume, style) = (handle.volume(), handle.volume().style);
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
     let entries = path.root.view(Directory { volume, node }, all)?;
-    let mut below = append_node(handle, reservation, node, &entries)?;
-    handle.modify(&path.root.frame, |bytes| {
+    let mut below = append_node(operation, reservation, node, &entries)?;
+    operation.modify(&path.root.frame, |bytes| {
         style.set_index(bytes, IndexPlace::Root, &[(0, below.block)]);
         style.set_levels(bytes, 1);
     });
@@ -270,22 +270,22 @@ fn add_level(
 
 /// Moves the second half of the node's entries to a new node.
 fn split_node(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
     path: &mut Path,
 ) -> Result<()> {
-    let (volume, style) = (handle.volume(), handle.volume().style);
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
     let Some(below) = &mut path.node else { return Ok(()) };
     let entries = below.view(Directory { volume, node }, all)?;
     let (left, right) = entries.split_at(entries.len() / 2);
     let (Some(&(hash, _)), false) = (right.first(), left.is_empty()) else {
         return Ok(());
     };
-    let mut behind = append_node(handle, reservation, node, right)?;
+    let mut behind = append_node(operation, reservation, node, right)?;
     let directory = Directory { volume, node };
-    insert_entry(directory, handle, &path.root, path.root.at + 1, hash, behind.block)?;
-    handle.modify(&below.frame, |bytes| style.set_index(bytes, IndexPlace::Node, left));
+    insert_entry(directory, operation, &path.root, path.root.at + 1, hash, behind.block)?;
+    operation.modify(&below.frame, |bytes| style.set_index(bytes, IndexPlace::Node, left));
     if below.at >= left.len() {
         behind.at = below.at - left.len();
         *below = behind;
@@ -298,14 +298,14 @@ fn split_node(
 /// is relied on: a block that two inodes share may have changed.
 fn insert_entry(
     directory: Directory<'_>,
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     step: &Step,
     at: usize,
     hash: u32,
     child: FileBlock,
 ) -> Result<()> {
-    let style = directory.volume.style;
-    let inserted = handle.modify(&step.frame, |bytes| -> std::result::Result<bool, Fault> {
+    let style = directory.volume.store.style;
+    let inserted = operation.modify(&step.frame, |bytes| -> std::result::Result<bool, Fault> {
         let view = match step.place {
             IndexPlace::Root => style.root(bytes)?.1,
             IndexPlace::Node => style.node(bytes)?,

@@ -1,21 +1,18 @@
 //! When dirty blocks are written, and by whom: pure functions of facts. `admission`, `flusher` and
 //! `writeback` act; the [`DirtyBudget`] counts.
 mod bdflush;
-mod budget;
+mod fraction;
 mod global;
 mod inline;
 mod per_device;
-mod proportion;
 mod proportional;
 mod write_behind;
 
 pub use bdflush::Bdflush;
-pub(crate) use budget::{Answer, Pledge, Seat, Stop};
-pub use budget::{DirtyBudget, Load};
+pub use fraction::Fraction;
 pub use global::Global;
 pub use inline::Inline;
 pub use per_device::PerDevice;
-pub use proportion::Fraction;
 pub use proportional::Proportional;
 pub use write_behind::WriteBehind;
 
@@ -23,6 +20,36 @@ pub use write_behind::WriteBehind;
 pub const PAGE_BYTES: u64 = 4096;
 /// No write request is larger; no more than this is let through at once by a hard limit.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 20;
+
+/// Bytes that are dirty in memory, in one of three ways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Load {
+    /// Waiting for write-back.
+    pub dirty_bytes: u64,
+    /// Under write-back.
+    pub writing_bytes: u64,
+    /// Let through, and not dirty yet.
+    pub pledged_bytes: u64,
+}
+
+impl Load {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.dirty_bytes.saturating_add(self.writing_bytes).saturating_add(self.pledged_bytes)
+    }
+
+    pub(crate) fn add(&mut self, other: Load) {
+        self.dirty_bytes += other.dirty_bytes;
+        self.writing_bytes += other.writing_bytes;
+        self.pledged_bytes += other.pledged_bytes;
+    }
+
+    pub(crate) fn sub(&mut self, other: Load) {
+        self.dirty_bytes = self.dirty_bytes.saturating_sub(other.dirty_bytes);
+        self.writing_bytes = self.writing_bytes.saturating_sub(other.writing_bytes);
+        self.pledged_bytes = self.pledged_bytes.saturating_sub(other.pledged_bytes);
+    }
+}
 
 /// What a policy may know of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

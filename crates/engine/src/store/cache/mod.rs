@@ -25,11 +25,11 @@ mod fill;
 mod sweep;
 
 use crate::error::{Error, Place, Result};
-use crate::inode::write_back::Writes;
 use crate::policy::preset::DataOrder;
-use crate::policy::throttle::Seat;
 use crate::store::barrier::Barrier;
+use crate::store::budget::Seat;
 use crate::store::latch::Latch;
+use crate::store::writes::Writes;
 use extant_block::lock::ShortGuard;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::Style;
@@ -140,8 +140,6 @@ struct State {
     transit: Transit,
     /// Means something while it is dirty.
     stage: Stage,
-    /// How many sweeps had begun when it was forgotten.
-    forgotten_before: u64,
     /// By the clock: when it became dirty.
     dirty_since: u64,
     /// It stands in the list of those that became dirty.
@@ -174,6 +172,10 @@ pub(crate) enum Stage {
     /// Directories that a name was moved out of, once it stands in the other place; and maps that
     /// lead to fewer blocks than before, once no size counts on them.
     Removals,
+}
+
+impl Stage {
+    pub(super) const COUNT: usize = Stage::Removals as usize + 1;
 }
 
 /// One block in memory.
@@ -227,8 +229,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) latch: &'a Arc<Latch>,
     pub(crate) seat: &'a Arc<Seat>,
     pub(crate) barrier: &'a Arc<Barrier>,
-    /// Writes of files' blocks under way.
-    pub(crate) data: &'a Arc<Writes>,
     /// What is written before what.
     pub(crate) order: DataOrder,
 }
@@ -249,15 +249,9 @@ pub(crate) struct Cache {
     writes: Writes,
     /// What is written before what.
     order: DataOrder,
-    /// Writes of files' blocks under way: what a sweep waits for where data comes first.
-    data: Arc<Writes>,
     barrier: Arc<Barrier>,
-    /// How often a frame was changed.
-    changes: AtomicU64,
-    /// How many sweeps in stages have begun.
+    /// How many sweeps in stages have frozen what they take.
     sweeps: AtomicU64,
-    /// The number of the last sweep that has frozen all it takes.
-    frozen: AtomicU64,
     frames_max: usize,
     /// Buffers of evicted frames, to be used again: a fresh page costs more than a copy.
     spare: ShortLock<Vec<Vec<u8>>>,
@@ -288,14 +282,11 @@ impl Cache {
             shards: Arc::new((0..SHARDS).map(|_| shard()).collect()),
             writes: Writes::new(device.clock(), surroundings.latch, surroundings.barrier),
             order: surroundings.order,
-            data: Arc::clone(surroundings.data),
             barrier: Arc::clone(surroundings.barrier),
             sweep: SleepLock::new(Arc::clone(device.clock()), ()),
             dirty: ShortLock::new(Vec::new()),
             dirty_count: AtomicUsize::new(0),
-            changes: AtomicU64::new(0),
             sweeps: AtomicU64::new(0),
-            frozen: AtomicU64::new(0),
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
             spare: ShortLock::new(Vec::new()),
             latch: Arc::clone(surroundings.latch),
@@ -406,7 +397,6 @@ impl Cache {
             touched: true,
             transit: Transit::None,
             stage: Stage::Tables,
-            forgotten_before: 0,
             dirty_since: 0,
             is_listed: false,
         };
@@ -485,7 +475,6 @@ impl Cache {
         stage: Option<Stage>,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> (R, Stage) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         let own = match state.kind {
             Kind::Directory { .. } => Stage::Names,
@@ -536,7 +525,6 @@ impl Cache {
                         self.seat.forgotten(self.block_size as u64);
                     }
                     state.status = Status::Forgotten;
-                    state.forgotten_before = self.sweeps();
                 })
             });
         }
@@ -552,26 +540,14 @@ impl Cache {
         self.dirty_count.load(Ordering::Relaxed) > self.frames_max / 2
     }
 
-    /// How often a frame was changed since the volume was opened: told apart before and after an
-    /// operation, whether it changed anything.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
-    }
-
     /// Whether nothing on the disk leads to a block yet.
     pub(crate) fn is_new(&self, frame: &Frame) -> bool {
         frame.state.lock().stage == Stage::New
     }
 
-    /// How many sweeps in stages have begun: what was changed before the last one began was frozen
-    /// by it.
+    /// How many sweeps in stages have frozen what they take: what was changed when it was N is
+    /// frozen since it is more than N.
     pub(crate) fn sweeps(&self) -> u64 {
         self.sweeps.load(Ordering::Acquire)
-    }
-
-    /// Whether what was changed when so many sweeps had begun may not be frozen yet: no sweep that
-    /// began later has frozen all that it takes.
-    pub(crate) fn may_be_unfrozen(&self, sweeps_before: u64) -> bool {
-        self.frozen.load(Ordering::Acquire) <= sweeps_before
     }
 }

@@ -1,23 +1,10 @@
-//! Write-back of metadata: dirty frames in rising order, many requests under way.
-//!
-//! Where data comes first, a sweep has stages, with a barrier between each and the next (a stage
-//! that is empty costs none):
-//!
-//! ```text
-//! data of files, and    | maps that lead | inode tables, | directories | directories that names
-//! blocks that are new   | to more        | bitmaps, ...  |             | were moved out of, and
-//! nothing leads to them |                |               |             | maps that lead to less
-//! ```
-//!
-//! So nothing on the disk ever leads to a block, or counts on one, that does not hold yet what it
-//! is to hold. All of it is frozen before any of it is written, in the opposite order: an operation
-//! changes what is written early before it changes what is written late, so whatever a frozen block
-//! leads to is frozen too.
+//! Dirty frames are written: in rising order, adjacent ones together, many requests under way.
 use super::{Cache, Frame, Kind, Shard, Stage, Status, Transit, shard_of};
 use crate::error::Result;
-use crate::inode::write_back::Announced;
 use crate::policy::preset::DataOrder;
+use crate::store::writes::Announced;
 use extant_block::Segment;
+use extant_block::lock::SleepGuard;
 use extant_format::BlockNo;
 use std::io;
 use std::sync::Arc;
@@ -37,6 +24,12 @@ enum Busy {
 
 /// A frame with the bytes that are to be written.
 type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
+
+/// What one sweep writes, by stage.
+#[derive(Default)]
+pub(in crate::store) struct Frozen {
+    stages: [Vec<Sealed>; Stage::COUNT],
+}
 
 /// Adjacent frames that are written together. Announced together with the first of them, under the
 /// lock of its state: who finds none of them dirty any more, and waits for what is under way, waits
@@ -66,13 +59,11 @@ impl Cache {
         self.write_back_some(|_, _| true)
     }
 
-    /// The same for the frames for which `wanted` says so; for all, where data comes first.
+    /// The same for the frames for which `wanted` says so.
     pub(crate) fn write_back_some(&self, wanted: impl Fn(BlockNo, Kind) -> bool) -> Result<()> {
+        debug_assert!(self.order != DataOrder::DataFirst, "metadata written without its data");
         self.latch.check()?;
         let _sweep = self.sweep.lock();
-        if self.order == DataOrder::DataFirst {
-            return self.write_in_stages();
-        }
         let mut frames = self.take_listed();
         let later =
             frames.extract_if(.., |frame| !wanted(frame.block, frame.state.lock().kind)).collect();
@@ -97,60 +88,44 @@ impl Cache {
         }
     }
 
-    /// Writes everything that is dirty, stage by stage.
-    fn write_in_stages(&self) -> Result<()> {
-        let number = self.sweeps.fetch_add(1, Ordering::AcqRel) + 1;
-        let [new, later @ ..] = self.freeze();
-        self.frozen.store(number, Ordering::Release);
-        // Twice: a file's write-back that was announced when this began submits its requests under
-        // later numbers, all of them before it is no longer announced.
-        let data = self.data.wait().and_then(|()| self.data.wait());
-        let mut outcome = data.and_then(|()| self.write_stage(&new));
+    /// Takes the right to sweep: one sweep at a time, so that an older state of a frame is never
+    /// written after a newer one.
+    pub(in crate::store) fn lock_sweep(&self) -> SleepGuard<'_, ()> {
+        self.sweep.lock()
+    }
+
+    /// Takes the bytes of everything that is dirty. No operation is open: what is frozen is
+    /// consistent.
+    pub(in crate::store) fn freeze(&self) -> Frozen {
+        let mut frames = self.take_listed();
+        frames.sort_unstable_by_key(|frame| frame.block);
+        let mut frozen = Frozen::default();
+        for frame in frames {
+            let stage = frame.state.lock().stage;
+            if let Some(bytes) = self.prepare(&frame, Transit::Frozen, || {}) {
+                frozen.stages[stage as usize].push((frame, bytes));
+            }
+        }
+        self.sweeps.fetch_add(1, Ordering::AcqRel);
+        frozen
+    }
+
+    /// Writes what was frozen, stage by stage, each durable before the next; new blocks first.
+    /// Nothing, if `data`, on which they count, failed.
+    ///
+    /// # Errors
+    /// That of `data`, or the first of their own.
+    pub(in crate::store) fn write_frozen(&self, frozen: &Frozen, data: Result<()>) -> Result<()> {
+        let [new, later @ ..] = &frozen.stages;
+        let mut outcome = data.and_then(|()| self.write_stage(new));
         for stage in later.iter().filter(|stage| !stage.is_empty()) {
             let passed = outcome.and_then(|()| self.barrier.pass());
             outcome = passed.and_then(|()| self.write_stage(stage));
         }
         if outcome.is_err() {
-            later.iter().chain([&new]).for_each(|stage| self.thaw(stage));
+            frozen.stages.iter().for_each(|stage| self.thaw(stage));
         }
         outcome
-    }
-
-    /// Takes the bytes of everything that is dirty: new blocks, maps, tables, names. The latest
-    /// stage is taken first, and what became dirty meanwhile is looked through for the next; of new
-    /// blocks until there are no more.
-    fn freeze(&self) -> [Vec<Sealed>; 5] {
-        let mut frames = Vec::new();
-        let mut take = |stage: Stage| {
-            frames.extend(self.take_listed());
-            let (mine, others) = std::mem::take(&mut frames)
-                .into_iter()
-                .partition(|frame: &Arc<Frame>| frame.state.lock().stage == stage);
-            frames = others;
-            self.freeze_all(mine)
-        };
-        let (removals, names) = (take(Stage::Removals), take(Stage::Names));
-        let (tables, maps) = (take(Stage::Tables), take(Stage::Maps));
-        let mut new = take(Stage::New);
-        loop {
-            let more = take(Stage::New);
-            if more.is_empty() {
-                break;
-            }
-            new.extend(more);
-        }
-        self.list_again(frames);
-        new.sort_unstable_by_key(|(frame, _)| frame.block);
-        [new, maps, tables, names, removals]
-    }
-
-    fn freeze_all(&self, mut frames: Vec<Arc<Frame>>) -> Vec<Sealed> {
-        frames.sort_unstable_by_key(|frame| frame.block);
-        let sealed = frames.into_iter().filter_map(|frame| {
-            let bytes = self.prepare(&frame, None)?;
-            Some((frame, bytes))
-        });
-        sealed.collect()
     }
 
     /// Writes what was frozen, adjacent blocks together, and waits for it.
@@ -207,7 +182,11 @@ impl Cache {
                     (state.transit == Transit::None).then_some(())
                 });
             }
-            if let Some(bytes) = self.prepare(&frame, Some(&mut run.announced)) {
+            let announced = &mut run.announced;
+            let announce = || {
+                announced.get_or_insert_with(|| self.writes.announce());
+            };
+            if let Some(bytes) = self.prepare(&frame, Transit::UnderWay, announce) {
                 run.frames.push((frame, bytes));
             }
         }
@@ -240,37 +219,23 @@ impl Cache {
         changed
     }
 
-    /// Seals a dirty frame and takes its bytes: to be written at once, which is announced, or
-    /// frozen. `None` when it was forgotten, written meanwhile, or bytes that were taken earlier
-    /// are not written yet.
+    /// Seals a dirty frame and takes its bytes, which are in `transit` from then on; `taken` is
+    /// called under the frame's lock. `None` when it was forgotten, written meanwhile, or bytes
+    /// that were taken earlier are not written yet.
     fn prepare(
         &self,
         frame: &Frame,
-        announced: Option<&mut Option<Announced>>,
+        transit: Transit,
+        taken: impl FnOnce(),
     ) -> Option<Arc<Vec<u8>>> {
         let mut state = frame.state.lock();
-        // Forgotten after this sweep began: what was frozen before may lead to it.
-        let is_late = state.status == Status::Forgotten
-            && announced.is_none()
-            && state.forgotten_before == self.sweeps();
-        if state.status != Status::Dirty && !is_late || state.transit != Transit::None {
+        if state.status != Status::Dirty || state.transit != Transit::None {
             return None;
         }
-        state.transit = match announced {
-            Some(announced) => {
-                announced.get_or_insert_with(|| self.writes.announce());
-                Transit::UnderWay
-            }
-            None => Transit::Frozen,
-        };
-        match is_late {
-            // It was counted out when it was forgotten.
-            true => self.seat.dirtied(self.block_size as u64),
-            false => {
-                self.dirty_count.fetch_sub(1, Ordering::Relaxed);
-                state.status = Status::Writing;
-            }
-        }
+        taken();
+        state.transit = transit;
+        state.status = Status::Writing;
+        self.dirty_count.fetch_sub(1, Ordering::Relaxed);
         self.seat.write_begins(self.block_size as u64);
         let kind = state.kind;
         kind.seal(Arc::make_mut(&mut state.bytes).as_mut_slice(), frame.block, &self.checksums);

@@ -2,35 +2,35 @@
 //! child.
 use super::{depth, modify, read_child, walk, with_node};
 use crate::error::{Error, Place, Result};
-use crate::inode::NodeState;
-use crate::inode::mapping::{Leads, change_map, free_map_block};
+use crate::inode::mapping::{change_map, free_map_block};
+use crate::inode::node::{Leads, NodeState};
+use crate::inode::operation::Operation;
 use crate::store::cache::Frame;
-use crate::store::handle::Handle;
 use extant_format::FileBlock;
 use extant_format::extent::{self, Node};
 use std::sync::Arc;
 
 /// Joins the leaf at `from` with its neighbours where they fit into one, and takes levels away that
 /// are not needed.
-pub(super) fn tidy(handle: &Handle<'_>, node: &mut NodeState, from: u64) -> Result<()> {
-    let volume = handle.volume();
+pub(super) fn tidy(operation: &Operation<'_>, node: &mut NodeState, from: u64) -> Result<()> {
+    let volume = operation.volume();
     let block = FileBlock(u32::try_from(from).unwrap_or(u32::MAX));
     for level in 1..=depth(volume, node)? {
-        while merge_children(handle, node, block, level)? {}
+        while merge_children(operation, node, block, level)? {}
     }
-    while collapse_root(handle, node)? {}
+    while collapse_root(operation, node)? {}
     Ok(())
 }
 
 /// In the node at `level` on the way to `block`: joins the child taken with the one before or
 /// behind it, if both fit into one.
 fn merge_children(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     block: FileBlock,
     level: u16,
 ) -> Result<bool> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     let way = walk(volume, node, block)?;
     let Some(step) =
         way.steps.len().checked_sub(1 + usize::from(level)).and_then(|at| way.steps.get(at))
@@ -56,17 +56,17 @@ fn merge_children(
         if left_len + right_len > capacity {
             continue;
         }
-        if volume.writes_data_first() && !volume.cache.is_new(&left_frame) {
+        if volume.store.writes_data_first() && !volume.store.cache.is_new(&left_frame) {
             // Two nodes that the disk knows cannot become one at once: that is left until the map
             // is made dense.
             node.looseness.nodes_changed = true;
             continue;
         }
-        append_node(handle, node, &left_frame, &right_frame, level - 1)?;
-        modify(handle, node, step.frame.as_ref(), Leads::Fewer, |bytes| {
+        append_node(operation, node, &left_frame, &right_frame, level - 1)?;
+        modify(operation, node, step.frame.as_ref(), Leads::Fewer, |bytes| {
             extent::remove(bytes, left + 1)
         });
-        free_map_block(handle, node, right_child)?;
+        free_map_block(operation, node, right_child)?;
         node.looseness.nodes_changed = true;
         return Ok(true);
     }
@@ -75,18 +75,18 @@ fn merge_children(
 
 /// Puts all entries of one node behind those of another.
 fn append_node(
-    handle: &Handle<'_>,
+    operation: &Operation<'_>,
     node: &mut NodeState,
     to: &Arc<Frame>,
     from: &Arc<Frame>,
     level: u16,
 ) -> Result<()> {
-    let volume = handle.volume();
+    let volume = operation.volume();
     let start = with_node(volume, node, Some(to), Some(level), |here| here.len())?;
     let source = from.bytes();
-    let parsed = Node::parse(&source, Some(level), volume.superblock.blocks_count)
+    let parsed = Node::parse(&source, Some(level), volume.store.superblock.blocks_count)
         .map_err(|fault| Error::corrupt(Place::InodeBlock(node.ino, from.block()), fault))?;
-    change_map(handle, node, to, Leads::More, |bytes| {
+    change_map(operation, node, to, Leads::More, |bytes| {
         for at in 0..parsed.len() {
             match level {
                 0 => extent::insert_extent(bytes, start + at, parsed.extent(at)),
@@ -98,8 +98,8 @@ fn append_node(
 }
 
 /// A root with one child whose entries fit into the root takes them over.
-fn collapse_root(handle: &Handle<'_>, node: &mut NodeState) -> Result<bool> {
-    let volume = handle.volume();
+fn collapse_root(operation: &Operation<'_>, node: &mut NodeState) -> Result<bool> {
+    let volume = operation.volume();
     let (depth, only) = with_node(volume, node, None, None, |root| {
         (root.depth(), (root.depth() > 0 && root.len() == 1).then(|| root.index(0).child))
     })?;
@@ -111,6 +111,6 @@ fn collapse_root(handle: &Handle<'_>, node: &mut NodeState) -> Result<bool> {
     }
     extent::initialize(&mut node.inode.block, depth - 1);
     extent::copy(&frame.bytes(), &mut node.inode.block);
-    free_map_block(handle, node, child)?;
+    free_map_block(operation, node, child)?;
     Ok(true)
 }

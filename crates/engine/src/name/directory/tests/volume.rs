@@ -2,12 +2,14 @@
 //! kernel's readdir.
 use super::Random;
 use crate::error::{Error, ErrorKind};
+use crate::inode::credits;
 use crate::inode::mapping;
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
 use crate::inode::{self, NodeState};
 use crate::name::directory::{self, Departure, Directory, NewEntry, Packing, Position, hashed};
 use crate::space::InodeKind;
-use crate::store::handle::Handle;
-use crate::volume::{Access, DataKeeping, Options, Volume};
+use crate::store::{Access, DataKeeping, Options};
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
@@ -81,7 +83,7 @@ fn open(device: &Arc<MemoryDevice>) -> Volume {
         cache_bytes: 64 << 20,
         data: DataKeeping::Bytes,
     };
-    Volume::open(Arc::clone(device) as Arc<dyn BlockDevice>, &options).expect("a volume")
+    Volume::open(Arc::clone(device) as Arc<dyn BlockDevice>, &options, None).expect("a volume")
 }
 
 fn load(volume: &Volume, ino: Ino) -> NodeState {
@@ -90,10 +92,10 @@ fn load(volume: &Volume, ino: Ino) -> NodeState {
 
 /// A new inode in group 0.
 fn make(volume: &Volume, mode: u16, kind: InodeKind) -> NodeState {
-    let handle = Handle::begin(volume, 8).expect("writable");
-    let ino = volume.groups.allocate_inode(&handle, GroupNo(0), 0, kind).expect("a free inode");
-    let mut inode = Inode::new(mode, &volume.superblock);
-    if volume.superblock.has(Feature::EXTENTS) {
+    let operation = Operation::begin(volume, credits::NAME).expect("writable");
+    let ino = volume.space.allocate_inode(&operation, GroupNo(0), 0, kind).expect("a free inode");
+    let mut inode = Inode::new(mode, &volume.store.superblock);
+    if volume.store.superblock.has(Feature::EXTENTS) {
         inode.flags |= flags::EXTENTS;
     }
     let mut node = NodeState::new(volume, ino, inode);
@@ -114,10 +116,11 @@ impl Bench {
     /// With "." and "..".
     fn with_directory(row: Row) -> Option<Bench> {
         let mut bench = Bench::new(row)?;
-        let handle = Handle::begin(&bench.volume, 8).expect("writable");
-        let mut reservation = bench.volume.groups.reserve(&bench.volume, 4).expect("room");
-        directory::create(&handle, &mut reservation, &mut bench.node, Ino::ROOT).expect("created");
-        drop(reservation);
+        let operation = Operation::begin(&bench.volume, credits::NAME).expect("writable");
+        let mut reservation = bench.volume.space.reserve(4).expect("room");
+        directory::create(&operation, &mut reservation, &mut bench.node, Ino::ROOT)
+            .expect("created");
+        drop((reservation, operation));
         assert!(directory::is_empty(&bench.volume, &bench.node).expect("readable"));
         Some(bench)
     }
@@ -132,37 +135,37 @@ impl Bench {
         assert_eq!(directory::lookup(volume, node, name)?, None);
         let need = directory::insert_need(volume, node, name)?;
         let size = node.inode.size;
-        let mut reservation = volume.groups.reserve(volume, need)?;
-        let handle = Handle::begin(volume, 32)?;
-        directory::insert(&handle, &mut reservation, node, name, ino, FileType::Regular)?;
+        let mut reservation = volume.space.reserve(need)?;
+        let operation = Operation::begin(volume, credits::NAME)?;
+        directory::insert(&operation, &mut reservation, node, name, ino, FileType::Regular)?;
         assert!(need > 0 || node.inode.size == size);
         self.names.insert(name.to_vec(), ino);
         Ok(())
     }
 
     fn remove(&mut self, name: &[u8]) -> Result<(), Error> {
-        let handle = Handle::begin(&self.volume, 32)?;
-        directory::remove(&handle, &mut self.node, name, Departure::Removed)?;
+        let operation = Operation::begin(&self.volume, credits::NAME)?;
+        directory::remove(&operation, &mut self.node, name, Departure::Removed)?;
         self.names.remove(name).expect("it was there");
         Ok(())
     }
 
     fn pack(&mut self, names: &[Vec<u8>]) -> Result<(), Error> {
         let volume = &self.volume;
-        let packing = Packing::of(&volume.superblock);
+        let packing = Packing::of(&volume.store.superblock);
         let blocks =
             packing.packed_blocks(names.iter().map(|name| (name.len(), packing.hash_key(name))))?;
         let need = mapping::worst_case(volume, &self.node, FileBlock(0), blocks);
-        let mut reservation = volume.groups.reserve(volume, need)?;
-        let handle = Handle::begin(volume, 32)?;
+        let mut reservation = volume.space.reserve(need)?;
+        let operation = Operation::begin(volume, credits::NAME)?;
         let inos: Vec<Ino> = names.iter().map(|name| self.file_of(name)).collect();
         let mut entries = names.iter().zip(&inos).map(|(name, &ino)| NewEntry {
             name,
             ino,
             file_type: FileType::Regular,
         });
-        directory::pack(&handle, &mut reservation, &mut self.node, Ino::ROOT, &mut entries)?;
-        assert_eq!(self.node.inode.size, blocks * u64::from(volume.block_size()));
+        directory::pack(&operation, &mut reservation, &mut self.node, Ino::ROOT, &mut entries)?;
+        assert_eq!(self.node.inode.size, blocks * u64::from(volume.store.block_size()));
         self.names = names.iter().cloned().zip(inos).collect();
         Ok(())
     }
@@ -173,7 +176,7 @@ impl Bench {
         directory::list(&self.volume, &self.node, &mut |name, ino, file_type| {
             if names.len() >= 2 {
                 assert_eq!(self.names.get(name), Some(&ino), "{}", name.escape_ascii());
-                assert_eq!(file_type, self.volume.style.typed.then_some(FileType::Regular));
+                assert_eq!(file_type, self.volume.store.style.typed.then_some(FileType::Regular));
             }
             names.push(name.to_vec());
         })
@@ -232,24 +235,24 @@ impl Bench {
         let volume = &self.volume;
         let mut root = load(volume, Ino::ROOT);
         let need = directory::insert_need(volume, &root, DIRECTORY).expect("room");
-        let mut reservation = volume.groups.reserve(volume, need).expect("room");
-        let handle = Handle::begin(volume, 32).expect("writable");
+        let mut reservation = volume.space.reserve(need).expect("room");
+        let operation = Operation::begin(volume, credits::NAME).expect("writable");
         let (ino, kind) = (self.node.ino, FileType::Directory);
-        directory::insert(&handle, &mut reservation, &mut root, DIRECTORY, ino, kind)
+        directory::insert(&operation, &mut reservation, &mut root, DIRECTORY, ino, kind)
             .expect("inserted");
         drop(reservation);
         root.inode.links += 1;
-        root.store(&handle).expect("stored");
+        root.store(&operation).expect("stored");
         self.node.inode.links = 2;
-        self.node.store(&handle).expect("stored");
+        self.node.store(&operation).expect("stored");
         for (at, file) in self.files.iter_mut().enumerate() {
             file.inode.links = self.names.values().filter(|ino| **ino == file.ino).count() as u16;
             if file.inode.links == 0 {
-                let handle = Handle::begin(&self.volume, 32).expect("writable");
-                let mut reservation = volume.groups.reserve(volume, 8).expect("room");
+                operation.need(credits::NAME);
+                let mut reservation = volume.space.reserve(8).expect("room");
                 let name = format!("spare{at}");
                 directory::insert(
-                    &handle,
+                    &operation,
                     &mut reservation,
                     &mut root,
                     name.as_bytes(),
@@ -259,14 +262,17 @@ impl Bench {
                 .expect("inserted");
                 file.inode.links = 1;
             }
-            file.store(&handle).expect("stored");
+            operation.need(2);
+            file.store(&operation).expect("stored");
         }
-        root.store(&handle).expect("stored");
+        operation.need(credits::RUN);
+        root.store(&operation).expect("stored");
         // As `Core` does before it syncs.
         for node in [&mut root, &mut self.node] {
-            crate::inode::mapping::window::discard(&handle, node).expect("given back");
+            crate::inode::mapping::window::discard(&operation, node).expect("given back");
         }
-        volume.sync_metadata().expect("written");
+        drop(operation);
+        volume.space.sync().expect("written");
         let path = scratch.join("image");
         self.device.save(&path).expect("saved");
         path
@@ -303,7 +309,7 @@ fn names_come_and_go() {
             return;
         };
         let mut random = Random(17);
-        let is_hashed = bench.volume.superblock.has(Feature::DIR_INDEX);
+        let is_hashed = bench.volume.store.superblock.has(Feature::DIR_INDEX);
         let count = if is_hashed { 12_000 } else { 1_500 };
         let mut names: Vec<Vec<u8>> = (0..count).map(|number| name(&mut random, number)).collect();
         random.shuffle(&mut names);
@@ -332,8 +338,8 @@ fn names_come_and_go() {
 
 impl Bench {
     fn remove_missing(&mut self) -> Error {
-        let handle = Handle::begin(&self.volume, 8).expect("writable");
-        directory::remove(&handle, &mut self.node, b"no such name", Departure::Removed)
+        let operation = Operation::begin(&self.volume, credits::NAME).expect("writable");
+        directory::remove(&operation, &mut self.node, b"no such name", Departure::Removed)
             .expect_err("it is not there")
     }
 }
@@ -391,7 +397,7 @@ fn packed_directories_are_sound_and_grow() {
         for count in [0, 30, 300, 20_000] {
             let Some(mut bench) = Bench::new(row) else { return };
             let mut random = Random(29);
-            let packing = Packing::of(&bench.volume.superblock);
+            let packing = Packing::of(&bench.volume.store.superblock);
             let mut names: Vec<Vec<u8>> =
                 (0..count).map(|number| name(&mut random, number)).collect();
             names.sort_by_cached_key(|name| packing.hash_key(name));
@@ -423,7 +429,7 @@ fn pairs(packing: &Packing, count: usize, pad: &[u8]) -> Vec<[Vec<u8>; 2]> {
 #[test]
 fn equal_hashes_across_leaves_are_found() {
     let Some(mut bench) = Bench::new(ROWS[0]) else { return };
-    let packing = Packing::of(&bench.volume.superblock);
+    let packing = Packing::of(&bench.volume.store.superblock);
     let mut names: Vec<Vec<u8>> = pairs(&packing, 1_500_000, b"").concat();
     assert!(names.len() > 500);
     names.sort_by_cached_key(|name| packing.hash_key(name));
@@ -451,7 +457,7 @@ fn a_leaf_that_splits_between_equal_hashes_goes_on() {
     let Some(mut bench) = Bench::with_directory(ROWS[0]) else {
         return;
     };
-    let packing = Packing::of(&bench.volume.superblock);
+    let packing = Packing::of(&bench.volume.store.superblock);
     let pad = [b'p'; 247];
     let hash = |name: &[u8]| packing.hash_key(name).major;
     let pairs = pairs(&packing, 150_000, &pad);
@@ -488,16 +494,18 @@ fn names_are_replaced() {
             let name = bench.names.keys().next().expect("some").clone();
             let ino = bench.files[0].ino;
             {
-                let handle = Handle::begin(&bench.volume, 8).expect("writable");
+                let operation = Operation::begin(&bench.volume, credits::NAME).expect("writable");
                 let node = &mut bench.node;
-                directory::replace(&handle, node, &name, ino, FileType::Regular).expect("replaced");
-                directory::replace(&handle, node, b"..", Ino(11), FileType::Directory)
+                directory::replace(&operation, node, &name, ino, FileType::Regular)
+                    .expect("replaced");
+                directory::replace(&operation, node, b"..", Ino(11), FileType::Directory)
                     .expect("replaced");
                 let parent = directory::lookup(&bench.volume, node, b"..").expect("readable");
                 assert_eq!(parent.map(|found| found.ino), Some(Ino(11)));
-                directory::replace(&handle, node, b"..", Ino::ROOT, FileType::Directory)
+                directory::replace(&operation, node, b"..", Ino::ROOT, FileType::Directory)
                     .expect("replaced");
-                let missing = directory::replace(&handle, node, b"missing", ino, FileType::Regular);
+                let missing =
+                    directory::replace(&operation, node, b"missing", ino, FileType::Regular);
                 assert!(matches!(missing, Err(error) if matches!(error.kind, ErrorKind::NotFound)));
             }
             bench.names.insert(name, ino);
@@ -518,7 +526,7 @@ fn the_kernel_reads_names_in_the_same_order() {
                 return;
             };
             let mut random = Random(37);
-            let count = if bench.volume.superblock.has(Feature::DIR_INDEX) {
+            let count = if bench.volume.store.superblock.has(Feature::DIR_INDEX) {
                 count
             } else {
                 count.min(700)
@@ -554,7 +562,7 @@ fn garbage_neither_panics_nor_hangs() {
         for name in &names {
             bench.insert(name).expect("inserted");
         }
-        bench.volume.sync_metadata().expect("written");
+        bench.volume.space.sync().expect("written");
         let (ino, inode) = (bench.node.ino, bench.node.inode.clone());
         for _ in 0..150 {
             let volume = open(&Arc::new(bench.device.snapshot()));
@@ -576,13 +584,13 @@ impl Bench {
     /// Changes bytes of some blocks in the cache, behind the checksums, and more often where the
     /// index stands.
     fn damage(&mut self, random: &mut Random) {
-        let handle = Handle::begin(&self.volume, 8).expect("writable");
+        let operation = Operation::begin(&self.volume, credits::NAME).expect("writable");
         let directory = Directory { volume: &self.volume, node: &self.node };
         let blocks = directory.blocks().expect("blocks");
         for _ in 0..1 + random.below(4) {
             let block = if random.below(2) == 0 { 0 } else { random.below(blocks as usize) as u32 };
             let frame = directory.read(FileBlock(block)).expect("readable");
-            handle.modify(&frame, |bytes| {
+            operation.modify(&frame, |bytes| {
                 for _ in 0..1 + random.below(6) {
                     let end = if random.below(2) == 0 { 96 } else { bytes.len() };
                     let at = random.below(end);
@@ -612,14 +620,14 @@ impl Bench {
             let number = 5_000_000 + random.below(1000);
             let new = name(random, number);
             let _ = directory::lookup(&self.volume, &self.node, old);
-            let handle = Handle::begin(&self.volume, 8).expect("writable");
-            let _ = directory::remove(&handle, &mut self.node, old, Departure::Moved);
+            let operation = Operation::begin(&self.volume, credits::NAME).expect("writable");
+            let _ = directory::remove(&operation, &mut self.node, old, Departure::Moved);
             let Ok(need) = directory::insert_need(&self.volume, &self.node, &new) else {
                 continue;
             };
-            let mut reservation = self.volume.groups.reserve(&self.volume, need + 8).expect("room");
+            let mut reservation = self.volume.space.reserve(need + 8).expect("room");
             let _ = directory::insert(
-                &handle,
+                &operation,
                 &mut reservation,
                 &mut self.node,
                 &new,

@@ -8,8 +8,8 @@
 //! *Locking*: one short lock, the last of all; policies are asked under it, for they touch nothing.
 //! Waiters wait with no lock held.
 use super::proportion::{Part, Proportions};
-use super::{
-    DeviceFacts, FlusherFacts, Fraction, Limits, Period, TaskFacts, Throttle, WriterAdvice,
+use crate::policy::throttle::{
+    DeviceFacts, FlusherFacts, Fraction, Limits, Load, Period, TaskFacts, Throttle, WriterAdvice,
     WriterFacts,
 };
 use extant_block::{Clock, ShortLock, WaitQueue};
@@ -17,36 +17,6 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes that are dirty in memory, in one of three ways.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Load {
-    /// Waiting for write-back.
-    pub dirty_bytes: u64,
-    /// Under write-back.
-    pub writing_bytes: u64,
-    /// Let through, and not dirty yet.
-    pub pledged_bytes: u64,
-}
-
-impl Load {
-    /// All of it.
-    pub fn total(&self) -> u64 {
-        self.dirty_bytes.saturating_add(self.writing_bytes).saturating_add(self.pledged_bytes)
-    }
-
-    fn add(&mut self, other: Load) {
-        self.dirty_bytes += other.dirty_bytes;
-        self.writing_bytes += other.writing_bytes;
-        self.pledged_bytes += other.pledged_bytes;
-    }
-
-    fn sub(&mut self, other: Load) {
-        self.dirty_bytes = self.dirty_bytes.saturating_sub(other.dirty_bytes);
-        self.writing_bytes = self.writing_bytes.saturating_sub(other.writing_bytes);
-        self.pledged_bytes = self.pledged_bytes.saturating_sub(other.pledged_bytes);
-    }
-}
 
 /// A device's rates are looked at so often.
 const PERIOD_NS: u64 = 200_000_000;
@@ -60,7 +30,7 @@ const RATE_FIRST: u64 = 100_000_000;
 /// Writers that are remembered; those that did nothing lately are forgotten first.
 const TASKS_MAX: usize = 1024;
 
-struct Device {
+struct DeviceCounts {
     number: u32,
     load: Load,
     written: Part,
@@ -74,23 +44,23 @@ struct Device {
 }
 
 #[derive(Default)]
-struct Task {
+struct TaskCounts {
     dirtied: Part,
     account_bytes: u64,
     account_since: u64,
 }
 
-struct Volume {
+struct Member {
     device: usize,
     load: Load,
 }
 
-struct State {
+struct Counts {
     load: Load,
-    devices: Vec<Device>,
-    volumes: BTreeMap<u64, Volume>,
+    devices: Vec<DeviceCounts>,
+    volumes: BTreeMap<u64, Member>,
     volume_next: u64,
-    tasks: BTreeMap<u64, Task>,
+    tasks: BTreeMap<u64, TaskCounts>,
     /// How long the memory of the shares is follows the limit of the first volume.
     written: Option<Proportions>,
     dirtied: Option<Proportions>,
@@ -101,7 +71,7 @@ struct State {
 /// What all volumes share that share memory: give the same one to each of them.
 pub struct DirtyBudget {
     memory_bytes: u64,
-    state: ShortLock<State>,
+    state: ShortLock<Counts>,
     fallen: WaitQueue,
     clock: Arc<dyn Clock>,
 }
@@ -128,7 +98,7 @@ impl DirtyBudget {
     pub fn new(clock: &Arc<dyn Clock>, memory_bytes: u64) -> Arc<DirtyBudget> {
         Arc::new(DirtyBudget {
             memory_bytes,
-            state: ShortLock::new(State {
+            state: ShortLock::new(Counts {
                 load: Load::default(),
                 devices: Vec::new(),
                 volumes: BTreeMap::new(),
@@ -164,7 +134,8 @@ impl DirtyBudget {
     /// the order of their coming.
     pub fn shares(&self) -> Vec<(u32, Fraction)> {
         let state = self.state.lock();
-        let share = |device: &Device| (device.number, share_of(&state.written, &device.written));
+        let share =
+            |device: &DeviceCounts| (device.number, share_of(&state.written, &device.written));
         state.devices.iter().map(share).collect()
     }
 
@@ -183,7 +154,7 @@ impl DirtyBudget {
         state.dirtied.get_or_insert_with(|| Proportions::new(half));
         let found = state.devices.iter().position(|there| there.number == device);
         let device = found.unwrap_or_else(|| {
-            state.devices.push(Device {
+            state.devices.push(DeviceCounts {
                 number: device,
                 load: Load::default(),
                 written: Part::default(),
@@ -199,7 +170,7 @@ impl DirtyBudget {
         let number = state.volume_next;
         state.volume_next += 1;
         let load = Load::default();
-        state.volumes.insert(number, Volume { device, load });
+        state.volumes.insert(number, Member { device, load });
         drop(state);
         Arc::new(Seat {
             budget: Arc::clone(self),
@@ -215,7 +186,7 @@ fn share_of(all: &Option<Proportions>, part: &Part) -> Fraction {
     all.as_ref().map_or(Fraction::ZERO, |all| all.share(part))
 }
 
-impl State {
+impl Counts {
     /// Changes what a volume has dirty; says whether it still counts.
     fn change(&mut self, volume: u64, more: Load, less: Load) -> Option<usize> {
         let volume = self.volumes.get_mut(&volume)?;
@@ -227,7 +198,7 @@ impl State {
         Some(device)
     }
 
-    fn task(&mut self, number: u64) -> &mut Task {
+    fn task(&mut self, number: u64) -> &mut TaskCounts {
         if self.tasks.len() >= TASKS_MAX && !self.tasks.contains_key(&number) {
             let dirtied = &self.dirtied;
             self.tasks.retain(|_, task| {
@@ -409,7 +380,7 @@ impl Seat {
     }
 
     /// Facts for a writer of this volume.
-    fn writer_facts(&self, state: &State, now: u64, wanted_bytes: u64, stop: Stop) -> WriterFacts {
+    fn writer_facts(&self, state: &Counts, now: u64, wanted_bytes: u64, stop: Stop) -> WriterFacts {
         WriterFacts {
             dirty_bytes: state.load.dirty_bytes,
             memory_bytes: self.budget.memory_bytes,
@@ -453,7 +424,7 @@ impl Seat {
     }
 
     /// Every 200 ms: how fast the device writes, and how fast its writers may.
-    fn look_at_rates(&self, state: &mut State, now: u64) {
+    fn look_at_rates(&self, state: &mut Counts, now: u64) {
         let device = &state.devices[self.device];
         let length_ns = now.saturating_sub(device.period_since);
         if length_ns < PERIOD_NS {

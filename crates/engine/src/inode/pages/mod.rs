@@ -6,13 +6,80 @@
 //! bytes of before.
 //! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and
 //! counted here.
-use crate::inode::file::Arrivals;
+mod arrivals;
+
+pub(crate) use arrivals::{Arrivals, Failure, Landing};
+
 use crate::runs::RunSet;
+use crate::store::{DataKeeping, Store};
 use extant_block::{Clock, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// How many blocks of files are in memory, and how many of them are dirty, on one volume.
+///
+/// Its counts are of what the inodes' own counts say: they change under the inode's lock.
+pub(crate) struct PageCounts {
+    /// Whether files' bytes are kept.
+    pub(crate) data: DataKeeping,
+    dirty: AtomicU64,
+    /// Pages read or written since memory was last looked after.
+    recent: AtomicUsize,
+    recent_max: usize,
+}
+
+impl PageCounts {
+    /// None; memory is looked after each time that `recent_max` pages came into it.
+    pub(crate) fn new(data: DataKeeping, recent_max: usize) -> PageCounts {
+        let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
+        PageCounts { data, dirty, recent, recent_max }
+    }
+
+    /// Blocks that are dirty.
+    pub(crate) fn dirty_blocks(&self) -> u64 {
+        self.dirty.load(Ordering::Relaxed)
+    }
+
+    /// Counts pages that came into memory.
+    pub(crate) fn count(&self, pages: usize) {
+        self.recent.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Whether enough pages came into memory to look after it; if so, counts anew.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let crowded = self.recent.load(Ordering::Relaxed) > self.recent_max;
+        if crowded {
+            self.recent.store(0, Ordering::Relaxed);
+        }
+        crowded
+    }
+
+    /// Counts the dirty blocks of a file, of which there are `now`.
+    pub(crate) fn count_dirty(&self, store: &Store, pages: &Pages, now: u64) {
+        let before = pages.count_dirty(now, store.clock.now());
+        let block_size = u64::from(store.block_size());
+        if now >= before {
+            self.dirty.fetch_add(now - before, Ordering::Relaxed);
+            store.seat.dirtied((now - before) * block_size);
+        } else {
+            self.dirty.fetch_sub(before - now, Ordering::Relaxed);
+            store.seat.forgotten((before - now) * block_size);
+        }
+    }
+
+    /// Counts those that are left when others were submitted, each of which the budget counted
+    /// then.
+    pub(crate) fn count_left(&self, store: &Store, pages: &Pages, now: u64) {
+        let clock_now = store.clock.now();
+        let before = pages.count_dirty(now, clock_now);
+        self.dirty.fetch_sub(before.saturating_sub(now), Ordering::Relaxed);
+        if now > 0 {
+            pages.renew(clock_now);
+        }
+    }
+}
 
 /// The bytes of a block of a file.
 #[derive(Clone, Debug)]

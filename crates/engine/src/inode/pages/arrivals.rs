@@ -34,11 +34,11 @@ struct Coming {
 }
 
 /// The first error that a read of what is wanted met.
-pub(super) type Failure = Arc<ShortLock<Option<io::Error>>>;
+pub(crate) type Failure = Arc<ShortLock<Option<io::Error>>>;
 
 /// The place where a request's blocks land. Dropped without an answer, it lets go of them: nobody
 /// waits for ever for a request that a device has lost.
-pub(super) struct Landing {
+pub(crate) struct Landing {
     arrivals: Arc<Arrivals>,
     pages: Arc<PageMap>,
     request: u64,
@@ -58,7 +58,7 @@ impl Arrivals {
 
     /// Takes it upon the caller to bring the blocks of a range that nobody has or brings: as runs,
     /// of so many blocks at most.
-    pub(super) fn claim(
+    pub(crate) fn claim(
         self: &Arc<Self>,
         pages: &Arc<PageMap>,
         range: Range<u32>,
@@ -88,17 +88,17 @@ impl Arrivals {
     }
 
     /// The runs of a range that are neither in memory nor on their way.
-    pub(super) fn missing(&self, pages: &PageMap, range: Range<u32>) -> Vec<Range<u32>> {
+    pub(crate) fn missing(&self, pages: &PageMap, range: Range<u32>) -> Vec<Range<u32>> {
         self.coming.lock().missing(pages, range)
     }
 
     /// The first block of a range that is on its way.
-    pub(super) fn next(&self, range: Range<u32>) -> Option<u32> {
+    pub(crate) fn next(&self, range: Range<u32>) -> Option<u32> {
         self.coming.lock().request_of.range(range).next().map(|(block, _)| *block)
     }
 
     /// Waits until a block is not on its way.
-    pub(super) fn wait_for(&self, block: u32) {
+    pub(crate) fn wait_for(&self, block: u32) {
         self.landed.wait_until(&self.coming, |coming| {
             (!coming.request_of.contains_key(&block)).then_some(())
         });
@@ -142,12 +142,12 @@ impl Coming {
 }
 
 impl Landing {
-    pub(super) fn blocks(&self) -> Range<u32> {
+    pub(crate) fn blocks(&self) -> Range<u32> {
         self.blocks.clone()
     }
 
     /// The request has ended. What somebody wrote or cut meanwhile is left out.
-    pub(super) fn land(mut self, completed: Completed, block_size: usize) {
+    pub(crate) fn land(mut self, completed: Completed, block_size: usize) {
         let payloads = match completed.result {
             Ok(()) => payloads(completed.segments, block_size),
             Err(error) => {
