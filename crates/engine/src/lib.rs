@@ -61,8 +61,11 @@ mod api;
 pub mod error;
 mod flush;
 mod inode;
+#[cfg(test)]
+mod mutations;
 mod name;
 mod policy;
+mod ranks;
 mod runs;
 mod space;
 mod store;

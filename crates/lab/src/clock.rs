@@ -20,7 +20,7 @@
 //!
 //! *Locking*: `core` is the last lock: it is never held while an event fires, and wakers may be
 //! called with short locks held.
-use extant_block::lock::assert_no_short_lock;
+use extant_block::order::assert_no_short_lock;
 use extant_block::{Clock, ShortLock, Task, Unparked, Waker, WallTime};
 use std::any::Any;
 use std::cell::OnceCell;

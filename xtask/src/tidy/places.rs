@@ -36,7 +36,6 @@ pub const DEBTS: &[(&str, &str)] = &[
     ("boolean", "crates/format/"),
     ("boolean", "crates/inspect/"),
     ("boolean", "crates/lab/"),
-    ("circles", "crates/block/"),
     ("circles", "crates/cli/"),
     ("circles", "crates/inspect/"),
     ("circles", "crates/lab/"),

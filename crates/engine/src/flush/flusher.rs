@@ -9,6 +9,7 @@ use super::Core;
 use super::changes::Changed;
 use crate::error::Result;
 use crate::policy::throttle::{FlusherAdvice, FlusherFacts, Manner};
+use crate::ranks;
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -36,7 +37,7 @@ impl Flusher {
     /// Not started yet.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Flusher {
         let queue = WaitQueue::new(Arc::clone(clock));
-        Flusher { shared: Arc::new((ShortLock::default(), queue)) }
+        Flusher { shared: Arc::new((ShortLock::ranked(ranks::LAST, Shared::default()), queue)) }
     }
 
     /// Starts it.

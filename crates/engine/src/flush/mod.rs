@@ -17,6 +17,7 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::write_back::make_map_dense;
 use crate::inode::{Inodes, Volume, credits, mapping};
 use crate::policy::preset::Mount;
+use crate::ranks;
 use crate::store::Options;
 use crate::store::budget::DirtyBudget;
 use crate::store::cache::Kind;
@@ -68,7 +69,7 @@ impl Core {
             closed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             flusher: Flusher::new(&volume.store.clock),
-            backlog: ShortLock::default(),
+            backlog: ShortLock::ranked(ranks::LAST, Backlog::default()),
             inodes: Inodes::new(volume),
         };
         if core.is_writable() {
@@ -120,6 +121,7 @@ impl Core {
         self.inodes.chain_orphans()?;
         self.volume().space.sync()?;
         self.volume().unstored.tables.lock().clear();
+        self.inodes.assert_promises();
         Ok(())
     }
 
@@ -153,6 +155,7 @@ impl Core {
         }
         self.closing.store(true, Ordering::Release);
         self.flusher.stop();
+        self.inodes.assert_promises();
         self.settle()?;
         self.inodes.free_replaced()?;
         self.inodes.free_nameless()?;

@@ -11,6 +11,7 @@ use crate::inode::node::Node;
 use crate::inode::nodes::Nodes;
 use crate::inode::table::place;
 use crate::inode::volume::Volume;
+use crate::ranks;
 use crate::store::cache::Kind;
 use extant_block::{ShortLock, SleepLock};
 use extant_format::{BlockNo, Ino};
@@ -35,9 +36,9 @@ impl Inodes {
     pub(crate) fn new(volume: Volume) -> Inodes {
         Inodes {
             nodes: Nodes::new(&volume),
-            renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()),
-            orphans: ShortLock::default(),
-            replaced: ShortLock::default(),
+            renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::RENAMING),
+            orphans: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
+            replaced: ShortLock::ranked(ranks::LAST, Vec::new()),
             volume,
         }
     }
@@ -45,6 +46,21 @@ impl Inodes {
     /// Whether the volume may be changed now.
     pub(crate) fn is_writable(&self) -> bool {
         self.volume.store.check_writable().is_ok()
+    }
+
+    /// In debug builds panics when the volume promises something else to delayed data than its
+    /// inodes know. Looks only when no inode is being changed.
+    pub(crate) fn assert_promises(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let nodes = self.nodes.all();
+        // All at once: what one thread gives back is known to the inode and to the volume by then.
+        let states: Option<Vec<_>> = nodes.iter().map(|node| node.state.try_read()).collect();
+        let Some(states) = states else { return };
+        let promised: u64 =
+            states.iter().map(|state| state.delayed.len() + state.promised_map).sum();
+        assert_eq!(promised, self.volume.space.kept(), "blocks promised, to inodes and in all");
     }
 
     /// Counts an open file.

@@ -158,6 +158,7 @@ impl NodeState {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
+        self.assert_consistent();
         let volume = operation.volume();
         let (frame, offset) = table_frame(volume, self.ino)?;
         if volume.store.policies.mount == Mount::Sync {
@@ -176,6 +177,18 @@ impl NodeState {
         freed.iter().for_each(|run| volume.store.cache.forget_run(*run));
         volume.space.publish_blocks(freed);
         Ok(())
+    }
+
+    /// In debug builds panics when blocks are delayed that are not dirty, or promises are kept for
+    /// nothing.
+    pub(crate) fn assert_consistent(&self) {
+        debug_assert!(
+            self.delayed.len() <= self.dirty.len(),
+            "{}: {} blocks are delayed and {} dirty",
+            self.ino,
+            self.delayed.len(),
+            self.dirty.len()
+        );
     }
 
     /// The inode as its table is to have it.

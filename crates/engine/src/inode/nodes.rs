@@ -9,6 +9,7 @@ use crate::inode::node::{Node, NodeState};
 use crate::inode::pages::Pages;
 use crate::inode::table::load;
 use crate::inode::volume::Volume;
+use crate::ranks;
 use extant_block::{ShortLock, SleepLock, SleepRwLock};
 use extant_format::Ino;
 use extant_format::inode::Inode;
@@ -37,9 +38,11 @@ pub(crate) struct Nodes {
 impl Nodes {
     pub(crate) fn new(volume: &Volume) -> Nodes {
         Nodes {
-            shards: (0..SHARDS).map(|_| ShortLock::default()).collect(),
+            shards: (0..SHARDS)
+                .map(|_| ShortLock::ranked(ranks::NODES, Shard::default()))
+                .collect(),
             loading: (0..SHARDS)
-                .map(|_| SleepLock::new(Arc::clone(&volume.store.clock), ()))
+                .map(|_| SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::LOADING))
                 .collect(),
         }
     }
@@ -74,7 +77,8 @@ impl Nodes {
             state: SleepRwLock::new(
                 Arc::clone(&volume.store.clock),
                 NodeState::new(volume, ino, inode),
-            ),
+            )
+            .ranked(ranks::INODE),
             opens: AtomicU32::new(0),
             rewritten: AtomicBool::new(false),
         });

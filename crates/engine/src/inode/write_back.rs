@@ -126,6 +126,7 @@ fn submit_some(
         state.dirty.remove(range.clone());
         state.delayed.remove(range);
     }
+    state.assert_consistent();
     let kept = keep_promises(&mut reservation, state);
     outcome.and_then(|end| kept.map(|()| end))
 }

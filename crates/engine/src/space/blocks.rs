@@ -6,7 +6,7 @@ use super::{Reservation, Reuse, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::policy::allocation::{Plan, Route, Search};
 use crate::store::handle::Handle;
-use extant_format::bitmap::{clear_run, clear_runs, next_clear, set_run};
+use extant_format::bitmap::{clear_run, clear_runs, next_clear, next_set, set_run};
 use extant_format::{BlockNo, GroupNo, Ino, Run};
 use std::sync::atomic::Ordering;
 
@@ -456,21 +456,21 @@ impl Space {
         let Some(found) = search(around.as_deref().unwrap_or(&seen), limit) else {
             return Ok(None);
         };
+        debug_assert!(
+            next_set(&seen, found.first, found.first + found.length).is_none(),
+            "{found:?} of {group} is given and not free"
+        );
         drop(seen);
         drop(bytes);
+        let start = self.store.superblock.group_start(group).0.saturating_add(found.first.into());
+        let run = Run { start: BlockNo(start), length: found.length };
+        debug_assert!(!self.is_metadata(run), "{run:?} is given and the volume's own metadata");
         if !handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
-            return Err(wrong(
-                group,
-                Which::Blocks,
-                "bit",
-                found.first,
-                "changed by somebody else",
-            ));
+            return Err(wrong(group, Which::Blocks, "bit", found.first, "given and not free"));
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
         self.changed(group, &mut state, Which::Blocks);
-        let start = self.store.superblock.group_start(group).0.saturating_add(found.first.into());
-        Ok(Some(Run { start: BlockNo(start), length: found.length }))
+        Ok(Some(run))
     }
 
     /// Whether a run touches the volume's own metadata.

@@ -13,6 +13,7 @@
 //! nor promised. *Locking*: bits of a group under that group's lock; what is published under a
 //! short lock that is last.
 use super::Space;
+use crate::ranks;
 use extant_block::ShortLock;
 use extant_format::bitmap::{clear_run, set_run};
 use extant_format::{Ino, Run};
@@ -76,7 +77,6 @@ impl Freed {
 }
 
 /// What all groups together hold.
-#[derive(Default)]
 pub(super) struct Held {
     /// Blocks that are held.
     pub(super) blocks: AtomicU64,
@@ -84,6 +84,17 @@ pub(super) struct Held {
     pub(super) inodes: AtomicU64,
     /// Freed by operations that have ended, and not taken by a sweep yet.
     published: ShortLock<Freed>,
+}
+
+impl Default for Held {
+    /// Nothing.
+    fn default() -> Held {
+        Held {
+            blocks: AtomicU64::new(0),
+            inodes: AtomicU64::new(0),
+            published: ShortLock::ranked(ranks::LAST, Freed::default()),
+        }
+    }
 }
 
 impl Space {

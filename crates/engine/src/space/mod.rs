@@ -25,6 +25,7 @@ use crate::error::{Error, Place, Result};
 use crate::policy::allocation::{GroupShape, MapBlocks, WindowFacts};
 use crate::policy::placement::GroupFacts;
 use crate::policy::preset::{BitmapLoad, Growth};
+use crate::ranks;
 use crate::store::Store;
 use crate::store::cache::{Frame, Kind};
 use bitmaps::Which;
@@ -56,9 +57,10 @@ impl Reservation<'_> {
     }
 
     /// Moves `blocks` of it (all, if it has fewer) into the keeping of delayed data, which gives
-    /// them back with `Space::release`.
+    /// them back with `Space::release_kept`.
     pub(crate) fn take(&mut self, blocks: u64) {
         debug_assert!(blocks <= self.blocks, "{blocks} blocks taken out of {}", self.blocks);
+        self.space.kept.fetch_add(blocks.min(self.blocks), Ordering::AcqRel);
         self.blocks = self.blocks.saturating_sub(blocks);
     }
 
@@ -72,7 +74,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.space.release(self.blocks);
+        self.space.take_back(self.blocks);
     }
 }
 
@@ -146,6 +148,8 @@ pub(crate) struct Space {
     available: AtomicU64,
     /// Free blocks that are promised.
     reserved: AtomicU64,
+    /// Those of them that are promised to delayed data.
+    kept: AtomicU64,
     free_inodes: AtomicU64,
     directories: AtomicU64,
     /// Groups to be stored, each once.
@@ -181,20 +185,21 @@ impl Space {
             inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
             directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
             metadata.add(superblock, group, &descriptor);
-            states.push(ShortLock::new(GroupState::new(descriptor)));
+            states.push(ShortLock::ranked(ranks::GROUP, GroupState::new(descriptor)));
         })?;
         let mut space = Space {
             metadata: metadata.merge(),
             states,
             store: Arc::clone(store),
-            superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()),
+            superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()).ranked(ranks::BITMAPS),
             available: AtomicU64::new(blocks),
             reserved: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             free_inodes: AtomicU64::new(inodes),
             directories: AtomicU64::new(directories),
-            dirty: ShortLock::new(Vec::new()),
-            loaded: ShortLock::new(VecDeque::new()),
-            windows: ShortLock::new(Windows::default()),
+            dirty: ShortLock::ranked(ranks::LAST, Vec::new()),
+            loaded: ShortLock::ranked(ranks::LAST, VecDeque::new()),
+            windows: ShortLock::ranked(ranks::LAST, Windows::default()),
             in_hand: AtomicU32::new(0),
             windows_bind_all: AtomicBool::new(store.policies.growth == Growth::Reservation),
             clusters: Vec::new(),
@@ -255,6 +260,22 @@ impl Space {
         (*state.longest(clusters)).min(free)
     }
 
+    /// A mistake for tests: the counter of a group is one too high.
+    #[cfg(test)]
+    pub(crate) fn miscount(&self, group: GroupNo) {
+        self.state(group).lock().descriptor.free_blocks += 1;
+    }
+
+    /// A mistake for tests: nothing of a group is in use any more.
+    #[cfg(test)]
+    pub(crate) fn forget_bits(&self, group: GroupNo) {
+        let frame = self.state(group).lock().block_bitmap.clone();
+        let _ = self.store.change(1, |handle| {
+            frame.iter().for_each(|frame| handle.modify(frame, |bytes| bytes.fill(0)));
+            Ok(())
+        });
+    }
+
     /// How many groups.
     #[allow(clippy::cast_possible_truncation)] // as many as the superblock's group_count says
     pub(crate) fn len(&self) -> u32 {
@@ -292,7 +313,23 @@ impl Space {
     }
 
     /// Gives promised blocks back that were taken out of a reservation.
-    pub(crate) fn release(&self, blocks: u64) {
+    pub(crate) fn release_kept(&self, blocks: u64) {
+        self.end_keeping(blocks);
+        self.take_back(blocks);
+    }
+
+    /// Turns blocks that were taken (delayed) into a reservation again, to be used by `allocate`.
+    pub(crate) fn adopt(&self, blocks: u64) -> Reservation<'_> {
+        self.end_keeping(blocks);
+        Reservation { space: self, blocks }
+    }
+
+    fn end_keeping(&self, blocks: u64) {
+        let kept = self.kept.fetch_sub(blocks, Ordering::AcqRel);
+        debug_assert!(blocks <= kept, "{blocks} blocks given back of {kept} that are kept");
+    }
+
+    fn take_back(&self, blocks: u64) {
         let reserved = self.reserved.fetch_sub(blocks, Ordering::AcqRel);
         debug_assert!(
             blocks <= reserved,
@@ -301,9 +338,9 @@ impl Space {
         self.available.fetch_add(blocks, Ordering::AcqRel);
     }
 
-    /// Turns blocks that were taken (delayed) into a reservation again, to be used by `allocate`.
-    pub(crate) fn adopt(&self, blocks: u64) -> Reservation<'_> {
-        Reservation { space: self, blocks }
+    /// Blocks that are promised to delayed data and its maps, on the whole volume.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept.load(Ordering::Acquire)
     }
 
     /// Promised blocks were allocated.

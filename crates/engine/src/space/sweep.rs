@@ -1,10 +1,12 @@
 //! Groups reach the disk: their descriptors before a sweep, what was freed after it.
-use super::{Freed, Space};
+use super::bitmaps::Which;
+use super::{Freed, GroupState, Space};
 use crate::error::Result;
 use crate::store::cache::Kind;
 use crate::store::handle::Handle;
 use crate::store::superblock::FreeCounts;
 use extant_format::GroupNo;
+use extant_format::bitmap::count_clear;
 
 impl Space {
     /// Writes all changed metadata, then the superblock, and waits until the device has it.
@@ -75,11 +77,28 @@ impl Space {
         Ok(())
     }
 
+    /// In debug builds panics when a counter of the descriptor is not what the bitmap says.
+    fn assert_counted(&self, group: GroupNo, state: &GroupState) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for (which, bitmap, counted) in [
+            (Which::Blocks, &state.block_bitmap, state.descriptor.free_blocks),
+            (Which::Inodes, &state.inode_bitmap, state.descriptor.free_inodes),
+        ] {
+            if let Some(frame) = bitmap {
+                let free = count_clear(&frame.bytes(), self.limit(group, which));
+                assert_eq!(counted, free, "{group}: {which:?} that are free, counted and by bits");
+            }
+        }
+    }
+
     fn store_one(&self, handle: &Handle<'_>, group: GroupNo) -> Result<()> {
         let (block, offset) = self.store.superblock.descriptor_place(group);
         let target = self.store.cache.read(block, Kind::Plain)?;
         let mut guard = self.state(group).lock();
         let state = &mut *guard;
+        self.assert_counted(group, state);
         if let Some(frame) = state.block_bitmap.as_ref().filter(|_| state.blocks_changed) {
             state.descriptor.seal_block_bitmap(&frame.bytes(), &self.store.superblock);
         }

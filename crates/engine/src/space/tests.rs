@@ -407,7 +407,7 @@ fn promises_are_kept_and_given_back() {
         groups.totals(),
         Totals { free_blocks: all - 5, reserved_blocks: 10, ..groups.totals() }
     );
-    groups.release(4);
+    groups.release_kept(4);
     let mut adopted = groups.adopt(6);
     with(&space, |handle| {
         groups.allocate(

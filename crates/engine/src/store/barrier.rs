@@ -7,6 +7,7 @@
 //! show for it. *Locking*: `flushing` is a sleeping lock, the last of them; nothing else is taken
 //! while it is held.
 use crate::error::{Error, Result};
+use crate::ranks;
 use crate::store::latch::Latch;
 use extant_block::{BlockDevice, SleepLock};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ impl Barrier {
         Arc::new(Barrier {
             device: Arc::clone(device),
             latch: Arc::clone(latch),
-            flushing: SleepLock::new(Arc::clone(device.clock()), ()),
+            flushing: SleepLock::new(Arc::clone(device.clock()), ()).ranked(ranks::FLUSHING),
             unflushed: AtomicBool::new(false),
         })
     }

@@ -12,6 +12,7 @@ use crate::policy::throttle::{
     DeviceFacts, FlusherFacts, Fraction, Limits, Load, Period, TaskFacts, Throttle, WriterAdvice,
     WriterFacts,
 };
+use crate::ranks;
 use extant_block::{Clock, ShortLock, WaitQueue};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -98,16 +99,19 @@ impl DirtyBudget {
     pub fn new(clock: &Arc<dyn Clock>, memory_bytes: u64) -> Arc<DirtyBudget> {
         Arc::new(DirtyBudget {
             memory_bytes,
-            state: ShortLock::new(Counts {
-                load: Load::default(),
-                devices: Vec::new(),
-                volumes: BTreeMap::new(),
-                volume_next: 0,
-                tasks: BTreeMap::new(),
-                written: None,
-                dirtied: None,
-                falls: 0,
-            }),
+            state: ShortLock::ranked(
+                ranks::LAST,
+                Counts {
+                    load: Load::default(),
+                    devices: Vec::new(),
+                    volumes: BTreeMap::new(),
+                    volume_next: 0,
+                    tasks: BTreeMap::new(),
+                    written: None,
+                    dirtied: None,
+                    falls: 0,
+                },
+            ),
             fallen: WaitQueue::new(Arc::clone(clock)),
             clock: Arc::clone(clock),
         })

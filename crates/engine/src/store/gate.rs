@@ -3,6 +3,7 @@
 //!
 //! *Locking*: a sleeping lock. A sweep that waits stops operations that come later; those that are
 //! open end without waiting for any of them, for they lock no inode.
+use crate::ranks;
 use extant_block::lock::{SleepReadGuard, SleepWriteGuard};
 use extant_block::{Clock, SleepRwLock};
 use std::cell::Cell;
@@ -45,7 +46,10 @@ impl Drop for Pass<'_> {
 impl Gate {
     /// Open.
     pub(super) fn new(clock: &Arc<dyn Clock>) -> Gate {
-        Gate { lock: SleepRwLock::new(Arc::clone(clock), ()), waiting: AtomicU32::new(0) }
+        Gate {
+            lock: SleepRwLock::new(Arc::clone(clock), ()).ranked(ranks::GATE),
+            waiting: AtomicU32::new(0),
+        }
     }
 
     /// An operation begins; waits while it is closed.

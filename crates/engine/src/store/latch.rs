@@ -6,6 +6,7 @@
 //! further write.
 //! *Locking*: `state` is a short lock and comes last; only `settle` waits.
 use crate::error::{Corrupt, Error, ErrorKind, Result};
+use crate::ranks;
 use extant_block::{Clock, ShortLock, WaitQueue};
 use std::fmt;
 use std::io;
@@ -65,7 +66,7 @@ impl Latch {
     /// Open, with nothing under way.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Arc<Latch> {
         Arc::new(Latch {
-            state: ShortLock::default(),
+            state: ShortLock::ranked(ranks::LAST, State::default()),
             emptied: WaitQueue::new(Arc::clone(clock)),
             closed: AtomicBool::new(false),
         })

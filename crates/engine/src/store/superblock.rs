@@ -5,6 +5,7 @@
 //! *Locking*: both locks are short; neither is held while the device is asked.
 use super::Store;
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -43,13 +44,16 @@ impl Record {
     /// As it was read.
     pub(super) fn of(superblock: &Superblock) -> Record {
         Record {
-            changes: ShortLock::new(Changes {
-                last_orphan: superblock.last_orphan,
-                state: superblock.state,
-                large_file: false,
-                blocks_count: superblock.blocks_count,
-            }),
-            written: ShortLock::default(),
+            changes: ShortLock::ranked(
+                ranks::LAST,
+                Changes {
+                    last_orphan: superblock.last_orphan,
+                    state: superblock.state,
+                    large_file: false,
+                    blocks_count: superblock.blocks_count,
+                },
+            ),
+            written: ShortLock::ranked(ranks::LAST, Vec::new()),
             written_bytes: AtomicU64::new(0),
         }
     }

@@ -14,6 +14,7 @@
 use super::barrier::Barrier;
 use super::latch::Latch;
 use crate::error::Result;
+use crate::ranks;
 use extant_block::device::Urgency;
 use extant_block::{
     BlockDevice, Clock, Completed, Operation, Request, Segment, ShortLock, WaitQueue,
@@ -70,7 +71,7 @@ impl Writes {
     ) -> Writes {
         let queue = WaitQueue::new(Arc::clone(clock));
         Writes {
-            shared: Arc::new((ShortLock::default(), queue)),
+            shared: Arc::new((ShortLock::ranked(ranks::LAST, Progress::default()), queue)),
             latch: Arc::clone(latch),
             barrier: Arc::clone(barrier),
         }

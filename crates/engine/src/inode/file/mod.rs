@@ -265,10 +265,10 @@ fn fill_holes(
 /// Gives back what was promised to blocks that will not be written.
 fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Range<u64>) {
     let given_up = state.delayed.remove(range.clone());
-    volume.space.release(given_up);
+    volume.space.release_kept(given_up);
     state.dirty.remove(range.clone());
     if state.dirty.is_empty() {
-        volume.space.release(std::mem::take(&mut state.promised_map));
+        volume.space.release_kept(std::mem::take(&mut state.promised_map));
     }
     pages.under_way.wait_for(&range);
     pages.drop_range(range);

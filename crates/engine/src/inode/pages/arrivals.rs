@@ -12,6 +12,7 @@
 //! inode may wait here.
 use crate::inode::pages::{PageMap, Payload};
 use crate::policy::readahead::Stream;
+use crate::ranks;
 use extant_block::{Clock, Completed, Segment, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
 use std::io;
@@ -50,9 +51,9 @@ impl Arrivals {
     /// Nothing is on its way.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Arc<Arrivals> {
         Arc::new(Arrivals {
-            coming: ShortLock::default(),
+            coming: ShortLock::ranked(ranks::ARRIVALS, Coming::default()),
             landed: WaitQueue::new(Arc::clone(clock)),
-            stream: ShortLock::default(),
+            stream: ShortLock::ranked(ranks::LAST, Stream::default()),
         })
     }
 

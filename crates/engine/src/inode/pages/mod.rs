@@ -10,6 +10,7 @@ mod arrivals;
 
 pub(crate) use arrivals::{Arrivals, Failure, Landing};
 
+use crate::ranks;
 use crate::runs::RunSet;
 use crate::store::{DataKeeping, Store};
 use extant_block::{Clock, ShortLock, WaitQueue};
@@ -101,14 +102,16 @@ pub(crate) struct UnderWay {
 impl UnderWay {
     fn new(clock: &Arc<dyn Clock>) -> Arc<UnderWay> {
         Arc::new(UnderWay {
-            runs: ShortLock::default(),
+            runs: ShortLock::ranked(ranks::LAST, RunSet::default()),
             changed: WaitQueue::new(Arc::clone(clock)),
         })
     }
 
     /// The write of a range begins.
     pub(crate) fn begin(&self, range: Range<u64>) {
-        self.runs.lock().insert(range);
+        let blocks = range.end - range.start;
+        let new = self.runs.lock().insert(range);
+        debug_assert_eq!(new, blocks, "a block is submitted whose last write has not ended");
     }
 
     /// The write of a range has ended.
@@ -154,7 +157,7 @@ impl Pages {
     /// None yet.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Pages {
         Pages {
-            pages: Arc::default(),
+            pages: Arc::new(ShortLock::ranked(ranks::INNER, BTreeMap::new())),
             arrivals: Arrivals::new(clock),
             dirty: AtomicU64::new(0),
             dirty_since: AtomicU64::new(0),

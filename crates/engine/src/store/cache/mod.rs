@@ -26,6 +26,7 @@ mod sweep;
 
 use crate::error::{Error, Place, Result};
 use crate::policy::preset::DataOrder;
+use crate::ranks;
 use crate::store::barrier::Barrier;
 use crate::store::budget::Seat;
 use crate::store::latch::Latch;
@@ -273,7 +274,7 @@ impl Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
         let shard = || Shard {
-            frames: ShortLock::new(Frames::default()),
+            frames: ShortLock::ranked(ranks::SHARD, Frames::default()),
             changed: WaitQueue::new(Arc::clone(device.clock())),
         };
         Cache {
@@ -283,12 +284,12 @@ impl Cache {
             writes: Writes::new(device.clock(), surroundings.latch, surroundings.barrier),
             order: surroundings.order,
             barrier: Arc::clone(surroundings.barrier),
-            sweep: SleepLock::new(Arc::clone(device.clock()), ()),
-            dirty: ShortLock::new(Vec::new()),
+            sweep: SleepLock::new(Arc::clone(device.clock()), ()).ranked(ranks::SWEEP),
+            dirty: ShortLock::ranked(ranks::DIRTY_LIST, Vec::new()),
             dirty_count: AtomicUsize::new(0),
             sweeps: AtomicU64::new(0),
             frames_max: (bytes_max / block_size).max(SHARDS * 8),
-            spare: ShortLock::new(Vec::new()),
+            spare: ShortLock::ranked(ranks::LAST, Vec::new()),
             latch: Arc::clone(surroundings.latch),
             seat: Arc::clone(surroundings.seat),
             device,
@@ -400,7 +401,7 @@ impl Cache {
             dirty_since: 0,
             is_listed: false,
         };
-        let frame = Arc::new(Frame { block, state: ShortLock::new(state) });
+        let frame = Arc::new(Frame { block, state: ShortLock::ranked(ranks::FRAME, state) });
         frames.by_block.insert(block, Arc::clone(&frame));
         if frames.queue.len() > 2 * frames.by_block.len() + 64 {
             frames.leave_out_the_gone();

@@ -248,6 +248,10 @@ impl Cache {
             return;
         };
         let offset = first.block.0 * self.block_size as u64;
+        debug_assert!(
+            run.frames.iter().all(|(frame, _)| frame.state.lock().transit == Transit::UnderWay),
+            "a frame is submitted that no sweep took"
+        );
         let (frames, bytes): (Vec<_>, Vec<_>) = run.frames.into_iter().unzip();
         let segments = bytes.into_iter().map(Segment::Shared).collect();
         let shards = Arc::clone(&self.shards);
@@ -264,6 +268,7 @@ impl Cache {
 fn settle(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
     for frame in frames {
         let mut state = frame.state.lock();
+        debug_assert_eq!(state.transit, Transit::UnderWay, "{}: a write ended", frame.block);
         state.transit = Transit::None;
         if result.is_ok() && state.status == Status::Writing {
             state.status = Status::Clean;
