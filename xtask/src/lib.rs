@@ -1,32 +1,21 @@
-//! What the project does to itself: judges its own sources, calls the oracles, compares trees,
-//! prints the tables.
+//! What the project does to itself: judges its own sources, measures, shows itself, and puts a word
+//! of the command line in front of the kit that its tests use.
 //!
-//! The library part is for integration tests of the other crates (a dev-dependency); the binary is
-//! for `make`. It links none of the crates that it helps to judge: what it knows about an image it
-//! has from the kernel and from e2fsprogs.
+//! ```text
+//! tidy        the house rules, read from the sources
+//! licenses    what every dependency may be used for
+//! bench       tables of speed and memory; measure: one program, timed
+//! demo        a real tree becomes an image and comes out again
+//! diff_walk, fixtures, tools    commands for `extant_testkit`
+//! ```
 
-pub mod archive;
 pub mod bench;
-pub mod command;
-pub mod compare;
 pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;
 pub mod licenses;
-pub mod lines;
-pub mod listing;
 pub mod measure;
-pub mod oracle;
-pub mod scratch;
 pub mod tidy;
 pub mod tools;
-pub mod walk;
 
-use std::path::{Path, PathBuf};
-
-/// The root of the repository.
-pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-}
+use extant_testkit::{archive, command, compare, oracle, repository, scratch, walk};

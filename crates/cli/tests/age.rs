@@ -1,8 +1,8 @@
 //! `extant age` and `extant lab age` from outside: the same bytes twice, sound volumes, and one
 //! line for what is wrong.
+use extant_testkit::scratch::Scratch;
 use std::path::Path;
 use std::process::{Command, Output};
-use xtask::scratch::Scratch;
 
 fn extant(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_extant"))
@@ -174,17 +174,17 @@ fn a_target_that_is_missed_is_told() {
 /// The host's file system is full before the image is: what was changed by then is worth a word.
 #[test]
 fn an_image_that_is_left_half_aged_is_called_so() {
-    if !xtask::command::is_root() {
+    if !extant_testkit::command::is_root() {
         eprintln!("skipped: only root mounts a small file system");
         return;
     }
     let scratch = Scratch::new("age-half");
     let folder = scratch.path().display().to_string();
     let mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs", folder.as_str()];
-    xtask::command::run("mount", &mount).unwrap();
+    extant_testkit::command::run("mount", &mount).unwrap();
     let image = mkfs(&scratch, "half.img");
     let output = extant(&["age", &image, "--profile", "mail", "--days", "1"]);
-    xtask::command::run("umount", &[folder.as_str()]).unwrap();
+    extant_testkit::command::run("umount", &[folder.as_str()]).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("half aged") && said.contains("host file system is full"), "{said}");

@@ -1,9 +1,9 @@
 //! `extant check` from outside: what it says and with which code it ends, beside what e2fsck says
 //! of the same image.
+use extant_testkit::scratch::Scratch;
+use extant_testkit::{command, oracle};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use xtask::scratch::Scratch;
-use xtask::{command, oracle};
 
 fn check(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_extant")).arg("check").args(words).output().unwrap()

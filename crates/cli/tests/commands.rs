@@ -1,11 +1,11 @@
 //! The commands from outside: the binary is run, and what it makes and says is judged by mke2fs,
 //! dumpe2fs, e2fsck, ls and the kernel.
+use extant_testkit::scratch::Scratch;
+use extant_testkit::{command, compare, fixtures, listing, oracle};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use xtask::scratch::Scratch;
-use xtask::{command, compare, fixtures, listing, oracle};
 
 fn extant<W: AsRef<OsStr>>(words: &[W]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));

@@ -1,8 +1,8 @@
 //! The laboratory from outside: each of its commands, the same bytes twice, and one line for what
 //! is wrong.
+use extant_testkit::scratch::Scratch;
 use std::path::Path;
 use std::process::{Command, Output};
-use xtask::scratch::Scratch;
 
 fn extant(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_extant")).args(words).output().unwrap()
@@ -190,8 +190,8 @@ fn an_image_takes_part_and_what_is_left_is_saved() {
     assert_eq!(before, std::fs::read(image).unwrap(), "the image itself is never changed");
     // File data is not kept, as the scenario says; names, sizes and all metadata are.
     assert_eq!(told(&["ls", "-lR", saved]), told(&["ls", "-lR", image]));
-    if xtask::oracle::require("e2fsck") {
-        xtask::oracle::e2fsck(Path::new(saved)).unwrap();
+    if extant_testkit::oracle::require("e2fsck") {
+        extant_testkit::oracle::e2fsck(Path::new(saved)).unwrap();
     }
 }
 

@@ -1,9 +1,9 @@
 //! `extant layout`, and `--metacluster` of build and mkfs, as a person would use them.
+use extant_testkit::oracle::{self, e2fsck, mount_loop};
+use extant_testkit::scratch::Scratch;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
-use xtask::oracle::{self, e2fsck, mount_loop};
-use xtask::scratch::Scratch;
 
 fn extant(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_extant"))

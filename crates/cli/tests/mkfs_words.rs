@@ -1,8 +1,8 @@
 //! `extant mkfs` beside mke2fs: the same words give the same sizes, inodes and features.
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{dumpe2fs, require};
+use extant_testkit::scratch::Scratch;
 use std::process::Command;
-use xtask::command::{output, program};
-use xtask::oracle::{dumpe2fs, require};
-use xtask::scratch::Scratch;
 
 /// Words, and a size: a bare number is KiB without -b, whatever -T says of blocks.
 const ROWS: &[(&str, &str)] = &[

@@ -1,7 +1,7 @@
 //! `--html` from outside: every command of the laboratory writes a page, the same bytes each time,
 //! and nothing else is lost to it.
+use extant_testkit::scratch::Scratch;
 use std::process::{Command, Output};
-use xtask::scratch::Scratch;
 
 fn extant(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_extant")).args(words).output().unwrap()

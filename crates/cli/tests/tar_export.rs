@@ -3,16 +3,16 @@
 use extant_cli::progress::Progress;
 use extant_cli::source::{Collected, ReadOptions, Times, collect};
 use extant_cli::tree::{NodeId, Tree};
+use extant_testkit::compare::{self, Field, Grain, Options};
+use extant_testkit::fixtures::{self, Made};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
+use extant_testkit::walk::{Depth, Entry, Kind, walk};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use xtask::compare::{self, Field, Grain, Options};
-use xtask::fixtures::{self, Made};
-use xtask::oracle;
-use xtask::scratch::Scratch;
-use xtask::walk::{Depth, Entry, Kind, walk};
 
 fn extant(words: &[&OsStr]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_extant")).args(words).output().unwrap()
@@ -324,7 +324,7 @@ fn survives(image: &Path, name: &str) {
 
 #[test]
 fn damaged_images_are_survived() {
-    let corpus = xtask::repository().join("../shared/corpus");
+    let corpus = extant_testkit::repository().join("../shared/corpus");
     let Ok(folder) = std::fs::read_dir(&corpus) else {
         eprintln!("skipped: no {}", corpus.display());
         return;

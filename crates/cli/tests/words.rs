@@ -1,11 +1,11 @@
 //! Words of the command line, and files, that mean something to other tools: what is said of each.
+use extant_testkit::command::{find, output, program};
+use extant_testkit::lines::longer_than;
+use extant_testkit::oracle::{self, require};
+use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use xtask::command::{find, output, program};
-use xtask::lines::longer_than;
-use xtask::oracle::{self, require};
-use xtask::scratch::Scratch;
 
 fn extant(words: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));

@@ -1,12 +1,12 @@
 //! Laid out to be read cold: inodes in the order of readdir, data in the order of inodes,
 //! directories together in front.
 use crate::command::{build, bytes, judge};
+use extant_testkit::command::program;
+use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
+use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use xtask::command::program;
-use xtask::oracle::{Access, can_mount, mount_loop, require};
-use xtask::scratch::Scratch;
 
 /// Three levels; directories of one block and of several; every kind of name.
 fn make_tree(root: &Path) {

@@ -2,15 +2,15 @@
 //! together, from a tree that has everything: e2fsck is silent, dumpe2fs counts the same, and the
 //! kernel reads what went in.
 use crate::command::{build, bytes, everything, judge, rebuild, same_trees, same_when_mounted};
+use extant_testkit::compare::{Field, Grain, Options};
+use extant_testkit::fixtures::{Filler, Room, populate};
+use extant_testkit::oracle::{can_mount, debugfs, kernel_mounts_block_size, require};
+use extant_testkit::scratch::Scratch;
 use rustix::fs::XattrFlags;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use xtask::compare::{Field, Grain, Options};
-use xtask::fixtures::{Filler, Room, populate};
-use xtask::oracle::{can_mount, debugfs, kernel_mounts_block_size, require};
-use xtask::scratch::Scratch;
 
 /// Everything that a file system can hold, for blocks of this size.
 fn make_tree(root: &Path, block_size: u32, seed: u64) {
@@ -115,7 +115,7 @@ fn kept(case: &Case) -> Options {
 }
 
 fn run(cases: &[Case]) {
-    if !require("e2fsck") || !xtask::command::is_root() {
+    if !require("e2fsck") || !extant_testkit::command::is_root() {
         return;
     }
     let folder = Scratch::new("build-matrix");

@@ -1,12 +1,12 @@
 //! What free room holds: the kernel makes files in it until it is full, as many as the room
 //! promises.
 use crate::command::{Report, build, build_command, bytes, judge, rebuild, refusal};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{Access, can_mount, dumpe2fs, e2fsck, mount_loop, require};
+use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::io;
 use std::path::Path;
-use xtask::command::{output, program};
-use xtask::oracle::{Access, can_mount, dumpe2fs, e2fsck, mount_loop, require};
-use xtask::scratch::Scratch;
 
 /// Makes files of this many bytes in a new directory of the image until the kernel says that there
 /// is no space; how many.

@@ -2,11 +2,11 @@
 use crate::command::{
     Report, build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted,
 };
+use extant_testkit::oracle::{dumpe2fs, e2fsck, kernel_mounts_block_size, require};
+use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use xtask::oracle::{dumpe2fs, e2fsck, kernel_mounts_block_size, require};
-use xtask::scratch::Scratch;
 
 /// A source of one file of so many blocks.
 fn source_of(folder: &Scratch, blocks: u64, block_size: u64) -> std::path::PathBuf {

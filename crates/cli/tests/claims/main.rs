@@ -6,13 +6,13 @@
 //! beyond it meets). How long they take is not asserted; a watchdog ends what does not end.
 mod image;
 
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 use image::*;
 use std::cell::Cell;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
 
 const MEMORY_KIB: u32 = 256 << 10;
 const SECONDS_MAX: u64 = 120;

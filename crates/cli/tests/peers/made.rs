@@ -1,9 +1,9 @@
 //! Archives that other programs make here, of a tree that has a little of everything.
 use crate::judge::{Expected, Verdicts, can_judge};
 use Expected::{Refused, Same};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 
 /// An archive `x` (or `x.SUFFIX`) that a shell command makes beside the folder `in`.
 struct Recipe {

@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use extant_testkit::compare::{self, Field, Options};
+use extant_testkit::listing;
+use extant_testkit::scratch::Scratch;
+use extant_testkit::walk::{Depth, Kind, walk};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat,
 };
-use xtask::compare::{self, Field, Options};
-use xtask::scratch::Scratch;
-use xtask::walk::{Depth, Kind, walk};
-use xtask::{diff_walk, listing};
 
 /// A small tree with one entry of every kind that an ordinary user can make; the same every time.
 fn fill(root: &Path) {
@@ -151,9 +151,9 @@ fn a_listing_of_a_tree_is_that_tree() {
     fs::write(&file, &text).expect("written");
     let mut options = Options::same_image();
     options.fields.remove(&Field::Atime);
-    assert_eq!(diff_walk::listing_against(&file, &tree, &options), Ok(vec![]));
+    assert_eq!(compare::listing_against(&file, &tree, &options), Ok(vec![]));
     fs::write(tree.join("folder/file"), b"same length").expect("written");
-    let found = diff_walk::listing_against(&file, &tree, &options).expect("both are read");
+    let found = compare::listing_against(&file, &tree, &options).expect("both are read");
     assert!(found.iter().any(|difference| difference.sentence == "the bytes differ"), "{found:?}");
 }
 

@@ -19,6 +19,7 @@ pub fn require(tool: &str) -> bool {
         return true;
     }
     assert!(!is_gate(), "{tool} is not installed, and the gate needs it");
+    // tidy: print because a test that is skipped says so
     eprintln!("skipped: no {tool}");
     false
 }
@@ -29,6 +30,7 @@ pub fn can_mount() -> bool {
     if kernel_mounts_block_size(1024) {
         return true;
     }
+    // tidy: print because a test that is skipped says so
     eprintln!(
         "skipped: no loop mounts here ({})",
         if is_root() { "the kernel refuses" } else { "not root" }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::listing;
 use crate::walk::{Depth, Entry, Kind, Time, walk};
 
 /// What can be compared of an entry.
@@ -153,6 +154,28 @@ pub fn trees(left: &Path, right: &Path, options: &Options) -> Result<Vec<Differe
             .map_err(|error| format!("{}: {error}", root.display()))
     };
     Ok(entries(&read(left)?, &read(right)?, options))
+}
+
+/// What a listing says otherwise than the tree at `tree`.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn listing_against(
+    file: &Path,
+    tree: &Path,
+    options: &Options,
+) -> Result<Vec<Difference>, String> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let listed = listing::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let has_sums = listed.iter().any(|entry| entry.sha256.is_some());
+    let depth = Depth {
+        holes: false,
+        digest: false,
+        sha256: has_sums && options.fields.contains(&Field::Bytes),
+    };
+    let walked = walk(tree, depth, &options.excluded)?;
+    Ok(entries(&listed, &walked, options))
 }
 
 /// Compares entries, as [`walk`] or a listing returns them; the order does not matter.

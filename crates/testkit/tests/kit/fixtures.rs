@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use xtask::fixtures::{self, Filler, Fixture};
-use xtask::oracle::{self, Access, mount_loop};
-use xtask::scratch::Scratch;
-use xtask::{compare, listing};
+use extant_testkit::fixtures::{self, Filler, Fixture};
+use extant_testkit::oracle::{self, Access, mount_loop};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::{compare, listing};
 
 fn fixture(name: &str) -> Fixture {
     fixtures::all()
