@@ -254,7 +254,7 @@ impl Format {
             Extended::Resize(size) => self.resize_to = Some(size),
             Extended::RootOwner(user, group) => self.root_owner = Some((user, group)),
             Extended::RootOwnerIsMe => {
-                crate::preload::host()?;
+                extant_image::source::host()?;
                 let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
                 self.root_owner = Some((user.as_raw(), group.as_raw()));
             }
@@ -363,17 +363,22 @@ pub fn shaped(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
     bytes
 }
 
-/// What the engine has to say of wishes that it cannot meet, for the user.
+/// Why the engine makes no volume of what was wished, for the user.
 pub fn refusal(error: extant_engine::Error, target: &str) -> Error {
-    let hint = match &error.kind {
+    let hint = format_hint(&error.kind).map(str::to_owned);
+    Error { hint, ..Error::new(format!("{target}: {error}")) }
+}
+
+/// What to do where a volume cannot be made.
+pub fn format_hint(kind: &ErrorKind) -> Option<&'static str> {
+    match kind {
         ErrorKind::Layout(_) => {
-            "the options and the size do not go together: see extant mkfs --help"
+            Some("the options and the size do not go together: see extant mkfs --help")
         }
         ErrorKind::NoSpace { .. } => {
-            "take a larger SIZE, a smaller journal (-J size=), or none (-O ^has_journal)"
+            Some("take a larger SIZE, a smaller journal (-J size=), or none (-O ^has_journal)")
         }
-        ErrorKind::InvalidArgument(_) => "see extant mkfs --help",
-        _ => return Error::new(format!("{target}: {error}")),
-    };
-    Error::new(format!("{target}: {error}")).hint(hint)
+        ErrorKind::InvalidArgument(_) => Some("see extant mkfs --help"),
+        _ => None,
+    }
 }

@@ -1,8 +1,7 @@
 //! `extant tar` against the kernel and GNU tar, over images that are not ours; against our own
 //! reader; against damage.
-use extant_cli::progress::Progress;
-use extant_cli::source::{Collected, ReadOptions, Times, collect};
-use extant_cli::tree::{NodeId, Tree};
+use extant_image::source::{Collected, ReadOptions, Source, Times, collect};
+use extant_image::tree::{NodeId, Tree};
 use extant_testkit::compare::{self, Field, Grain, Options};
 use extant_testkit::fixtures::{self, Made};
 use extant_testkit::oracle;
@@ -126,9 +125,9 @@ fn our_reader_finds_every_time_and_attribute() {
 
 fn read(archive: &Path) -> Collected {
     collect(
-        &[archive.as_os_str().to_owned()],
+        [Source::from(archive)],
         &ReadOptions { times: Times::All, ..ReadOptions::default() },
-        &Progress::hidden(),
+        &(),
     )
     .unwrap()
 }

@@ -2,7 +2,6 @@
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
-use crate::progress::Status;
 use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::preset::Policies;
@@ -117,7 +116,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         cache_bytes: CACHE_BYTES,
         end_seconds: epoch.unwrap_or(i64::try_from(written_seconds).unwrap_or(i64::MAX)),
     };
-    let status = Mutex::new(Status::new(console));
+    let status = Mutex::new(console.status());
     let tell: Tell = Arc::new(move |line: &str| {
         if let Ok(mut status) = status.lock() {
             status.show(line);

@@ -1,7 +1,7 @@
 //! `extant cat`: the bytes of files in an image.
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, Place, failure};
+use crate::image::{self, ImageArguments, ImagePath, failure};
 use extant_engine::File;
 use std::ffi::OsString;
 use std::io::Write;
@@ -32,7 +32,7 @@ pub fn run(arguments: Arguments, _console: &Console) -> Result<Exit, Error> {
     let mut opened = None;
     let mut buffer = vec![0; BUFFER_BYTES];
     for word in &arguments.places {
-        let place = Place::of(word);
+        let place = ImagePath::of(word);
         let Some(path) = &place.path else {
             return Err(Error::usage(format!(
                 "{}: names no file in the image",

@@ -2,7 +2,8 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
-use crate::progress::{Progress, Unit};
+use crate::progress::{ProgressLine, Unit};
+use extant_image::Progress;
 use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem};
 use std::io::{BufWriter, Write};
 use std::num::NonZeroU32;
@@ -103,14 +104,14 @@ fn machine_threads() -> NonZeroU32 {
 /// The line that moves, one after the other for each pass.
 fn listener(console: &Console) -> Listener {
     let console = console.clone();
-    let shown: Mutex<Option<(Pass, Progress)>> = Mutex::new(None);
+    let shown: Mutex<Option<(Pass, ProgressLine)>> = Mutex::new(None);
     Arc::new(move |told| {
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.as_ref().is_none_or(|(pass, _)| *pass != told.pass) {
             *shown = None;
             *shown = Some((
                 told.pass,
-                Progress::new(&console, label(told.pass), Unit::Bytes, told.expected_bytes),
+                console.progress(label(told.pass), Unit::Bytes, told.expected_bytes),
             ));
         }
         if let Some((_, progress)) = shown.as_ref() {

@@ -1,12 +1,13 @@
 //! `extant ls`: names in an image, in the form that GNU ls has made known.
 use crate::console::Console;
-use crate::date::{self, Grain};
-use crate::error::{Error, Exit, printable};
-use crate::image::{self, ImageArguments, Place, failure};
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::listing::{Names, Record, mode_letters};
+use extant_archive::printable;
 use extant_engine::{Filesystem, Metadata, Object};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_image::date::{self, Grain};
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -68,7 +69,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let offset = arguments.image.offset_bytes();
     let heads = arguments.recursive || arguments.places.len() > 1;
     for (number, word) in arguments.places.iter().enumerate() {
-        let place = Place::of(word);
+        let place = ImagePath::of(word);
         let mut lister = Lister {
             filesystem: image::open(&place.image, offset)?,
             image: &place.image,
@@ -160,7 +161,7 @@ impl<W: Write> Lister<'_, W> {
         Ok(all)
     }
 
-    fn text(&mut self, place: &Place, heads: bool, later: bool) -> Result<(), Error> {
+    fn text(&mut self, place: &ImagePath, heads: bool, later: bool) -> Result<(), Error> {
         let named = self.named(place.path_or_root())?;
         if named.metadata.file_type != FileType::Directory || self.arguments.directory {
             return self.lines(&named.name.clone(), &[named]);

@@ -1,5 +1,4 @@
 //! `extant mkfs`: an empty file system.
-use crate::build::digest;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
@@ -13,6 +12,7 @@ use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Profile};
 use extant_engine::preset::Policies;
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, Superblock};
+use extant_image::build::digest;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -370,7 +370,7 @@ fn text(report: &Report<'_>, verbose: bool) -> String {
         let _ = writeln!(
             text,
             "Filesystem label: {}",
-            crate::error::printable(report.label.as_bytes())
+            extant_archive::printable(report.label.as_bytes())
         );
     }
     if report.journal_blocks > 0 {

@@ -3,7 +3,6 @@ use super::failure;
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use crate::progress::Status;
 use crate::size::Amount;
 use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
@@ -77,7 +76,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let experiment = experiment(arguments, what)?;
     let options = options(arguments)?;
-    let status = Mutex::new(Status::new(console));
+    let status = Mutex::new(console.status());
     let tell: Tell = Arc::new(move |line: &str| {
         if let Ok(mut status) = status.lock() {
             status.show(line);

@@ -3,7 +3,6 @@ use super::failure;
 use super::page::PageOption;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
-use crate::progress::Status;
 use extant_lab::page;
 use extant_lab::posts::{
     self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, Work, judge,
@@ -90,7 +89,7 @@ type Ran = Result<Vec<PostReport>, ScenarioError>;
 /// Runs as many at a time as there are processors: each has a clock of its own, so none knows of
 /// the others.
 fn all(numbers: &[u32], work: Work, console: &Console) -> Result<PostsReport, ScenarioError> {
-    let status = Mutex::new(Status::new(console));
+    let status = Mutex::new(console.status());
     let tell = |line: &str| {
         if let Ok(mut status) = status.lock() {
             status.show(line);

@@ -221,7 +221,7 @@ fn write_trace(
     records: &[TraceRecord],
     drive: &str,
 ) -> Result<(), String> {
-    let mut out = BufWriter::new(File::create(path).map_err(|error| crate::error::reason(&error))?);
+    let mut out = BufWriter::new(File::create(path).map_err(|error| extant_archive::reason(&error))?);
     match form {
         TraceForm::Foreign(format) => {
             let device: String = drive.split_whitespace().collect::<Vec<_>>().join("_");
@@ -230,11 +230,11 @@ fn write_trace(
         TraceForm::Json => {
             for record in records {
                 serde_json::to_writer(&mut out, record).map_err(|error| error.to_string())?;
-                out.write_all(b"\n").map_err(|error| crate::error::reason(&error))?;
+                out.write_all(b"\n").map_err(|error| extant_archive::reason(&error))?;
             }
         }
     }
-    out.flush().map_err(|error| crate::error::reason(&error))
+    out.flush().map_err(|error| extant_archive::reason(&error))
 }
 
 fn save(path: &Path, filesystems: &[Left]) -> Result<(), Error> {
