@@ -92,7 +92,7 @@ pub struct Body {
     /// Bytes of the file, holes included.
     pub size: u64,
     /// The first stored byte in [`crate::Reader::body_file`]. Without meaning for an empty file,
-    /// and where the reader was told to skip bodies.
+    /// and where the reader skips bodies.
     pub offset: u64,
     /// The parts of the file that are stored, rising, none empty, none touching the next; they are
     /// stored end to end. `None` for a file without holes, all of which is stored.

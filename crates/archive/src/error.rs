@@ -126,12 +126,12 @@ impl fmt::Display for ReadError {
             }
             ErrorKind::Truncated => write!(f, "truncated archive: {whole}"),
             ErrorKind::Read(error) => {
-                write!(f, "cannot be read {}: {}; {whole}", Place(self), reason(error))
+                write!(f, "cannot be read {}: {}; {whole}", EntryPlace(self), reason(error))
             }
             ErrorKind::Spool(error) => {
                 write!(f, "the archive's files cannot be kept: {}", reason(error))
             }
-            ErrorKind::Corrupt(what) => write!(f, "corrupt archive: {what} {}", Place(self)),
+            ErrorKind::Corrupt(what) => write!(f, "corrupt archive: {what} {}", EntryPlace(self)),
         }
     }
 }
@@ -148,9 +148,9 @@ impl std::error::Error for ReadError {
 }
 
 /// Where in the archive, by the names of its entries.
-struct Place<'a>(&'a ReadError);
+struct EntryPlace<'a>(&'a ReadError);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for EntryPlace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.entry, &self.0.last_whole) {
             (Some(entry), _) => write!(f, "at {}", printable(entry)),

@@ -38,7 +38,7 @@
 //! An archive may come from a stranger. Its bytes never make this crate panic, use memory without
 //! bound, or wait for what does not come; a path that leads out of the archive is an error in
 //! place of the path. A [`ReadError`] says what is wrong, at which entry and at which byte. That an
-//! archive ends without the zeros that mark the end is no error: [`Reader::end`] tells.
+//! archive ends without the zeros that mark the end is no error: [`Reader::end`] says it.
 //!
 //! # Writing
 //! [`Writer`] writes pax archives, and files with holes in GNU's form 1.0, which GNU tar and bsdtar

@@ -1,7 +1,7 @@
 //! How an archive ends: two blocks of zeros, as the standard has it, or less than that.
 //!
 //! Nothing is lost when an archive ends after a whole entry without its mark, and every other tar
-//! reads such an archive. But one that was cut off there looks the same: the caller is told, and
+//! reads such an archive. But one that was cut off there looks the same: the caller learns it, and
 //! decides. Within an entry an archive is cut off, which is always an error.
 use super::header::Header;
 use super::input::Input;

@@ -1,6 +1,7 @@
 //! One header of an archive, in any of the four dialects; see `block` for the fields.
+use super::pieces::Pieces;
 use crate::block::{self, BLOCK_BYTES, Block};
-use crate::error::{Corruption, MapFault};
+use crate::error::Corruption;
 use std::ops::Range;
 
 /// A header whose checksum is right.
@@ -17,16 +18,10 @@ enum Dialect {
     Gnu,
 }
 
-/// A part of a file that is stored, as an archive says: offset in the file, and length.
-pub(super) type Piece = (u64, u64);
-
-/// More pieces of one file are not read: their map would fill 128 MiB of memory.
-pub(super) const PIECES_MAX: usize = 1 << 23;
-
 /// What the header of a file with holes says in GNU's oldest form.
 pub(super) struct OldSparse {
     /// The first pieces.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Pieces,
     /// Whether a block with more of them follows.
     pub(super) more: More,
     /// Bytes of the file.
@@ -128,7 +123,7 @@ impl<'a> Header<'a> {
     }
     /// The map of a file with holes in GNU's oldest form, as far as the header holds it.
     pub(super) fn old_sparse(&self) -> Result<OldSparse, Corruption> {
-        let mut pieces = Vec::new();
+        let mut pieces = Pieces::default();
         append_pieces(&self.bytes[386..482], &mut pieces)?;
         let size = self.field(483..495, "real size")?;
         let size = u64::try_from(size).map_err(|_| Corruption::Field("real size"))?;
@@ -146,25 +141,23 @@ impl<'a> Header<'a> {
 /// Appends the pieces of a block that continues an old map.
 pub(super) fn append_continuation(
     block: &[u8; BLOCK_BYTES],
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Pieces,
 ) -> Result<More, Corruption> {
     append_pieces(&block[..504], pieces)?;
     Ok(More::of(block[504]))
 }
 
-fn append_pieces(bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Corruption> {
+fn append_pieces(bytes: &[u8], pieces: &mut Pieces) -> Result<(), Corruption> {
     for pair in bytes.chunks_exact(24) {
         if pair[0] == 0 {
             break;
-        }
-        if pieces.len() >= PIECES_MAX {
-            return Err(Corruption::Map(MapFault::TooManyPieces));
         }
         let value = |bytes| {
             let value = number(bytes).and_then(|value| u64::try_from(value).ok());
             value.ok_or(Corruption::Field("map of holes"))
         };
-        pieces.push((value(&pair[..12])?, value(&pair[12..])?));
+        let piece = (value(&pair[..12])?, value(&pair[12..])?);
+        pieces.push(piece).map_err(Corruption::Map)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The bytes of an archive: a file in which bodies stay where they are, or a stream whose bodies go
 //! to a spool.
-use super::stream::{Keep, Stream};
+use super::stream::{Keep, SpooledStream};
 use crate::error::ErrorKind;
 use rustix::io::Errno;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub(super) struct Input {
 
 enum Origin {
     File(Window),
-    Stream(Stream),
+    Stream(SpooledStream),
 }
 
 /// A plain archive in a regular file.
@@ -95,7 +95,7 @@ impl Input {
         Input { origin: Origin::File(window), position: 0 }
     }
     /// An archive that comes only once.
-    pub(super) fn stream(stream: Stream) -> Input {
+    pub(super) fn stream(stream: SpooledStream) -> Input {
         Input { origin: Origin::Stream(stream), position: 0 }
     }
     /// Bytes of the archive, decompressed, that were read or passed over.

@@ -1,6 +1,6 @@
 //! Reads an archive, entry by entry.
 //!
-//! A sequential reader does not tell where each body is. This one does, so that bodies can be read
+//! A sequential reader does not say where each body is. This one does, so that bodies can be read
 //! later, once, in whatever order suits. One `pread` a header; bodies are passed over.
 //!
 //! Bytes of an archive are never trusted: sizes are checked before anything is kept, extended
@@ -9,7 +9,7 @@
 //! ```text
 //! header   one header of 512 bytes
 //! pax      extended headers
-//! holes    maps of holes
+//! pieces   what is stored of a file with holes; holes: maps in front of the data
 //! end      how an archive ends
 //! input    the bytes: a window over a file, or
 //! stream   what comes only once: decompressed, bodies kept in a spool
@@ -21,6 +21,7 @@ mod header;
 mod holes;
 mod input;
 mod pax;
+mod pieces;
 mod stream;
 
 pub use end::End;
@@ -31,15 +32,15 @@ use crate::error::{Corruption, ErrorKind, MapFault, ReadError};
 use crate::path::{PathError, clean_path};
 use extant_format::inode::{Device, Time};
 use header::{Header, More};
-use holes::Map;
 use input::Input;
 use pax::Extended;
+use pieces::Pieces;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stream::{Compression, Keep, MAGIC_BYTES, Stream, compression};
+use stream::{Compression, Keep, MAGIC_BYTES, SpooledStream, compression};
 
 /// An archive without entries is padded to this at most.
 const EMPTY_BYTES_MAX: usize = 1 << 20;
@@ -67,7 +68,7 @@ pub fn begins_with_header(first: &[u8]) -> bool {
 /// Reads an archive from its first entry to its last.
 ///
 /// *Invariants*: bytes before `input.position()` are read once and never again. What global
-/// headers said is in `global`; what stands in front of the next entry is in `preceding`.
+/// headers said is in `global`; what comes before the next entry is in `preceding`.
 pub struct Reader {
     input: Input,
     /// The file that holds the bodies; `None` where they are skipped.
@@ -97,7 +98,7 @@ enum ReaderState {
     Failed,
 }
 
-/// What stands in front of an entry: extended headers of its own, and GNU's long names.
+/// What comes before an entry: extended headers of its own, and GNU's long names.
 #[derive(Default)]
 struct Preceding {
     extended: Option<Arc<Extended>>,
@@ -119,7 +120,16 @@ enum Step {
     End(End),
 }
 
-/// What an entry is, as far as its type letter and its name tell.
+/// A map of holes as an archive gives it.
+struct Map {
+    pieces: Pieces,
+    /// Bytes of the file.
+    size: u64,
+    /// Bytes of data in the archive.
+    stored: u64,
+}
+
+/// What an entry is, as far as its type letter and its name say.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryType {
     File,
@@ -136,7 +146,7 @@ impl Reader {
     /// compressed with gzip, zstd or xz.
     ///
     /// # Errors
-    /// What is no archive, as far as its first bytes tell; a spool that cannot be made.
+    /// What is no archive, as far as its first bytes show; a spool that cannot be made.
     pub fn new(file: File, bodies: &Bodies) -> Result<Reader, ReadError> {
         Reader::open(file, bodies).map_err(at_start)
     }
@@ -197,7 +207,7 @@ impl Reader {
         spool: Option<File>,
     ) -> Result<Reader, ErrorKind> {
         let kept = spool.as_ref().map(File::try_clone).transpose().map_err(ErrorKind::Spool)?;
-        let stream = Stream::new(rest, first, spool).map_err(ErrorKind::Open)?;
+        let stream = SpooledStream::new(rest, first, spool).map_err(ErrorKind::Open)?;
         Ok(Reader::begin(Input::stream(stream), kept))
     }
 
@@ -261,7 +271,7 @@ impl Reader {
         self.input.position()
     }
 
-    /// The file in which bodies begin at [`Body::offset`]: the archive, or what stands for it;
+    /// The file in which bodies begin at [`Body::offset`]: the archive, or the spool;
     /// `None` where bodies are skipped. Of a stream it is complete when the archive has ended.
     pub fn body_file(&self) -> Option<&File> {
         self.bodies.as_ref()
@@ -378,7 +388,7 @@ impl Reader {
         Ok(start)
     }
 
-    /// Passes over what follows an entry that has no content, whatever size its header tells.
+    /// Passes over what follows an entry that has no content, whatever size its header says.
     ///
     /// Writers have put all kinds of sizes there: what a directory may grow to, the size of the
     /// file that a hard link leads to, with or without its bytes. Whether bytes follow is seen by
@@ -481,8 +491,8 @@ impl Reader {
             let offset = self.pass(size, keep)?;
             return Ok(Body { size, offset, pieces: None });
         };
-        let (size, stored) = (map.size, map.stored);
-        let pieces = holes::checked(map)?;
+        let Map { pieces, size, stored } = map;
+        let pieces = pieces.finish(size, stored)?;
         let offset = self.pass(stored, keep)?;
         let is_whole = size == 0 || matches!(&pieces[..], [only] if *only == (0..size));
         Ok(Body { size, offset, pieces: (!is_whole).then_some(pieces) })
@@ -516,10 +526,14 @@ impl Reader {
             let minor = sparse.minor.unwrap_or(0);
             return Err(MapFault::UnknownForm { major, minor }.into());
         }
-        let Some(pieces) = sparse.pieces.clone() else {
+        let Some(listed) = &sparse.pieces else {
             return Ok(None);
         };
         let real = sparse.size.ok_or(MapFault::NoSize)?;
+        let mut pieces = Pieces::default();
+        for piece in listed {
+            pieces.push(*piece)?;
+        }
         Ok(Some(Map { pieces, size: real, stored: size }))
     }
 }
@@ -569,7 +583,7 @@ fn at_start(kind: ErrorKind) -> ReadError {
     ReadError { kind, offset: 0, entry: None, last_whole: None }
 }
 
-/// The first bytes, as many as tell the compression.
+/// The first bytes, as many as show the compression.
 fn read_start(source: &mut impl Read) -> Result<Vec<u8>, ErrorKind> {
     let mut first = Vec::with_capacity(MAGIC_BYTES);
     source.take(MAGIC_BYTES as u64).read_to_end(&mut first).map_err(ErrorKind::Open)?;

@@ -1,6 +1,6 @@
 //! Extended headers: records `LENGTH KEY=VALUE` that override what a header says, for one file or
 //! for all that follow.
-use super::header::{PIECES_MAX, Piece};
+use super::pieces::{PIECES_MAX, Piece};
 use crate::access::AccessList;
 use crate::entry::NfsAccessList;
 use crate::error::{Corruption, MapFault};

@@ -28,7 +28,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// for them.
 const PIPE_REST_BYTES: u64 = 1 << 20;
 
-/// The compression that the first bytes of a file tell.
+/// The compression, by the first bytes of a file.
 pub(super) fn compression(start: &[u8]) -> Compression {
     match start {
         [0x1f, 0x8b, ..] => Compression::Gzip,
@@ -45,7 +45,7 @@ pub(super) fn compression(start: &[u8]) -> Compression {
 }
 
 /// A stream of an archive, decompressed, and the spool for its bodies.
-pub(super) struct Stream {
+pub(super) struct SpooledStream {
     reader: Box<dyn BufRead + Send>,
     /// `None` where bodies are not kept.
     spool: Option<BufWriter<File>>,
@@ -61,7 +61,7 @@ pub(super) enum Keep {
     Nothing,
 }
 
-impl Stream {
+impl SpooledStream {
     /// A stream whose first bytes were read already, into `start`.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Stream {
         rest: impl Read + Send + 'static,
         start: Vec<u8>,
         spool: Option<File>,
-    ) -> io::Result<Stream> {
+    ) -> io::Result<SpooledStream> {
         let compression = compression(&start);
         let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(rest));
         let reader: Box<dyn BufRead + Send> = match compression {
@@ -80,7 +80,7 @@ impl Stream {
             Compression::None | Compression::Foreign(_) => Box::new(input),
         };
         let spool = spool.map(|file| BufWriter::with_capacity(BUFFER_BYTES, file));
-        Ok(Stream { reader, spool, spooled_bytes: 0, compression })
+        Ok(SpooledStream { reader, spool, spooled_bytes: 0, compression })
     }
 
     /// Fills the buffer as far as the stream goes; how far.
@@ -153,7 +153,7 @@ fn buffered(reader: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
     Box::new(BufReader::with_capacity(BUFFER_BYTES, reader))
 }
 
-/// A decompressor that meets the end too early says so in its own way.
+/// A decompressor reports an end that comes too early as an error of its own kind.
 fn read_error(error: io::Error) -> ErrorKind {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => ErrorKind::Truncated,
