@@ -1,5 +1,4 @@
 //! Why an image cannot be built or exported.
-use crate::source::Linkage;
 use extant_archive::reason;
 use std::fmt;
 use std::io;
@@ -24,7 +23,16 @@ pub enum Scope {
     OneFile,
 }
 
-/// What a caller may tell failures apart by.
+/// How a program finds the C library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Linkage {
+    /// It has its own copy: nothing can be preloaded.
+    Static,
+    /// The loader finds it, and what is preloaded before it.
+    Dynamic,
+}
+
+/// What kinds of failure a caller can distinguish.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {

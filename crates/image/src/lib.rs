@@ -24,7 +24,7 @@
 //! # Ok(()) }
 //! ```
 //! Sources may be several, directories and archives: they are laid over each other in their order.
-//! In place of `&()` stands a [`Progress`], which is told how far things are. What could not be
+//! In place of `&()` goes a [`Progress`], which hears how far things are. What could not be
 //! kept, or may surprise, is in [`source::Collected::notices`] and [`build::Job::note_times`];
 //! nothing is ever printed.
 //!
@@ -81,5 +81,5 @@ mod progress;
 pub mod source;
 pub mod tree;
 
-pub use error::{Error, ErrorKind, Scope};
+pub use error::{Error, ErrorKind, Linkage, Scope};
 pub use progress::Progress;

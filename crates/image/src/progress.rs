@@ -1,6 +1,6 @@
 //! How far a long piece of work has come.
 
-/// Is told of progress while sources are read and images are written, from several threads at once.
+/// Hears of progress while sources are read and images are written, from several threads at once.
 /// `()` takes no notice of it.
 pub trait Progress: Sync {
     /// More is done: bytes of an archive, files of a directory, bytes written.

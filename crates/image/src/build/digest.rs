@@ -10,7 +10,7 @@ use extant_format::layout::Wishes;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 
-/// 32 bytes that stand for a tree and the words that shape its image.
+/// A digest of a tree and of the words that shape its image.
 pub fn of_tree(tree: &Tree, shape: &str, wishes: &Wishes) -> [u8; 32] {
     let seen = vec![0; tree.node_bound()];
     let mut digest = TreeDigest {
@@ -55,7 +55,7 @@ pub fn seed(digest: &[u8; 32]) -> [u32; 4] {
 
 struct TreeDigest {
     hash: Sha256,
-    /// By node: when it was met first, so that hard links are told from copies.
+    /// By node: when it came first, so that hard links differ from copies.
     seen: Vec<u32>,
     next: u32,
     block_size: u64,
@@ -72,7 +72,7 @@ impl TreeDigest {
         self.hash.update(number.to_le_bytes());
     }
 
-    /// True when the node was met for the first time.
+    /// True when the node came for the first time.
     fn node(&mut self, tree: &Tree, node: NodeId) -> bool {
         let seen = &mut self.seen[node.0 as usize];
         if *seen != 0 {
@@ -85,8 +85,8 @@ impl TreeDigest {
         self.number(tree.mode(node).into());
         self.number(u64::from(tree.uid(node)) << 32 | u64::from(tree.gid(node)));
         for time in [tree.modify_time(node), tree.access_time(node), tree.change_time(node)] {
-            // As with holes: what the image does not keep does not tell two sources of the same
-            // image apart.
+            // As with holes: what the image does not keep must not make two sources of the same
+            // image differ.
             let time = time.kept(self.inode_size);
             self.number(time.seconds as u64);
             self.number(time.nanoseconds.into());
@@ -104,8 +104,8 @@ impl TreeDigest {
         true
     }
 
-    /// Which blocks hold data: holes finer than a block reach no image, and may not tell two
-    /// sources of the same image apart.
+    /// Which blocks hold data: holes finer than a block reach no image, and must not make
+    /// two sources of the same image differ.
     fn holes(&mut self, tree: &Tree, node: NodeId) {
         let mut last: Option<Range<u64>> = None;
         for segment in tree.data_segments(node) {

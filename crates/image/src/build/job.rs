@@ -44,7 +44,7 @@ pub struct Job<'a> {
     pub(super) need: Need,
     /// Format, identity and times; sizes are decided here.
     pub(super) template: FormatOptions,
-    /// Who decides about flex groups.
+    /// What decides about flex groups.
     pub(super) flex: FlexGroups,
     /// How large.
     pub(super) size: ImageSize,

@@ -3,8 +3,8 @@
 //! ```text
 //! prepare    what an image is to be like, and from there to a job
 //! job        all that is known before the first byte is written
-//! write      mkfs, then the tree, then what is left over is cut off; one size after the other until
-//!            it fits
+//! write      mkfs, then the tree, then the rest is cut off; one size after the other until it
+//!            fits
 //! fill       the tree through the engine
 //! stream     file data, read and written by workers meanwhile
 //! plan       the volume's size, its metadata in front, its data after it

@@ -118,7 +118,7 @@ impl Count<'_> {
         let pieces: u64 =
             ranges.map(|range| (range.end - range.start).div_ceil(extent::MAX_LENGTH.into())).sum();
         // Breaks of the volume (copies of the superblock, tables) may cut a piece in two: seldom,
-        // and never more often than there are groups; `slack` of the planner stands for those.
+        // and never more often than there are groups; the planner's `slack` is for those.
         if pieces > EXTENTS_IN_INODE {
             let mut level = pieces;
             let capacity = extent::capacity(self.block_size as usize) as u64;

@@ -1,9 +1,9 @@
 //! In which order an image is laid out: inode numbers, and with them the order of directories and
 //! of file data.
 //!
-//! Names are numbered as a cold walk meets them: all names of a directory one after the other in
+//! Names are numbered as a cold walk reads them: all names of a directory one after the other in
 //! the order of readdir, then those of each of its subdirectories. Data follows the numbers, so a
-//! directory's files lie next to each other.
+//! directory's files are next to each other.
 use crate::tree::{NodeId, Tree};
 use extant_engine::Packing;
 use extant_format::Ino;
@@ -13,7 +13,7 @@ use extant_format::inode::FileType;
 /// The directory that e2fsck needs.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
 
-/// What stands for lost+found in an image.
+/// How an image comes by its lost+found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LostAndFound {
     /// mkfs makes it; no source has one.

@@ -13,13 +13,13 @@ use extant_format::{BlockNo, GroupNo, extent, indirect};
 pub struct VolumePlan {
     /// With blocks and inodes decided.
     pub options: FormatOptions,
-    /// File data begins here; what a walk of the tree reads lies before it.
+    /// File data begins here; what a walk of the tree reads is before it.
     pub data_start: BlockNo,
     /// Blocks that may be needed at most.
     pub needed_most: u64,
     /// Blocks of the volume.
     pub blocks: u64,
-    /// Behind this block it can end at the earliest: its last group begins there, or has its
+    /// It can end after this block at the earliest: its last group begins there, or has its
     /// metadata before.
     pub end_least: u64,
     /// Groups of the volume.
@@ -33,7 +33,7 @@ pub struct VolumePlan {
 }
 
 impl VolumePlan {
-    /// Where it will end, when it is cut behind its content: at most, but for a piece that is
+    /// Where it will end, when it is cut after its content: at most, but for a piece that is
     /// broken.
     fn end(&self) -> u64 {
         self.needed_most.max(self.end_least)
@@ -49,8 +49,8 @@ impl VolumePlan {
 const ROUNDS: usize = 400;
 /// Sizes that are looked at for a shorter volume.
 const SHORTER_TRIES: u64 = 256;
-/// Groups of a flex group, at most, where nobody said how many. A volume without room to grow into
-/// is one flex group: all that is read when it is mounted and walked lies in front.
+/// Groups of a flex group, at most, where their number was not asked for. A volume without room to
+/// grow into is one flex group: all that is read when it is mounted and walked is in front.
 const FLEX_GROUPS_MAX: u32 = 1 << 16;
 
 /// The smallest volume that surely holds the tree, with `free` besides; the little that is too much
@@ -155,7 +155,7 @@ fn shorter(plan: VolumePlan, need: &Need, inodes: InodeWish, flex: FlexGroups) -
     best
 }
 
-/// Blocks of a group when there are about so many groups, all of the same length.
+/// Blocks of a group when there are about `groups` of them, all of the same length.
 fn balanced_groups(blocks: u64, groups: u32) -> impl Iterator<Item = u32> {
     let counts = groups.saturating_sub(2).max(1)..groups.saturating_add(3);
     counts.flat_map(move |count| {
@@ -168,7 +168,7 @@ fn group_blocks_max(options: &FormatOptions) -> u32 {
     options.wishes.block_size.saturating_mul(8).min((1 << 16) - 8)
 }
 
-/// A plan of about so many blocks that holds the tree.
+/// A plan of about `blocks` that holds the tree.
 fn sized(
     mut options: FormatOptions,
     need: &Need,
@@ -192,16 +192,16 @@ fn sized(
     None
 }
 
-/// Who decides how many groups a flex group has.
+/// What decides how many groups a flex group has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlexGroups {
-    /// The user did (-G).
+    /// The wishes.
     Given,
     /// What is best for the volume.
     Fitting,
 }
 
-/// The layout of these options; flex groups are chosen for as many groups as there come to be.
+/// The layout of these options; flex groups are chosen to suit the number of groups.
 fn laid_out(
     options: &mut FormatOptions,
     free: Room,
@@ -222,7 +222,7 @@ fn laid_out(
     mkfs::plan(options)
 }
 
-/// The volume of these options and so many blocks, whether or not the tree fits.
+/// The volume of these options with this many blocks, whether or not the tree fits.
 ///
 /// # Errors
 /// Options that cannot be met at that size.
@@ -315,7 +315,7 @@ fn lost_and_found_blocks(options: &FormatOptions) -> u64 {
     }
 }
 
-/// The first block behind so many free ones.
+/// The first block after `free` free ones.
 fn skip_free(layout: &Layout, mut free: u64) -> BlockNo {
     let superblock = &layout.superblock;
     for group in (0..superblock.group_count()).map(GroupNo) {

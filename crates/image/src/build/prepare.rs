@@ -58,7 +58,7 @@ pub struct BuildOptions {
     pub root_owner: Option<Owner>,
     /// Where the file system begins in the destination, in bytes.
     pub origin_bytes: u64,
-    /// The time that stands for that of building, in seconds since 1970; that of the newest file if
+    /// The time that counts as that of building, in seconds since 1970; that of the newest file if
     /// `None`.
     pub newest: Option<i64>,
 }
@@ -232,7 +232,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The newest time of the content: what stands for the time of building, so that it does not matter
+/// The newest time of the content: what counts as the time of building, so that it does not matter
 /// when that was. Times to come do not count: e2fsck complains of a volume that was written
 /// tomorrow.
 fn newest_time(tree: &Tree) -> i64 {

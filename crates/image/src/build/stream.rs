@@ -3,7 +3,7 @@
 //!
 //! *Invariants*: a chunk is one run of the volume; buffers are made once. The first failure stops
 //! everything.
-//! *Locking*: one channel to the workers behind a mutex; counters are atomics.
+//! *Locking*: one channel to the workers, in a mutex; counters are atomics.
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::source::{BodyReader, Sources};
@@ -22,8 +22,8 @@ const CHUNK_BYTES: u64 = 512 << 10;
 const WAITING_MAX: usize = 64;
 /// Threads that read and write.
 const WORKERS: usize = 2;
-/// The device is asked to make data durable each time so many bytes came, so that little is left at
-/// the end.
+/// The device is asked to make data durable each time this many bytes came, so that little is left
+/// at the end.
 const FLUSH_BYTES: u64 = 128 << 20;
 
 /// A part of a chunk: whole blocks of one file.
@@ -115,7 +115,7 @@ impl DataStream<'_> {
 ///
 /// # Errors
 /// The first source that could not be read, or the device's first error in the words of
-/// `write_error`; else what `lay_out` met.
+/// `write_error`; else what `lay_out` failed with.
 pub fn with_stream<T, E: From<Error>>(
     tree: &Tree,
     sources: &Sources,
@@ -146,7 +146,7 @@ pub fn with_stream<T, E: From<Error>>(
         drop(flush);
         let shared = &shared;
         scope.spawn(move || {
-            // A host tells a failed flush once: it would not come again when the image is closed.
+            // A host reports a failed flush once: not again when the image is closed.
             flushes.iter().for_each(|()| match shared.device.flush() {
                 Ok(()) => {}
                 Err(error) => shared.fail((shared.write_error)(&error)),
@@ -198,9 +198,9 @@ fn write_chunk(
     let buffer = &mut buffer[..chunk.length as usize];
     let mut rest = &mut *buffer;
     for piece in &chunk.pieces {
-        let (part, behind) = rest.split_at_mut(piece.length as usize);
+        let (part, after) = rest.split_at_mut(piece.length as usize);
         reader.read_at(piece.node, piece.file_offset, part)?;
-        rest = behind;
+        rest = after;
     }
     shared.device.write(chunk.volume_offset, buffer).map_err(|error| (shared.write_error)(&error))
 }

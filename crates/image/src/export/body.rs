@@ -14,9 +14,8 @@
 //!       +------ empty chunks ------+        read
 //! ```
 //! *Invariants*: every whole regular file that is neither empty nor in one piece has exactly one
-//! `Map`; the parts that follow it cover its ranges exactly, in order. BodyChunk n goes through loader
-//! n mod 2, so that chunks arrive in order.
-//! *Locking*: none but that of the channels.
+//! `Map`; the parts that follow it cover its ranges exactly, in order. BodyChunk n goes through
+//! loader n mod 2, so that chunks arrive in order. *Locking*: none but that of the channels.
 use super::plan::{ExportPlan, Item, Step};
 use extant_block::{Clock, RealClock, Task};
 use extant_engine::survey::{Data, ObjectId, Survey};

@@ -54,7 +54,7 @@ pub struct ExportPlan {
     pub(super) items: Vec<Item>,
     /// By object: the name under which it is written first.
     first_names: Vec<u32>,
-    /// What is left out, in the order in which it was met.
+    /// What is left out, in the order in which it was found.
     pub omissions: Vec<Omission>,
     /// Bytes of the files that are planned, holes included.
     pub bytes: u64,

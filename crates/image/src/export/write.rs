@@ -1,8 +1,8 @@
 //! An archive, entry by entry. Headers are made in one buffer, bodies stay in the chunks that they
 //! were read into; both go out together, a chunk at a time, without being copied.
 //!
-//! *Invariants*: a body is as long as its header says, also when it cannot be read; nothing waits in
-//! `pieces` when a chunk goes back to its reader.
+//! *Invariants*: a body is as long as its header says, also when it cannot be read; nothing waits
+//! in `pieces` when a chunk goes back to its reader.
 use super::body::{Bodies, BodyChunk, Part, Shape, shape};
 use super::left_out::LeftOut;
 use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
@@ -307,7 +307,7 @@ impl Archive<'_> {
     fn map(&mut self) -> Result<Result<Vec<Range<u64>>, String>, Error> {
         let map = match self.next_part()? {
             Part::Map(map) => std::mem::replace(map, Ok(Vec::new())),
-            _ => return Err(Error::new("the reader of the image is out of step")),
+            _ => return Err(Error::new("the reader of the image lost its place")),
         };
         (self.part, self.taken) = (self.part + 1, 0);
         Ok(map)
@@ -352,7 +352,7 @@ impl Archive<'_> {
         let available = match part {
             Part::Bytes(range) => range.len() as u64,
             Part::Zeros(count) | Part::Lost(count, _) => *count,
-            Part::Map(_) => return Err(Error::new("the reader of the image is out of step")),
+            Part::Map(_) => return Err(Error::new("the reader of the image lost its place")),
         };
         // A part that was begun belongs to this chunk; else none of it is taken yet.
         let taken = if taken < available { taken } else { 0 };

@@ -1,5 +1,6 @@
 //! Reads the bytes of files when the image is written: straight into the caller's buffer, nothing
 //! kept in between.
+use super::opening::Opening;
 use super::{Origin, Sources};
 use crate::error::Error;
 use crate::tree::{Body, NodeId, Segment, SourceId, Tree};
@@ -23,22 +24,17 @@ pub struct BodyReader<'a> {
     sources: &'a Sources,
     file: Option<(NodeId, OwnedFd)>,
     folder: Option<(SourceId, NodeId, OwnedFd)>,
-    /// Reading is not to change access times; taken back when the host refuses it.
-    flags: OFlags,
+    opening: Opening,
 }
 
 impl<'a> BodyReader<'a> {
     /// A reader of the bodies of `tree`.
     pub fn new(tree: &'a Tree, sources: &'a Sources) -> BodyReader<'a> {
-        let flags = OFlags::RDONLY
-            | OFlags::CLOEXEC
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::NOATIME;
-        BodyReader { tree, sources, file: None, folder: None, flags }
+        let opening = Opening::new(OFlags::NOFOLLOW | OFlags::NONBLOCK);
+        BodyReader { tree, sources, file: None, folder: None, opening }
     }
 
-    /// Fills `buffer` from byte `offset` of a regular file. Holes, and what lies beyond the end,
+    /// Fills `buffer` from byte `offset` of a regular file. Holes, and what is beyond the end,
     /// are zeros.
     ///
     /// # Errors
@@ -79,17 +75,16 @@ impl<'a> BodyReader<'a> {
                 break;
             }
             let hole = clamped(segment.offset.saturating_sub(at), rest.len());
-            let (zeros, behind) = std::mem::take(&mut rest).split_at_mut(hole);
+            let (zeros, after) = std::mem::take(&mut rest).split_at_mut(hole);
             zeros.fill(0);
             at += hole as u64;
             let inside = at.saturating_sub(segment.offset);
-            let (data, behind) =
-                behind.split_at_mut(clamped(segment.length - inside, behind.len()));
+            let (data, after) = after.split_at_mut(clamped(segment.length - inside, after.len()));
             let stored =
                 if matches!(body, Body::Sparse { .. }) { segment.packed } else { segment.offset };
             self.read_stored(node, body, stored + inside, data)?;
             at += data.len() as u64;
-            rest = behind;
+            rest = after;
         }
         rest.fill(0);
         Ok(())
@@ -153,12 +148,7 @@ impl<'a> BodyReader<'a> {
             return Err(Errno::BADF);
         };
         let name = self.tree.first_name(node);
-        let mut opened = openat(folder, name, self.flags, Mode::empty());
-        if matches!(opened, Err(Errno::PERM)) && self.flags.contains(OFlags::NOATIME) {
-            self.flags.remove(OFlags::NOATIME);
-            opened = openat(folder, name, self.flags, Mode::empty());
-        }
-        let file = opened?;
+        let file = self.opening.open(|flags| openat(folder, name, flags, Mode::empty()))?;
         // By seeking, because fstat costs a message to another process under fakeroot.
         let end = seek(&file, SeekFrom::End(0)).unwrap_or(length);
         self.file = Some((node, file));

@@ -11,6 +11,7 @@
 use super::body::open_folder;
 use super::intake::Intake;
 use super::mounts::kernel_made;
+use super::opening::Opening;
 use super::wrapper::{self, Host};
 use super::{Mounts, Origin, Sources};
 use crate::error::{Error, ErrorKind};
@@ -74,7 +75,7 @@ struct Walk<'a, 'b> {
     open: Rc<Cell<usize>>,
     checks_access: bool,
     /// How folders are opened.
-    flags: OFlags,
+    opening: Opening,
 }
 
 /// Lays a folder over the tree.
@@ -85,14 +86,8 @@ pub(super) fn read(
 ) -> Result<(), Error> {
     let failed = |error: Errno| Error::io(path.display(), &error.into());
     let host = wrapper::host()?;
-    let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOATIME;
-    let root = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::PERM) => {
-            flags.remove(OFlags::NOATIME);
-            rustix::fs::open(path, flags, Mode::empty())
-        }
-        opened => opened,
-    };
+    let mut opening = Opening::new(OFlags::DIRECTORY);
+    let root = opening.open(|flags| rustix::fs::open(path, flags, Mode::empty()));
     let root = root.map_err(failed)?;
     let stat = rustix::fs::fstat(&root).map_err(failed)?;
     let attributes = attributes(root.as_fd(), c".").map_err(failed)?;
@@ -109,7 +104,7 @@ pub(super) fn read(
         pending: Vec::new(),
         open: Rc::new(Cell::new(0)),
         checks_access: host == Host::Wrapped || !rustix::process::geteuid().is_root(),
-        flags: flags | OFlags::NOFOLLOW,
+        opening: opening.with(OFlags::NOFOLLOW),
     };
     walk.enter(NodeId::ROOT, root, Vec::new(), stat.st_dev, Mounted::Other)?;
     let Some(Origin::Folder { folder: root, .. }) = sources.list.last() else {
@@ -134,14 +129,7 @@ impl Walk<'_, '_> {
                 open_folder(root, &next.path.split(|byte| *byte == b'/').collect::<Vec<_>>(), flags)
             }
         };
-        let opened = match open(self.flags) {
-            // Only an owner may leave the access time as it is.
-            Err(Errno::PERM) if self.flags.contains(OFlags::NOATIME) => {
-                self.flags.remove(OFlags::NOATIME);
-                open(self.flags)
-            }
-            opened => opened,
-        };
+        let opened = self.opening.open(open);
         drop(next.parent);
         match opened {
             Ok(folder) => {
@@ -199,7 +187,7 @@ impl Walk<'_, '_> {
                 child_path.push(b'/');
             }
             child_path.extend_from_slice(&name);
-            if self.intake.excludes(&child_path) || self.intake.heeds(node, &name) {
+            if self.intake.excludes(&child_path) || self.intake.applies_whiteout(node, &name) {
                 continue;
             }
             if let Err(error) = self.name(node, &held, &name, &child_path)? {

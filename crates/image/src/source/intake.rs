@@ -1,4 +1,4 @@
-//! What every source hands over to: ids, times and attributes are adjusted here, excluded and
+//! What every source gives its files to: ids, times and attributes are adjusted here, excluded and
 //! unreadable files counted.
 use super::options::{IdMap, OnTrouble, ReadOptions, Times};
 use crate::error::{Error, Scope};
@@ -44,7 +44,7 @@ pub(super) enum Fate {
     Kept,
     /// It is no file of the image, but hard links may name it.
     LeftOut,
-    /// It was a whiteout, and was carried out.
+    /// It was a whiteout, and is applied.
     Applied,
 }
 
@@ -108,8 +108,8 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Carries out a whiteout of a folder of the host; `false` for a file.
-    pub(super) fn heeds(&mut self, directory: NodeId, name: &[u8]) -> bool {
+    /// Applies a whiteout of a folder of the host; `false` for a name that is none.
+    pub(super) fn applies_whiteout(&mut self, directory: NodeId, name: &[u8]) -> bool {
         match self.role(name) {
             Role::File => return false,
             Role::Whiteout(name) => self.tree.white_out(directory, name),
@@ -123,7 +123,7 @@ impl<'a> Intake<'a> {
         true
     }
 
-    /// Carries out a whiteout of an archive, whatever its type, by its clean path.
+    /// Applies a whiteout of an archive, whatever its type, by its clean path.
     pub(super) fn fate(&mut self, path: &[u8]) -> Fate {
         if self.options.layers == Layers::Plain {
             return Fate::Kept;

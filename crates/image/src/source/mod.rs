@@ -5,6 +5,7 @@
 //! options      how sources are read; exclude: what is left out
 //! intake       what every source hands its files to
 //! directory    a folder of the host, walked; mounts: file systems below it that hold no files;
+//!              opening: without a change of access times;
 //!              wrapper: programs that pretend to be root, and whether they reach us
 //! archive      a tar archive: headers are read once, bodies stay where they are
 //! container    tells container images, whose layers are archives of their own
@@ -17,13 +18,14 @@ mod directory;
 mod exclude;
 mod intake;
 mod mounts;
+mod opening;
 mod options;
 mod wrapper;
 
 pub use body::BodyReader;
 pub use exclude::Exclude;
 pub use options::{ArchiveEnd, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times};
-pub use wrapper::{Host, Linkage, host};
+pub use wrapper::{Host, host};
 
 use crate::error::Error;
 use crate::notice::Notices;
@@ -69,7 +71,7 @@ pub struct Sources {
 
 /// Where the bodies of one source are.
 enum Origin {
-    /// In an archive, or in the file that stands for it.
+    /// In an archive, or in the file that keeps its bodies.
     Bytes { file: File, name: String },
     /// In the files of a directory.
     Folder { folder: OwnedFd, name: PathBuf },

@@ -46,7 +46,7 @@ pub enum Mounts {
 /// Which times of a file are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Times {
-    /// The modify time, which stands for the others: reading a tree or copying it changes nothing.
+    /// The modify time, in place of the others too: reading a tree or copying it changes nothing.
     #[default]
     Modify,
     /// Access and change time too, where the source has them.

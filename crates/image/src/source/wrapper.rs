@@ -5,7 +5,7 @@
 //! own. The workspace therefore uses rustix through the C library. A program that is linked
 //! statically, or whose loader ignored `LD_PRELOAD`, never calls them: it would read the true
 //! owners, and the image would be wrong without a word. So it refuses.
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Linkage};
 
 /// A wrapper: the variable that shows that it was asked for, and the libraries that do its work.
 struct Wrapper {
@@ -36,15 +36,6 @@ const WRAPPERS: &[Wrapper] = &[
     },
 ];
 
-/// How a program finds the C library.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Linkage {
-    /// It has its own copy: nothing can be preloaded.
-    Static,
-    /// The loader finds it, and what is preloaded before it.
-    Dynamic,
-}
-
 const LINKAGE: Linkage = match cfg!(target_feature = "crt-static") {
     true => Linkage::Static,
     false => Linkage::Dynamic,
@@ -53,13 +44,13 @@ const LINKAGE: Linkage = match cfg!(target_feature = "crt-static") {
 /// What a program that asks the host about files has to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Host {
-    /// The kernel's answers are what the user sees.
+    /// The kernel answers.
     Plain,
     /// A wrapper answers: user number 0 need not be able to read every file.
     Wrapped,
 }
 
-/// Whether a wrapper was asked for. Call it before the host is asked who owns what.
+/// Whether a wrapper was asked for. Call it before the host is asked for owners.
 ///
 /// # Errors
 /// One was asked for, and does not reach this program.
@@ -72,7 +63,7 @@ pub fn host() -> Result<Host, Error> {
     judge(&variables, LINKAGE, || std::fs::read_to_string("/proc/self/maps").ok())
 }
 
-/// `maps` is only called when it is needed; `None` where the host does not tell.
+/// `maps` is only called when it is needed; `None` where the host does not say.
 fn judge(
     variables: &[(String, String)],
     linkage: Linkage,

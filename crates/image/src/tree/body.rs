@@ -13,11 +13,11 @@ pub struct MapId(pub u32);
 /// A piece of a file that holds data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// Where it stands in the file, in bytes.
+    /// Where it begins in the file, in bytes.
     pub offset: u64,
     /// Bytes, never 0.
     pub length: u64,
-    /// Where it stands in a body that is stored without its holes: behind all segments before it.
+    /// Where it begins in a body that is stored without its holes: after all segments before it.
     pub packed: u64,
 }
 
@@ -35,7 +35,7 @@ pub enum Body {
         /// Bytes.
         length: u64,
     },
-    /// A file with holes, whose segments stand end to end in an archive or spool.
+    /// A file with holes, whose segments are end to end in an archive or spool.
     Sparse {
         /// Which.
         source: SourceId,
@@ -57,7 +57,7 @@ pub enum Body {
     },
 }
 
-/// Marks a body that stands in a file of its own.
+/// Marks a body that is in a file of its own.
 const IN_FILE: u64 = u64::MAX;
 
 pub(super) fn of(node: &Node) -> Body {

@@ -35,7 +35,7 @@ pub enum Content<'a> {
     Device(Device),
 }
 
-/// How whiteouts are told from files.
+/// Whether names beginning with `.wh.` are whiteouts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layers {
     /// `.wh.x` is a file like others.
@@ -187,9 +187,9 @@ impl Growing {
         Ok(MapId(map))
     }
 
-    /// The directory of a clean path (see [`extant_archive::clean_path`]) and the path's last name. Directories on
-    /// the way that are missing are made, described by nobody; symlinks on the way are followed
-    /// within the tree, as tar does when it unpacks.
+    /// The directory of a clean path (see [`extant_archive::clean_path`]) and the path's last name.
+    /// Directories on the way that are missing are made, described by no source; symlinks on the
+    /// way are followed within the tree, as tar does when it unpacks.
     pub fn walk<'a>(&mut self, path: &'a [u8]) -> Result<(NodeId, &'a [u8]), Error> {
         let split = path.iter().rposition(|byte| *byte == b'/');
         let (folder, name) = split.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
@@ -252,7 +252,7 @@ impl Growing {
         })
     }
 
-    /// Follows a path as it stands in a symlink: `..` and absolute ones are allowed, missing ones
+    /// Follows a path as a symlink has it: `..` and absolute ones are allowed, missing ones
     /// are not.
     fn resolve(
         &self,
@@ -458,7 +458,7 @@ impl Growing {
     }
 
     /// Fixes the tree: drops what is dead, counts links, sorts names, and dates directories that
-    /// nobody described by the newest file in them.
+    /// no source described by the newest file in them.
     pub fn finish(self) -> Tree {
         let Growing { mut tree, index, .. } = self;
         drop(index);
@@ -545,7 +545,7 @@ impl Tree {
     }
 }
 
-/// A directory that nobody described: root's, and dated at the end.
+/// A directory that no source described: root's, and dated at the end.
 fn implicit() -> Node {
     Node {
         mode: FileType::Directory.mode_bits() | IMPLICIT_PERMISSIONS,

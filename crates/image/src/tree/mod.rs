@@ -7,13 +7,14 @@
 //!
 //! ```text
 //! nodes     64 bytes a file: mode, ids, times, and where its body, target or children are
-//! entries   16 bytes a name: directory, node, and where the name is           } about 110 bytes a file in all
+//! entries   16 bytes a name: directory, node, and where the name is
 //! names     all names and symlink targets, end to end
 //! order      4 bytes a name: entries by directory and name
 //! ```
+//! That is about 110 bytes a file. `body` says where bytes are, `growing` makes a tree.
 //! Attribute lists are shared: most files have none, and those that have one mostly have the same.
 //!
-//! *Invariants*: node 0 is the root. A directory has exactly one name. An entry stands behind the
+//! *Invariants*: node 0 is the root. A directory has exactly one name. An entry comes after the
 //! entry of its directory. Segments of a map rise, do not touch holes, and end within the body's
 //! length.
 
@@ -52,9 +53,9 @@ pub struct Facts {
     pub gid: u32,
     /// When its content changed.
     pub modify_time: Time,
-    /// When it was read; where the source does not tell, the modify time counts.
+    /// When it was read; where the source does not say, the modify time counts.
     pub access_time: Option<Time>,
-    /// When its inode changed; where the source does not tell, the modify time counts.
+    /// When its inode changed; where the source does not say, the modify time counts.
     pub change_time: Option<Time>,
     /// Extended attributes, access lists in the form of getxattr.
     pub attributes: Vec<Attribute>,
@@ -180,11 +181,11 @@ impl Tree {
         let node = &self.nodes[node.index()];
         Time { seconds: node.seconds, nanoseconds: node.nanoseconds }
     }
-    /// When it was read: the modify time where no source told.
+    /// When it was read: the modify time where no source said.
     pub fn access_time(&self, node: NodeId) -> Time {
         self.more_times(node)[0]
     }
-    /// When the inode changed: the modify time where no source told.
+    /// When the inode changed: the modify time where no source said.
     pub fn change_time(&self, node: NodeId) -> Time {
         self.more_times(node)[1]
     }
@@ -276,7 +277,7 @@ impl Tree {
             _ => Device::default(),
         }
     }
-    /// Where a file stands in its source: the names from the root, first name first. Empty for the
+    /// Where a file is in its source: the names from the root, first name first. Empty for the
     /// root.
     pub fn steps(&self, node: NodeId) -> Vec<&[u8]> {
         steps(&self.nodes, &self.entries, &self.names, node)

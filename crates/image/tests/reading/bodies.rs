@@ -54,7 +54,7 @@ fn content_of_entries_that_should_have_none_is_passed_over() {
     }
 }
 
-/// The standard gives hard links content where an extended header tells its size, even when it
+/// The standard gives hard links content where an extended header has its size, even when it
 /// looks like an entry; GNU tar and bsdtar read it so.
 #[test]
 fn hard_links_of_extended_archives_have_content() {

@@ -92,7 +92,7 @@ fn archives_that_were_cut_off_name_the_last_whole_entry() {
             "{length}: {error}"
         );
     }
-    // What stands in front of an entry belongs to it.
+    // What comes before an entry belongs to it.
     let long = [header("././@LongLink", b'L', 5, |_| {}), crate::hand::padded(b"long\0")].concat();
     for before in [pax(&[("path", "x")]), long] {
         for end in [&[][..], &END] {

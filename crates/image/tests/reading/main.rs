@@ -411,13 +411,21 @@ proptest! {
 
     /// Whatever is in an archive, reading it ends, and never in a panic.
     #[test]
-    fn random_changes_are_survived(changes in proptest::collection::vec((0_usize..6000, any::<u8>()), 0..12), sealed: bool) {
+    fn random_changes_are_survived(
+        changes in proptest::collection::vec((0_usize..6000, any::<u8>()), 0..12),
+        sealed: bool,
+    ) {
         let folder = tempfile::tempdir().unwrap();
         let mut bytes = [
             pax(&[("path", "a/b"), ("mtime", "1.5"), ("SCHILY.xattr.user.x", "y")]),
             file("x", b"body"),
             link("c", b'1', "a/b"),
-            pax(&[("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.realsize", "9000"), ("GNU.sparse.name", "s")]),
+            pax(&[
+                ("GNU.sparse.major", "1"),
+                ("GNU.sparse.minor", "0"),
+                ("GNU.sparse.realsize", "9000"),
+                ("GNU.sparse.name", "s"),
+            ]),
             header("s", b'0', 516, |_| {}),
             padded(b"1\n100\n4\n"),
             padded(b"data"),
@@ -434,7 +442,9 @@ proptest! {
         let path = folder.path().join("x");
         std::fs::write(&path, &bytes).unwrap();
         if let Ok(collected) = read_with(&[&path], &ReadOptions::default()) {
-            let lengths: u64 = (0..collected.tree.node_bound()).map(|node| collected.tree.length(NodeId(node as u32))).sum();
+            let tree = &collected.tree;
+            let nodes = (0..tree.node_bound()).map(|node| NodeId(node as u32));
+            let lengths: u64 = nodes.map(|node| tree.length(node)).sum();
             if lengths < 1 << 20 {
                 described(&collected);
             }

@@ -63,7 +63,7 @@ impl Growing {
         let mut doomed = vec![false; count];
         let mut emptied = vec![false; self.tree.nodes.len()];
         emptied[0] = opaque.contains(&NodeId::ROOT.0);
-        // Directories stand before what they hold, so one pass carries a whiteout down ...
+        // Directories come before what they hold, so one pass carries a whiteout down ...
         for (at, entry) in self.tree.entries.iter().enumerate() {
             let hit = emptied[entry.directory as usize] || whited.contains(&(at as u32));
             doomed[at] = hit && entry.layer < self.layer;
