@@ -43,7 +43,7 @@ pub struct Made {
     pub options: Options,
 }
 
-/// Who fills an image.
+/// What fills an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filler {
     /// The kernel, through a loop mount: everything can be compared.
@@ -132,7 +132,7 @@ impl Fixture {
         }
     }
 
-    /// Who can fill it here; nobody when the kernel's help is needed and not to be had.
+    /// What can fill it here; `None` where that would be the kernel, which does not let us.
     pub fn filler(&self) -> Option<Filler> {
         if !is_root() {
             return None;

@@ -77,7 +77,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// A field of the superblock as a number: what stands before the first space or unit.
+    /// A field of the superblock as a number: the digits before the first space or unit.
     pub fn number(&self, field: &str) -> Option<u64> {
         let text = self.fields.get(field)?;
         text[..text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len())]

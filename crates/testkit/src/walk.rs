@@ -165,7 +165,7 @@ pub fn name_links(entries: &mut [Entry]) {
     }
 }
 
-/// Where the walk stands: the open folder, its path, and the names still to visit on every level
+/// Where the walk is: the open folder, its path, and the names still to visit on every level
 /// above and here.
 struct Walker<'a> {
     depth: Depth,
