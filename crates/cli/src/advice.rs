@@ -2,8 +2,7 @@
 use crate::error::{Error, Exit};
 use crate::format_options::format_hint;
 use extant_archive::{ErrorKind as ArchiveErrorKind, printable};
-use extant_image::source::Linkage;
-use extant_image::{ErrorKind, Scope};
+use extant_image::{ErrorKind, Linkage, Scope};
 use std::io;
 
 impl From<extant_image::Error> for Error {

@@ -106,7 +106,7 @@ impl Console {
             Form::Json => complain_json(&Warning { command: self.command, warning: message }),
         }
     }
-    /// A file that was left out and makes the exit code 1: also told when quiet.
+    /// A file that was left out and makes the exit code 1: also shown when quiet.
     pub fn skipped(&self, message: &str) {
         Console { chatter: Chatter::Normal, ..self.clone() }.warn(message);
     }

@@ -1,9 +1,9 @@
-//! What a user is told when something fails: one line, and a hint where there is something to do.
+//! What a user reads when something fails: one line, and a hint where there is something to do.
 use extant_archive::reason;
 use std::fmt;
 use std::io;
 
-/// A failure as the user meets it. Printed as `extant: COMMAND: MESSAGE`, and ` hint: HINT` below
+/// A failure as the user sees it. Printed as `extant: COMMAND: MESSAGE`, and ` hint: HINT` below
 /// it; with `--json` as one line `{"command":..,"error":..,"hint":..,"exit":..}`, on stderr too,
 /// because stdout may carry data.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub enum Exit {
     Checked(u8),
 }
 
-/// What codes mean to who calls a command: most commands have one convention, checks that of fsck.
+/// What exit codes mean to a caller: most commands have one convention, checks have that of fsck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Convention {
     /// 0 done, 1 failed or incomplete, 2 wrong usage.

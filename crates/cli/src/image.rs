@@ -103,8 +103,8 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
     let device = FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, offset_bytes);
     let device = device.map_err(|error| {
         let head = format!("{shown}: ");
-        let told = reason(&error);
-        Error::new(format!("{head}{}", told.strip_prefix(&head).unwrap_or(&told)))
+        let reason = reason(&error);
+        Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)))
     })?;
     Ok(Arc::new(device))
 }
@@ -229,7 +229,7 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
     match &error.kind {
         ErrorKind::NotFound => failure.hint(format!("extant ls -R {shown} lists what is there")),
         ErrorKind::Unsupported(_) => {
-            failure.hint(format!("extant info {shown} shows the volume all the same"))
+            failure.hint(format!("extant info {shown} shows the volume nevertheless"))
         }
         ErrorKind::NeedsRecovery => match target::mount_point(image) {
             Some(folder) => {
@@ -244,7 +244,7 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
                 .hint("copy or download it once more")
         }
         ErrorKind::Corrupt(_) => {
-            failure.hint(format!("e2fsck -fn {shown} tells all that is wrong"))
+            failure.hint(format!("e2fsck -fn {shown} lists all that is wrong"))
         }
         ErrorKind::Device(error) => Error::io(subject, error),
         _ => failure,
@@ -252,9 +252,13 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
 }
 
 fn is_cut_short(corrupt: &Corrupt) -> bool {
-    let beyond_device = matches!(corrupt.fault, Fault::Field { field: "number of blocks", reason, .. }
-        if reason.contains("than the device holds"));
-    corrupt.place == DiskPlace::Superblock && beyond_device
+    let is_beyond_device = match corrupt.fault {
+        Fault::Field { field: "number of blocks", reason, .. } => {
+            reason.contains("than the device holds")
+        }
+        _ => false,
+    };
+    corrupt.place == DiskPlace::Superblock && is_beyond_device
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! output           the file, pipe or device that takes an archive
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
-//! error            a failure as the user meets it; size: "512M", "20%"
+//! error            a failure as the user sees it; size: "512M", "20%"
 //! ```
 //!
 //! # Exit codes

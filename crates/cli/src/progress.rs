@@ -1,9 +1,9 @@
 //! The line that moves: how much is done, how fast, how long still. On stderr, and only where that
 //! is a terminal.
 //!
-//! *Invariants*: the line is redrawn at most ten times a second, and is gone when the [`ProgressLine`] is
-//! dropped.
-//! *Locking*: none; counters are atomics, so any thread may advance it.
+//! *Invariants*: the line is redrawn at most ten times a second, and is gone when the
+//! [`ProgressLine`] is dropped. *Locking*: none; counters are atomics, so any thread may advance
+//! it.
 #![allow(
     clippy::disallowed_methods,
     reason = "progress is for people: it runs on the host's clock"

@@ -15,7 +15,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 /// Show all that an image says of files: times, owners, flags, extended attributes, where the
-/// blocks lie.
+/// blocks are.
 ///
 /// Symbolic links are not followed. With --json one line is printed for each file.
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ pub struct Arguments {
     /// The files; an image alone is its root directory
     #[arg(value_name = "IMAGE:/PATH", required = true)]
     pub places: Vec<OsString>,
-    /// Where the blocks lie: block in the file, block on the volume, how many
+    /// Where the blocks are: block in the file, block on the volume, how many
     #[arg(long, short)]
     pub extents: bool,
     #[command(flatten)]

@@ -95,7 +95,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let progress = console.progress("tar", Unit::Bytes, plan.bytes);
     let written =
-        write(&Arc::new(plan), &mut output, &progress, &mut |left_out| damage.meet(left_out));
+        write(&Arc::new(plan), &mut output, &progress, &mut |left_out| damage.leave_out(left_out));
     let summary = written.map_err(|error| match &error.kind {
         ErrorKind::Output(cause) => output.failure(cause),
         ErrorKind::LeftOut => in_image(error),
@@ -192,7 +192,7 @@ impl Damage<'_> {
                 }
                 Omission::Damaged(left_out) => {
                     let message = self.message(&left_out);
-                    if self.meet(left_out).is_break() {
+                    if self.leave_out(left_out).is_break() {
                         let hint = "--keep-going leaves it out and goes on";
                         return Err(Error::new(message).hint(hint));
                     }
@@ -203,7 +203,7 @@ impl Damage<'_> {
     }
 
     /// Names what is left out, or ends the command for it.
-    fn meet(&mut self, left_out: LeftOut) -> ControlFlow<()> {
+    fn leave_out(&mut self, left_out: LeftOut) -> ControlFlow<()> {
         if self.on_damage == OnTrouble::Stop {
             return ControlFlow::Break(());
         }

@@ -104,7 +104,7 @@ const LARGE_BLOCKS: [Case; 6] = [
 fn kept(case: &Case) -> Options {
     let mut options = everything();
     if case.inode_size == 128 {
-        // No nanoseconds, nothing behind 2038.
+        // No nanoseconds, nothing after 2038.
         options.grain = Grain::Second;
         options = options.without("times");
     }
@@ -149,7 +149,7 @@ fn run(cases: &[Case]) {
 fn same_when_dumped(image: &Path, source: &Path, target: &Path) {
     fs::create_dir(target).unwrap();
     for name in ["sizes", "symlinks", "life", "sparse", "b", "names"] {
-        // debugfs cannot be told of a name with a line's end in it; it walks over it all the same.
+        // debugfs takes no name with a line's end in it; it walks over it all the same.
         debugfs(image, &format!("rdump /{name} {}", target.display()))
             .unwrap_or_else(|error| panic!("{error}"));
         let mut options = Options::copy();

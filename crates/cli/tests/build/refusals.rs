@@ -1,5 +1,5 @@
 //! Bad input: one line that names the thing, a hint where there is something to do, the exit code,
-//! nothing left behind.
+//! nothing left over.
 use crate::command::{Refusal, build, build_command, bytes, extant, judge, read_refusal, refusal};
 use extant_testkit::archive::{self, Member};
 use extant_testkit::command::{find, is_root, output, program};
@@ -420,7 +420,7 @@ fn block_devices() {
         assert!(report.bytes <= 24 << 20);
         let rest = fs::read(&backing).unwrap();
         assert_eq!(rest.len(), garbage.len());
-        // What lies behind the volume is somebody else's.
+        // What is after the volume belongs to something else.
         let last = garbage.len() - 4096;
         assert!(report.bytes > last as u64 || rest[last..] == garbage[last..], "{words}");
         fs::write(&backing, &garbage).unwrap();

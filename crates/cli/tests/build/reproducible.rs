@@ -23,13 +23,13 @@ fn make_tree(root: &Path, names: &[String]) {
     std::os::unix::fs::symlink("a/000", root.join("pointer")).unwrap();
     let sparse = File::create(root.join("sparse")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"x", 1 << 20).unwrap();
-    settle(root);
+    set_times(root);
 }
 
 /// Gives everything the same time, from the leaves up.
-fn settle(path: &Path) {
+fn set_times(path: &Path) {
     if path.symlink_metadata().unwrap().is_dir() {
-        fs::read_dir(path).unwrap().for_each(|entry| settle(&entry.unwrap().path()));
+        fs::read_dir(path).unwrap().for_each(|entry| set_times(&entry.unwrap().path()));
     }
     let time = Timespec { tv_sec: 1_600_000_000, tv_nsec: 123_456_789 };
     let times = Timestamps { last_access: time, last_modification: time };
@@ -165,7 +165,7 @@ fn identity_follows_the_content() {
     ];
     for (name, change) in changes {
         change(&tree);
-        settle(&tree);
+        set_times(&tree);
         let now = uuid("");
         assert!(!seen.contains(&now), "{name}");
         seen.push(now);

@@ -150,7 +150,7 @@ fn what_is_excluded_is_not_there() {
     });
 }
 
-/// The image may lie in its own source: it is left out. A special file is kept as what it is.
+/// The image may be in its own source: it is left out. A special file is kept as what it is.
 #[test]
 fn an_image_inside_its_source_is_left_out() {
     if !can_mount() {

@@ -154,7 +154,7 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().unwrap().success()
 }
 
-/// A file that the user cannot read is told before the image is begun, although the user seems to
+/// A file that the user cannot read is named before the image is begun, although the user seems to
 /// be root.
 #[test]
 fn pretended_root_reads_no_more_than_the_user() {

@@ -41,7 +41,7 @@ const ATTRIBUTES: &str = "setfattr -n user.colour -v red in/large; setfattr -n u
 const WIDE: &str = "chown 3000000:4000000000 in/zero; touch -d @-1000000000 in/block; touch -d \
     @9000000000 in/large;";
 
-/// `PLAIN`, `LONG`, `ATTRIBUTES` and `WIDE` stand for those commands.
+/// `PLAIN`, `LONG`, `ATTRIBUTES` and `WIDE` are those commands.
 const RECIPES: &[Recipe] = &[
     recipe("tar", "PLAIN tar --format=v7 -C in -cf x .", Same),
     recipe("tar", "tar --format=oldgnu -C in -cf x .", Same),

@@ -37,7 +37,8 @@ pub struct Arguments {
     pub full: bool,
     /// In place of the seeds of the scenarios: another UUID and hash seed, other trees, other draws
     /// of drives and processes
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Show these columns only, besides the first of each table, to which ratios are formed; may be
     /// given several times
@@ -48,7 +49,7 @@ pub struct Arguments {
     pub page: PageOption,
 }
 
-/// Runs them. With `--json`: the report, whose schema stands in docs/LAB.md.
+/// Runs them. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let numbers = chosen(&arguments.numbers)?;
     arguments.page.check()?;
@@ -134,7 +135,7 @@ fn take<'a>(
     Some((*numbers.get(at)?, slots.get(at)?))
 }
 
-/// Takes away the columns that nobody asked for.
+/// Takes away the columns that were not asked for.
 fn keep_columns(report: &mut PostsReport, only: &[String]) -> Result<(), Error> {
     let names: Vec<String> = tables(report)
         .flat_map(|table| table.columns.iter().map(|column| column.name.clone()))

@@ -203,7 +203,7 @@ fn the_same_scenario_runs_on_a_real_file() {
     let report = json(&run);
     assert_eq!(report["time"], "real");
     assert_eq!(report["measures"][0]["work"]["files"], 200);
-    // Nobody counts what the host's drive does: that is no zero.
+    // What the host's drive does is not counted: that is no zero.
     assert!(report["trace_hash"].is_null() && report["drives"][0]["traffic"].is_null());
     assert!(report["measures"][0]["traffic"].is_null() && report["steps"][0]["traffic"].is_null());
     // What is there is kept, unless its loss is asked for.
@@ -363,7 +363,7 @@ fn a_request_past_the_end_is_moved_and_a_damaged_trace_is_refused() {
     assert!(code == 1 && line.contains("bad.trace:1: "), "{line}");
 }
 
-/// What is wrong with a scenario: what is changed in [`SMALL`], and what the line says behind the
+/// What is wrong with a scenario: what is changed in [`SMALL`], and what the line says after the
 /// file's name.
 const WRONG: [(&str, &str, &str); 12] = [
     ("count = 200", "count = 200.5", ":18: process.steps.count: has to be a whole number"),

@@ -191,7 +191,7 @@ fn what_is_there_stays_unless_it_may_go() {
     assert!(mkfs(&["-F", "-t", "ext2"]).status.success());
     assert!(std::fs::read(&image).unwrap() != before);
 
-    // With an offset what lies around the volume stays.
+    // With an offset what is around the volume stays.
     let mut disk = vec![7; 6 << 20];
     disk[1 << 20..].fill(0);
     std::fs::write(&image, &disk).unwrap();
@@ -531,6 +531,6 @@ fn a_directory_that_is_met_twice_is_an_error_and_not_a_loop() {
     for words in [vec!["ls", "-R", &image], vec!["ls", "-R", "--json", &image]] {
         let (exit, text) = failure(&words);
         assert_eq!(exit, Some(1), "{text}");
-        assert!(text.contains("directory inode 2 was met before"), "{text}");
+        assert!(text.contains("directory inode 2 has another name already"), "{text}");
     }
 }

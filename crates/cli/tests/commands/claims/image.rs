@@ -63,7 +63,7 @@ impl Claims {
         (self.blocks - first).div_ceil(self.blocks_per_group.into())
     }
 
-    /// Where descriptor 0 stands.
+    /// Where descriptor 0 is.
     pub fn descriptors_at(&self) -> u64 {
         self.block_size().max(2048)
     }

@@ -114,7 +114,7 @@ fn nothing_but_a_page_is_replaced() {
         let output = extant(words);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && errors.contains(wanted), "{words:?}: {errors}");
-        assert!(output.stdout.is_empty(), "{words:?}: told before anything runs");
+        assert!(output.stdout.is_empty(), "{words:?}: said before anything runs");
     };
     let mine = path.to_str().unwrap();
     refused(&["lab", "list", "--html", mine], "is no page of extant lab");

@@ -70,7 +70,7 @@ fn a_built_image_has_its_map_blocks_where_metacluster_says() {
             let sum: u64 =
                 ["free", "data", "map", "directory", "metadata"].into_iter().map(count).sum();
             assert_eq!(sum, count("blocks"), "{cell}");
-            // The last group is cut behind what it holds.
+            // The last group is cut after what it holds.
             let is_whole = at / per_group < cells.len() as u64 / per_group;
             if is_whole && !column.contains(&(at % per_group)) {
                 outside += count("map");

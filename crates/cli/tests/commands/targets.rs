@@ -58,7 +58,7 @@ fn a_signal_removes_the_partial_image() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "waits_with_a_partial_image", "--nocapture"])
+            .args(["--exact", "targets::waits_with_a_partial_image", "--nocapture"])
             .env("PARTIAL_IMAGE", folder.path().join("x.img"))
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())

@@ -417,6 +417,22 @@ fn usage_lines_name_what_is_wanted() {
 }
 
 #[test]
+fn no_help_is_wider_than_100_columns() {
+    let folder = Scratch::new("words-help");
+    let commands = ["age", "build", "cat", "check", "completions", "info", "layout", "ls", "man"];
+    let more = ["mkfs", "stat", "tar", "lab"];
+    let lab = ["age", "list", "policies", "posts", "replay", "run", "show"].map(|it| ["lab", it]);
+    let single = commands.iter().chain(&more).map(|command| vec![*command]);
+    let nested = lab.iter().map(|words| words.to_vec());
+    for words in std::iter::once(vec![]).chain(single).chain(nested) {
+        for form in ["-h", "--help"] {
+            let help = told(&[&words[..], &[form]].concat(), folder.path());
+            assert_eq!(longer_than(&help, 100), Vec::<&str>::new(), "{words:?} {form}");
+        }
+    }
+}
+
+#[test]
 fn what_is_shown_of_an_image_fits_a_hundred_columns() {
     let folder = Scratch::new("words-width");
     let options = ["-q", "-t", "ext4", "-b", "1024", "-O", "orphan_file,metadata_csum_seed"];

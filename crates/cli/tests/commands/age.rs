@@ -51,7 +51,7 @@ fn an_image_ages_in_place_the_same_each_time_and_stays_sound() {
     );
     let judged = Command::new("e2fsck").args(["-fn", &one]).output().unwrap();
     assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
-    // Once more in the same place: what is there is not touched, and that is told before anything
+    // Once more in the same place: what is there is not touched, and that is said before anything
     // is made.
     let (code, said) = failure(&[&["age", &one], &words[..]].concat());
     assert_eq!(code, 1);

@@ -162,7 +162,7 @@ fn holes_are_known_to_be_zeros() {
     let folder = Scratch::new("claims-holes");
     let path = folder.join("holes.img");
     // Two billion inodes, all of which the descriptors call used; and a first inode for users far
-    // behind them.
+    // after them.
     let claims = Claims {
         blocks: (8 * TIB) >> 12,
         inodes_per_group: 32760,
@@ -309,7 +309,7 @@ fn some_inode(random: &Random, claims: &Claims, shared: u64, blocks: u64) -> Vec
     claims.inode(mode, size, links, Map::Pointers(&pointers))
 }
 
-/// What stands on the image besides the superblock: descriptors, some tables, and a block that many
+/// What is on the image besides the superblock: descriptors, some tables, and a block that many
 /// maps lead to.
 fn contents(random: &Random, claims: &Claims, length: u64) -> Vec<(u64, Vec<u8>)> {
     let block_size = claims.block_size();
