@@ -1,7 +1,9 @@
-//! What can be done about a failure to build or export an image, in the words of the command line.
+//! What can be done about a failure to build or export an image, or about a notice, in the words
+//! of the command line.
 use crate::error::{Error, Exit};
 use crate::format_options::format_hint;
 use extant_archive::{ErrorKind as ArchiveErrorKind, printable};
+use extant_image::notice::NoticeKind;
 use extant_image::{ErrorKind, Linkage, Scope};
 use std::io;
 
@@ -80,6 +82,19 @@ fn hint(kind: &ErrorKind) -> Option<String> {
         ErrorKind::LeftOut => "--keep-going leaves it out and goes on".to_owned(),
         _ => return None,
     })
+}
+
+/// The end of the sentence of a notice: what to do about it; empty where there is nothing to do.
+pub fn of_notice(kind: NoticeKind) -> &'static str {
+    match kind {
+        NoticeKind::NoEndMark => ", --strict-archive refuses such",
+        NoticeKind::WhiteoutKept => "; with --whiteouts oci it would be applied",
+        NoticeKind::ContainerImage => {
+            "; unpack it, and name the layers in their order, the base first: \
+             extant build --whiteouts oci layer1.tar layer2.tar IMAGE"
+        }
+        _ => "",
+    }
 }
 
 fn archive_hint(name: &str, kind: &ArchiveErrorKind) -> Option<String> {

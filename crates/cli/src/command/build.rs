@@ -1,4 +1,5 @@
 //! `extant build`: directories and archives become an image.
+use crate::advice;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, seed_words};
@@ -13,7 +14,7 @@ use extant_image::build::{
     BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job, Room,
     SmallJournal,
 };
-use extant_image::notice::{NAMED_MAX, Notices};
+use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
 use extant_image::source::{Collected, Owner, collect};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -79,16 +80,16 @@ struct Report<'a> {
     uuid: String,
     files: u64,
     skipped: &'a [String],
-    warnings: Vec<ReportedKind<'a>>,
+    warnings: Vec<ReportedKind>,
 }
 
 /// Notices of one kind: what could not be kept, or may surprise.
 #[derive(Serialize)]
-struct ReportedKind<'a> {
+struct ReportedKind {
     kind: &'static str,
     count: u64,
     /// The first few, a sentence each.
-    named: &'a [String],
+    named: Vec<String>,
 }
 
 /// Builds, and says what came of it.
@@ -156,14 +157,20 @@ fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
 /// The first of each kind by name, and how many more there are.
 fn warn(console: &Console, notices: &Notices) {
     for (kind, tally) in notices.kinds() {
-        for sentence in &tally.named {
-            console.warn(sentence);
+        for sentence in advised(kind, tally) {
+            console.warn(&sentence);
         }
         if tally.named.len() == NAMED_MAX && tally.count > NAMED_MAX as u64 {
             let more = tally.count - NAMED_MAX as u64;
             console.warn(&format!("and {more} more of this kind ({})", kind.word()));
         }
     }
+}
+
+/// The sentences of notices, each with what to do about it.
+fn advised(kind: NoticeKind, tally: &Tally) -> Vec<String> {
+    let advice = advice::of_notice(kind);
+    tally.named.iter().map(|sentence| format!("{sentence}{advice}")).collect()
 }
 
 /// Files that grew meanwhile are in the image as they were when the sources were read.
@@ -280,7 +287,7 @@ fn print(
                 .map(|(kind, tally)| ReportedKind {
                     kind: kind.word(),
                     count: tally.count,
-                    named: &tally.named,
+                    named: advised(kind, tally),
                 })
                 .collect(),
         });

@@ -3,9 +3,9 @@
 //!
 //! Free room without inodes is of no use to small files. So a stretch of free room brings as many
 //! inodes as mke2fs would give to it on a volume of that size: one for each 16 KiB, on volumes
-//! below 512 MiB one for each 4 KiB, below 3 MiB one for each 8 KiB. `-i` and `-T` choose another
-//! ratio. Where the user says how many inodes there are (`-N`), or how many are free
-//! (`--free-inodes`), room brings none besides.
+//! below 512 MiB one for each 4 KiB, below 3 MiB one for each 8 KiB. Another ratio can be
+//! asked for. Where a number of inodes is asked for, or a number of free ones, room brings none
+//! besides.
 use super::room::Room;
 use extant_engine::mkfs::{Profile, default_wishes};
 use extant_format::layout::Inodes;
@@ -13,9 +13,9 @@ use extant_format::layout::Inodes;
 /// How many inodes an image is to have.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct InodeWish {
-    /// Those of the content, those that mkfs makes, and the spare ones asked for (`--free-inodes`).
+    /// Those of the content, those that mkfs makes, and the spare ones asked for.
     pub needed: u64,
-    /// What the user said (`-N`, `-i`, `-T`): never less than that.
+    /// A number, or a ratio, that was asked for: never less than that.
     pub asked: Option<Inodes>,
     /// What free room brings; `None` where it brings nothing.
     pub of_room: Option<RoomInodes>,
@@ -26,7 +26,7 @@ pub struct InodeWish {
 pub struct RoomInodes {
     /// The free room.
     pub room: Room,
-    /// `-t`, which chooses a row of mke2fs's table.
+    /// The row of mke2fs's table.
     pub profile: Profile,
     /// Bytes of a block.
     pub block_size: u32,

@@ -254,7 +254,7 @@ impl Job<'_> {
             .of_fixed_size(blocks.saturating_mul(block_size), free.saturating_mul(block_size))
     }
 
-    /// The number of inodes that was asked for (-N), where it does not suffice.
+    /// The number of inodes that was asked for, where it does not suffice.
     fn too_few_inodes(&self, blocks: u64) -> Option<u64> {
         let Some(Inodes::AtLeast(asked)) = self.inodes.asked else {
             return None;

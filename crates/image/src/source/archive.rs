@@ -125,10 +125,7 @@ impl Archive<'_, '_> {
             return Err(error.of(ErrorKind::ArchiveEnd));
         }
         let (kind, advice) = match end {
-            End::Unmarked => (
-                NoticeKind::NoEndMark,
-                "it may have been cut off there, --strict-archive refuses such",
-            ),
+            End::Unmarked => (NoticeKind::NoEndMark, "it may have been cut off there"),
             End::ThenArchive => {
                 (NoticeKind::BytesAfterEnd, "cut them off to a source of their own")
             }

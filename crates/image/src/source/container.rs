@@ -14,8 +14,7 @@ pub(super) fn note(tree: &Tree, notices: &mut Notices) {
     notices.add(NoticeKind::ContainerImage, || {
         format!(
             "{list}: the source is a container image: the image holds its layers as archives, not \
-             their files; unpack it, and name the layers in their order, the base first: \
-             extant build --whiteouts oci layer1.tar layer2.tar IMAGE"
+             their files"
         )
     });
 }

@@ -230,15 +230,12 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Without `--whiteouts` a whiteout is a file like others, which is seldom what was meant.
+    /// With [`Layers::Plain`] a whiteout is a file like others, which is seldom what was meant.
     fn note_kept_whiteout(&mut self, directory: NodeId, name: &[u8]) {
         if self.options.layers == Layers::Plain && name.starts_with(WHITEOUT) {
             let path = || joined(&self.tree.path(directory), name);
             self.notices.add(NoticeKind::WhiteoutKept, || {
-                format!(
-                    "{}: a whiteout is kept as a file; with --whiteouts oci it would be applied",
-                    path()
-                )
+                format!("{}: a whiteout is kept as a file", path())
             });
         }
     }
