@@ -1,41 +1,21 @@
-//! What the project does to itself: judges its own sources, calls the oracles, compares trees,
-//! prints the tables.
-//!
-//! The library part is for integration tests of the other crates (a dev-dependency); the binary is
-//! for `make`. It links none of the crates that it helps to judge: what it knows about an image it
-//! has from the kernel and from e2fsprogs.
+//! What the project does to itself: judges its own sources, measures, shows itself, and puts a word
+//! of the command line in front of the kit that its tests use.
 //!
 //! ```text
-//! gates     tidy (the house rules), licenses, tools (what is called from the host)
-//! oracles   oracle (e2fsck, dumpe2fs, the kernel's mount), diff_walk
-//!           compare (two trees)   walk (a tree on the host)   listing (an image's entries as text)
-//! samples   fixtures/populate (images by mke2fs and the kernel), archive (plain tar)
-//! tables    bench/{input, build, read, check, limits, lab}, measure (time and memory), demo
-//! below     command (other programs)   lines (how wide text is)   scratch (folders)
+//! tidy        the house rules, read from the sources
+//! licenses    what every dependency may be used for
+//! bench       tables of speed and memory; measure: one program, timed
+//! demo        a real tree becomes an image and comes out again
+//! diff_walk, fixtures, tools    commands for `extant_testkit`
 //! ```
 
-pub mod archive;
 pub mod bench;
-pub mod command;
-pub mod compare;
 pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;
 pub mod licenses;
-pub mod lines;
-pub mod listing;
 pub mod measure;
-pub mod oracle;
-pub mod scratch;
 pub mod tidy;
 pub mod tools;
-pub mod walk;
 
-use std::path::{Path, PathBuf};
-
-/// The root of the repository.
-pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-}
+use extant_testkit::{archive, command, compare, oracle, repository, scratch, walk};

@@ -25,7 +25,7 @@ const FIRST_COPY: u64 = 128 << 20;
 /// How thoroughly it is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// A regular file, whose every byte may be of use to somebody.
+    /// A regular file, any byte of which may be of use.
     File,
     /// A block device.
     Device,

@@ -5,13 +5,13 @@ use extant_block::file::Access;
 use extant_block::{FileDevice, RealClock};
 use extant_format::BlockNo;
 use extant_inspect::{SuperblockPlace, Volume};
+use extant_testkit::command::{output, program};
+use extant_testkit::fixtures;
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use xtask::command::{output, program};
-use xtask::fixtures;
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
 
 fn open(image: &Path, place: SuperblockPlace) -> Volume {
     let device =
@@ -169,7 +169,7 @@ fn filled_volumes_are_told_as_dumpe2fs_tells_them() {
             let _ = std::fs::remove_file(made.image);
         }
     }
-    assert!(compared > 0 || !xtask::command::is_root(), "no fixture of those names");
+    assert!(compared > 0 || !extant_testkit::command::is_root(), "no fixture of those names");
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 

@@ -3,13 +3,13 @@
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::Ino;
 use extant_inspect::{Error, SuperblockPlace, Visit, Volume, survey, walk};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
 
 /// Does everything that can be done with a volume. Gives how much was said.
 fn tell(device: Arc<dyn BlockDevice>) -> Result<usize, Error> {
@@ -31,7 +31,7 @@ fn memory(bytes: &[u8]) -> Arc<MemoryDevice> {
 
 #[test]
 fn the_corpus_of_broken_images_is_told() {
-    let corpus = xtask::repository().join("../shared/corpus");
+    let corpus = extant_testkit::repository().join("../shared/corpus");
     let Ok(entries) = std::fs::read_dir(&corpus) else {
         eprintln!("skipped: no corpus beside the repository");
         return;

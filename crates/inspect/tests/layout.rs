@@ -5,11 +5,11 @@ use extant_block::file::Access;
 use extant_block::{FileDevice, RealClock};
 use extant_format::indirect::blocks_needed;
 use extant_inspect::{LayoutReport, SuperblockPlace, Volume, survey};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{dumpe2fs, e2fsck, require};
+use extant_testkit::scratch::Scratch;
 use std::path::Path;
 use std::sync::Arc;
-use xtask::command::{output, program};
-use xtask::oracle::{dumpe2fs, e2fsck, require};
-use xtask::scratch::Scratch;
 
 /// Bytes of the files; by directory.
 const TREE: &[(&str, &[u64])] =
@@ -117,7 +117,7 @@ fn a_file_in_pieces_scores_low() {
     let image = mke2fs(&folder, "-t ext2", &[("", &[4096])]);
     let perfect = report(&image);
     assert_eq!((perfect.layout_score, perfect.fragments), (Some(1.0), 1));
-    let blocks = xtask::oracle::debugfs(&image, "blocks /file-0").unwrap();
+    let blocks = extant_testkit::oracle::debugfs(&image, "blocks /file-0").unwrap();
     let blocks: Vec<&str> = blocks.split_whitespace().collect();
     for request in [
         format!("sif /file-0 block[1] {}", blocks[2]),

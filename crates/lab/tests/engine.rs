@@ -7,9 +7,9 @@ use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_lab::clock::{Settings, VirtualClock};
 use extant_lab::device::{DeviceSettings, SimDevice, TraceKeeping};
 use extant_lab::drive::file::by_name;
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use std::sync::Arc;
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 const BYTES: u64 = 1 << 30;
 

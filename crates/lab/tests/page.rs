@@ -10,10 +10,10 @@ use extant_lab::report::{
     Origin, Raster, RasterCell, Table, Unit,
 };
 use extant_lab::scenario::{self, Layouts, RunOptions};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use std::path::Path;
 use std::process::Command;
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 /// What somebody could call a file, a scenario, a process.
 const HOSTILE: &str = "</script><script>document.title='taken'</script><img src=x \

@@ -4,7 +4,7 @@
 use extant_lab::posts::{PostReport, Quantity, Scale, run_posts};
 use extant_lab::report::{StemPlot, TEXT_WIDTH};
 use extant_lab::scenario::{self, Existing, RunOptions, Target};
-use xtask::lines::longer_than;
+use extant_testkit::lines::longer_than;
 
 fn ours(post: &PostReport, row: &str, column: &str) -> u64 {
     let cells = post.tables.iter().flat_map(|table| {

@@ -6,7 +6,7 @@ use extant_lab::posts::{
     Scale, Verdict, Work, judge, readdir_cost, run_posts,
 };
 use extant_lab::report::TEXT_WIDTH;
-use xtask::lines::longer_than;
+use extant_testkit::lines::longer_than;
 
 fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
     let cells = cells.iter().map(|(posted, ours)| Cell {

@@ -5,10 +5,10 @@ use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_lab::device::TraceKeeping;
 use extant_lab::report::TEXT_WIDTH;
 use extant_lab::scenario::{self, Existing, Left, Outcome, RunOptions, Scenario, Target};
+use extant_testkit::lines::longer_than;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xtask::lines::longer_than;
 
 fn parse(text: &str) -> Scenario {
     scenario::parse("test.toml", text, Path::new("")).unwrap_or_else(|error| panic!("{error}"))

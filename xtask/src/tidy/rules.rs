@@ -166,7 +166,7 @@ pub const RULES: &[Rule] = &[
         good: &[(
             "crates/engine/Cargo.toml",
             "[package]\nname = \"extant-engine\"\n[dependencies]\nextant-format.workspace = \
-             true\n[dev-dependencies]\nxtask = \"1\"\n",
+             true\n[dev-dependencies]\nextant-testkit = \"1\"\n",
         )],
     },
     Rule {

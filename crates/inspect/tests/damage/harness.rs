@@ -10,11 +10,11 @@ use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
 use extant_inspect::{
     CheckOptions, CheckReport, Claimed, Severity, SuperblockPlace, Visit, Volume, check, walk,
 };
+use extant_testkit::command::{output, program};
+use extant_testkit::scratch::Scratch;
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
-use xtask::command::{output, program};
-use xtask::scratch::Scratch;
 
 /// A damaged volume, and all that is to be told of it.
 pub struct Case {

@@ -12,9 +12,9 @@ mod random;
 mod volume;
 
 use extant_inspect::CODES;
+use extant_testkit::oracle::require;
 use harness::Case;
 use std::collections::BTreeSet;
-use xtask::oracle::require;
 
 /// The cases of all parts.
 const PARTS: &[(&str, &[Case])] = &[

@@ -1,9 +1,9 @@
 //! Random damage to the metadata of small volumes: the check never panics, ends, tells the same
 //! with one thread and with several, and agrees with e2fsck whether a volume is clean.
 use super::harness::{Image, sentences};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 
 /// Changed bytes a volume; the seed makes them the same in every run.
 const CHANGES: u64 = 60;

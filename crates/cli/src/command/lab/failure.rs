@@ -1,5 +1,5 @@
 //! What goes wrong in the laboratory, in the console's words. Names that the command line has and
-//! nobody knows are wrong usage (2); what is wrong inside a file is a failure (1).
+//! are not known are wrong usage (2); what is wrong inside a file is a failure (1).
 use crate::error::Error;
 use extant_engine::preset::Policies;
 use extant_lab::drive::file::{self as drive_file, DriveSpec};

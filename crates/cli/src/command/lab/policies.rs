@@ -109,11 +109,7 @@ fn page(tables: &Tables) -> String {
         rows.for_each(|choice| table.row([choice.name.to_owned(), choice.line.to_owned()]));
         figures.push(Figure::new(column.name, table).line(column.line).section("Columns"));
     }
-    page::of_figures(
-        "Policies",
-        "What a file system of the laboratory can be told to do.",
-        &figures,
-    )
+    page::of_figures("Policies", "What a file system of the laboratory can be set to do.", &figures)
 }
 
 fn text(tables: &Tables, columns: usize) -> String {

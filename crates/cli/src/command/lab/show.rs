@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-/// Names that are longer: `post-3` stands for none of its two scenarios.
+/// Names that are longer: `post-3` means neither of its two scenarios.
 fn beginning_with(name: &str) -> Vec<&'static str> {
     let scenarios = BUILTINS.iter().chain(POST_SCENARIOS).map(|builtin| builtin.name);
     let all = scenarios.chain(PRESETS.iter().map(|preset| preset.name));

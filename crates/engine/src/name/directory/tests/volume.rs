@@ -14,11 +14,11 @@ use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
 use extant_format::{FileBlock, GroupNo, Ino};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 const DIRECTORY: &[u8] = b"d";
 const FILES: usize = 4;
@@ -52,7 +52,7 @@ fn image((kind, words, size, hash): Row) -> Option<Arc<MemoryDevice>> {
     }
     let scratch = Scratch::new("extant-directory");
     let path = scratch.join("image");
-    let mut mke2fs = xtask::command::program("mke2fs");
+    let mut mke2fs = extant_testkit::command::program("mke2fs");
     // The seed of hashes decides which leaves split: always the same.
     mke2fs.args([
         "-q",
@@ -65,11 +65,13 @@ fn image((kind, words, size, hash): Row) -> Option<Arc<MemoryDevice>> {
         "hash_seed=6b8b4567-327b-23c6-643c-986966334873",
     ]);
     mke2fs.args(words).arg(&path).arg(size);
-    xtask::command::output(&mut mke2fs).expect("mke2fs");
+    extant_testkit::command::output(&mut mke2fs).expect("mke2fs");
     if !hash.is_empty() {
         let option = format!("hash_alg={hash}");
-        xtask::command::output(xtask::command::program("tune2fs").args(["-E", &option]).arg(&path))
-            .expect("tune2fs");
+        extant_testkit::command::output(
+            extant_testkit::command::program("tune2fs").args(["-E", &option]).arg(&path),
+        )
+        .expect("tune2fs");
     }
     let bytes = std::fs::read(path).expect("an image");
     Some(Arc::new(MemoryDevice::from_bytes(RealClock::new(), &bytes)))
