@@ -13,8 +13,8 @@ pub const BLOCK_UNINIT: u16 = 2;
 /// The inode table is zeroed.
 pub const INODE_ZEROED: u16 = 4;
 
-/// Where the checksum stands in a descriptor.
-const CHECKSUM_OFFSET: usize = 0x1e;
+/// Where the checksum is in a descriptor.
+const CHECKSUM_OFFSET: usize = std::mem::offset_of!(RawLow, checksum);
 
 /// The first half of a descriptor: all of a 32-byte one.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -154,6 +154,11 @@ impl GroupDescriptor {
         }
     }
 
+    /// The checksum as it is stored in a descriptor's bytes.
+    pub fn stored_checksum(bytes: &[u8]) -> u16 {
+        RawLow::read_from_prefix(bytes).map_or(0, |(raw, _)| raw.checksum.get())
+    }
+
     /// Compares the stored checksum with that of the bytes; nothing to compare without
     /// metadata_csum and uninit_bg.
     ///
@@ -167,8 +172,7 @@ impl GroupDescriptor {
         if !superblock.has_descriptor_checksums() {
             return Ok(());
         }
-        let low = RawLow::read_from_prefix(bytes).map(|(raw, _)| raw).unwrap_or_default();
-        let (stored, computed) = (low.checksum.get(), checksum(bytes, group, superblock));
+        let (stored, computed) = (Self::stored_checksum(bytes), checksum(bytes, group, superblock));
         if stored == computed {
             return Ok(());
         }
@@ -260,8 +264,9 @@ impl GroupDescriptor {
     }
 }
 
-/// The checksum of the first `bits` of a bitmap, as wide as a descriptor keeps it.
-fn bitmap_checksum(bitmap: &[u8], bits: u32, superblock: &Superblock) -> u32 {
+/// The checksum of the first `bits` of a bitmap, as wide as a descriptor keeps it; 0 without
+/// metadata_csum.
+pub fn bitmap_checksum(bitmap: &[u8], bits: u32, superblock: &Superblock) -> u32 {
     if !superblock.has(Feature::METADATA_CSUM) {
         return 0;
     }

@@ -2,6 +2,10 @@
 //!
 //! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields behind them; each of the latter
 //! means something only where `extra_isize` reaches past it.
+mod stored;
+
+pub use stored::{StoredInode, is_extra_size_possible};
+
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -10,7 +14,15 @@ use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault, Ino};
 
 /// Bytes of an inode of ext2, and of the first part of any.
-const BASE_SIZE: usize = 128;
+pub const BASE_SIZE: usize = 128;
+/// Bytes of the map in an inode, or of what is kept in its place.
+pub const MAP_SIZE: usize = 60;
+/// The least bytes of extra fields, where an inode has any: their own size, and the checksum.
+pub const EXTRA_SIZE_MIN: u16 = 4;
+/// The largest file of a volume without the feature large_file, in bytes.
+pub const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
+/// Links beyond which a directory says that it has 1 (dir_nlink).
+pub const LINKS_MAX: u32 = 65_000;
 const CHECKSUM_LOW: usize = 0x7c;
 const CHECKSUM_HIGH: usize = 0x82;
 
@@ -30,7 +42,7 @@ struct RawInode {
     sectors_low: U32,
     flags: U32,
     version_low: U32,
-    block: [u8; 60],
+    block: [u8; MAP_SIZE],
     generation: U32,
     attribute_block_low: U32,
     size_high: U32,
@@ -209,13 +221,17 @@ pub mod flags {
     pub const APPEND: u32 = 0x20;
     pub const NODUMP: u32 = 0x40;
     pub const NOATIME: u32 = 0x80;
+    pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
+    pub const IMAGIC: u32 = 0x2000;
     pub const DIRECTORY_SYNC: u32 = 0x1_0000;
     pub const TOP_DIRECTORY: u32 = 0x2_0000;
     pub const HUGE_FILE: u32 = 0x4_0000;
     pub const EXTENTS: u32 = 0x8_0000;
+    pub const VERITY: u32 = 0x10_0000;
     pub const EA_INODE: u32 = 0x20_0000;
     pub const INLINE_DATA: u32 = 0x1000_0000;
+    pub const CASEFOLDED: u32 = 0x4000_0000;
 }
 
 /// A checked inode. Also what is kept behind the first 128 bytes, where the inode is larger.

@@ -25,6 +25,10 @@ pub mod indirect;
 pub mod inode;
 pub mod journal;
 pub mod layout;
+pub mod mount_block;
+pub mod orphan_file;
+pub mod quota_file;
+mod stored;
 pub mod superblock;
 
 use std::fmt;
@@ -64,13 +68,30 @@ number!(
     GroupNo, u32, "g"
 );
 
+/// Bytes of a sector: the unit in which an inode counts what it takes.
+pub const SECTOR_BYTES: u64 = 512;
+
 impl Ino {
+    /// The list of bad blocks.
+    pub const BAD_BLOCKS: Ino = Ino(1);
     /// The root directory.
     pub const ROOT: Ino = Ino(2);
+    /// The quota file of users, unless the superblock names another.
+    pub const USER_QUOTA: Ino = Ino(3);
+    /// The quota file of groups, unless the superblock names another.
+    pub const GROUP_QUOTA: Ino = Ino(4);
+    /// Reserved for files that can be undeleted, which never came.
+    pub const UNDELETE: Ino = Ino(6);
     /// The inode that maps the descriptor blocks kept for growth.
     pub const RESIZE: Ino = Ino(7);
     /// The journal of ext3 and ext4.
     pub const JOURNAL: Ino = Ino(8);
+    /// Reserved for snapshots, which never came.
+    pub const EXCLUDE: Ino = Ino(9);
+    /// Reserved for replicas, which never came.
+    pub const REPLICA: Ino = Ino(10);
+    /// The last inode that every volume reserves.
+    pub const RESERVED_LAST: Ino = Ino(10);
 }
 
 /// Consecutive blocks of the volume. `length` is never 0 where a run is returned.

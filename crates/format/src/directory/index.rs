@@ -39,35 +39,37 @@ pub struct IndexView<'a> {
 
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct RawIndexEntry {
+pub(super) struct RawIndexEntry {
     /// Of the first entry of a block: limit in the low half, count in the high half.
-    hash: U32,
-    /// The high four bits are kept for a fill level that nobody has ever stored.
-    block: U32,
+    pub(super) hash: U32,
+    /// The high four bits are kept for a fill level, which no system stores.
+    pub(super) block: U32,
 }
 
 /// The start of block 0 of an indexed directory.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct RawRoot {
+pub(super) struct RawRoot {
     dot: RawEntry,
     dot_name: [u8; 4],
     parent: RawEntry,
     parent_name: [u8; 4],
-    reserved: U32,
-    hash: u8,
-    info_length: u8,
-    levels: u8,
-    flags: u8,
+    pub(super) reserved: U32,
+    pub(super) hash: u8,
+    pub(super) info_length: u8,
+    pub(super) levels: u8,
+    pub(super) flags: u8,
 }
 
 /// Bytes of the tail: a reserved word and the checksum.
-const TAIL: usize = 8;
-const ENTRY: usize = 8;
-const BLOCK_MASK: u32 = 0x0fff_ffff;
-const INFO_LENGTH: u8 = 8;
-/// Deepest index without largedir.
-const LEVELS_MAX: u8 = 1;
+pub(super) const TAIL: usize = 8;
+/// Bytes of an entry.
+pub(super) const ENTRY: usize = 8;
+/// The bits of a block number that are the number.
+pub(super) const BLOCK_MASK: u32 = 0x0fff_ffff;
+pub(super) const INFO_LENGTH: u8 = 8;
+/// Deepest index without large_dir.
+pub const LEVELS_MAX: u8 = 1;
 
 impl IndexPlace {
     pub(super) fn structure(self) -> &'static str {
@@ -78,7 +80,7 @@ impl IndexPlace {
     }
 
     /// Bytes in the block before the first entry.
-    fn offset(self) -> usize {
+    pub(super) fn offset(self) -> usize {
         match self {
             IndexPlace::Root => 32,
             IndexPlace::Node => 8,
