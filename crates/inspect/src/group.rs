@@ -1,9 +1,8 @@
 //! Facts of each group: where it keeps its things, what its descriptor says, which runs are free.
 //! One group at a time, so that a volume of a hundred thousand groups takes no more memory than one
 //! of ten.
-use crate::check::Claims;
+use crate::claims::Claims;
 use crate::error::Error;
-use crate::fields;
 use crate::volume::{SuperblockPlace, Volume};
 use extant_format::bitmap;
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
@@ -55,12 +54,12 @@ pub struct SuperblockCopy {
     pub reserved_descriptors: Option<BlockRange>,
 }
 
-/// Where a block lies.
+/// Where a block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Place {
+pub struct BlockPlace {
     /// The block.
     pub block: u64,
-    /// The group that it lies in; `None` outside of all.
+    /// The group that it is in; `None` outside of all.
     pub group: Option<u32>,
     /// Blocks from that group's start.
     pub offset: u64,
@@ -80,15 +79,15 @@ pub struct GroupInfo {
     /// Superblock and descriptors that stand here.
     pub copy: Option<SuperblockCopy>,
     /// The block of the block bitmap; it may lie in another group.
-    pub block_bitmap: Place,
+    pub block_bitmap: BlockPlace,
     /// With metadata_csum.
     pub block_bitmap_checksum: Option<StoredChecksum>,
     /// The block of the inode bitmap.
-    pub inode_bitmap: Place,
+    pub inode_bitmap: BlockPlace,
     /// With metadata_csum.
     pub inode_bitmap_checksum: Option<StoredChecksum>,
     /// The first block of the inode table.
-    pub inode_table: Place,
+    pub inode_table: BlockPlace,
     /// Blocks of the inode table.
     pub inode_table_blocks: u32,
     /// As the descriptor counts them; clusters with bigalloc.
@@ -176,9 +175,7 @@ impl Groups<'_> {
         let mut descriptor = GroupDescriptor::decode(bytes, superblock);
         let mut checksum = None;
         if superblock.has_descriptor_checksums() {
-            let stored = u32::from(
-                bytes.get(0x1e..0x20).map_or(0, |sum| u16::from_le_bytes([sum[0], sum[1]])),
-            );
+            let stored = GroupDescriptor::stored_checksum(bytes).into();
             let expected = match GroupDescriptor::verify_checksum(bytes, group, superblock) {
                 Err(Fault::Checksum { computed, .. }) => Some(computed),
                 _ => None,
@@ -347,10 +344,10 @@ impl Volume {
                 .collect();
     }
 
-    fn place_of(&self, block: BlockNo) -> Place {
+    fn place_of(&self, block: BlockNo) -> BlockPlace {
         let group = self.superblock().group_of_block(block);
         let offset = group.map_or(0, |group| block.0 - self.superblock().group_start(group).0);
-        Place { block: block.0, group: group.map(|group| group.0), offset }
+        BlockPlace { block: block.0, group: group.map(|group| group.0), offset }
     }
 
     /// What a group holds of superblock and descriptors.
@@ -385,7 +382,7 @@ impl Volume {
     }
 
     fn first_meta_group(&self) -> u32 {
-        self.fields().u32(fields::FIRST_META_GROUP)
+        self.stored().first_meta_group()
     }
 
     /// Descriptor blocks behind each superblock.

@@ -38,10 +38,10 @@
 //! an inode claims.
 
 mod check;
+mod claims;
 mod date;
 mod descriptors;
 mod error;
-mod fields;
 mod group;
 mod info;
 mod layout;
@@ -52,12 +52,12 @@ mod text;
 mod volume;
 
 pub use check::{
-    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem, Progress, Repair, Rule,
-    Severity, Summary, check,
+    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, Progress, ReadOrder, Repair,
+    Rule, Severity, Summary, check,
 };
 pub use date::Date;
 pub use error::Error;
-pub use group::{BlockRange, GroupInfo, Groups, Place, StoredChecksum, SuperblockCopy};
+pub use group::{BlockPlace, BlockRange, GroupInfo, Groups, StoredChecksum, SuperblockCopy};
 pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo, uuid};
 pub use layout::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
 pub use layout::{

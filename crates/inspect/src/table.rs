@@ -4,7 +4,7 @@ use crate::group::Described;
 use crate::volume::Volume;
 use extant_block::Holes;
 use extant_format::group::INODE_UNINIT;
-use extant_format::inode::Inode;
+use extant_format::inode::{Inode, StoredInode};
 use extant_format::{BlockNo, Ino};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -121,7 +121,7 @@ fn read_table(
             if ino >= end {
                 return Ok(ControlFlow::Continue(()));
             }
-            if is_used(bytes) {
+            if is_used(StoredInode::new(bytes)) {
                 scan.inodes += 1;
                 if visit(Ino(ino), &Inode::decode(bytes, superblock)).is_break() {
                     return Ok(ControlFlow::Break(()));
@@ -136,7 +136,6 @@ fn read_table(
 
 /// Links and a mode: looked at before the rest is decoded, since most inodes of most tables are
 /// free.
-fn is_used(bytes: &[u8]) -> bool {
-    let mode = bytes.get(..2).is_some_and(|mode| mode != [0, 0]);
-    mode && bytes.get(26..28).is_some_and(|links| links != [0, 0])
+fn is_used(inode: StoredInode<'_>) -> bool {
+    inode.mode() != 0 && inode.links() != 0
 }

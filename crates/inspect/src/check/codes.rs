@@ -1,5 +1,5 @@
 //! Every problem that the check knows: one table, one line a code.
-use super::problem::{Pass, Repair, Severity};
+use super::rule::{Pass, Repair, Severity};
 
 /// What is known of a code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
