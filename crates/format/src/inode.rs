@@ -23,8 +23,9 @@ pub const EXTRA_SIZE_MIN: u16 = 4;
 pub const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 /// Links beyond which a directory says that it has 1 (dir_nlink).
 pub const LINKS_MAX: u32 = 65_000;
-const CHECKSUM_LOW: usize = 0x7c;
-const CHECKSUM_HIGH: usize = 0x82;
+/// Where the two halves of the checksum are.
+const CHECKSUM_LOW: usize = std::mem::offset_of!(RawInode, checksum_low);
+const CHECKSUM_HIGH: usize = BASE_SIZE + std::mem::offset_of!(RawExtra, checksum_high);
 
 /// The first 128 bytes.
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -160,6 +161,22 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
+/// The room that an inode has for a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TimeRoom {
+    /// 32 bits of seconds.
+    Base,
+    /// Two more bits of seconds, and nanoseconds.
+    Extra,
+}
+
+impl TimeRoom {
+    /// Of a time whose extra bits exist from an `extra_isize` of `reach` on.
+    fn of(extra_isize: u16, reach: u16) -> TimeRoom {
+        if extra_isize >= reach { TimeRoom::Extra } else { TimeRoom::Base }
+    }
+}
+
 const SECONDS_MIN: i64 = i32::MIN as i64;
 const SECONDS_MAX: i64 = i32::MAX as i64;
 /// The last second that two more bits reach.
@@ -187,13 +204,15 @@ impl Time {
         Time { seconds, nanoseconds: (extra >> 2).min(NANOSECONDS_MAX) }
     }
 
-    /// The nearest time that can be kept with (or without) extra bits.
-    fn clamped(self, has_extra: bool) -> Time {
-        let most = if has_extra { SECONDS_MAX_EXTRA } else { SECONDS_MAX };
+    /// The nearest time that can be kept in that room.
+    fn clamped(self, room: TimeRoom) -> Time {
+        let (most, last) = match room {
+            TimeRoom::Base => (SECONDS_MAX, 0),
+            TimeRoom::Extra => (SECONDS_MAX_EXTRA, NANOSECONDS_MAX),
+        };
         if self.seconds < SECONDS_MIN {
             return Time { seconds: SECONDS_MIN, nanoseconds: 0 };
         }
-        let last = if has_extra { NANOSECONDS_MAX } else { 0 };
         if self.seconds > most {
             return Time { seconds: most, nanoseconds: last };
         }
@@ -202,8 +221,8 @@ impl Time {
 
     /// The two words. The second one is to be dropped where there is no room for it.
     #[allow(clippy::cast_possible_truncation)] // splitting is what it is for, and the value is clamped
-    fn encode(self, has_extra: bool) -> (U32, U32) {
-        let time = self.clamped(has_extra);
+    fn encode(self, room: TimeRoom) -> (U32, U32) {
+        let time = self.clamped(room);
         let base = time.seconds as i32;
         let epoch = (time.seconds.saturating_sub(i64::from(base)) >> 32) as u32 & 3;
         (U32::new(base.cast_unsigned()), U32::new(time.nanoseconds << 2 | epoch))
@@ -282,11 +301,29 @@ fn join16(high: U16, low: U16) -> u32 {
     u32::from(high.get()) << 16 | u32::from(low.get())
 }
 
+/// How much of its checksum an inode keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChecksumWidth {
+    /// The low 16 bits.
+    Low,
+    /// All 32 bits.
+    Full,
+}
+
+impl ChecksumWidth {
+    fn of(extra_isize: u16) -> ChecksumWidth {
+        match extra_isize >= reach::CHECKSUM {
+            true => ChecksumWidth::Full,
+            false => ChecksumWidth::Low,
+        }
+    }
+}
+
 /// The checksum of a whole inode, its own fields taken as zero; 16 bits where the high half has no
 /// room.
 fn checksum(
     bytes: &[u8],
-    has_high: bool,
+    width: ChecksumWidth,
     ino: Ino,
     generation: u32,
     superblock: &Superblock,
@@ -296,7 +333,7 @@ fn checksum(
     let mut sum = crc32c(seed, part(0, CHECKSUM_LOW));
     sum = crc32c(sum, &[0, 0]);
     sum = crc32c(sum, part(CHECKSUM_LOW.saturating_add(2), CHECKSUM_HIGH));
-    if !has_high {
+    if width == ChecksumWidth::Low {
         return crc32c(sum, part(CHECKSUM_HIGH, bytes.len())) & 0xffff;
     }
     sum = crc32c(sum, &[0, 0]);
@@ -356,9 +393,9 @@ impl Inode {
             return Ok(());
         }
         let (base, extra) = raw_parts(bytes);
-        let has_high = extra.extra_isize.get() >= reach::CHECKSUM;
+        let width = ChecksumWidth::of(extra.extra_isize.get());
         let stored = join16(extra.checksum_high, base.checksum_low);
-        let computed = checksum(bytes, has_high, ino, base.generation.get(), superblock);
+        let computed = checksum(bytes, width, ino, base.generation.get(), superblock);
         if stored == computed {
             return Ok(());
         }
@@ -417,8 +454,8 @@ impl Inode {
         let mut extra = self.raw_extra(extra_isize);
         self.put(bytes, &base, &extra);
         if superblock.has(Feature::METADATA_CSUM) {
-            let has_high = extra_isize >= reach::CHECKSUM;
-            let (high, low) = split16(checksum(bytes, has_high, ino, self.generation, superblock));
+            let width = ChecksumWidth::of(extra_isize);
+            let (high, low) = split16(checksum(bytes, width, ino, self.generation, superblock));
             base.checksum_low = low;
             extra.checksum_high = high;
             self.put(bytes, &base, &extra);
@@ -454,9 +491,9 @@ impl Inode {
             mode: self.mode.into(),
             uid_low,
             size_low: size_low.into(),
-            access_time: self.access_time.encode(extra_isize >= reach::ACCESS_TIME).0,
-            change_time: self.change_time.encode(extra_isize >= reach::CHANGE_TIME).0,
-            modify_time: self.modify_time.encode(extra_isize >= reach::MODIFY_TIME).0,
+            access_time: self.access_time.encode(TimeRoom::of(extra_isize, reach::ACCESS_TIME)).0,
+            change_time: self.change_time.encode(TimeRoom::of(extra_isize, reach::CHANGE_TIME)).0,
+            modify_time: self.modify_time.encode(TimeRoom::of(extra_isize, reach::MODIFY_TIME)).0,
             deletion_time: self.deletion_time.into(),
             gid_low,
             links: self.links.into(),
@@ -479,14 +516,25 @@ impl Inode {
     }
 
     fn raw_extra(&self, extra_isize: u16) -> RawExtra {
-        let (create_time, create_time_extra) =
-            self.create_time.unwrap_or_default().encode(extra_isize >= reach::CREATE_TIME_EXTRA);
+        let (create_time, create_time_extra) = self
+            .create_time
+            .unwrap_or_default()
+            .encode(TimeRoom::of(extra_isize, reach::CREATE_TIME_EXTRA));
         RawExtra {
             extra_isize: extra_isize.into(),
             checksum_high: 0.into(),
-            change_time_extra: self.change_time.encode(extra_isize >= reach::CHANGE_TIME).1,
-            modify_time_extra: self.modify_time.encode(extra_isize >= reach::MODIFY_TIME).1,
-            access_time_extra: self.access_time.encode(extra_isize >= reach::ACCESS_TIME).1,
+            change_time_extra: self
+                .change_time
+                .encode(TimeRoom::of(extra_isize, reach::CHANGE_TIME))
+                .1,
+            modify_time_extra: self
+                .modify_time
+                .encode(TimeRoom::of(extra_isize, reach::MODIFY_TIME))
+                .1,
+            access_time_extra: self
+                .access_time
+                .encode(TimeRoom::of(extra_isize, reach::ACCESS_TIME))
+                .1,
             create_time,
             create_time_extra,
             version_high: split(self.version).0.into(),

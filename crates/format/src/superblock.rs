@@ -9,7 +9,7 @@ use zerocopy::transmute;
 
 use self::raw::{RawSuperblock, seconds, split, split_seconds};
 pub use crate::feature::{Feature, Features};
-use crate::{Fault, Ino};
+use crate::{BlockNo, Fault, Ino};
 
 mod raw;
 mod stored;
@@ -540,6 +540,12 @@ impl Superblock {
     /// Bytes of a block.
     pub fn block_size(&self) -> u32 {
         1u32.checked_shl(self.block_size_log2.into()).unwrap_or(1024)
+    }
+
+    /// The block that the primary superblock is in: 1 with blocks of 1 KiB, else 0. Not the first
+    /// data block where clusters of such blocks begin at block 0.
+    pub fn primary_block(&self) -> BlockNo {
+        BlockNo(SUPERBLOCK_OFFSET.checked_div(self.block_size().into()).unwrap_or(0))
     }
 
     fn wide_group_count(&self) -> u64 {

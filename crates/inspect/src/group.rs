@@ -354,10 +354,10 @@ impl Volume {
     pub(crate) fn copy(&self, group: GroupNo) -> Option<SuperblockCopy> {
         let superblock = self.superblock();
         let start = superblock.group_start(group).0;
-        // 1 KiB clusters begin at block 0, and the superblock still stands in block 1.
-        let start = if group.0 == 0 && superblock.block_size() == 1024 { 1 } else { start };
+        // Clusters of 1 KiB blocks begin at block 0, and the superblock is still in block 1.
+        let start = if group.0 == 0 { superblock.primary_block().0 } else { start };
         let has_super = self.has_super(group);
-        let behind = start + u64::from(has_super);
+        let after_super = start + u64::from(has_super);
         let mut copy = SuperblockCopy {
             superblock: has_super.then_some(start),
             descriptors: None,
@@ -371,12 +371,12 @@ impl Volume {
             let per_block = self.descriptors_per_block().max(1);
             let place = group.0 % per_block;
             if place <= 1 || place == per_block - 1 {
-                copy.meta_descriptors = Some(behind);
+                copy.meta_descriptors = Some(after_super);
             }
         } else if has_super {
-            copy.descriptors = BlockRange::new(behind, old_blocks);
+            copy.descriptors = BlockRange::new(after_super, old_blocks);
             let reserved = superblock.reserved_gdt_blocks.into();
-            copy.reserved_descriptors = BlockRange::new(behind + old_blocks, reserved);
+            copy.reserved_descriptors = BlockRange::new(after_super + old_blocks, reserved);
         }
         (has_super || copy.meta_descriptors.is_some()).then_some(copy)
     }
@@ -385,17 +385,17 @@ impl Volume {
         self.stored().first_meta_group()
     }
 
-    /// Descriptor blocks behind each superblock.
+    /// Descriptor blocks after each superblock.
     fn old_descriptor_blocks(&self) -> u64 {
         let all = self.superblock().descriptor_blocks();
         let blocks = if self.has_meta_groups() { all.min(self.first_meta_group()) } else { all };
         blocks.into()
     }
 
-    /// The block that the superblock in use stands in, as dumpe2fs is asked for it.
+    /// The block of the superblock in use, as dumpe2fs is asked for it.
     pub(crate) fn superblock_block(&self) -> u64 {
         match self.place() {
-            SuperblockPlace::Primary => u64::from(self.superblock().block_size() == 1024),
+            SuperblockPlace::Primary => self.superblock().primary_block().0,
             SuperblockPlace::Copy { block, .. } => block.0,
         }
     }

@@ -16,12 +16,13 @@ pub use grid::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
 pub use maps::MapLayout;
 
 use self::maps::{Distances, Grouping};
-use self::paths::Paths as Names;
+use self::paths::{NameOf, PathTable};
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
 use crate::table::{TableScan, each_inode};
 use crate::volume::Volume;
 use extant_format::directory::Style;
+use extant_format::directory::stored::is_dots;
 use extant_format::inode::{FileType, Inode};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino, Run};
@@ -278,7 +279,7 @@ pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutRep
         Paths::Unknown => Vec::new(),
         Paths::Found => survey.worst.iter().map(|file| Ino(file.inode)).collect(),
     };
-    let mut names = Names::of(wanted);
+    let mut names = PathTable::of(wanted);
     let locality = Directories::read(volume, &mut survey, &mut names)?;
     for file in &mut survey.worst {
         file.path = names.path(Ino(file.inode));
@@ -424,7 +425,7 @@ impl Survey {
 struct Directories<'a> {
     volume: &'a Volume,
     survey: &'a Survey,
-    paths: &'a mut Names,
+    paths: &'a mut PathTable,
     style: Style,
     names: u64,
     same_group: u64,
@@ -439,7 +440,7 @@ impl<'a> Directories<'a> {
     fn read(
         volume: &'a Volume,
         survey: &'a mut Survey,
-        paths: &'a mut Names,
+        paths: &'a mut PathTable,
     ) -> Result<Locality, Error> {
         let superblock = volume.superblock();
         let style = Style {
@@ -461,21 +462,10 @@ impl<'a> Directories<'a> {
             faults: 0,
         };
         let mut claimed = [Claimed::default(), Claimed::default()];
-        let mut failed = None;
-        each_inode(volume, &mut |ino, inode| {
-            if inode.file_type() != Some(FileType::Directory) || !volume.superblock().is_usable(ino)
-            {
-                return ControlFlow::Continue(());
-            }
-            match pass.directory(ino, inode, &mut claimed) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+        each_file(volume, &mut |ino, inode| match inode.file_type() {
+            Some(FileType::Directory) => pass.directory(ino, inode, &mut claimed),
+            _ => Ok(()),
         })?;
-        failed.map_or(Ok(()), Err)?;
         let locality = Locality {
             names: pass.names,
             same_group: pass.same_group,
@@ -536,10 +526,13 @@ impl<'a> Directories<'a> {
                 self.faults += 1;
                 return ControlFlow::Break(());
             };
-            if entry.ino.0 != 0 && entry.name != b"." && entry.name != b".." {
+            if entry.ino.0 != 0 && !is_dots(entry.name) {
                 self.name(directory, entry.ino, before);
-                let is_directory = self.survey.is_directory(entry.ino);
-                self.paths.note(directory, entry.ino, entry.name, is_directory);
+                let kind = match self.survey.is_directory(entry.ino) {
+                    true => NameOf::Directory,
+                    false => NameOf::Other,
+                };
+                self.paths.note(directory, entry.ino, entry.name, kind);
             }
         }
         ControlFlow::Continue(())

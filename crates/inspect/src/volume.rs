@@ -216,13 +216,13 @@ impl Volume {
             let start = match first.0 {
                 // With clusters the first group begins at block 0, and the superblock still is in
                 // block 1.
-                0 => u64::from(self.superblock.block_size() == 1024),
+                0 => self.superblock.primary_block().0,
                 _ => self.superblock.group_start(first).0,
             };
             return BlockNo(start.saturating_add(self.has_super(first).into()));
         }
         let copy = match self.place {
-            SuperblockPlace::Primary => u64::from(self.superblock.block_size() == 1024),
+            SuperblockPlace::Primary => self.superblock.primary_block().0,
             SuperblockPlace::Copy { block, .. } => block.0,
         };
         BlockNo(copy.saturating_add(1).saturating_add(index.into()))

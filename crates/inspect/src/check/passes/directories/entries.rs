@@ -95,6 +95,15 @@ impl Dot {
     }
 }
 
+/// When a name was met first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Met {
+    /// Now.
+    Now,
+    /// In an entry before, of the same block.
+    Before,
+}
+
 /// The names of one block, so far: finds those that come twice. Its memory is used again for the
 /// next block.
 pub(super) struct Seen {
@@ -132,9 +141,9 @@ impl Seen {
         }
     }
 
-    /// Notes a name; gives whether it was there before.
+    /// Notes a name; gives whether it was met before.
     #[inline]
-    pub(super) fn is_there(&mut self, bytes: &[u8], entry: &StoredEntry<'_>) -> bool {
+    pub(super) fn note(&mut self, bytes: &[u8], entry: &StoredEntry<'_>) -> Met {
         let hash = (quick_hash(entry.name) >> 32) as u32;
         let mask = self.slots.len() - 1;
         let mut at = (hash >> 12) as usize & mask;
@@ -147,17 +156,17 @@ impl Seen {
                     offset: entry.offset as u32,
                     length: entry.name.len() as u32,
                 };
-                return false;
+                return Met::Now;
             }
             let start = slot.offset as usize + HEADER;
             if slot.hash == hash
                 && bytes.get(start..start + slot.length as usize) == Some(entry.name)
             {
-                return true;
+                return Met::Before;
             }
             at = (at + 1) & mask;
         }
-        false
+        Met::Now
     }
 }
 
@@ -215,9 +224,9 @@ mod tests {
         .concat();
         for _ in 0..3 {
             seen.begin(bytes.len());
-            let mut twice = Vec::new();
-            SHAPE.entries.walk(&bytes, 0, &mut |entry| twice.push(seen.is_there(&bytes, entry)));
-            assert_eq!(twice, [false, true, false]);
+            let mut met = Vec::new();
+            SHAPE.entries.walk(&bytes, 0, &mut |entry| met.push(seen.note(&bytes, entry)));
+            assert_eq!(met, [Met::Now, Met::Before, Met::Now]);
         }
     }
 }

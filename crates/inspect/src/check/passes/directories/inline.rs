@@ -29,8 +29,8 @@ pub(crate) fn judge(facts: &Facts, tree: &Tree) -> Result<(), Error> {
             seen.begin(part.len());
             let end = piece.shape.entries.walk(part, start, &mut |entry| {
                 if entry.ino != 0 {
-                    let is_twice = seen.is_there(part, entry);
-                    piece.named(entry, is_twice);
+                    let met = seen.note(part, entry);
+                    piece.named(entry, met);
                 }
             });
             if let ChainEnd::Broken(offset) = end {

@@ -195,13 +195,13 @@ fn judge_entries(piece: &Piece<'_>, bytes: &[u8], seen: &mut Seen) -> ChainEnd {
         Some(dot) => {
             piece.dot(dot, entry);
             if entry.ino != 0 {
-                seen.is_there(bytes, entry);
+                seen.note(bytes, entry);
             }
             first = (dot == Dot::Itself).then_some(Dot::Parent);
         }
         None if entry.ino != 0 => {
-            let is_twice = seen.is_there(bytes, entry);
-            piece.named(entry, is_twice);
+            let met = seen.note(bytes, entry);
+            piece.named(entry, met);
         }
         None => {}
     })

@@ -1,5 +1,5 @@
 //! The entries of one piece of directory (a block, or what is in an inode): what they point to.
-use super::entries::{Dot, Shape};
+use super::entries::{Dot, Met, Shape};
 use super::tree::Tree;
 use crate::check::codes::Code;
 use crate::check::facts::{Facts, InodeFacts};
@@ -50,11 +50,11 @@ impl<'a> Piece<'a> {
 
     /// Judges a used entry that is neither of the first two.
     #[inline]
-    pub(super) fn named(&self, entry: &StoredEntry<'_>, is_twice: bool) {
+    pub(super) fn named(&self, entry: &StoredEntry<'_>, met: Met) {
         let ino = Ino(entry.ino);
         if let Some(code) = self.shape.name_problem(entry.name) {
             self.report(code, |problem| problem.name(entry.name).other(ino));
-        } else if is_twice {
+        } else if met == Met::Before {
             self.report(Code::EntryTwice, |problem| problem.name(entry.name));
         }
         let Some(known) = self.target(entry) else { return };

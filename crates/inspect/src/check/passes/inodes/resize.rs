@@ -82,7 +82,7 @@ fn valid(facts: &Facts, inode: &Inode) -> Result<Option<&'static str>, Error> {
     let pointers = 1_u64 << indirect::pointers_log2(superblock.block_size_log2);
     let old_blocks = u64::from(superblock.descriptor_blocks());
     // With clusters block 0 is the first one, and the superblock is still in block 1 of 1 KiB.
-    let after_super = u64::from(superblock.block_size() == 1024) + 1;
+    let after_super = superblock.primary_block().0 + 1;
     let first = after_super + old_blocks;
     let mut bytes = vec![0; facts.volume.block_size()];
     for block in first..first + u64::from(superblock.reserved_gdt_blocks) {

@@ -190,7 +190,8 @@ fn claim_copies(volume: &Volume, groups: usize, claims: &Claims, metadata: &mut 
         }
     };
     let one = |block| BlockRange::new(block, 1);
-    if volume.superblock().first_data_block == 0 && volume.superblock().block_size() == 1024 {
+    let superblock = volume.superblock();
+    if u64::from(superblock.first_data_block) < superblock.primary_block().0 {
         // With clusters of more than one block of 1 KiB block 0 belongs to the volume, and no
         // file may have it.
         one(0).into_iter().for_each(&mut claim);
