@@ -58,7 +58,7 @@ const ENTRY: usize = 16;
 /// Longest full name that a system call can give.
 const NAME_MAX: usize = 255;
 
-/// A prefix that is stored as a number. A whole name has nothing behind it.
+/// A prefix that is stored as a number. Nothing follows one that is a whole name.
 struct Prefix {
     code: u8,
     text: &'static [u8],
@@ -152,7 +152,7 @@ pub fn parse_block(
 fn parse_entries(region: &[u8], start: usize) -> Result<Vec<Attribute>, Fault> {
     let mut attributes = Vec::new();
     let mut rest = region.get(start..).unwrap_or_default();
-    // What the values may take together. Values that overlap would let 64 KiB stand for gigabytes.
+    // What the values may take together. Values that overlap would make gigabytes of 64 KiB.
     let mut room = rest.len();
     loop {
         match rest.first_chunk() {

@@ -33,7 +33,7 @@ const HEADER: usize = 12;
 const ENTRY: usize = 12;
 /// Bytes of a root, in the inode.
 const ROOT: usize = 60;
-/// Bytes of the checksum behind the entries of a block.
+/// Bytes of the checksum after the entries of a block.
 const TAIL: usize = 4;
 
 /// The name of [`ExtentState`] in code that was written before it.
@@ -156,7 +156,7 @@ fn fault(depth: u16, field: &'static str, value: u64, reason: &'static str) -> F
 
 impl<'a> Node<'a> {
     /// Checks header (magic, entries <= max <= what fits, depth == `depth` when given), and that
-    /// entries rise, do not overlap, have lengths and lie inside `blocks_count`. Not the checksum.
+    /// entries rise, do not overlap, have lengths and are inside `blocks_count`. Not the checksum.
     /// An index node has entries.
     pub fn parse(
         bytes: &'a [u8],
@@ -229,7 +229,7 @@ impl<'a> Node<'a> {
                 ));
             }
             free_from = file_block.saturating_add(u64::from(extent.length));
-            // The last file block that any map can have is 2^32 - 2: 2^32 - 1 stands for "the end"
+            // The last file block that any map can have is 2^32 - 2: 2^32 - 1 means "the end"
             // in calls.
             if free_from > u64::from(u32::MAX) {
                 return Err(fault(
@@ -430,7 +430,7 @@ pub fn verify(bytes: &[u8], inode_seed: u32) -> Result<(), Fault> {
     }
 }
 
-/// Where the checksum stands: behind the largest number of entries that the header allows.
+/// Where the checksum is: after the largest number of entries that the header allows.
 /// `usize::MAX` without one.
 fn tail_offset(bytes: &[u8]) -> usize {
     let Ok((header, _)) = RawHeader::ref_from_prefix(bytes) else {

@@ -3,7 +3,7 @@
 /// A set of feature bits of each class. [`Feature`] names the single ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
-    /// May be ignored by those who do not know them.
+    /// May be ignored by systems that do not know them.
     pub compat: u32,
     /// Must be known to read.
     pub incompat: u32,

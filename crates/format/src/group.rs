@@ -112,8 +112,8 @@ fn fault(field: &'static str, value: u64, reason: &'static str) -> Fault {
 
 impl GroupDescriptor {
     /// Reads descriptor `group` from its bytes (descriptor_size of them). The checksum
-    /// (metadata_csum or uninit_bg) is verified; block numbers are checked to lie inside the
-    /// volume, behind the descriptors. Without those features unused inodes and the UNINIT flags
+    /// (metadata_csum or uninit_bg) is verified; block numbers are checked to be inside the
+    /// volume, after the descriptors. Without those features unused inodes and the UNINIT flags
     /// mean nothing and are given as 0.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl GroupDescriptor {
         Ok(descriptor)
     }
 
-    /// The values as they stand there, unchecked: for a judge. Missing bytes count as 0.
+    /// The values as they are stored, unchecked: for a judge. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], superblock: &Superblock) -> GroupDescriptor {
         let low = RawLow::read_from_prefix(bytes).map(|(raw, _)| raw).unwrap_or_default();
         let wide = superblock.descriptor_size >= 64;

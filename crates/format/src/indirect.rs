@@ -60,7 +60,8 @@ pub fn path(block: FileBlock, block_size_log2: u8) -> Option<Path> {
 }
 
 /// The pointer at `index` of an indirect block or of `i_block`. Panics beyond their end.
-#[allow(clippy::indexing_slicing)] // the documented panic: an index comes from `path`, not from the disk
+// The documented panic: an index comes from `path`, not from the disk.
+#[allow(clippy::indexing_slicing)]
 pub fn pointer(bytes: &[u8], index: u32) -> u32 {
     u32::from_le_bytes(bytes.as_chunks().0[index as usize])
 }

@@ -1,6 +1,6 @@
 //! Inodes: 128 bytes and what follows them, as bytes and as values.
 //!
-//! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields behind them; each of the latter
+//! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields after them; each of the latter
 //! means something only where `extra_isize` reaches past it.
 mod stored;
 
@@ -56,7 +56,7 @@ struct RawInode {
     reserved: U16,
 }
 
-/// The fixed fields behind them.
+/// The fixed fields after them.
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RawExtra {
@@ -184,7 +184,7 @@ const SECONDS_MAX_EXTRA: i64 = SECONDS_MAX + 3 * (1 << 32);
 const NANOSECONDS_MAX: u32 = 999_999_999;
 
 impl Time {
-    /// The nearest time that an inode of so many bytes keeps.
+    /// The nearest time that an inode of `inode_size` bytes keeps.
     #[must_use]
     pub fn kept(self, inode_size: u16) -> Time {
         if inode_size <= 128 {
@@ -220,7 +220,8 @@ impl Time {
     }
 
     /// The two words. The second one is to be dropped where there is no room for it.
-    #[allow(clippy::cast_possible_truncation)] // splitting is what it is for, and the value is clamped
+    // Splitting is what it is for, and the value is clamped.
+    #[allow(clippy::cast_possible_truncation)]
     fn encode(self, room: TimeRoom) -> (U32, U32) {
         let time = self.clamped(room);
         let base = time.seconds as i32;
@@ -253,7 +254,7 @@ pub mod flags {
     pub const CASEFOLDED: u32 = 0x4000_0000;
 }
 
-/// A checked inode. Also what is kept behind the first 128 bytes, where the inode is larger.
+/// A checked inode. With what follows the first 128 bytes, where the inode is larger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)] // the names say it
 pub struct Inode {
@@ -402,7 +403,7 @@ impl Inode {
         Err(Fault::Checksum { structure: "inode", stored, computed })
     }
 
-    /// The values as they stand there, unchecked: for a judge. Missing bytes count as 0.
+    /// The values as they are stored, unchecked: for a judge. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], superblock: &Superblock) -> Inode {
         let (base, extra) = raw_parts(bytes);
         let extra_isize = extra.extra_isize.get();
@@ -463,7 +464,7 @@ impl Inode {
     }
 
     /// The parts, one after the other, each as far as there is room. The tail goes first: where
-    /// there are no fixed fields behind the first 128 bytes it starts where their size is kept,
+    /// there are no fixed fields after the first 128 bytes it starts where their size is kept,
     /// which must stay 0.
     fn put(&self, bytes: &mut [u8], base: &RawInode, extra: &RawExtra) {
         let extra_isize = usize::from(extra.extra_isize.get());

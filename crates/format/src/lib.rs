@@ -4,6 +4,11 @@
 //! Nothing here does I/O, knows the time or takes a lock. Every function takes bytes and gives
 //! values, or takes values and gives bytes; bytes are never trusted.
 //!
+//! Most structures have three forms: the raw bytes as a private `Raw...` struct, which alone knows
+//! offsets; a *stored* view (`StoredSuperblock`, `StoredInode`, `extent::StoredNode`, ...) that
+//! reads fields whatever they hold, for programs that judge; and a checked value, for programs that
+//! use it. `Superblock::parse` and its like are the only way from bytes to a checked value.
+//!
 //! # The disk in one picture
 //!
 //! ```text
@@ -120,7 +125,7 @@ pub enum Fault {
     Magic {
         /// The structure, in words.
         structure: &'static str,
-        /// What stands in its place.
+        /// What is in its place.
         found: u32,
     },
     /// A field holds a value that is impossible there.

@@ -1,5 +1,5 @@
-//! Quota files: a tree over the bytes of an id, whose leaves are blocks of entries (version 1 of the
-//! second format of quotas).
+//! Quota files: a tree over the bytes of an id, whose leaves are blocks of entries (version 1 of
+//! the second format of quotas).
 //!
 //! ```text
 //! block 0  | magic: 4 | version: 4 | three words | blocks: 4 | free block: 4 | free entry: 4 |

@@ -156,7 +156,8 @@ pub enum MappingKind {
 /// A checked superblock. Public fields are what the engine changes or asks often; the rest has
 /// accessors on the raw bytes, which are kept, so that a field unknown to us survives a rewrite.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)] // a field without a comment is what the public description of the format says under that name
+// A field without a comment is what the public description of the format has under that name.
+#[allow(missing_docs)]
 pub struct Superblock {
     /// The bytes as read; encode() overlays the fields below.
     raw: Box<RawSuperblock>,
@@ -213,7 +214,7 @@ pub struct Superblock {
     pub check_interval_seconds: u32,
     pub raid_stride: u16,
     pub raid_stripe_width: u32,
-    /// Which group this copy stands in; 0 for the primary.
+    /// Which group this copy is in; 0 for the primary.
     pub group_number: u16,
     /// s_jnl_blocks: copy of the journal inode's i_block and size (17 words), used as a backup;
     /// s_jnl_backup_type.
@@ -254,7 +255,7 @@ impl Superblock {
         Self::from_raw(raw)
     }
 
-    /// As `parse`, with features that we do not support let through: for telling, not for use.
+    /// As `parse`, but features that are not supported are let through: to show it, not to use it.
     ///
     /// # Errors
     /// As `parse`, but never [`SuperblockError::Unsupported`].
@@ -624,7 +625,7 @@ impl Superblock {
     pub fn mount_options(&self) -> [u8; 64] {
         self.raw.mount_options
     }
-    /// Blocks that no file can use, as stored; 0 means that nobody has counted.
+    /// Blocks that no file can use, as stored; 0 means that they were not counted.
     pub fn overhead_clusters(&self) -> u32 {
         self.raw.overhead_clusters.get()
     }

@@ -31,8 +31,8 @@ struct Case {
 }
 
 const EXT2: &str = "ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file";
-const EXT4: &str = "ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,\
-                    dir_nlink,extra_isize,metadata_csum";
+const EXT4: &str = "ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,\
+                    large_file,huge_file,dir_nlink,extra_isize,metadata_csum";
 const UNINIT: &str =
     "ext_attr,resize_inode,dir_index,filetype,extent,sparse_super,large_file,uninit_bg";
 const PLAIN: &str = "ext_attr,filetype";

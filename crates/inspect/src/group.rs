@@ -35,7 +35,7 @@ impl BlockRange {
 /// A checksum on the disk, and what it should be where that differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct StoredChecksum {
-    /// What stands there.
+    /// What is stored.
     pub stored: u32,
     /// What the bytes give, if something else.
     pub expected: Option<u32>,
@@ -76,9 +76,9 @@ pub struct GroupInfo {
     pub checksum: Option<StoredChecksum>,
     /// Names as dumpe2fs prints them.
     pub flags: Vec<&'static str>,
-    /// Superblock and descriptors that stand here.
+    /// The copies of superblock and descriptors in this group.
     pub copy: Option<SuperblockCopy>,
-    /// The block of the block bitmap; it may lie in another group.
+    /// The block of the block bitmap; it may be in another group.
     pub block_bitmap: BlockPlace,
     /// With metadata_csum.
     pub block_bitmap_checksum: Option<StoredChecksum>,
@@ -92,7 +92,7 @@ pub struct GroupInfo {
     pub inode_table_blocks: u32,
     /// As the descriptor counts them; clusters with bigalloc.
     pub free_blocks: u32,
-    /// Blocks that one bit of the block bitmap stands for: more than 1 with bigalloc.
+    /// Blocks of each bit of the block bitmap: more than 1 with bigalloc.
     pub cluster_blocks: u32,
     /// As the descriptor counts them.
     pub free_inodes: u32,
@@ -122,7 +122,7 @@ pub struct Groups<'a> {
     end: u32,
     /// The last block of descriptors that was read.
     descriptors: Option<(BlockNo, Vec<u8>)>,
-    /// Blocks in which bitmaps of the groups before lie, once one was read.
+    /// Blocks of the bitmaps of the groups before, once one was read.
     bitmaps: Option<Claims>,
 }
 
@@ -236,8 +236,8 @@ impl Volume {
         info
     }
 
-    /// The block of a bitmap. One that another group has already is not read again: each bit of a
-    /// volume is told once, however many groups claim it.
+    /// The block of a bitmap. One that another group has already is not read again: work is bounded
+    /// by the volume, however many groups claim a block.
     fn bitmap(
         &self,
         what: &'static str,

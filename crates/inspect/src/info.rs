@@ -33,7 +33,7 @@ pub struct VolumeInfo {
     pub inodes: u32,
     pub blocks: u64,
     pub reserved_blocks: u64,
-    /// Blocks that no file can use, where somebody has counted them.
+    /// Blocks that no file can use, where they were counted.
     pub overhead_blocks: Option<u32>,
     pub free_blocks: u64,
     pub free_inodes: u32,
@@ -89,7 +89,7 @@ pub struct VolumeInfo {
     pub journal: Option<JournalInfo>,
     /// The block whose superblock this is.
     pub superblock_block: u64,
-    /// The group that the superblock says it stands in.
+    /// The group that the superblock says it is in.
     pub superblock_group: u16,
     /// What is wrong with superblock or journal: sentences.
     pub problems: Vec<String>,

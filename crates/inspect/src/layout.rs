@@ -1,9 +1,10 @@
-//! How well files lie: fragments, the layout score, and where files are from their directories.
+//! How well files are placed: fragments, the layout score, and the distance from directories to
+//! their files.
 //!
 //! The layout score is that of Smith and Seltzer, "A Comparison of FFS Disk Allocation Policies"
-//! (USENIX 1996): of all blocks but the first of each file, the share that lies right behind the
-//! block before it in the file. 1 is perfect. A *fragment* is kinder to indirect maps: a gap that
-//! the file's own map blocks fill exactly does not end one.
+//! (USENIX 1996): of all blocks but the first of each file, the share that follows the block
+//! before it in the file without a gap. 1 is perfect. A *fragment* is kinder to indirect maps: a
+//! gap that the file's own map blocks fill exactly does not end one.
 //!
 //! *Invariants*: memory is one number for each inode with blocks; runs are counted as they come and
 //! never kept.
@@ -33,13 +34,13 @@ use std::ops::ControlFlow;
 /// What is asked of a survey.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SurveyOptions {
-    /// How many of the most fragmented files are told; at most 65,536.
+    /// How many of the most fragmented files are listed; at most 65,536.
     pub worst_files: usize,
-    /// Whether they are told by name.
+    /// Whether they are listed by name.
     pub paths: Paths,
 }
 
-/// Whether files are told by name: the names of all directories are kept for it.
+/// Whether files are listed by name: the names of all directories are kept for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paths {
     /// Inode numbers only.
@@ -56,7 +57,7 @@ impl Default for SurveyOptions {
 
 const WORST_MAX: usize = 1 << 16;
 
-/// How the files of a volume lie.
+/// How the files of a volume are placed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LayoutReport {
     /// Regular files.
@@ -81,7 +82,7 @@ pub struct LayoutReport {
     pub fragments: u64,
     /// Regular files by their fragments, rising; classes without files are left out.
     pub by_fragments: Vec<FragmentClass>,
-    /// How indirect blocks and extent nodes lie.
+    /// How indirect blocks and extent nodes are placed.
     pub maps: MapLayout,
     /// Regular files by size, rising; classes without files are left out.
     pub by_size: Vec<SizeClass>,
@@ -102,7 +103,7 @@ pub struct LayoutReport {
 /// Regular files of one size class.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct SizeClass {
-    /// Files of at most so many blocks, and more than the class below: a power of two.
+    /// The blocks of its largest files, a power of two; more than those of the class below.
     pub blocks_max: u64,
     /// How many.
     pub files: u64,
@@ -112,10 +113,10 @@ pub struct SizeClass {
     pub layout_score: Option<f64>,
 }
 
-/// Regular files with so many fragments.
+/// Regular files of one class by fragments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct FragmentClass {
-    /// At most so many, and more than the class below: a power of two.
+    /// The most fragments of its files, a power of two; more than those of the class below.
     pub fragments_max: u64,
     /// How many files.
     pub files: u64,
@@ -124,7 +125,7 @@ pub struct FragmentClass {
 /// Free runs of one length class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct RunClass {
-    /// Runs of at most so many blocks, and more than the class below: a power of two.
+    /// The blocks of its longest runs, a power of two; more than those of the class below.
     pub blocks_max: u64,
     /// How many runs.
     pub runs: u64,
@@ -181,12 +182,12 @@ pub struct FreeSpace {
 struct FileLayout {
     first: Option<BlockNo>,
     blocks: u64,
-    /// Blocks that lie right behind the one before them.
+    /// Blocks that follow the one before them without a gap.
     adjacent: u64,
     fragments: u64,
-    /// Behind the last data block.
+    /// After the last data block.
     end: Option<u64>,
-    /// Behind the last data block, and behind map blocks that follow it without a gap.
+    /// After the last data block, and after map blocks that follow it without a gap.
     expected: Option<u64>,
 }
 
@@ -253,12 +254,12 @@ struct Survey {
     worst_max: usize,
     /// Worst first, at most as many as are asked for.
     worst: Vec<Fragmented>,
-    /// Where each inode's first block lies.
+    /// The first block of each inode.
     first_blocks: Vec<(Ino, BlockNo)>,
     directory_inodes: Vec<Ino>,
 }
 
-/// [`survey_with`] what is usual.
+/// [`survey_with`] the default options.
 ///
 /// # Errors
 /// As [`survey_with`].
@@ -266,7 +267,7 @@ pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
     survey_with(volume, &SurveyOptions::default())
 }
 
-/// Reads all inodes, all maps and all directories, and tells how files lie.
+/// Reads all inodes, all maps and all directories, and reports how files are placed.
 ///
 /// # Errors
 /// When the device fails. What is wrong on the volume is counted.
@@ -321,8 +322,8 @@ pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutRep
     })
 }
 
-/// Visits every inode of somebody's: the journal, the resize inode and the like are nobody's. An
-/// error of the visitor ends it.
+/// Visits every inode of users: not the journal, the resize inode and the like. An error of the
+/// visitor ends it.
 fn each_file(
     volume: &Volume,
     visit: &mut dyn FnMut(Ino, &Inode) -> Result<(), Error>,
@@ -479,9 +480,9 @@ impl<'a> Directories<'a> {
         Ok(locality)
     }
 
-    /// Reads a directory's blocks up to the first that is none: a map that lies about its size ends
-    /// there. Blocks are claimed like those of maps, so that two directories over the same blocks
-    /// cost no more than one.
+    /// Reads a directory's blocks up to the first that is none: a map that is wrong about its size
+    /// ends there. Blocks are claimed like those of maps, so that two directories over the same
+    /// blocks cost no more than one.
     fn directory(
         &mut self,
         ino: Ino,
@@ -561,7 +562,7 @@ impl<'a> Directories<'a> {
     }
 }
 
-/// Runs are counted by length when the next one begins.
+/// What is free, and the classes of its runs. A run is counted when the next one begins.
 fn free_space(volume: &Volume) -> Result<(FreeSpace, Vec<RunClass>), Error> {
     let mut free = FreeSpace::default();
     let mut classes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! All inodes in the order in which they lie on the disk, in large reads.
+//! All inodes in the order of the disk, in large reads.
 use crate::error::Error;
 use crate::group::Described;
 use crate::volume::Volume;
@@ -17,7 +17,7 @@ const READ_BYTES: usize = 1 << 20;
 pub struct TableScan {
     /// Inodes that were visited.
     pub inodes: u64,
-    /// Groups whose table, or its end, is not on the device, or lies over another table.
+    /// Groups whose table, or its end, is not on the device, or overlaps another table.
     pub broken_tables: u64,
     /// Groups whose descriptor is not on the device.
     pub lost_groups: u64,
@@ -31,7 +31,8 @@ struct Table {
 }
 
 /// Visits every inode that is in use: it has links and a file type. Tables in the order of the
-/// disk, each read once; what no checksum has ever seen used is not read.
+/// disk, each read once; what was never used, by descriptors with a
+/// checksum, is not read.
 ///
 /// # Errors
 /// When the device fails. What is not there is counted.

@@ -1,4 +1,4 @@
-//! Facts as text, in the shape that dumpe2fs has made known: rows of a label and a value, then one
+//! Facts as text, in the shape of dumpe2fs: rows of a label and a value, then one
 //! paragraph a group.
 use crate::date::Date;
 use crate::group::{BlockPlace, BlockRange, GroupInfo, StoredChecksum};
@@ -315,8 +315,7 @@ impl GroupInfo {
     }
 }
 
-/// Where a place is from the start of the group that it lies in: which group is said unless it is
-/// this one.
+/// Where a block is from the start of its group: which group is said unless it is this one.
 struct Offset(u32, BlockPlace);
 
 impl Display for Offset {

@@ -94,7 +94,14 @@ proptest! {
     #[test]
     fn changed_volumes_are_told(
         which in 0..3_usize,
-        changes in prop::collection::vec((0..INTERESTING_BYTES, prop::sample::select(vec![0_u8, 1, 2, 0x7f, 0x80, 0xff]), 1..4_usize), 1..40),
+        changes in prop::collection::vec(
+            (
+                0..INTERESTING_BYTES,
+                prop::sample::select(vec![0_u8, 1, 2, 0x7f, 0x80, 0xff]),
+                1..4_usize,
+            ),
+            1..40,
+        ),
         kept in prop::option::weighted(0.1, 1024..INTERESTING_BYTES),
     ) {
         let Some(volume) = volumes().get(which) else { return Ok(()) };

@@ -12,7 +12,7 @@ use crate::{Fault, FileBlock, Ino};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Where an index stands.
+/// Where a block of an index is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexPlace {
     /// Block 0.
@@ -189,7 +189,7 @@ impl Style {
         {
             return Err(field(structure, name, value as u64, "not what an index root has there"));
         }
-        // The codes of unsigned hashes never stand here: neither the kernel nor e2fsck takes them.
+        // The codes of unsigned hashes are never here: neither the kernel nor e2fsck takes them.
         let Some(hash) = HashVersion::from_code(root.hash).filter(|hash| hash.code() == root.hash)
         else {
             return Err(field(structure, "hash version", u64::from(root.hash), "unknown"));
@@ -233,7 +233,7 @@ impl Style {
         (self.block_bytes() - place.offset() - tail) / ENTRY
     }
 
-    /// Inserts an entry behind entry `at - 1`. Panics when full or `at` is 0 or beyond the count.
+    /// Inserts an entry after entry `at - 1`. Panics when full or `at` is 0 or beyond the count.
     pub fn insert_index(
         &self,
         bytes: &mut [u8],
@@ -307,7 +307,7 @@ impl Style {
     }
 }
 
-/// The checksum of an index block, and where it stands.
+/// The checksum of an index block, and where it is.
 #[derive(Debug)]
 pub(super) struct IndexChecksum {
     pub offset: usize,
@@ -316,7 +316,7 @@ pub(super) struct IndexChecksum {
 }
 
 /// Covers what precedes the entries, the entries in use, and the tail with zero for the checksum;
-/// the tail stands right behind `limit` entries.
+/// the tail follows `limit` entries.
 pub(super) fn checksum(
     bytes: &[u8],
     place: IndexPlace,

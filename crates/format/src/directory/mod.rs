@@ -72,7 +72,7 @@ pub const RECORD_MIN: usize = 12;
 /// Bytes of a leaf's checksum tail.
 const TAIL: usize = 12;
 
-/// The last bytes of a leaf with a checksum: an unused entry to those who do not know it.
+/// The last bytes of a leaf with a checksum: an unused entry to systems that do not know it.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RawTail {
@@ -120,7 +120,7 @@ fn field(structure: &'static str, field: &'static str, value: u64, reason: &'sta
 }
 
 impl Style {
-    /// Stores the checksum of a leaf or index block (it tells which by its content), when
+    /// Stores the checksum of a leaf or index block (its content says which), when
     /// checksummed. Block 0 of an indexed directory is its root.
     pub fn seal(&self, bytes: &mut [u8], block: FileBlock, indexed: bool, inode_seed: u32) {
         if !self.checksummed {

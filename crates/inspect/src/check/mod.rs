@@ -3,7 +3,7 @@
 //! ```text
 //! passes     what is judged, pass by pass: volume, inodes, duplicates, directories,
 //!            connectivity, links, bitmaps, quota
-//! maps       maps of files, for passes 1 and 1b: how they are walked, what is done with their blocks
+//! maps       maps of files, for passes 1 and 1b: how they are walked, and what is claimed
 //! reader     blocks in the order of the disk, many at a time
 //! facts      what the passes share and hand on
 //! work       threads over pieces of work         progress   how far they are
@@ -12,9 +12,9 @@
 //! codes      every kind of problem, a table      rule       severities, passes, repairs
 //! ```
 //!
-//! Modules use those below them, `passes` uses all. Problems are data ([`Problem`]): a [`Code`] with
-//! its [`Rule`] (sentence, severity, what a repair would do) and the place. The report is the same
-//! whatever the number of threads.
+//! Modules use those below them, `passes` uses all. Problems are data ([`Problem`]): a [`Code`]
+//! with its [`Rule`] (sentence, severity, what a repair would do) and the place. The report is the
+//! same whatever the number of threads.
 mod codes;
 mod facts;
 mod maps;

@@ -8,7 +8,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// One thing that is wrong. What a code does not tell about stays `None`.
+/// One thing that is wrong. What does not apply to its code stays `None`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// What is wrong.
@@ -21,13 +21,13 @@ pub struct Problem {
     pub file_block: Option<u64>,
     /// The block of the volume.
     pub block: Option<BlockNo>,
-    /// A name, as its bytes stand in the directory or attribute.
+    /// A name, as its bytes are in the directory or attribute.
     pub name: Option<Vec<u8>>,
     /// Another inode that has to do with it.
     pub other: Option<Ino>,
-    /// What stands on the disk.
+    /// What is on the disk.
     pub found: Option<u64>,
-    /// What should stand there.
+    /// What should be there.
     pub expected: Option<u64>,
 }
 
@@ -83,13 +83,13 @@ impl Problem {
         Problem { other: Some(other), ..self }
     }
 
-    /// The same, with what stands on the disk.
+    /// The same, with what is on the disk.
     #[must_use]
     pub fn found(self, found: impl Into<u64>) -> Problem {
         Problem { found: Some(found.into()), ..self }
     }
 
-    /// The same, with what should stand there.
+    /// The same, with what should be there.
     #[must_use]
     pub fn expected(self, expected: impl Into<u64>) -> Problem {
         Problem { expected: Some(expected.into()), ..self }

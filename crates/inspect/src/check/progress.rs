@@ -18,7 +18,8 @@ pub struct Progress {
     pub expected_bytes: u64,
     /// Nanoseconds since the pass began, by the clock of the device.
     pub elapsed_ns: u64,
-    /// Nanoseconds that are left of the pass, at the speed that it had so far; `None` at its beginning.
+    /// Nanoseconds that are left of the pass, at the speed that it had so far; `None` at its
+    /// beginning.
     pub left_ns: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! What is said of a kind of problem: how much it matters, which pass finds it, what would repair it.
+//! What is said of a kind of problem: how much it matters, which pass finds it, what would repair
+//! it.
 use serde::Serialize;
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What lies where: the blocks of a volume in cells, for whoever draws them.
+//! What is where: the blocks of a volume in cells, for a picture.
 //!
 //! Every block that is in use and neither data, nor of a map, nor of a directory counts as
 //! metadata: copies of superblock and descriptors, bitmaps, inode tables, the journal, extended
@@ -72,8 +72,8 @@ pub fn layout_map(volume: &Volume, cells: usize) -> Result<LayoutMap, Error> {
 }
 
 /// Each group in `cells_per_group` cells, the last group in as many as it needs: for a picture with
-/// a row for each group. On a volume of so many groups that there would be more than [`CELLS_MAX`]
-/// cells, each group gets fewer.
+/// a row for each group. Where that would be more than [`CELLS_MAX`] cells, each
+/// group gets fewer.
 ///
 /// # Errors
 /// As [`layout_map`].
@@ -174,7 +174,8 @@ impl Grid {
         Ok(())
     }
 
-    /// The rest is metadata. On a volume that lies, what was counted first is believed.
+    /// The rest is metadata. On a volume that contradicts itself, what was counted first is
+    /// believed.
     fn finish(mut self) -> Vec<Cell> {
         for cell in &mut self.0 {
             let mut left = cell.blocks;

@@ -131,7 +131,10 @@ fn make(words: &str, size: &str, more: &str, many: usize) -> Image {
 }
 
 macro_rules! volumes {
-    ($($(#[$doc:meta])* $name:ident: $words:literal, $size:literal, $more:literal, $many:literal;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: $words:literal, $size:literal, $more:literal, $many:literal;
+    )*) => {
         impl Image {$(
             $(#[$doc])*
             pub fn $name() -> Image {

@@ -35,7 +35,7 @@ const TYPE_SHIFT: u32 = 24;
 const COUNT_SHIFT: u32 = 32;
 
 impl InodeFacts {
-    /// Facts of an inode in use with so many links on the disk. `None`: the mode has no type.
+    /// Facts of an inode in use, with its links on the disk. `None`: the mode has no type.
     pub(crate) fn new(file_type: Option<FileType>, links: u16) -> InodeFacts {
         let code = file_type.map_or(0, FileType::entry_code);
         InodeFacts(u64::from(links) | USED | u64::from(code) << TYPE_SHIFT)
@@ -71,7 +71,7 @@ impl InodeFacts {
         InodeFacts(self.0 | CASEFOLDED)
     }
 
-    /// An inode of the system: nobody needs to have a name for it.
+    /// An inode of the system: it needs no name.
     #[must_use]
     pub(crate) fn reserved(self) -> InodeFacts {
         InodeFacts(self.0 | RESERVED)

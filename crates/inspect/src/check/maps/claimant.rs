@@ -61,8 +61,8 @@ impl Claimant for Claiming<'_> {
     }
 
     fn map_block(&self, _ino: Ino, block: BlockNo, standing: Standing) -> bool {
-        // Whose data is there too does not matter: only a map block that was followed is not
-        // followed again.
+        // That it is claimed as data too does not matter: only a map block that was followed is
+        // not followed again.
         if standing == Standing::Own {
             self.0.claims.claim_run(block, 1);
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! inode --roots--> map blocks --judge_block--> runs of data --> the claimant
 //!                      ^            |
-//!                      +--children--+          the last one of a file: `finish` compares size and sectors
+//!                      +--children--+          `finish` of a file compares size and sectors
 //!
 //! pool                 which map blocks are read next
 //! pointers, extents    the two kinds of nodes

@@ -233,7 +233,7 @@ impl GroupReader {
     }
 }
 
-/// What the bits of a bitmap stand for.
+/// What a bitmap is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BitmapOf {
     Blocks,

@@ -19,8 +19,8 @@ use std::collections::BTreeSet;
 /// Blocks of a quota file that are read, at most.
 const BLOCKS_MAX: usize = 1 << 16;
 
-/// Adds an inode in use, with the inodes of its large values. Each owner of a shared value counts it
-/// in full, and the inode of the value itself counts for its owner only by that.
+/// Adds an inode in use, with the inodes of its large values. Each owner of a shared value counts
+/// it in full, and the inode of the value itself counts for its owner only by that.
 pub(crate) fn count(facts: &Facts, ino: Ino, inode: &Inode, held: HeldByAttributes) {
     let superblock = facts.volume.superblock();
     let is_of_user = ino == Ino::ROOT || ino.0 >= superblock.first_inode;

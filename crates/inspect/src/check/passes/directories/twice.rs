@@ -1,8 +1,8 @@
 //! Names that are in two blocks of one directory. A look-up finds one of them; e2fsck looks within
 //! blocks only, so this is advice.
 //!
-//! In indexed directories equal names have equal hashes and so are together. In others every name of
-//! a directory of several blocks is noted by a hash; what then looks alike is read again and
+//! In indexed directories equal names have equal hashes and so are together. In others every name
+//! of a directory of several blocks is noted by a hash; what then looks alike is read again and
 //! compared.
 //!
 //! *Invariants*: at most [`NOTES_MAX`] names are noted by all threads together; above that none is

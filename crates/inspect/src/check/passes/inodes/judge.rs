@@ -66,7 +66,7 @@ pub(super) fn judge(
 ) {
     let superblock = facts.volume.superblock();
     let inode = Inode::decode(raw, superblock);
-    let tell = |code| facts.report(Problem::new(code).ino(ino));
+    let report = |code| facts.report(Problem::new(code).ino(ino));
     if Inode::verify_checksum(raw, ino, superblock).is_err() {
         // Of others than files and directories e2fsck must read the type from the inode, and does
         // not go on.
@@ -77,7 +77,7 @@ pub(super) fn judge(
             _ => matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory)),
         };
         let code = if is_known { Code::InodeChecksum } else { Code::InodeChecksumUnread };
-        tell(code);
+        report(code);
     }
     let is_orphan = inode.links == 0;
     let is_of_system = facts.is_of_system(ino);
@@ -182,26 +182,26 @@ fn judge_reserved(
 /// Flags that exclude each other, or that the volume has no feature for.
 fn judge_flags(facts: &Facts, ino: Ino, inode: &Inode, mut known: InodeFacts) -> InodeFacts {
     let superblock = facts.volume.superblock();
-    let tell = |code| facts.report(Problem::new(code).ino(ino));
+    let report = |code| facts.report(Problem::new(code).ino(ino));
     let file_type = inode.file_type();
     let is_directory = file_type == Some(FileType::Directory);
     let has = |flag: u32| inode.flags & flag != 0;
     if has(flags::EXTENTS) && !superblock.has(Feature::EXTENTS) {
-        tell(Code::ExtentsWithoutFeature);
+        report(Code::ExtentsWithoutFeature);
     }
     if has(flags::INLINE_DATA) && !superblock.has(Feature::INLINE_DATA) {
-        tell(Code::InlineWithoutFeature);
+        report(Code::InlineWithoutFeature);
     }
     if has(flags::INLINE_DATA) && has(flags::EXTENTS) {
-        tell(Code::InlineWithExtents);
+        report(Code::InlineWithExtents);
     }
     if has(flags::INDEX) && is_directory && !superblock.has(Feature::DIR_INDEX)
         || has(flags::INDEX) && !is_directory && file_type.is_some()
     {
-        tell(Code::IndexFlag);
+        report(Code::IndexFlag);
     }
     if has(flags::ENCRYPTED) && !superblock.has(Feature::ENCRYPT) {
-        tell(Code::EncryptedWithoutFeature);
+        report(Code::EncryptedWithoutFeature);
     }
     if has(flags::INDEX) && is_directory {
         known = known.indexed();

@@ -74,8 +74,8 @@ fn judge_inline(facts: &Facts, ino: Ino, inode: &Inode, size: u64, held: HeldByA
     }
 }
 
-/// A time of deletion that is early enough is none: the list of orphans keeps the number of its next
-/// inode in the field.
+/// A time of deletion that is early enough is none: the list of orphans keeps the number of its
+/// next inode in the field.
 pub(crate) fn judge_time(facts: &Facts, ino: Ino, deleted: u32) {
     let superblock = facts.volume.superblock();
     let is_number = deleted != 0 && deleted < superblock.inodes_count;

@@ -1,7 +1,7 @@
 //! Pass 1: the inode that maps the descriptor blocks kept for growth.
 //!
 //! ```text
-//! inode 7 -> double indirect -> one block for each reserved descriptor block of group 0 (the block itself)
+//! inode 7 -> double indirect -> each reserved descriptor block of group 0 (the block itself)
 //!                                  -> the same block of each copy
 //! ```
 use crate::check::codes::Code;

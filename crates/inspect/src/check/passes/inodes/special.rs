@@ -1,8 +1,8 @@
 //! Inodes without data of a usual kind: symlinks, devices, pipes and sockets.
 //!
-//! The target of a symlink that is shorter than the inode's map is in its place; a longer one is one
-//! block. Blocks of symlinks are noted with their inodes, and read afterwards in the order of the
-//! disk.
+//! The target of a symlink that is shorter than the inode's map is in its place; a longer one is
+//! one block. Blocks of symlinks are noted with their inodes, and read afterwards in the order of
+//! the disk.
 //!
 //! *Invariants*: a block is read only where a symlink says that it is, and its inode's map was
 //! judged to be one block.
@@ -128,8 +128,8 @@ fn length(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len())
 }
 
-/// Devices, pipes and sockets. Old kernels left what was in the map before, so that means nothing by
-/// itself; with flags that such an inode hardly has, it means that the inode is no such thing.
+/// Devices, pipes and sockets. Old kernels left what was in the map before, so that means nothing
+/// by itself; with flags that such an inode hardly has, it means that the inode is no such thing.
 fn unmapped(facts: &Facts, ino: Ino, inode: &Inode, size_high: u32) -> bool {
     let is_odd = inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
     let after = inode.block.get(DEVICE_BYTES..).unwrap_or_default();

@@ -177,8 +177,8 @@ pub(crate) fn judge(
     Ok(Metadata::new(metadata))
 }
 
-/// Superblocks and descriptors of the groups, with those kept for growth, and the block that records
-/// mounts.
+/// Superblocks and descriptors of the groups, with those kept for growth, and the block that
+/// records mounts.
 fn claim_copies(volume: &Volume, groups: usize, claims: &Claims, metadata: &mut Vec<MetadataRun>) {
     let end = volume.superblock().blocks_count;
     let mut claim = |range: BlockRange| {

@@ -114,7 +114,7 @@ fn open_at(
 /// Judges the fields without which the volume can still be used.
 pub(crate) fn judge(volume: &Volume, problems: &Sink) {
     let superblock = volume.superblock();
-    let tell = |code| problems.add(Problem::new(code));
+    let report = |code| problems.add(Problem::new(code));
     let needed = superblock.blocks_count.saturating_mul(superblock.block_size().into());
     if needed > volume.device_bytes() {
         let present = volume.present_blocks();
@@ -130,19 +130,19 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) {
         problems.add(Problem::new(Code::ReservedBlocks).found(superblock.reserved_blocks));
     }
     if superblock.has(Feature::RESIZE_INODE) && superblock.has(Feature::META_BG) {
-        tell(Code::ResizeWithMetaGroups);
+        report(Code::ResizeWithMetaGroups);
     }
     if superblock.has(Feature::UNINIT_BG) && superblock.has(Feature::METADATA_CSUM) {
-        tell(Code::TwoChecksums);
+        report(Code::TwoChecksums);
     }
     if superblock.has(Feature::SIXTY_FOUR_BIT)
         && !superblock.has(Feature::EXTENTS)
         && superblock.blocks_count >> 32 != 0
     {
-        tell(Code::WideWithoutExtents);
+        report(Code::WideWithoutExtents);
     }
     if superblock.has(Feature::CSUM_SEED) && !superblock.has(Feature::METADATA_CSUM) {
-        tell(Code::SeedWithoutChecksums);
+        report(Code::SeedWithoutChecksums);
     }
     if superblock.reserved_gdt_blocks != 0 && !superblock.has(Feature::RESIZE_INODE) {
         problems.add(Problem::new(Code::ReservedDescriptors).found(superblock.reserved_gdt_blocks));
