@@ -218,7 +218,8 @@ pub(super) fn words(value: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing)] // of bytes that the test has made
+// Of counts and bytes that the tests have made.
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 mod tests {
     use super::*;
 
