@@ -188,7 +188,7 @@ proptest! {
                     .into_iter()
                     .flatten()
                 {
-                    // Lists may not stand for more than the bytes they stand in: no bombs (an
+                    // Lists may not give more than the bytes that they are in: no bombs (an
                     // access list grows to twice).
                     let total: usize = found.iter().map(|attribute| attribute.value.len()).sum();
                     prop_assert!(total <= 2 * bytes.len());

@@ -378,7 +378,7 @@ fn records_of_64_kib_are_stored_specially() {
     bytes[4..6].fill(0);
     assert_eq!(style.entries(&bytes).count(), 0);
     assert_eq!(style.has_room(&bytes, 255), Ok(true));
-    // 65,536 + 4, as the low bits would tell it.
+    // 65,536 + 4, as the low bits would say it.
     bytes[4..6].copy_from_slice(&[5, 0]);
     assert_eq!(
         style.has_room(&bytes, 1).map_err(|fault| fault.to_string()),

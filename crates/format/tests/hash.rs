@@ -176,7 +176,7 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Bytes that debugfs can be told in quotes: no quote, no backslash, no control character.
+/// Bytes that debugfs takes in quotes: no quote, no backslash, no control character.
 fn random_name(state: &mut u64) -> Vec<u8> {
     let length = match next(state) % 4 {
         0 => next(state) % 255,

@@ -281,7 +281,7 @@ fn dump(image: &Path) -> (String, Vec<Printed>) {
     (text, groups)
 }
 
-/// The number behind a heading of dumpe2fs.
+/// The number after a heading of dumpe2fs.
 fn heading(text: &str, name: &str) -> u64 {
     let line = text.lines().find(|line| line.starts_with(name));
     line.and_then(|line| number_after(line, ":")).unwrap_or(0)

@@ -132,7 +132,7 @@ fn superblocks_are_refused_for_a_reason() {
 }
 
 #[test]
-fn unsupported_features_are_named_and_can_be_told() {
+fn unsupported_features_are_named_and_can_be_shown() {
     let mut odd = superblock(EXT4);
     odd.features.set(Feature::from_name("inline_data").expect("known"));
     let bytes = odd.encode();
@@ -142,7 +142,7 @@ fn unsupported_features_are_named_and_can_be_told() {
     );
     assert!(
         Superblock::parse_any(&bytes)
-            .expect("told")
+            .expect("shown")
             .has(Feature::from_name("inline_data").expect("known"))
     );
 }
@@ -310,7 +310,7 @@ proptest! {
         let bytes = superblock.encode();
         let read = Superblock::parse(&bytes).expect("what we wrote");
         prop_assert_eq!(read.encode(), bytes);
-        // The raw bytes behind the two differ before encoding; every field is the same.
+        // The raw bytes of the two differ before encoding; every field is the same.
         let fields = |superblock: &Superblock| {
             let text = format!("{superblock:?}");
             text.split_once("features: Features").expect("the first field").1.to_owned()
@@ -575,7 +575,7 @@ proptest! {
             used +=
                 layout.metadata_runs(group).iter().map(|run| u64::from(run.length)).sum::<u64>();
         }
-        // Nothing lies on anything else: the union is as large as the sum.
+        // Nothing overlaps anything else: the union is as large as the sum.
         let copies: u64 = (0..superblock.group_count())
             .map(|n| u64::from(superblock.super_overhead(GroupNo(n))))
             .sum();

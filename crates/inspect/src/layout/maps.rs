@@ -1,5 +1,4 @@
 //! How map blocks are placed: together or scattered, and how far from what they map.
-use super::ratio;
 use extant_format::BlockNo;
 use serde::Serialize;
 
@@ -59,6 +58,11 @@ impl Distances {
     pub(super) fn end_file(&mut self) {
         self.waiting.clear();
     }
+}
+
+/// A share of a whole; `None` of nothing.
+pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Where groups begin and how long they are.
@@ -126,7 +130,7 @@ mod tests {
     const GROUPING: Grouping = Grouping { first: 1, blocks_per_group: 6400, block_size: 1024 };
 
     #[test]
-    fn clusters_are_told_from_what_is_scattered() {
+    fn clusters_are_discerned_from_what_is_scattered() {
         let mut distances = Distances::default();
         distances.map_block(BlockNo(100));
         distances.map_block(BlockNo(110));

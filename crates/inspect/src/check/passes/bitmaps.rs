@@ -178,19 +178,13 @@ impl GroupReader {
             let problem = Problem::new(Code::GroupFreeBlocks).group(group);
             facts.report(problem.found(of.descriptor.free_blocks).expected(free));
         }
-        if !of.has_block_bitmap {
-            return Ok(());
-        }
-        if !of.reads_block_bitmap() {
+        if of.has_block_bitmap && !of.reads_block_bitmap() {
             clusters.compare(facts, group, &found, &clusters.metadata(facts));
-            return Ok(());
+        } else if of.has_block_bitmap {
+            let place = of.descriptor.block_bitmap;
+            let stored = self.blocks.read_one(facts, "block bitmap", place)?;
+            clusters.judge(facts, group, of, &found, stored);
         }
-        let place = of.descriptor.block_bitmap;
-        let Some(bytes) = self.blocks.read_one(facts, "block bitmap", place)? else {
-            return Ok(());
-        };
-        clusters.judge_stored(facts, group, of, bytes);
-        clusters.compare(facts, group, &found, &words(bytes));
         Ok(())
     }
 
@@ -216,19 +210,13 @@ impl GroupReader {
             let problem = Problem::new(Code::GroupDirectories).group(group);
             facts.report(problem.found(of.descriptor.used_directories).expected(directories));
         }
-        if !of.has_inode_bitmap {
-            return Ok(());
-        }
-        if !of.reads_inode_bitmap() {
+        if of.has_inode_bitmap && !of.reads_inode_bitmap() {
             bits.compare(facts, group, &found, &vec![0; found.len()]);
-            return Ok(());
+        } else if of.has_inode_bitmap {
+            let place = of.descriptor.inode_bitmap;
+            let stored = self.inodes.read_one(facts, "inode bitmap", place)?;
+            bits.judge(facts, group, of, &found, stored);
         }
-        let place = of.descriptor.inode_bitmap;
-        let Some(bytes) = self.inodes.read_one(facts, "inode bitmap", place)? else {
-            return Ok(());
-        };
-        bits.judge_stored(facts, group, of, bytes);
-        bits.compare(facts, group, &found, &words(bytes));
         Ok(())
     }
 }
@@ -335,8 +323,17 @@ impl Bits {
         (words, directories)
     }
 
-    /// Judges the checksum of a bitmap, and the bits after its end.
-    fn judge_stored(&self, facts: &Facts, group: GroupNo, of: &GroupFacts, bytes: &[u8]) {
+    /// Judges a stored bitmap, if it could be read: its checksum, the bits after its end, and how
+    /// it differs from what was found.
+    fn judge(
+        &self,
+        facts: &Facts,
+        group: GroupNo,
+        of: &GroupFacts,
+        found: &[u64],
+        stored: Option<&[u8]>,
+    ) {
+        let Some(bytes) = stored else { return };
         let superblock = facts.volume.superblock();
         let descriptor = &of.descriptor;
         let (place, bits, stored, checksum, padding) = match self.of {
@@ -363,6 +360,7 @@ impl Bits {
         if !tail_is_set(bytes, self.count) {
             facts.report(Problem::new(padding).group(group).block(place));
         }
+        self.compare(facts, group, found, &words(bytes));
     }
 
     /// Reports how the bitmap differs from what was found.

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_top_of_what_is_cut_off_is_told() {
+    fn only_the_top_of_what_is_cut_off_is_reported() {
         let whole = tree(&[2, 11, 12, 13], &[(11, 2), (12, 11), (13, 12)]);
         assert_eq!(cut_off(&whole), []);
         let cut = tree(&[2, 11, 12, 13, 14], &[(11, 2), (13, 12), (14, 13)]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_told_once_and_ends() {
+    fn a_loop_is_reported_once_and_ends() {
         let ring = tree(&[2, 11, 12, 13, 14], &[(11, 13), (12, 11), (13, 12), (14, 12)]);
         assert_eq!(cut_off(&ring), [Ino(11)]);
         let own = tree(&[2, 11], &[(11, 11)]);
