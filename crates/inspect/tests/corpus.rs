@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where our code is another, and why. An image that is mended here has to be taken off.
+/// Where our code is another, and why. An image that is judged alike has to be taken off.
 const DIFFERENCES: &[(&str, u8, &str)] = &[(
     "f_h_badroot",
     4,

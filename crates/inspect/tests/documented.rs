@@ -14,7 +14,7 @@ fn every_code_stands_in_the_document() {
     let expected: Vec<String> = CODES.iter().map(row).collect();
     assert!(
         found == expected,
-        "docs/CHECK.md should end with:\n| code | severity | what is told |\n| --- | --- | --- \
+        "docs/CHECK.md should end with:\n| code | severity | what is reported |\n| --- | --- | --- \
          |\n{}",
         expected.join("\n")
     );

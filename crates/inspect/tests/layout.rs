@@ -1,4 +1,4 @@
-//! How files lie, told of volumes whose layout is known: made by mke2fs from a folder, then bent by
+//! How files are placed, on volumes whose layout is known: made by mke2fs from a folder, then bent by
 //! debugfs.
 
 use extant_block::file::Access;
@@ -145,7 +145,7 @@ fn a_gap_for_the_own_map_block_is_no_fragment() {
     let folder = Scratch::new("layout");
     let report = report(&mke2fs(&folder, "-t ext2", &[("", &[400 * 1024])]));
     assert_eq!((report.fragments, report.map_blocks), (1, 3));
-    // 399 successors; behind the single, and behind the double and its first child, one each is not
+    // 399 successors; after the single, and after the double and its first child, one each is not
     // adjacent.
     assert_eq!(report.layout_score, Some(397.0 / 399.0));
 }

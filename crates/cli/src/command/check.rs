@@ -4,7 +4,7 @@ use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use crate::progress::{ProgressLine, Unit};
 use extant_image::Progress;
-use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem};
+use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, ReadOrder};
 use std::io::{BufWriter, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub struct Arguments {
     pub threads: Option<NonZeroU32>,
     /// In which order the disk is read: disk-order, or vanilla as checkers did in 2007
     #[arg(long, value_name = "PLAN", default_value = "disk-order", value_parser = plan)]
-    pub plan: Plan,
+    pub plan: ReadOrder,
     /// Accepted, and nothing else than what is done anyway: `-f -n` as of e2fsck
     #[arg(short = 'f', hide = true)]
     pub force: bool,
@@ -53,10 +53,10 @@ pub struct Arguments {
     pub place: ImageArguments,
 }
 
-fn plan(word: &str) -> Result<Plan, String> {
+fn plan(word: &str) -> Result<ReadOrder, String> {
     match word {
-        "disk-order" => Ok(Plan::DiskOrder),
-        "vanilla" => Ok(Plan::Vanilla),
+        "disk-order" => Ok(ReadOrder::DiskOrder),
+        "vanilla" => Ok(ReadOrder::Vanilla),
         _ => Err("there are disk-order and vanilla".to_owned()),
     }
 }
@@ -69,7 +69,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let device = image::device(image, arguments.place.offset_bytes())?;
     let options = CheckOptions {
-        plan: arguments.plan,
+        read_order: arguments.plan,
         threads: arguments.threads.unwrap_or_else(machine_threads),
         progress: Some(listener(console)),
     };

@@ -19,7 +19,7 @@ pub fn fill(row: &Row, folder: &Scratch, image: &Path) -> &'static str {
         // A small volume may become full: that too is a state that must be clean.
         let _ = populate(mounted.path(), row.block_bytes());
         let _ = change(mounted.path());
-        mounted.unmount().expect("nobody uses it");
+        mounted.unmount().expect("it is not in use");
         return "filled";
     }
     let source = folder.join("source");

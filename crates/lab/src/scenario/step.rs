@@ -11,7 +11,7 @@ pub(super) use parse::{Surroundings, parse_steps, parse_tree};
 pub use super::filling::Filling;
 use super::tree::TreeSpec;
 use extant_engine::preset::Policies;
-use extant_inspect::Plan;
+use extant_inspect::ReadOrder;
 use std::num::NonZeroU32;
 
 /// A step of a process.
@@ -65,7 +65,7 @@ pub enum Action {
     /// Checks the file system as fsck does, closed meanwhile. What is found fails the step.
     Check {
         /// In which order the disk is read.
-        plan: Plan,
+        plan: ReadOrder,
         /// How many threads share the work.
         threads: NonZeroU32,
         /// What the processor takes for each KiB that was read, in nanoseconds.
