@@ -6,10 +6,10 @@ use extant_block::{
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::{COLUMNS, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
-use extant_lab::clock::{Settings, VirtualClock};
-use extant_lab::device::{DeviceSettings, SimDevice, TraceKeeping};
-use extant_lab::drive::file::by_name;
 use extant_lab::scenario::{self, RunOptions, Scenario};
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::drive::file::by_name;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! Pages: the same bytes each time, nothing from outside that is markup, and, in headless Chromium,
 //! no error, every plot with all of its data, light and dark, wide and narrow, and a cursor that
 //! keys move.
+use extant_chart::{
+    Alignment, Axis, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
+    Origin, Raster, RasterCell, Table, Unit,
+};
 use extant_lab::page;
 use extant_lab::posts::{
     Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
-};
-use extant_lab::report::{
-    Alignment, Axis, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
-    Origin, Raster, RasterCell, Table, Unit,
 };
 use extant_lab::scenario::{self, Layouts, RunOptions};
 use std::path::Path;

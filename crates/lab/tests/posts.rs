@@ -1,11 +1,11 @@
 //! The posts: how rows are judged and shown, what must come out exactly, and that it does so each
 //! time.
-use extant_lab::drive::DriveInfo;
+use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{
     Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA,
     Scale, Verdict, Work, judge, readdir_cost, run_posts,
 };
-use extant_lab::report::TEXT_WIDTH;
+use extant_sim::drive::DriveInfo;
 use xtask::lines::longer_than;
 
 fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {

@@ -1,10 +1,10 @@
 //! Scenarios: what files may say, what running them gives, and what becomes of the file systems.
 use extant_block::BlockDevice;
+use extant_chart::TEXT_WIDTH;
 use extant_engine::preset::{Policies, preset};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
-use extant_lab::device::TraceKeeping;
-use extant_lab::report::TEXT_WIDTH;
 use extant_lab::scenario::{self, Existing, Left, Outcome, RunOptions, Scenario, Target};
+use extant_sim::device::TraceKeeping;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -345,7 +345,7 @@ fn policies_and_drives_can_be_chosen_for_a_run() {
     assert_eq!(report.drives[0].elevator, "linus(20000,20000)");
     let alone = with("placement=spread,elevator=linus(9000,9000)");
     assert_eq!(alone.filesystems[0].policies, "modern,placement=spread,elevator=linus(9000,9000)");
-    let drive = extant_lab::drive::file::find("ssd-sata").unwrap();
+    let drive = extant_sim::drive::file::find("ssd-sata").unwrap();
     let options = RunOptions { drive: Some(drive), ..scaled(40) };
     assert!(run(&scenario, &options).report.elapsed_ns < report.elapsed_ns / 4);
     let error = failure(

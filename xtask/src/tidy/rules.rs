@@ -45,7 +45,7 @@ const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
 
 /// Where threads may be made and parked: also in the clock of the laboratory, whose processes are
 /// threads.
-const THREADS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/", "crates/lab/src/clock.rs"];
+const THREADS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/", "crates/sim/src/clock.rs"];
 
 /// Who gives bytes to a device: the devices themselves; in the engine the writes of a mounted
 /// volume, its superblock and its barrier, and mkfs, before there is a volume; the builder's
@@ -107,7 +107,7 @@ pub const RULES: &[Rule] = &[
         bad: &[
             ("crates/engine/src/file.rs", "fn f() { let _ = std::time::Instant::now(); }\n"),
             ("xtask/src/demo.rs", "fn f() { SystemTime::now(); }\n"),
-            ("crates/lab/src/clock.rs", "fn f() { Instant::now(); }\n"),
+            ("crates/sim/src/clock.rs", "fn f() { Instant::now(); }\n"),
         ],
         good: &[
             ("crates/block/src/clock.rs", "fn f() { Instant::now(); }\n"),
@@ -141,7 +141,7 @@ pub const RULES: &[Rule] = &[
         ],
         good: &[
             ("crates/engine/src/writeback.rs", "fn f(clock: &dyn Clock) { clock.spawn(task); }\n"),
-            ("crates/lab/src/clock.rs", "use std::thread::Builder;\n"),
+            ("crates/sim/src/clock.rs", "use std::thread::Builder;\n"),
         ],
     },
     Rule {

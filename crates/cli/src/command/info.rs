@@ -5,7 +5,7 @@ use crate::image::{self, ImageArguments};
 use extant_format::BlockNo;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
-use extant_lab::report::wrapped;
+use extant_chart::wrapped;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 

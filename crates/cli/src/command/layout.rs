@@ -6,7 +6,7 @@ use extant_format::superblock::SuperblockError;
 use extant_inspect::{
     Cell, LayoutMap, LayoutReport, Paths, SuperblockPlace, SurveyOptions, Volume,
 };
-use extant_lab::report::wrapped;
+use extant_chart::wrapped;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@
 //! all living files, and one for each directory.
 //! *Locking*: none; one run owns it.
 use super::profile::{Population, Unit};
-use crate::random::Random;
+use extant_sim::random::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -3,10 +3,10 @@
 use super::error::AgeingError;
 use super::file::{KINDS, VOLUME_BYTES, text};
 use super::profile::{self, Builtin, Profile};
-use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use crate::scenario::fields;
 use extant_engine::mkfs::Profile as VolumeKind;
 use extant_engine::preset::{PRESETS, Policies};
+use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use std::path::Path;
 use toml::de::DeTable;
 

@@ -1,9 +1,9 @@
 //! The file of a profile, checked: what is wrong is told with file, line and key.
 use super::distribution::{Distribution, Scale};
 use super::profile::{Population, Profile, Rates, Unit, Utilisation, VolumeWishes};
-use crate::drive::file::{FileError, Section, Source};
 use crate::scenario::fields::{self, Result};
 use extant_engine::mkfs::Profile as VolumeKind;
+use extant_sim::drive::file::{FileError, Section, Source};
 use std::path::Path;
 use toml::de::DeTable;
 

@@ -10,9 +10,9 @@
 //! *Locking*: none; one process owns it.
 use super::colony::Colony;
 use super::profile::{Profile, Unit};
-use crate::random::{Random, mix};
 use extant_engine::{Error, ErrorKind, File, Filesystem, Rename};
 use extant_format::inode::{Device, FileType};
+use extant_sim::random::{Random, mix};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

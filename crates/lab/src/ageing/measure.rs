@@ -5,17 +5,17 @@ use super::colony::{Age, Colony};
 use super::error::{AgeingError, doing};
 use super::report::{Sample, Timing};
 use super::sample::parts;
-use crate::clock::{Settings, VirtualClock};
-use crate::device::{DeviceSettings, SimDevice, TraceKeeping};
-use crate::drive::file::DriveSpec;
-use crate::random::Random;
-use crate::trace::TraceRecord;
 use extant_block::queue::QueueSettings;
 use extant_block::{MemoryDevice, Operation};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
 use extant_format::inode::FileType;
 use extant_inspect::{CheckOptions, check};
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::drive::file::DriveSpec;
+use extant_sim::random::Random;
+use extant_sim::trace::TraceRecord;
 use std::sync::Arc;
 
 /// Memory of the machine that reads and writes the samples.

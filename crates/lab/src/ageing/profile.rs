@@ -1,8 +1,8 @@
 //! What a volume is used for: populations of files and of trees, how large they are, how long they
 //! live, what is done to them a day.
 use super::distribution::Distribution;
-use crate::drive::file::FileError;
 use extant_engine::mkfs::Profile as VolumeKind;
+use extant_sim::drive::file::FileError;
 
 /// A profile, checked.
 #[derive(Clone, PartialEq, Eq, Debug)]

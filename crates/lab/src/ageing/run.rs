@@ -13,13 +13,13 @@ use super::measure::{Bench, Plan, measure};
 use super::profile::Profile;
 use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
 use super::sample;
-use crate::clock::{Settings, VirtualClock};
-use crate::drive::file::DriveSpec;
-use crate::random::Random;
 use extant_block::{Clock, MemoryDevice, RealClock, ShortLock, Task};
 use extant_engine::mkfs::{self, FormatOptions, default_wishes};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_format::layout::Inodes;
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::drive::file::DriveSpec;
+use extant_sim::random::Random;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

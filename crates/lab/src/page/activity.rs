@@ -1,9 +1,9 @@
 //! What a run recorded, as figures: what its drives did over time, and how long its calls took.
-use crate::device::{Activity, Interval};
-use crate::report::{
-    Axis, Distribution, DriveReport, Figure, FigureContent, Histogram, LineChart, LineStyle,
-    Origin, ProcessReport, Raster, RasterCell, Report, Unit,
+use crate::report::{Distribution, DriveReport, ProcessReport, Report};
+use extant_chart::{
+    Axis, Figure, FigureContent, Histogram, LineChart, LineStyle, Origin, Raster, RasterCell, Unit,
 };
+use extant_sim::device::{Activity, Interval};
 use std::collections::BTreeMap;
 
 /// The most columns and rows of a seek plot: a mark has two to three points of its own.

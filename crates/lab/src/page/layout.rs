@@ -1,6 +1,7 @@
 //! Maps of a volume: what most of each stretch of blocks is used for.
-use super::scale::show;
-use crate::report::{Figure, Grid, Hue, Unit};
+
+use extant_chart::page::show;
+use extant_chart::{Figure, Grid, Hue, Unit};
 use extant_inspect::{Cell, LayoutMap};
 
 /// Fields of a row.

@@ -1,9 +1,8 @@
 //! The page of the posts: a section each, with its question, its tables and its plots.
-use super::document::{Document, Section};
-use super::markup::Markup;
-use super::{figures, tables};
+use super::tables;
 use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, Scale};
-use crate::report::{Axis, BarChart, Figure, Origin, Unit};
+use extant_chart::page::{Document, Markup, Section, draw};
+use extant_chart::{Axis, BarChart, Figure, Origin, Unit};
 
 /// What each post asked, and what was measured: by number.
 const QUESTIONS: [(u32, &str); 5] = [
@@ -163,7 +162,7 @@ fn together<'a>(all: impl Iterator<Item = &'a Figure>, out: &mut Markup) {
         return;
     }
     out.raw("<div class=\"figures\">");
-    all.for_each(|figure| figures::draw(figure, out));
+    all.for_each(|figure| draw(figure, out));
     out.raw("</div>");
 }
 

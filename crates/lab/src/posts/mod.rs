@@ -26,9 +26,10 @@ pub use judge::{Verdict, judge};
 pub use limit::{Limit, Need};
 pub use readdir_cost::{ReaddirCost, readdir_cost};
 
-use crate::random;
-use crate::report::{Figure, MODEL_VERSION, Report};
+use crate::report::{MODEL_VERSION, Report};
 use crate::scenario::{self, Outcome, RunOptions, ScenarioError};
+use extant_chart::Figure;
+use extant_sim::random;
 use serde::Serialize;
 use std::path::Path;
 

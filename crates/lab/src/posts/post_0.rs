@@ -8,11 +8,12 @@ use super::{
     Cell, Class, Limit, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Scale, Work,
 };
 use super::{MODERN_POLICIES, joined_hash, run_scenario};
-use crate::drive::DriveInfo;
 use crate::page;
-use crate::report::{Figure, Measure, Report};
+use crate::report::{Measure, Report};
 use crate::scenario::step::Action;
 use crate::scenario::{self, RunOptions, ScenarioError};
+use extant_chart::Figure;
+use extant_sim::drive::DriveInfo;
 use std::path::Path;
 
 /// The post.

@@ -159,7 +159,7 @@ fn run(work: Work, progress: &mut dyn FnMut(&str)) -> Result<PostReport, Scenari
 /// What some runs gave.
 struct Part {
     tables: Vec<PostTable>,
-    figures: Vec<crate::report::Figure>,
+    figures: Vec<extant_chart::Figure>,
     /// All of them, for the trace hash.
     reports: Vec<Report>,
 }

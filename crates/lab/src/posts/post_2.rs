@@ -10,8 +10,9 @@ use super::{
     Cell, Class, Post, PostColumn, PostReport, PostTable, Quantity, Row, RunPost, Scale, Work,
 };
 use crate::page;
-use crate::report::{CallLatency, Figure, Measure, Report, StemPlot};
+use crate::report::{CallLatency, Measure, Report};
 use crate::scenario::{self, Layouts, Prepared, RunOptions, Scenario, ScenarioError};
+use extant_chart::{Figure, StemPlot};
 use std::path::Path;
 
 mod drives;

@@ -6,11 +6,12 @@
 //! here, alone and together, for hashed and linear directories.
 use super::{Cell, Class, Need, Post, PostColumn, PostReport, PostTable, Quantity, Row, Work};
 use super::{MODERN_POLICIES, joined_hash, readdir_cost, run_scenario};
-use crate::report::{Axis, BarChart, Figure, ListingCall, Origin, Report, StepReport, Unit};
+use crate::report::{ListingCall, Report, StepReport};
 use crate::scenario::{RunOptions, ScenarioError};
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment,
 };
+use extant_chart::{Axis, BarChart, Figure, Origin, Unit};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use std::sync::Arc;
@@ -423,7 +424,7 @@ fn remedies(title: &str, systems: &[Ran], claim: &Claim) -> PostTable {
 fn limit(ran: &Ran) -> Option<super::Limit> {
     let drive = ran.report.drives.first()?;
     let need = Need { bytes_read: ran.blocks() * BLOCK, bytes_written: 0, seeks: 0 };
-    Some(need.limit(&crate::drive::DriveInfo {
+    Some(need.limit(&extant_sim::drive::DriveInfo {
         name: drive.name.clone(),
         bytes: drive.bytes,
         sector_bytes: 512,

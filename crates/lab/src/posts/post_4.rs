@@ -16,8 +16,9 @@ use super::{
 };
 use super::{joined_hash, run_scenario};
 use crate::page;
-use crate::report::{Figure, Measure, Report};
+use crate::report::{Measure, Report};
 use crate::scenario::{Left, Outcome, RunOptions, ScenarioError};
+use extant_chart::Figure;
 
 /// The post.
 pub const POST: Post = Post {

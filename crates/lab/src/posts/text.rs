@@ -3,8 +3,8 @@
 use super::{
     Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Scale, Verdict, judge,
 };
-use crate::report::{Alignment, Table, beside, wrapped};
 use Alignment::{Left, Right};
+use extant_chart::{Alignment, Table, beside, wrapped};
 
 /// What the columns mean.
 const LEGEND: [&str; 2] = [

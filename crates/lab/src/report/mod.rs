@@ -18,26 +18,16 @@
 //! | `steps[]` | each step: time, traffic of its drive meanwhile (of all processes), work done, calls of getdents |
 //! | `trace_hash` | over all drives: equal for equal runs |
 mod distribution;
-pub mod figure;
 mod figures;
-mod stem;
-mod table;
 mod text;
-mod wrap;
 
 pub use distribution::Distribution;
-pub use figure::{
-    Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
-    Origin, Raster, RasterCell, Series, Unit,
-};
 pub use figures::{LayoutFigures, Traffic, Work};
-pub use stem::StemPlot;
-pub use table::{Alignment, Table, seconds};
-pub use wrap::{TEXT_WIDTH, beside, wrapped};
 
-use crate::device::Activity;
-use crate::drive::file::DriveSpec;
-use crate::trace::TraceRecord;
+use extant_chart::{Figure, Table};
+use extant_sim::device::Activity;
+use extant_sim::drive::file::DriveSpec;
+use extant_sim::trace::TraceRecord;
 use serde::{Deserialize, Serialize};
 
 /// Names the schema.

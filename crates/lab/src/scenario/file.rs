@@ -7,13 +7,13 @@ use super::{
     BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Samples,
     Scenario, Start, Workplace, builtin,
 };
-use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
-use crate::drive::presets::PRESETS;
-use crate::random::Random;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
 use extant_engine::preset::{Policies, preset};
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
+use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
+use extant_sim::drive::presets::PRESETS;
+use extant_sim::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};

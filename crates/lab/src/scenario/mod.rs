@@ -84,10 +84,10 @@ pub use error::ScenarioError;
 pub use file::{find, load, parse};
 pub use run::{Existing, Layouts, Left, Outcome, Prepared, RunOptions, Target, run};
 
-use crate::drive::file::DriveSpec;
 use extant_block::ElevatorChoice;
 use extant_engine::mkfs::FormatOptions;
 use extant_engine::preset::Policies;
+use extant_sim::drive::file::DriveSpec;
 use std::path::PathBuf;
 
 /// A scenario, checked: every name in it is known.

@@ -9,12 +9,12 @@ use super::placing::{LOST_AND_FOUND, first_free, node};
 use super::process::{Outcome, Stop, Worker};
 use super::step::{Inodes, PlacedTree};
 use super::tree::{Entry, Tree};
-use crate::random::Random;
 use extant_engine::Filesystem;
 use extant_engine::Packing;
 use extant_engine::import::{Import, NewEntry};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_sim::random::Random;
 use std::sync::Arc;
 
 /// Objects between two looks at memory.

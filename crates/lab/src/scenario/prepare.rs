@@ -5,9 +5,9 @@ use super::step::{Action, Direction, PlacedFiles, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, Origin, Scenario, ScenarioError, Workplace};
-use crate::drive::file::FileError;
 use extant_engine::preset::{Policies, preset};
 use extant_format::layout::Inodes;
+use extant_sim::drive::file::FileError;
 use std::fmt::Display;
 use std::sync::Arc;
 

@@ -5,14 +5,15 @@ use super::run::simulated;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
-use crate::device::{Activity, TraceKeeping};
 use crate::page;
-use crate::random;
 use crate::report::{
-    Column, Distribution, DriveReport, Figure, FilesystemReport, MODEL_VERSION, Measure, Report,
-    SCHEMA, TimeKind,
+    Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA,
+    TimeKind,
 };
+use extant_chart::Figure;
 use extant_engine::read_superblock;
+use extant_sim::device::{Activity, TraceKeeping};
+use extant_sim::random;
 
 pub(super) fn report(
     world: &World,

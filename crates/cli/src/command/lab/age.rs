@@ -10,7 +10,7 @@ use extant_lab::ageing::{
     Subject, Tell,
 };
 use extant_lab::page;
-use extant_lab::report::{Figure, TEXT_WIDTH, beside};
+use extant_chart::{Figure, TEXT_WIDTH, beside};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 

@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_engine::preset::{COLUMNS, PRESETS, Policies};
 use extant_lab::page;
-use extant_lab::report::{Alignment, Figure, Table, beside, wrapped};
+use extant_chart::{Alignment, Figure, Table, beside, wrapped};
 use serde::Serialize;
 
 /// List what can be chosen: the columns of the policies with all their choices, and the presets.

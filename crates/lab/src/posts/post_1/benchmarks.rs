@@ -1,9 +1,10 @@
 //! The six benchmarks.
 use super::{Job, Part, System, Text, elapsed, ours, permille_up, row, side_by_side};
-use crate::drive::DriveInfo;
 use crate::posts::{Cell, Class, Limit, Need, PostTable, Quantity, Row, Scale, Work};
-use crate::report::{Axis, BarChart, Figure, Measure, Origin, Report, Unit};
+use crate::report::{Measure, Report};
 use crate::scenario::ScenarioError;
+use extant_chart::{Axis, BarChart, Figure, Origin, Unit};
+use extant_sim::drive::DriveInfo;
 
 const SEQUENTIAL: Text = Text {
     file: "post-1-sequential.toml",
@@ -385,7 +386,7 @@ impl Runs {
                 group("modern, our check", None, elapsed(modern, OURS)),
             ],
         };
-        Figure::new("fsck of a nearly full volume", crate::report::FigureContent::Bars(chart)).line(
+        Figure::new("fsck of a nearly full volume", extant_chart::FigureContent::Bars(chart)).line(
             "Map blocks lie between the data, or together in each group; read in the order of \
             e2fsck, or in ours.",
         )

@@ -3,8 +3,9 @@
 //! wasted when the volume is?
 use super::{Job, Part, System, Text, elapsed, ours, row, side_by_side};
 use crate::posts::{Cell, Class, PostColumn, PostTable, Quantity, Row, Scale, Work};
-use crate::report::{Axis, Figure, FigureContent, LayoutFigures, LineChart, Report, Unit};
+use crate::report::{LayoutFigures, Report};
 use crate::scenario::ScenarioError;
+use extant_chart::{Axis, Figure, FigureContent, LineChart, Unit};
 
 const CLUSTER: Text =
     Text { file: "post-1-cluster.toml", text: include_str!("../../../posts/post-1-cluster.toml") };

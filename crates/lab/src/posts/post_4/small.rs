@@ -3,11 +3,11 @@
 //! Nothing was posted in numbers; ours are shown, on the drive as it is and on one that does not
 //! read on.
 use super::{Class, PostColumn, PostTable, Ran, System, Volume, row, shown, system};
-use crate::drive::file::{DriveKind, DriveSpec};
-use crate::drive::rotating::LookAhead;
 use crate::posts::Work;
 use crate::report::Report;
 use crate::scenario::{RunOptions, ScenarioError};
+use extant_sim::drive::file::{DriveKind, DriveSpec};
+use extant_sim::drive::rotating::LookAhead;
 
 const SMALL: Volume =
     Volume { file: "post-4-small.toml", text: include_str!("../../../posts/post-4-small.toml") };

@@ -5,13 +5,13 @@ use super::{
     Action, Detail, Direction, Durability, End, Inodes, MakeStyle, Order, Pattern, PlacedTree, Step,
 };
 use super::{Stream, Task};
-use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
 use crate::scenario::tree::{
     BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing,
 };
 use extant_engine::preset::Policies;
+use extant_sim::drive::file::Section;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

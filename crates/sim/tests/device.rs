@@ -1,10 +1,10 @@
 //! The simulated device: the contract of devices, times, merging, conservation, determinism.
 use extant_block::queue::{ELEVATORS, ElevatorChoice, QueueSettings};
 use extant_block::*;
-use extant_lab::clock::{Event, Settings, VirtualClock};
-use extant_lab::device::{DeviceSettings, NO_STREAM, SimDevice, Statistics, TraceKeeping};
-use extant_lab::drive::{Command, Done, Drive, DriveInfo, Parts};
-use extant_lab::trace::TraceRecord;
+use extant_sim::clock::{Event, Settings, VirtualClock};
+use extant_sim::device::{DeviceSettings, NO_STREAM, SimDevice, Statistics, TraceKeeping};
+use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts};
+use extant_sim::trace::TraceRecord;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,28 +7,33 @@ const SCRIPT: &str = include_str!("script.js");
 /// How a file begins that was written here, and may be replaced by another page.
 pub const BEGINNING: &str = "<!doctype html>\n<!-- a page of extant lab -->\n";
 
-/// A part with a place in the contents.
-pub(super) struct Section {
-    pub(super) id: String,
-    /// Over its title: "Post 0".
-    pub(super) kicker: String,
-    pub(super) title: String,
-    pub(super) body: Markup,
-    /// What within it has a place in the contents: ids and titles.
-    pub(super) parts: Vec<(String, String)>,
+/// A section of a page, listed in its contents.
+pub struct Section {
+    /// What links name it by; letters, digits and hyphens, once in a page.
+    pub id: String,
+    /// A line over its title: "Post 0". Empty for none.
+    pub kicker: String,
+    /// Its heading.
+    pub title: String,
+    /// What is under the heading.
+    pub body: Markup,
+    /// Headings inside `body` that the contents list too: ids and titles.
+    pub parts: Vec<(String, String)>,
 }
 
-/// The whole page.
-pub(super) struct Document<'a> {
-    pub(super) title: &'a str,
-    /// Under the title.
-    pub(super) lead: Markup,
-    pub(super) sections: Vec<Section>,
+/// A whole page.
+pub struct Document<'a> {
+    /// Its heading, and what a browser calls it.
+    pub title: &'a str,
+    /// What is under the title, before the first section.
+    pub lead: Markup,
+    /// In order.
+    pub sections: Vec<Section>,
 }
 
 impl Document<'_> {
-    /// The page's bytes.
-    pub(super) fn into_html(self) -> String {
+    /// The page as HTML.
+    pub fn into_html(self) -> String {
         let mut out = Markup::default();
         out.raw(BEGINNING);
         out.raw("<html lang=\"en\"><head><meta charset=\"utf-8\">");

@@ -2,7 +2,7 @@
 use super::markup::Markup;
 use super::plot::{Height, Name, Panel, classes, from_above};
 use super::scale::{LENGTH, Scale, show};
-use crate::report::{LineChart, LineStyle, Series};
+use crate::{LineChart, LineStyle, Series};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

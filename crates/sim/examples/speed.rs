@@ -1,12 +1,12 @@
 //! How fast virtual time runs: simulated I/Os, waits and switches a second of real time.
 //!
-//! `cargo run --release -p extant-lab --example speed`
+//! `cargo run --release -p extant-sim --example speed`
 // tidy: print because a measurement is for a reader
 use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, Clock, Operation, RealClock, Segment};
-use extant_lab::clock::{Settings, VirtualClock};
-use extant_lab::device::{DeviceSettings, SimDevice, TraceKeeping};
-use extant_lab::drive::{Command, Done, Drive, DriveInfo, Parts};
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

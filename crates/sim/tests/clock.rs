@@ -1,6 +1,6 @@
 //! Virtual time: order, timers, wakes, CPU work, locks, deadlocks and panics.
 use extant_block::*;
-use extant_lab::clock::{Event, RunError, Settings, VirtualClock};
+use extant_sim::clock::{Event, RunError, Settings, VirtualClock};
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Solid-state drives, network volumes and object stores give the published figures, lose no
 //! command and repeat themselves.
 use extant_block::Operation::{self, Flush, Read, Write};
-use extant_lab::drive::file;
-use extant_lab::drive::object::Bill;
-use extant_lab::drive::{Command, Done, Drive};
-use extant_lab::random::Random;
+use extant_sim::drive::file;
+use extant_sim::drive::object::Bill;
+use extant_sim::drive::{Command, Done, Drive};
+use extant_sim::random::Random;
 use proptest::prelude::*;
 
 const PRESETS: [(&str, &str); 4] = [

@@ -42,7 +42,7 @@ pub fn beside(head: &str, text: &str, width: usize) -> String {
 
 /// A line in pieces: the first of at most `first` columns, the others of `rest`. At least one;
 /// without a blank at an end.
-pub(super) fn lines_of(line: &str, first: usize, rest: usize) -> Vec<String> {
+pub(crate) fn lines_of(line: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     let mut room = first.max(1);
@@ -90,13 +90,13 @@ fn cut(piece: &str, most: usize) -> Vec<String> {
 }
 
 /// How many columns a text takes.
-pub(super) fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
 /// The width of the narrowest column that shows a text without cutting a word apart where no
 /// punctuation is.
-pub(super) fn narrowest(text: &str) -> usize {
+pub(crate) fn narrowest(text: &str) -> usize {
     text.split(' ').flat_map(pieces).map(columns).max().unwrap_or(0)
 }
 

@@ -1,6 +1,6 @@
 //! Maps of fields: how a volume is used, before and after.
 use super::markup::Markup;
-use crate::report::{Grid, Hue};
+use crate::{Grid, Hue};
 use serde::Serialize;
 use std::fmt::Write;
 

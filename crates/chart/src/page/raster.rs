@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::plot::{Height, Name, Panel, from_above};
 use super::scale::{LENGTH, Scale, grouped, show};
-use crate::report::{Raster, RasterCell};
+use crate::{Raster, RasterCell};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -6,7 +6,7 @@
 //! not in it. Marks are lines of no length with round or square ends.
 use super::markup::Markup;
 use super::scale::{LENGTH, Scale, Tick};
-use crate::report::Origin;
+use crate::Origin;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

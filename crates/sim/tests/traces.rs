@@ -1,9 +1,9 @@
 //! Traces are read back as they were written, other tools read them, and damaged ones are refused
 //! in one line.
 use extant_block::Operation;
-use extant_lab::drive::Parts;
-use extant_lab::random::Random;
-use extant_lab::trace::{TraceError, TraceFormat, TraceRecord, read, write};
+use extant_sim::drive::Parts;
+use extant_sim::random::Random;
+use extant_sim::trace::{TraceError, TraceFormat, TraceRecord, read, write};
 use proptest::prelude::*;
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! Values on an axis: where they lie, which of them are named, and how they are written. Whole
 //! numbers only: the same values give the same bytes on every machine.
-use crate::report::{Axis, AxisScale, Unit};
+use crate::{Axis, AxisScale, Unit};
 
 /// The length of every axis, in the units of our drawings.
 pub(super) const LENGTH: u64 = 1000;
@@ -174,7 +174,7 @@ pub(super) fn binary_logarithm(value: u64) -> u64 {
 }
 
 /// A value in the words of its unit, with three digits.
-pub(super) fn show(unit: Unit, value: u64) -> String {
+pub fn show(unit: Unit, value: u64) -> String {
     match unit {
         Unit::Nanoseconds => time(value),
         Unit::Bytes => binary(value),

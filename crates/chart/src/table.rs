@@ -1,6 +1,6 @@
 //! Tables of text: columns as wide as their widest cell, folded where that is more than a line
 //! holds.
-use super::wrap::{columns, lines_of, narrowest};
+use crate::wrap::{columns, lines_of, narrowest};
 
 /// On which side cells stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +73,7 @@ impl Table {
     /// is not enough, the table continues below itself: the first column, and those columns that
     /// had no room.
     pub fn render(&self, width: usize) -> String {
-        let mut text = super::wrapped(&format!("\n{}", self.title), width, 0);
+        let mut text = crate::wrap::wrapped(&format!("\n{}", self.title), width, 0);
         let natural: Vec<usize> = (0..self.columns.len())
             .map(|at| self.widest(at).max(columns(&self.columns[at].0)))
             .collect();

@@ -4,14 +4,14 @@ use super::markup::Markup;
 use super::plot::{Height, Panel, Plot};
 use super::scale::{Scale, show};
 use super::{bars, grid, histogram, lines, raster, tables};
-use crate::report::{BarChart, Figure, FigureContent, LineChart};
+use crate::{BarChart, Figure, FigureContent, LineChart};
 use std::collections::BTreeMap;
 
 /// A table of numbers has no more rows: what is longer is read with the cursor.
 const ROWS_MAX: usize = 80;
 
 /// Draws a figure. Nothing is drawn of one that holds nothing.
-pub(super) fn draw(figure: &Figure, out: &mut Markup) {
+pub fn draw(figure: &Figure, out: &mut Markup) {
     let marks = figure.content.marks();
     if marks == 0 {
         return;

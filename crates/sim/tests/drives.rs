@@ -1,10 +1,10 @@
 //! Rotating disks against what is published of them, and against what holds of any drive.
 use extant_block::Operation;
-use extant_lab::drive::file::{DriveKind, DriveSpec, by_name, parse};
-use extant_lab::drive::presets::PRESETS;
-use extant_lab::drive::rotating::{Rotating, RotatingSpec};
-use extant_lab::drive::{Command, Done, Drive};
-use extant_lab::random::Random;
+use extant_sim::drive::file::{DriveKind, DriveSpec, by_name, parse};
+use extant_sim::drive::presets::PRESETS;
+use extant_sim::drive::rotating::{Rotating, RotatingSpec};
+use extant_sim::drive::{Command, Done, Drive};
+use extant_sim::random::Random;
 use proptest::prelude::*;
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
 //! The drive model against six real drives: their facts in, their times out. The judge is that of
 //! `../shared/drives/score.py`.
 use extant_block::Operation;
-use extant_lab::drive::file::load;
-use extant_lab::replay::{TraceLine, in_milliseconds, parse_validation_trace, replay};
+use extant_sim::drive::file::load;
+use extant_sim::replay::{TraceLine, in_milliseconds, parse_validation_trace, replay};
 use std::path::{Path, PathBuf};
 
 /// Bounds on all drives, and those that most have to keep, in percent.
@@ -131,7 +131,7 @@ fn bad_lines_are_named() {
 
 #[test]
 fn a_request_past_the_end_is_moved_to_end_there() {
-    let spec = extant_lab::drive::file::by_name("ide-2001-7200").expect("a preset");
+    let spec = extant_sim::drive::file::by_name("ide-2001-7200").expect("a preset");
     let text = "R Hit 999999999999 8 1 1\nR Hit 999999999999 16777216 1 1000\nW Hit 0 8 1 1";
     let lines = parse_validation_trace(text).expect("three lines");
     let times = replay(spec.build(0).as_mut(), &lines);

@@ -5,33 +5,33 @@ use std::fmt::Write;
 
 /// A piece of HTML.
 #[derive(Default)]
-pub(super) struct Markup {
+pub struct Markup {
     html: String,
 }
 
 /// Attributes: names and values.
-pub(super) type Attributes<'a> = &'a [(&'a str, &'a str)];
+pub type Attributes<'a> = &'a [(&'a str, &'a str)];
 
 impl Markup {
     /// What is written so far.
-    pub(super) fn html(&self) -> &str {
+    pub fn html(&self) -> &str {
         &self.html
     }
 
     /// What was written.
-    pub(super) fn into_html(self) -> String {
+    pub fn into_html(self) -> String {
         self.html
     }
 
     /// What is HTML already: our own words and pieces.
-    pub(super) fn raw(&mut self, html: &str) -> &mut Markup {
+    pub fn raw(&mut self, html: &str) -> &mut Markup {
         self.html.push_str(html);
         self
     }
 
     /// Words of anybody. Control characters become the replacement character: some are errors in
     /// HTML.
-    pub(super) fn text(&mut self, text: &str) -> &mut Markup {
+    pub fn text(&mut self, text: &str) -> &mut Markup {
         for character in text.chars() {
             match character {
                 '&' => self.html.push_str("&amp;"),
@@ -48,7 +48,7 @@ impl Markup {
     }
 
     /// A start tag.
-    pub(super) fn open(&mut self, tag: &str, attributes: Attributes) -> &mut Markup {
+    pub fn open(&mut self, tag: &str, attributes: Attributes) -> &mut Markup {
         let _ = write!(self.html, "<{tag}");
         for (name, value) in attributes {
             let _ = write!(self.html, " {name}=\"");
@@ -60,18 +60,18 @@ impl Markup {
     }
 
     /// An end tag.
-    pub(super) fn close(&mut self, tag: &str) -> &mut Markup {
+    pub fn close(&mut self, tag: &str) -> &mut Markup {
         let _ = write!(self.html, "</{tag}>");
         self
     }
 
     /// A tag around words.
-    pub(super) fn element(&mut self, tag: &str, attributes: Attributes, text: &str) -> &mut Markup {
+    pub fn element(&mut self, tag: &str, attributes: Attributes, text: &str) -> &mut Markup {
         self.open(tag, attributes).text(text).close(tag)
     }
 
     /// Data for the script. No `<` stands in it, so that it cannot end its element.
-    pub(super) fn data(&mut self, data: &impl Serialize) -> &mut Markup {
+    pub fn data(&mut self, data: &impl Serialize) -> &mut Markup {
         let json = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
         self.raw("<script type=\"application/json\" class=\"data\">");
         self.raw(&json.replace('<', "\\u003c"));

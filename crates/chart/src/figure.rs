@@ -1,20 +1,17 @@
 //! What a page draws: charts as data, in whole numbers, without a word of how they look.
 //!
-//! A report carries figures ([`PostReport::figures`](crate::posts::PostReport),
-//! [`Report::figures`](super::Report)); the page draws them. Whoever measures something makes one:
-//!
 //! ```
-//! use extant_lab::report::{Axis, Figure, LineChart, Unit};
-//! let chart = LineChart::new(Axis::new("cluster size", Unit::Bytes).logarithmic(), Axis::new("fsck", Unit::Nanoseconds))
-//!     .posted("the post", [(65_536, 1_000_000_000)])
-//!     .series("metacluster", [(65_536, 1_100_000_000), (131_072, 900_000_000)]);
-//! let figure = Figure::new("fsck against cluster size", chart).line("Half of each group's map blocks in one place.");
+//! use extant_chart::{Axis, Figure, LineChart, Unit};
+//! let size = Axis::new("cluster size", Unit::Bytes).logarithmic();
+//! let chart = LineChart::new(size, Axis::new("check", Unit::Nanoseconds))
+//!     .posted("measured", [(65_536, 1_000_000_000)])
+//!     .series("modelled", [(65_536, 1_100_000_000), (131_072, 900_000_000)]);
+//! let figure = Figure::new("check against cluster size", chart).line("Of half the volume.");
 //! assert_eq!(figure.content.marks(), 3);
 //! ```
 //!
-//! Values are `u64` in the unit of their axis; a page chooses seconds or milliseconds, MB or GB,
-//! itself. The same figure gives the same bytes.
-use super::Table;
+//! Values are `u64` in the unit of their axis; the page chooses seconds or milliseconds, MB or GB.
+use crate::table::Table;
 
 /// What the values of an axis are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,7 +180,7 @@ pub struct Histogram {
     /// Of the values: by powers, whatever its scale says.
     pub x: Axis,
     /// Distributions, each as pairs of the greatest value of a step and how many fell into it,
-    /// rising (as [`Distribution::steps`](super::Distribution) has them).
+    /// rising.
     pub series: Vec<Series>,
 }
 

@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::plot::{Height, Name, Panel, classes, from_above};
 use super::scale::{LENGTH, Scale, binary_logarithm, show};
-use crate::report::{Axis, Histogram, Series, Unit};
+use crate::{Axis, Histogram, Series, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

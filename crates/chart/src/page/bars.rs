@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::plot::{classes, percent};
 use super::scale::{Scale, show};
-use crate::report::{AxisScale, BarChart, Origin};
+use crate::{AxisScale, BarChart, Origin};
 use serde::Serialize;
 use std::fmt::Write;
 
