@@ -9,11 +9,13 @@
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
 //! ageing     months of use of a volume, and what they do to it
 //! scenario   TOML files, their steps, and what runs them
+//! figures    figures of what a run recorded
 //! report     what a run gives, as text and JSON
 //! ```
 //!
 //! A module uses those below it only.
 pub mod ageing;
+pub mod figures;
 pub mod page;
 pub mod posts;
 pub mod report;

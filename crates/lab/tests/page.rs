@@ -135,6 +135,7 @@ fn posts() -> PostsReport {
     let column = |name: &str| PostColumn { name: name.to_owned(), policies: HOSTILE.to_owned() };
     let table = PostTable {
         title: "a table".to_owned(),
+        heading: None,
         columns: vec![column("stock"), column(HOSTILE), column("modern")],
         rows: vec![
             row("agrees", Class::Ratio { within_permille: 100 }, 1_000_000_000, 510_000_000),
@@ -148,6 +149,7 @@ fn posts() -> PostsReport {
         number: 0,
         origin: HOSTILE.to_owned(),
         title: HOSTILE.to_owned(),
+        question: HOSTILE.to_owned(),
         drive: HOSTILE.to_owned(),
         fitted: vec![HOSTILE.to_owned()],
         seed: 4,

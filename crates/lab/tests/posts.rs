@@ -24,6 +24,7 @@ fn report(rows: Vec<Row>) -> PostsReport {
     };
     let table = PostTable {
         title: "a table".to_owned(),
+        heading: None,
         columns: vec![column("stock", "linux-2.4"), column("ours", "modern,elevator=noop")],
         rows,
     };
@@ -31,6 +32,7 @@ fn report(rows: Vec<Row>) -> PostsReport {
         number: 9,
         origin: "Nobody, 2001".to_owned(),
         title: "nothing".to_owned(),
+        question: String::new(),
         drive: "a drive".to_owned(),
         fitted: vec!["its speed".to_owned()],
         seed: 4,

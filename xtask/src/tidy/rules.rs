@@ -59,6 +59,7 @@ const WRITERS: &[&str] = &[
     "crates/engine/src/mkfs.rs",
     "crates/engine/src/mkfs/",
     "crates/cli/src/build/stream.rs",
+    "crates/sim/src/",
     "crates/lab/src/",
 ];
 

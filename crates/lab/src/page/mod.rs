@@ -2,23 +2,19 @@
 //! [`extant_chart::page`].
 //!
 //! ```text
-//! posts      the mailing list posts            tables   the table of a post
-//! replay     a replayed trace                  ageing   the curves of ageing
-//! activity   figures of what a run recorded    layout   maps of a volume
+//! posts    the mailing list posts     tables   the table of a post
+//! replay   a replayed trace           ageing   the curves of ageing
 //! ```
-mod activity;
 mod ageing;
-mod layout;
 mod posts;
 mod replay;
 mod tables;
 
-pub use activity::{latencies_of_drive, latencies_of_process, of_drive, of_run};
 pub use ageing::{figures_of_ageing, of_ageing};
 pub use extant_chart::page::{BEGINNING, of_figures};
-pub use layout::{FIELDS, of_layouts};
 pub use replay::of_replay;
 
+use crate::figures::activity::of_run;
 use crate::posts::PostsReport;
 use crate::report::{Report, TimeKind};
 use extant_chart::page::{Markup, show, with_lead};

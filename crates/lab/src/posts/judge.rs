@@ -1,7 +1,8 @@
 //! Whether a row agrees with its post.
 //!
 //! Everything is compared in whole numbers: a ratio of ratios is a product on either side.
-use super::{Cell, Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row};
+use super::limit::Limit;
+use super::report::{Cell, Class, PostReport, PostTable, PostsReport, Quantity, Row};
 use serde::{Serialize, Serializer};
 
 /// What a row came to.

@@ -1,8 +1,8 @@
 //! Reports of posts as text: every row of every table, the bad ones and those that are not modelled
 //! too.
-use super::{
-    Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Scale, Verdict, judge,
-};
+use super::judge::{Verdict, judge};
+use super::limit::Limit;
+use super::report::{Class, PostReport, PostTable, PostsReport, Quantity, Row, Scale};
 use Alignment::{Left, Right};
 use extant_chart::{Alignment, Table, beside, wrapped};
 
@@ -15,6 +15,23 @@ const LEGEND: [&str; 2] = [
      over the best other one, \
      and over the limit.",
 ];
+
+impl PostsReport {
+    /// As JSON, indented, with a line end. Rows have, besides what [`Row`] says, `class`, `verdict`
+    /// and each cell's `ratio_permille`; absent values are `null`.
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self)
+            .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+        json.push('\n');
+        json
+    }
+
+    /// As tables for people, in lines of at most `width` columns, ending in the rows that do not
+    /// agree.
+    pub fn to_text(&self, width: usize) -> String {
+        render(self, width)
+    }
+}
 
 /// All posts, and what they came to, in lines of at most `width` columns.
 pub(super) fn render(report: &PostsReport, width: usize) -> String {

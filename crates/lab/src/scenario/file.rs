@@ -1,4 +1,5 @@
 //! The scenario file as a whole: what it says of drives, file systems and processes, checked.
+use super::changes::{Changes, merge};
 use super::fields::{self, Result};
 use super::prepare::each_step;
 use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
@@ -74,8 +75,18 @@ pub fn load(path: &Path) -> Result<Scenario> {
 /// # Errors
 /// One line: file, line, key, reason.
 pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Scenario> {
+    parse_changed(file, text, folder, &Changes::default())
+}
+
+/// The scenario of a text, with values of its own for some keys.
+///
+/// # Errors
+/// As [`parse`]; and a change of what is not there.
+pub fn parse_changed(file: &str, text: &str, folder: &Path, changes: &Changes) -> Result<Scenario> {
     let source = Source { file, text };
-    let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
+    let written = changes.written();
+    let mut table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
+    changes.apply(&written, &source, table.get_mut())?;
     let mut section = Section::root(&source, table.get_ref());
     let seed = section.whole_within("seed", 0..=i64::MAX as u64, Some(1))?;
     let memory =
@@ -219,20 +230,6 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     let source = Source { file: "", text: "" };
     let changed = drive_file::from_section(Section::root(&source, &merged), &spec.name);
     changed.map_err(|error| table.error("override", format!("{}: {}", error.key, error.reason)))
-}
-
-/// Puts values over those that there are, table by table.
-fn merge<'a>(base: &mut DeTable<'a>, changes: &DeTable<'a>) {
-    for (key, value) in changes.iter() {
-        if let DeValue::Table(changes) = value.get_ref()
-            && let Some(inner) = base.get_mut(key)
-            && let DeValue::Table(inner) = inner.get_mut()
-        {
-            merge(inner, changes);
-            continue;
-        }
-        base.insert(key.clone(), value.clone());
-    }
 }
 
 fn parse_filesystems(

@@ -55,6 +55,7 @@
 //! quantity  sizes and times                                          process   what a process does, step by step
 //! ```
 mod builtin;
+mod changes;
 mod checking;
 mod error;
 pub(crate) mod fields;
@@ -79,9 +80,11 @@ pub mod tree;
 mod walk;
 mod world;
 
+pub(crate) use builtin::of_post;
 pub use builtin::{BUILTINS, Builtin, POST_SCENARIOS, builtin};
+pub use changes::{Changes, Setting, Settings};
 pub use error::ScenarioError;
-pub use file::{find, load, parse};
+pub use file::{find, load, parse, parse_changed};
 pub use run::{Existing, Layouts, Left, Outcome, Prepared, RunOptions, Target, run};
 
 use extant_block::ElevatorChoice;

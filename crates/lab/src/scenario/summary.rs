@@ -5,7 +5,7 @@ use super::run::simulated;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
-use crate::page;
+use crate::figures::layout;
 use crate::report::{
     Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA,
     TimeKind,
@@ -85,7 +85,7 @@ fn maps(world: &World) -> Vec<Figure> {
     let mounts = world.scenario.filesystems.iter().zip(&world.mounts);
     let figures = mounts.filter_map(|(entry, mount)| {
         let title = format!("{}: what its blocks are used for", entry.name);
-        page::of_layouts(&mount.maps(), &title)
+        layout::of_layouts(&mount.maps(), &title)
     });
     figures.collect()
 }

@@ -1,31 +1,28 @@
 //! Runs side by side on the processors of the host. Each is a machine and a virtual time of its
 //! own, so that what they give does not depend on how many run; results come in the order of the
 //! jobs.
-use crate::posts::{Work, run_scenario};
 use crate::report::Report;
-use crate::scenario::{RunOptions, ScenarioError};
+use crate::scenario::{self, RunOptions, Scenario, ScenarioError};
 use extant_block::{Clock, RealClock, ShortLock};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// How many run at a time: memory is for so many.
+/// How many run at a time: each takes the memory of its machine.
 const SIDE_BY_SIDE: usize = 2;
 
 /// A run.
 pub(super) struct Job {
-    pub(super) file: &'static str,
-    pub(super) text: String,
+    pub(super) scenario: Scenario,
     pub(super) options: RunOptions,
 }
 
 type Results = BTreeMap<usize, Result<Report, ScenarioError>>;
 
-/// All reports, in the order of the jobs, with the seed that is asked for.
+/// All reports, in the order of the jobs.
 ///
 /// # Errors
 /// That of the first job in order that failed.
-pub(super) fn side_by_side(mut jobs: Vec<Job>, asked: Work) -> Result<Vec<Report>, ScenarioError> {
-    jobs.iter_mut().for_each(|job| job.options.seed = asked.seed);
+pub(super) fn side_by_side(jobs: Vec<Job>) -> Result<Vec<Report>, ScenarioError> {
     let waiting: VecDeque<(usize, Job)> = jobs.into_iter().enumerate().collect();
     let waiting = Arc::new(ShortLock::new(waiting));
     let results: Arc<ShortLock<Results>> = Arc::default();
@@ -46,7 +43,7 @@ fn work(waiting: &ShortLock<VecDeque<(usize, Job)>>, results: &ShortLock<Results
     loop {
         let next = waiting.lock().pop_front();
         let Some((number, job)) = next else { return };
-        let ran = run_scenario(job.file, &job.text, &job.options).map(|outcome| outcome.report);
+        let ran = scenario::run(&job.scenario, &job.options).map(|outcome| outcome.report);
         results.lock().insert(number, ran);
     }
 }
