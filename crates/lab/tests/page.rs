@@ -136,6 +136,7 @@ fn posts() -> PostsReport {
     let table = PostTable {
         title: "a table".to_owned(),
         heading: None,
+        caption: String::new(),
         columns: vec![column("stock"), column(HOSTILE), column("modern")],
         rows: vec![
             row("agrees", Class::Ratio { within_permille: 100 }, 1_000_000_000, 510_000_000),

@@ -2,8 +2,8 @@
 //! time.
 use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{
-    Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA,
-    Scale, Verdict, Work, judge, readdir_cost, run_posts,
+    Cell, Class, Need, POSTS, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row,
+    SCHEMA, Scale, Verdict, Work, judge, readdir_cost, run_posts,
 };
 use extant_sim::drive::DriveInfo;
 use xtask::lines::longer_than;
@@ -25,6 +25,7 @@ fn report(rows: Vec<Row>) -> PostsReport {
     let table = PostTable {
         title: "a table".to_owned(),
         heading: None,
+        caption: String::new(),
         columns: vec![column("stock", "linux-2.4"), column("ours", "modern,elevator=noop")],
         rows,
     };
@@ -157,6 +158,15 @@ warning: post 9: a table: slow
 fn a_post_that_is_none_is_refused() {
     let error = run_posts(&[3, 7], Scale::Quick, &mut |_| {}).unwrap_err();
     assert_eq!(error.to_string(), "posts: post 7 is not modelled; those that are: 0, 1, 2, 3, 4");
+}
+
+#[test]
+fn every_file_of_a_post_is_read_and_says_what_its_post_asked() {
+    let numbers: Vec<u32> = POSTS.iter().map(|post| post.number).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    for post in POSTS.iter() {
+        assert!(!post.question.is_empty() && !post.notes.is_empty(), "post {}", post.number);
+    }
 }
 
 fn value(quantity: Option<Quantity>) -> u64 {

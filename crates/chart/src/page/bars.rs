@@ -21,7 +21,7 @@ pub(super) fn draw(chart: &BarChart, title: &str, marks: usize, out: &mut Markup
     let values: Vec<u64> = values.collect();
     let scale = match chart.value.scale {
         AxisScale::Linear => Scale::around(&chart.value, values.iter().copied().chain([0])),
-        AxisScale::Logarithmic => Scale::around(&chart.value, values.iter().copied()),
+        AxisScale::Logarithmic => Scale::around(&chart.value, values.iter().copied()).with_room(),
     };
     names(chart, out);
     let label = format!("{title}. Arrow keys move from row to row.");

@@ -16,14 +16,14 @@ pub(super) fn x_scale(chart: &LineChart) -> Scale {
         (LineStyle::Steps | LineStyle::Plain, Some(first), Some(last)) => {
             Scale::between(&chart.x, *first, *last)
         }
-        _ => Scale::around(&chart.x, values.iter().copied()),
+        _ => Scale::around(&chart.x, values.iter().copied()).with_room(),
     }
 }
 
 /// The chart over a horizontal scale.
 pub(super) fn panel(chart: &LineChart, x: &Scale, height: Height) -> Panel {
     let values = chart.series.iter().flat_map(|series| series.points.iter().map(|point| point.1));
-    let y = Scale::around(&chart.y, values.collect::<Vec<u64>>().into_iter());
+    let y = Scale::around(&chart.y, values.collect::<Vec<u64>>().into_iter()).with_room();
     let mut drawing = Markup::default();
     for (number, series) in chart.series.iter().enumerate() {
         let classes = classes(number, series.origin);

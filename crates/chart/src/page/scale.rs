@@ -5,6 +5,9 @@ use crate::{Axis, AxisScale, Unit};
 /// The length of every axis, in the units of our drawings.
 pub(super) const LENGTH: u64 = 1000;
 
+/// What is left free at the ends of an axis of marks.
+const ROOM: u64 = 40;
+
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
@@ -17,6 +20,8 @@ pub(super) struct Scale {
     first: u64,
     /// Above `first`.
     last: u64,
+    /// Free at both ends, in the units of [`LENGTH`].
+    room: u64,
 }
 
 /// A value that is named on an axis.
@@ -63,7 +68,14 @@ impl Scale {
             scale: axis.scale,
             first: first.min(u64::MAX - 1),
             last: last.max(first.saturating_add(1)),
+            room: 0,
         }
+    }
+
+    /// The same with room before its first value and after its last, so that no mark is on the
+    /// edge of the field.
+    pub(super) fn with_room(self) -> Scale {
+        Scale { room: ROOM, ..self }
     }
 
     /// The value at its beginning.
@@ -71,7 +83,7 @@ impl Scale {
         self.first
     }
 
-    /// Where a value lies: from 0 to [`LENGTH`]; what lies outside, at the nearest end.
+    /// Where a value lies: from 0 to [`LENGTH`]; what is outside, at the nearest end.
     pub(super) fn place(&self, value: u64) -> u64 {
         let value = value.clamp(self.first, self.last);
         let (at, whole) = match self.scale {
@@ -82,8 +94,9 @@ impl Scale {
             }
         };
         let whole = u128::from(whole.max(1));
-        let place = (u128::from(at) * u128::from(LENGTH) + whole / 2) / whole;
-        place.min(LENGTH.into()) as u64
+        let length = LENGTH - 2 * self.room;
+        let place = (u128::from(at) * u128::from(length) + whole / 2) / whole;
+        self.room + place.min(length.into()) as u64
     }
 
     /// About four to seven values that a reader can count with.

@@ -93,12 +93,16 @@ fn section(post: &PostReport, model_version: u32) -> Section {
     let mut parts = Vec::new();
     for (number, table) in post.tables.iter().enumerate() {
         let id = format!("{id}-{}", number + 1);
-        body.element("h3", &[("id", &id)], &capital(&table.title));
+        let heading = capital(table.heading.as_ref().unwrap_or(&table.title));
+        body.element("h3", &[("id", &id)], &heading);
+        if !table.caption.is_empty() {
+            body.element("p", &[("class", "facts")], &table.caption);
+        }
         tables::of_post(table, &id, &mut body);
         let bars = against_the_post(table);
         let own = post.figures.iter().filter(|figure| figure.section == table.title);
         together(bars.iter().chain(own), &mut body);
-        parts.push((id, capital(&table.title)));
+        parts.push((id, heading));
     }
     further(post, &id, &mut body, &mut parts);
     if !post.notes.is_empty() {

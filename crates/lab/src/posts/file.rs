@@ -180,6 +180,11 @@ pub(super) struct Variant {
 #[serde(deny_unknown_fields)]
 pub(super) struct TableSpec {
     pub(super) title: String,
+    /// What a page puts over it in place of the title.
+    pub(super) heading: Option<String>,
+    /// How to read it: for a page.
+    #[serde(default)]
+    pub(super) caption: String,
     /// Its title in the quick form, where that differs.
     pub(super) quick_title: Option<String>,
     /// `full`: it is shown at the size of the post only.

@@ -66,6 +66,9 @@ pub struct PostTable {
     /// What a page puts over it in place of the title. Not in the JSON.
     #[serde(skip)]
     pub heading: Option<String>,
+    /// How to read it: for a page. Not in the JSON.
+    #[serde(skip)]
+    pub caption: String,
     /// Systems.
     pub columns: Vec<PostColumn>,
     /// Measurements.

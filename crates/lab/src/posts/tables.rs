@@ -51,7 +51,8 @@ fn rows_table(runs: &Runs<'_>, spec: &TableSpec) -> Result<PostTable, ScenarioEr
     }
     Ok(PostTable {
         title: runs.title(spec).to_owned(),
-        heading: None,
+        heading: spec.heading.clone(),
+        caption: spec.caption.clone(),
         columns: columns.into_iter().map(shown_column).collect(),
         rows,
     })
@@ -158,7 +159,8 @@ fn stem_table(runs: &Runs<'_>, spec: &TableSpec, stem: &StemSpec) -> Option<Post
     });
     Some(PostTable {
         title: format!("{}: {}", spec.title, plot.header()),
-        heading: None,
+        heading: spec.heading.clone(),
+        caption: spec.caption.clone(),
         columns: vec![PostColumn {
             name: stem.column.clone(),
             policies: runs.post.system(&stem.system).policies.clone(),

@@ -443,13 +443,8 @@ fn parse_processes(
     let mut processes = Vec::new();
     for (number, mut table) in tables.into_iter().enumerate() {
         let place = parse_place(&mut table, drives, filesystems)?;
-        let surroundings = Surroundings {
-            processes: &names,
-            trees,
-            folder,
-            has_filesystem: matches!(place, Workplace::Filesystem(_)),
-            depth: 0,
-        };
+        let surroundings =
+            Surroundings { processes: &names, trees, folder, workplace: place, depth: 0 };
         processes.push(ProcessEntry {
             name: names[number].clone(),
             line: table.line(),

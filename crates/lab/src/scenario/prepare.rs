@@ -1,7 +1,7 @@
 //! What is decided before a run: the options, the trees, and whether it can fit.
 use super::file;
 use super::run::RunOptions;
-use super::step::{Action, Direction, PlacedFiles, Step};
+use super::step::{Action, Direction, OnImage, PlacedFiles, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, Origin, Scenario, ScenarioError, Workplace};
@@ -100,7 +100,7 @@ fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), Scenar
             Workplace::Drive(_) => false,
         };
         if is_image {
-            process.steps.retain(|step| !step.skip_on_image);
+            process.steps.retain(|step| step.on_image == OnImage::Done);
         }
         if process.steps.is_empty() {
             let reason = format!("process {} has no step left on an image", process.name);

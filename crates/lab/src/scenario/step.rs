@@ -5,7 +5,7 @@
 //! one row of the report together).
 mod parse;
 
-pub use parse::{KINDS, Kind};
+pub use parse::{COMMON_KEYS, KINDS, StepKind};
 pub(super) use parse::{Surroundings, parse_steps, parse_tree};
 
 pub use super::filling::Filling;
@@ -25,10 +25,19 @@ pub struct Step {
     pub label: String,
     /// The row of the report that it is part of.
     pub measure: Option<String>,
-    /// It makes what an image already has: left out on one.
-    pub skip_on_image: bool,
+    /// What becomes of it when the file system is a copy of an image.
+    pub on_image: OnImage,
     /// What it does.
     pub action: Action,
+}
+
+/// Whether a step is done on a file system that is a copy of an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnImage {
+    /// It is.
+    Done,
+    /// It makes what an image already has, and is left out.
+    Skipped,
 }
 
 /// What a step does.
@@ -161,12 +170,12 @@ pub struct PlacedTree {
     /// What.
     pub tree: TreeSpec,
     /// Which inodes it gets.
-    pub inodes: Inodes,
+    pub inodes: InodeOrder,
 }
 
 /// In which order the entries of a tree that is put there at once get their inodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Inodes {
+pub enum InodeOrder {
     /// As the tree is made.
     InOrder,
     /// Each directory with its files in a row, the directories by chance: they were made at

@@ -312,15 +312,38 @@ impl<'a> Section<'a> {
         array.iter().map(section).collect()
     }
 
-    /// The end: a key that nobody asked for is refused, for it is mostly a misspelt one.
+    /// Every key has been read.
+    ///
+    /// # Errors
+    /// The first key in the text that was not, with those that were asked for.
     pub fn finish(self) -> Result<(), FileError> {
+        let known: Vec<String> = self.known.borrow().iter().cloned().collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        self.refuse_unread(&known)
+    }
+
+    /// Every key has been read; `keys` are all that can be.
+    ///
+    /// # Errors
+    /// The first key in the text that was not, with `keys`.
+    ///
+    /// # Panics
+    /// In debug builds: a key was asked for that is not in `keys`.
+    pub fn finish_with(self, keys: &[&str]) -> Result<(), FileError> {
+        for asked in self.known.borrow().iter() {
+            debug_assert!(keys.contains(&asked.as_str()), "{asked} is read, and is in no table");
+        }
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        self.refuse_unread(&keys)
+    }
+
+    fn refuse_unread(&self, known: &[&str]) -> Result<(), FileError> {
         let unknown = self.table.iter().filter(|(name, _)| !self.taken.contains(&**name.get_ref()));
         match unknown.min_by_key(|(name, _)| name.span().start) {
             None => Ok(()),
             Some((name, _)) => {
                 let key = self.full(name.get_ref());
-                let known = self.known.borrow();
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 let reason = match known.is_empty() {
                     true => "no such key; there are none".to_owned(),
                     false => format!("no such key; there are {}", known.join(", ")),
