@@ -318,7 +318,15 @@ macro_rules! content {
         }
     )*};
 }
-content!(LineChart => Lines, BarChart => Bars, Histogram => Histogram, Raster => Raster, Grid => Grid, Table => Table, String => Text);
+content!(
+    LineChart => Lines,
+    BarChart => Bars,
+    Histogram => Histogram,
+    Raster => Raster,
+    Grid => Grid,
+    Table => Table,
+    String => Text
+);
 
 /// A chart, a table or a text with its title.
 #[derive(Clone, PartialEq, Eq, Debug)]

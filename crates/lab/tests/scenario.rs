@@ -612,7 +612,11 @@ fn fragment() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_text_makes_the_reader_panic(text in prop_oneof![fragment(), "\\PC{0,200}"]) {
@@ -622,7 +626,11 @@ proptest! {
     }
 
     #[test]
-    fn no_damaged_scenario_makes_the_reader_panic(at in 0usize..1500, piece in fragment(), which in 0usize..100) {
+    fn no_damaged_scenario_makes_the_reader_panic(
+        at in 0usize..1500,
+        piece in fragment(),
+        which in 0usize..100
+    ) {
         let text = scenario::BUILTINS[which % scenario::BUILTINS.len()].text;
         let cut = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let damaged = format!("{}{piece}{}", &text[..cut], &text[cut..]);
@@ -685,7 +693,7 @@ fn the_document_has_every_step_with_its_keys_and_no_other() {
     let known: Vec<(&str, Vec<&str>)> = KINDS
         .iter()
         .map(|kind| {
-            let mut keys = kind.keys.to_vec();
+            let mut keys = kind.keys.concat();
             keys.sort_unstable();
             (kind.name, keys)
         })

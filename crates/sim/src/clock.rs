@@ -33,7 +33,7 @@ mod core;
 mod pin;
 mod report;
 
-use self::core::{Chosen, Core, Process, State, Step, Target};
+use self::core::{Chosen, Core, Process, ProcessState, Step, Target};
 use self::pin::Pin;
 pub use self::report::{RunError, Waiting};
 
@@ -350,7 +350,7 @@ impl Shared {
             let slice = left.min(self.settings.quantum_ns.max(1));
             let end = now.max(*free).saturating_add(slice);
             *free = end;
-            core.process(current.number).state = State::Computing;
+            core.process(current.number).state = ProcessState::Computing;
             core.schedule(end, Target::Computed(current.number));
             drop(core);
             left -= slice;
@@ -467,13 +467,13 @@ impl Shared {
 
     /// Waits until that process has ended.
     fn join(&self, number: u32) {
-        if self.core.lock().process(number).state == State::Ended {
+        if self.core.lock().process(number).state == ProcessState::Ended {
             return;
         }
         self.as_process(|current| {
             loop {
                 let mut core = self.core.lock();
-                if core.process(number).state == State::Ended {
+                if core.process(number).state == ProcessState::Ended {
                     core.process(current.number).joins = None;
                     return;
                 }
@@ -488,7 +488,8 @@ impl Shared {
     /// Waits for the threads of the processes that have ended, which do nothing any more.
     fn reap(&self) {
         let mut core = self.core.lock();
-        let ended = core.processes.iter_mut().filter(|process| process.state == State::Ended);
+        let ended =
+            core.processes.iter_mut().filter(|process| process.state == ProcessState::Ended);
         let threads: Vec<_> = ended.filter_map(|process| process.thread.take()).collect();
         drop(core);
         for thread in threads {

@@ -6,10 +6,16 @@
 //!
 //! ```text
 //! replay   a trace against a drive, command by command
-//! device   a simulated block device: host queue + drive + contents, and what it counted
-//! trace    what a device did, command by command, and the formats it is written in
-//! drive    rotating, ssd, network volume, object store; their files and presets
+//! device   a simulated block device: host queue + drive + contents
+//!          statistics  what it counted          timeline  what it did, interval by interval
+//! trace    what a device did, command by command; its formats: blktrace, disksim, iolog
+//! drive    the models: rotating, ssd, network (a volume), object (a store)
+//!          presets  those that are built in     file, section   the TOML file of a drive
+//!          booking  when a part of a drive is free    medium    sizes, rates and latencies
+//!          of rotating: spec (its facts), reading, writing, write_buffer, segments (its cache),
+//!          arm, seek (how long the arm moves), layout (where sectors are)
 //! clock    virtual time: processes, events, processors
+//!          core  what is ready and what comes  report  why a run ends  pin  one host processor
 //! random   numbers that depend on a seed alone
 //! ```
 //!

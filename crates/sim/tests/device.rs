@@ -384,7 +384,11 @@ struct Asked {
 const SHARE: u64 = 4 << 20;
 
 fn asked() -> impl Strategy<Value = Asked> {
-    let operation = prop_oneof![4 => Just(Operation::Read), 4 => Just(Operation::Write), 1 => Just(Operation::Flush)];
+    let operation = prop_oneof![
+        4 => Just(Operation::Read),
+        4 => Just(Operation::Write),
+        1 => Just(Operation::Flush)
+    ];
     let urgency = prop_oneof![Just(Urgency::Awaited), Just(Urgency::Background)];
     // Mostly near each other, so that they merge, and aligned; sometimes large.
     let place = prop_oneof![5 => 0..40_u64, 1 => 0..900_u64];
@@ -484,7 +488,11 @@ fn conserves(statistics: &Statistics, records: &[TraceRecord], now: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, rng_seed: proptest::test_runner::RngSeed::Fixed(5), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(5),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn nothing_is_lost_and_times_add_up(
@@ -493,7 +501,8 @@ proptest! {
         queue_depth in 1..6_u32,
     ) {
         let elevator = ElevatorChoice::of(&ELEVATORS[elevator]).to_string();
-        let (statistics, records, hash, now) = users(&lists, &elevator, queue_depth, TraceKeeping::All);
+        let (statistics, records, hash, now) =
+            users(&lists, &elevator, queue_depth, TraceKeeping::All);
         conserves(&statistics, &records, now);
         let asked: usize = lists.iter().map(Vec::len).sum();
         prop_assert!(statistics.requests >= asked as u64);

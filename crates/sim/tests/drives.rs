@@ -414,7 +414,11 @@ struct Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let operation = prop_oneof![4 => Just(Operation::Read), 4 => Just(Operation::Write), 1 => Just(Operation::Flush)];
+    let operation = prop_oneof![
+        4 => Just(Operation::Read),
+        4 => Just(Operation::Write),
+        1 => Just(Operation::Flush)
+    ];
     let place = prop_oneof![0..50u64, 0..9_000_000u64];
     let step = (
         operation,
@@ -457,7 +461,11 @@ fn play(drive: &mut Rotating, steps: &[Step]) -> Vec<Done> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, rng_seed: proptest::test_runner::RngSeed::Fixed(1), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
 
     /// Every command ends once, in order of time, with parts that add up; the head reads no two at
     /// a time; the same again gives the same; and a flush at the end leaves nothing.
@@ -470,7 +478,10 @@ proptest! {
         prop_assert!(done.windows(2).all(|two| two[0].at <= two[1].at));
         ids.sort_unstable();
         let reads = done.iter().filter(|done| steps[done.id as usize].operation == Operation::Read);
-        let arm_ns: u64 = reads.map(|done| done.parts.total() - done.parts.queued - done.parts.overhead - done.parts.bus).sum();
+        let of_arm = |parts: &extant_sim::drive::Parts| {
+            parts.total() - parts.queued - parts.overhead - parts.bus
+        };
+        let arm_ns: u64 = reads.map(|done| of_arm(&done.parts)).sum();
         prop_assert!(arm_ns <= done.last().map_or(0, |done| done.at), "the arm does one thing at a \
             time");
         prop_assert_eq!(ids, (0..steps.len() as u64).collect::<Vec<_>>());

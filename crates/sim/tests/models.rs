@@ -425,10 +425,16 @@ fn drive_on(drive: &mut dyn Drive, steps: &[(u8, u64, u64, bool, u64)]) -> Vec<D
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn every_command_ends_once_and_the_same_seed_gives_the_same_times(steps in proptest::collection::vec(any_command(), 1..200)) {
+    fn every_command_ends_once_and_the_same_seed_gives_the_same_times(
+        steps in proptest::collection::vec(any_command(), 1..200)
+    ) {
         for (name, text) in PRESETS {
             let spec = file::parse(name, text).expect("it is sound");
             let ended = drive_on(&mut *spec.build(7), &steps);

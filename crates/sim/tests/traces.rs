@@ -313,7 +313,11 @@ fn fio_replays_what_we_write() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_bytes_make_a_reader_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
@@ -324,12 +328,16 @@ proptest! {
     #[test]
     fn no_digits_make_a_reader_fall(text in "[0-9a-f.x \n-]{0,200}") {
         if let Ok(records) = read(TraceFormat::DiskSim, text.as_bytes()) {
-            prop_assert_eq!(read(TraceFormat::DiskSim, &written(TraceFormat::DiskSim, &records)).expect("it is ours"), records);
+            let text = written(TraceFormat::DiskSim, &records);
+            prop_assert_eq!(read(TraceFormat::DiskSim, &text).expect("it is ours"), records);
         }
     }
 
     #[test]
-    fn no_field_makes_a_reader_fall(seed in any::<u64>(), hits in proptest::collection::vec((0usize..48, any::<u8>()), 1..40)) {
+    fn no_field_makes_a_reader_fall(
+        seed in any::<u64>(),
+        hits in proptest::collection::vec((0usize..48, any::<u8>()), 1..40)
+    ) {
         let mut bytes = written(TraceFormat::Blktrace, &sample(10, seed));
         for (index, (at, value)) in hits.iter().enumerate() {
             // Magic and length stay, so that the rest is looked at.
@@ -339,7 +347,9 @@ proptest! {
         }
         if let Ok(records) = read(TraceFormat::Blktrace, &bytes) {
             prop_assert!(records.len() <= 60);
-            let in_order = |record: &TraceRecord| [record.arrival_ns, record.dispatch_ns, record.completion_ns].is_sorted();
+            let in_order = |record: &TraceRecord| {
+                [record.arrival_ns, record.dispatch_ns, record.completion_ns].is_sorted()
+            };
             prop_assert!(records.iter().all(in_order));
         }
     }

@@ -72,15 +72,27 @@ fn names(chart: &BarChart, out: &mut Markup) {
     out.open("ul", &[("class", "names")]);
     for (number, (words, _)) in chart.bars.iter().enumerate() {
         out.raw("<li><svg class=\"key\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">");
-        shape(chart, number, "M2 6H26", "M14 6h0", false, out);
+        shape(chart, number, "M2 6H26", "M14 6h0", Marks::Key, out);
         out.raw("</svg>").element("span", &[], words).raw("</li>");
     }
     out.close("ul");
 }
 
-fn shape(chart: &BarChart, number: usize, bar: &str, dot: &str, counts: bool, out: &mut Markup) {
+/// What a mark stands for.
+#[derive(Clone, Copy)]
+enum Marks {
+    /// A value.
+    Data,
+    /// A name in the key.
+    Key,
+}
+
+fn shape(chart: &BarChart, number: usize, bar: &str, dot: &str, marks: Marks, out: &mut Markup) {
     let look = look(chart, number);
-    let token: &[(&str, &str)] = if counts { &[("data-token", "M")] } else { &[] };
+    let token: &[(&str, &str)] = match marks {
+        Marks::Data => &[("data-token", "M")],
+        Marks::Key => &[],
+    };
     let mut path = |kind: &str, d: &str, token: &[(&str, &str)]| {
         let class = format!("{kind} {look}");
         let mut attributes = vec![("class", class.as_str())];
@@ -119,7 +131,7 @@ fn row(
         let middle = (2 * number + 1) * 1000 / (2 * count);
         let place = scale.place(*value);
         let bar = format!("M0 {middle}H{place}");
-        shape(chart, number, &bar, &format!("M{place} {middle}h0"), true, out);
+        shape(chart, number, &bar, &format!("M{place} {middle}h0"), Marks::Data, out);
     }
     out.raw("</svg></div></div>");
 }

@@ -82,6 +82,7 @@ impl Plot<'_> {
     pub(super) fn draw(self, out: &mut Markup) {
         // One list for all panels that show the same; else each has its own.
         let is_common = self.panels.windows(2).all(|pair| pair[0].names == pair[1].names);
+        let naming = if is_common { Naming::Once } else { Naming::Each };
         if is_common {
             names(self.panels.iter().take(1), out);
         }
@@ -100,7 +101,7 @@ impl Plot<'_> {
         );
         let x_ticks = self.x.ticks();
         for panel in &self.panels {
-            field(panel, &x_ticks, is_common, out);
+            field(panel, &x_ticks, naming, out);
         }
         out.open("div", &[("class", "x"), ("aria-hidden", "true")]);
         for tick in &x_ticks {
@@ -142,7 +143,16 @@ fn key(classes: &str, out: &mut Markup) {
     out.raw("</svg>");
 }
 
-fn field(panel: &Panel, x_ticks: &[Tick], is_common: bool, out: &mut Markup) {
+/// Where the names of series are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// Over all panels, which have the same.
+    Once,
+    /// Over each panel.
+    Each,
+}
+
+fn field(panel: &Panel, x_ticks: &[Tick], naming: Naming, out: &mut Markup) {
     let height = match panel.height {
         Height::Tall => "panel tall",
         Height::Medium => "panel medium",
@@ -150,7 +160,7 @@ fn field(panel: &Panel, x_ticks: &[Tick], is_common: bool, out: &mut Markup) {
     };
     out.open("div", &[("class", height)]);
     out.raw("<div class=\"above\">").element("p", &[("class", "y-label")], &panel.label);
-    if !is_common {
+    if naming == Naming::Each {
         names([panel].into_iter(), out);
     }
     out.close("div");

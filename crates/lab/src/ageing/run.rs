@@ -8,8 +8,8 @@
 //! *Locking*: none; each series has its own device and clock.
 use super::error::{AgeingError, doing};
 use super::experiment::{Experiment, Subject};
-use super::life::{LARGEST_PART, Life, Others, Place};
-use super::measure::{Bench, Plan, measure};
+use super::life::{LARGEST_PART, Life, Others, VolumePlace};
+use super::measure::{Bench, FilesToRead, measure};
 use super::profile::Profile;
 use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
 use super::sample;
@@ -201,7 +201,7 @@ fn series(setting: &Arc<Setting>, subject: &Subject) -> Outcome {
     let device = Arc::clone(&stage.device);
     let policies = subject.policies.clone();
     stage.on_clock(move || doing("making the volume", mkfs::format(device, &format, &policies)))?;
-    let place = Place {
+    let place = VolumePlace {
         blocks,
         block_bytes,
         base_blocks: setting.base_blocks,
@@ -295,7 +295,7 @@ impl Stage {
                 policies: self.subject.policies.clone(),
                 seed: setting.seed,
             };
-            let plan = Plan::new(&life.colonies, setting.seed, setting.bytes / LARGEST_PART);
+            let plan = FilesToRead::new(&life.colonies, setting.seed, setting.bytes / LARGEST_PART);
             measure(&bench, &self.device, &plan, &mut sample)?;
         }
         Ok(sample)

@@ -12,12 +12,8 @@ struct Shape {
 
 impl Shape {
     fn of(table: &PostTable) -> Shape {
-        let is_posted = |column: usize| {
-            let mut cells = table.rows.iter().filter_map(|row| row.cells.get(column));
-            cells.any(|cell| cell.posted.is_some())
-        };
         Shape {
-            posted: (0..table.columns.len()).map(is_posted).collect(),
+            posted: table.posted_columns(),
             has_best: table.rows.iter().any(|row| table.over_best_permille(row).is_some()),
             has_limit: table.rows.iter().any(|row| row.limit.is_some()),
         }

@@ -6,7 +6,7 @@ use super::file::{
 use super::report::Quantity;
 use super::runs::Runs;
 use super::tables::{columns, quantity};
-use super::value::{Column, Place};
+use super::value::{CellPlace, Column};
 use crate::figures::activity;
 use extant_chart::{Axis, BarChart, Figure, LineChart, Unit};
 
@@ -60,7 +60,7 @@ fn of_lines(runs: &Runs<'_>, run: &str, spec: &LinesSpec) -> Figure {
     let mut chart = LineChart::new(axis(&spec.x), axis(&spec.y));
     for column in &columns {
         let point = |case| {
-            let place = Place {
+            let place = CellPlace {
                 runs,
                 columns: &columns,
                 column,
@@ -87,7 +87,7 @@ fn of_bars(runs: &Runs<'_>, run: &str, spec: &BarsSpec) -> Figure {
             policies: String::new(),
         };
         let place =
-            Place { runs, columns: &[], column: &column, run: None, case: None, variant: None };
+            CellPlace { runs, columns: &[], column: &column, run: None, case: None, variant: None };
         place.value(bar.value.as_ref()?).map(Quantity::value)
     };
     let chart = BarChart {

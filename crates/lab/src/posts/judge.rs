@@ -131,6 +131,15 @@ impl PostTable {
         named.or_else(|| self.columns.iter().rposition(|column| is_modern(&column.policies)))
     }
 
+    /// Column by column: whether the post has a figure in it.
+    pub(crate) fn posted_columns(&self) -> Vec<bool> {
+        let is_posted = |column: usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.cells.get(column));
+            cells.any(|cell| cell.posted.is_some())
+        };
+        (0..self.columns.len()).map(is_posted).collect()
+    }
+
     /// What `modern` takes over the physical limit of a row, in thousandths.
     pub fn over_limit_permille(&self, row: &Row) -> Option<u64> {
         let limit: Limit = row.limit?;

@@ -3,7 +3,7 @@
 use super::file::{Divided, LimitSpec, NeedSpec, RowSpec};
 use super::limit::{Limit, Need};
 use super::runs::{Ran, Runs};
-use super::value::{Column, Place, directory};
+use super::value::{CellPlace, Column, directory};
 use super::{file::DirectoryField, runs::named};
 use crate::report::Report;
 use crate::scenario::step::Action;
@@ -110,7 +110,7 @@ pub(super) fn of_row(
     row: &RowSpec,
 ) -> Result<Option<Limit>, ScenarioError> {
     let Some(spec) = &row.limit else { return Ok(None) };
-    let place = |column| Place {
+    let place = |column| CellPlace {
         runs,
         columns,
         column,

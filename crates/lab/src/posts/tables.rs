@@ -5,7 +5,7 @@ use super::file::{
 use super::limits;
 use super::report::{Cell, Class, PostColumn, PostTable, Quantity, Row};
 use super::runs::{Runs, is_at, named};
-use super::value::{Column, Place};
+use super::value::{CellPlace, Column};
 use crate::scenario::ScenarioError;
 use extant_chart::StemPlot;
 
@@ -84,7 +84,7 @@ fn of_row(
     let mut cells: Vec<Cell> = columns
         .iter()
         .map(|column| {
-            let place = Place {
+            let place = CellPlace {
                 runs,
                 columns,
                 column,

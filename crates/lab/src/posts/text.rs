@@ -20,10 +20,7 @@ impl PostsReport {
     /// As JSON, indented, with a line end. Rows have, besides what [`Row`] says, `class`, `verdict`
     /// and each cell's `ratio_permille`; absent values are `null`.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
-        json.push('\n');
-        json
+        crate::report::json(self)
     }
 
     /// As tables for people, in lines of at most `width` columns, ending in the rows that do not
@@ -103,12 +100,8 @@ struct Shape {
 
 impl Shape {
     fn of(table: &PostTable) -> Shape {
-        let has_posted = |column: usize| {
-            let mut cells = table.rows.iter().filter_map(|row| row.cells.get(column));
-            cells.any(|cell| cell.posted.is_some())
-        };
         Shape {
-            posted: (0..table.columns.len()).map(has_posted).collect(),
+            posted: table.posted_columns(),
             has_limit: table.rows.iter().any(|row| row.limit.is_some()),
             has_best: table.rows.iter().any(|row| table.over_best_permille(row).is_some()),
         }

@@ -24,7 +24,7 @@ pub(super) struct Column {
 
 /// The cell of a table for which a value is wanted.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct CellPlace<'a> {
     pub(super) runs: &'a Runs<'a>,
     pub(super) columns: &'a [Column],
     pub(super) column: &'a Column,
@@ -34,7 +34,7 @@ pub(super) struct Place<'a> {
     pub(super) variant: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CellPlace<'a> {
     /// The run of this cell; `None` where there is none at this size.
     pub(super) fn ran(&self) -> Option<&'a Ran> {
         self.ran_in(self.variant)
@@ -46,9 +46,9 @@ impl<'a> Place<'a> {
     }
 
     /// The same cell of the column of that name.
-    fn in_column(&self, name: &str) -> Option<Place<'a>> {
+    fn in_column(&self, name: &str) -> Option<CellPlace<'a>> {
         let column = self.columns.iter().find(|column| column.name == name)?;
-        Some(Place { column, ..*self })
+        Some(CellPlace { column, ..*self })
     }
 
     fn measure(&self, name: &str) -> Option<&'a Measure> {
@@ -143,7 +143,7 @@ impl<'a> Place<'a> {
     }
 
     fn calls(&self, spec: &CallsSpec) -> Option<Quantity> {
-        let mean = |place: &Place<'_>| Some(calls(place.ran()?, spec)?.latency.mean_ns);
+        let mean = |place: &CellPlace<'_>| Some(calls(place.ran()?, spec)?.latency.mean_ns);
         let samples = || calls(self.ran()?, spec).map(|calls| calls.samples_ns.as_slice());
         Some(match &spec.show {
             CallsField::Count => Quantity::Count(samples().map_or(0, <[u64]>::len) as u64),

@@ -1,8 +1,7 @@
 //! The scenario file as a whole: what it says of drives, file systems and processes, checked.
 use super::changes::{Changes, merge};
 use super::fields::{self, Result};
-use super::prepare::each_step;
-use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
+use super::step::{Action, End, Surroundings, each_step, parse_steps, parse_tree};
 use super::tree::TreeSpec;
 use super::{
     BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Samples,
@@ -450,7 +449,7 @@ fn parse_processes(
             line: table.line(),
             place,
             start: parse_start(&mut table, number, &names)?,
-            samples: match table.flag("samples", false)? {
+            samples: match table.flag("samples")? {
                 true => Samples::Kept,
                 false => Samples::Summed,
             },

@@ -1,9 +1,10 @@
 //! The machine of a run: devices with their queues, file systems on them.
 use super::image;
 use super::mount::{Mount, Parts};
+use super::options::{Existing, Layouts, RunOptions};
 use super::partition::{Contents, Partition};
-use super::prepare::{each_step, refused, writes};
-use super::run::{Existing, Layouts, RunOptions};
+use super::prepare::{refused, writes};
+use super::step::each_step;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{DriveEntry, FilesystemEntry, Origin, Scenario, ScenarioError, Workplace};

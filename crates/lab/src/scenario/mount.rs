@@ -28,10 +28,10 @@ pub(super) struct Mount {
     data: Data,
     /// What is dirty on all file systems of the run.
     budget: Option<Arc<DirtyBudget>>,
-    state: ShortLock<State>,
+    state: ShortLock<MountState>,
 }
 
-struct State {
+struct MountState {
     filesystem: Option<Filesystem>,
     policies: Policies,
     users: u32,
@@ -68,7 +68,7 @@ pub(super) struct Parts {
 impl Mount {
     /// A file system that is not open yet.
     pub(super) fn new(parts: Parts) -> Mount {
-        let state = State {
+        let state = MountState {
             filesystem: None,
             policies: parts.policies,
             users: 0,

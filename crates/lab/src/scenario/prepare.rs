@@ -1,7 +1,7 @@
 //! What is decided before a run: the options, the trees, and whether it can fit.
 use super::file;
-use super::run::RunOptions;
-use super::step::{Action, Direction, OnImage, PlacedFiles, Step};
+use super::options::RunOptions;
+use super::step::{Action, Direction, OnImage, PlacedFiles, Step, each_step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, Origin, Scenario, ScenarioError, Workplace};
@@ -108,16 +108,6 @@ fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), Scenar
         }
     }
     Ok(())
-}
-
-/// Calls `visit` for each step of a process, those within others too.
-pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) {
-    for step in steps {
-        visit(step);
-        if let Action::Repeat { steps, .. } | Action::Until { steps, .. } = &step.action {
-            each_step(steps, visit);
-        }
-    }
 }
 
 /// Whether a step changes the file system.

@@ -8,7 +8,6 @@ mod parse;
 pub use parse::{COMMON_KEYS, KINDS, StepKind};
 pub(super) use parse::{Surroundings, parse_steps, parse_tree};
 
-pub use super::filling::Filling;
 use super::tree::TreeSpec;
 use extant_engine::preset::Policies;
 use extant_inspect::Plan;
@@ -115,7 +114,7 @@ pub enum Action {
         policies: Option<Policies>,
     },
     /// Reads or writes a file or the bare drive in pieces.
-    Stream(Stream),
+    Stream(StreamAction),
     /// Lists a directory as `ls` does.
     List {
         /// Which.
@@ -244,7 +243,7 @@ pub enum Detail {
 
 /// Reads or writes in pieces.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stream {
+pub struct StreamAction {
     /// The file; `None` for the bare drive.
     pub path: Option<String>,
     /// Reading or writing.
@@ -308,4 +307,23 @@ pub enum End {
     Process(usize),
     /// So many nanoseconds after the step began.
     After(u64),
+}
+
+/// Calls `visit` for each step of a process, those within others too.
+pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) {
+    for step in steps {
+        visit(step);
+        if let Action::Repeat { steps, .. } | Action::Until { steps, .. } = &step.action {
+            each_step(steps, visit);
+        }
+    }
+}
+
+/// How full a file system is made, and with what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Filling {
+    /// Of its blocks, how many in a hundred; 100: all that can be had.
+    pub percent: u32,
+    /// Bytes of each file.
+    pub bytes: u64,
 }

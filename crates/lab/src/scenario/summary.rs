@@ -1,7 +1,6 @@
 //! The report of a run, from what its processes and drives gave.
 use super::machine::queue;
 use super::process::Finished;
-use super::run::simulated;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
@@ -24,7 +23,8 @@ pub(super) fn report(
     let scenario = &world.scenario;
     let drives = scenario.drives.iter().enumerate();
     let filesystems = scenario.filesystems.iter().enumerate();
-    let hashes = world.drives.iter().filter_map(simulated).map(|device| device.trace_hash());
+    let hashes =
+        world.drives.iter().filter_map(Medium::simulated).map(|device| device.trace_hash());
     let mut report = Report {
         schema: SCHEMA,
         model_version: MODEL_VERSION,

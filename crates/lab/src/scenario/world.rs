@@ -29,6 +29,14 @@ impl Medium {
         }
     }
 
+    /// The model, if it is one.
+    pub(super) fn simulated(&self) -> Option<&SimDevice> {
+        match self {
+            Medium::Simulated(device) => Some(device),
+            Medium::Host(_) => None,
+        }
+    }
+
     /// What it has done so far; of the host's own, nothing is known.
     pub(super) fn traffic(&self) -> Traffic {
         match self {

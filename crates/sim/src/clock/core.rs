@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 /// What a process does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum ProcessState {
     /// Holds the baton.
     Running,
     /// Is in the ready queue.
@@ -26,7 +26,7 @@ pub(super) enum State {
 /// A thread of the clock.
 pub(super) struct Process {
     pub name: String,
-    pub state: State,
+    pub state: ProcessState,
     /// It was woken while it did not wait.
     pub permit: bool,
     /// The earliest timer that is under way for it: one that fires too early is set again, so that
@@ -44,7 +44,7 @@ impl Process {
     pub fn new(name: &str, seat: Arc<Seat>, thread: JoinHandle<()>) -> Process {
         Process {
             name: name.to_owned(),
-            state: State::Ready(Unparked::Woken),
+            state: ProcessState::Ready(Unparked::Woken),
             permit: false,
             timer: None,
             seat,
@@ -164,7 +164,7 @@ impl Core {
 
     pub fn wake(&mut self, number: u32) {
         let process = self.process(number);
-        if let State::Parked(_) = process.state {
+        if let ProcessState::Parked(_) = process.state {
             self.make_ready(number, Unparked::Woken);
         } else {
             process.permit = true;
@@ -172,7 +172,7 @@ impl Core {
     }
 
     pub fn make_ready(&mut self, number: u32, unparked: Unparked) {
-        self.process(number).state = State::Ready(unparked);
+        self.process(number).state = ProcessState::Ready(unparked);
         self.ready.push_back(number);
     }
 
@@ -183,7 +183,7 @@ impl Core {
 
     /// The process waits from now on.
     pub fn park(&mut self, number: u32, deadline: Option<u64>) {
-        self.process(number).state = State::Parked(deadline);
+        self.process(number).state = ProcessState::Parked(deadline);
         if let Some(deadline) = deadline {
             self.set_timer(number, deadline);
         }
@@ -204,10 +204,10 @@ impl Core {
             process.timer = None;
         }
         match process.state {
-            State::Parked(Some(deadline)) if deadline <= now => {
+            ProcessState::Parked(Some(deadline)) if deadline <= now => {
                 self.make_ready(number, Unparked::TimedOut)
             }
-            State::Parked(Some(deadline)) => self.set_timer(number, deadline),
+            ProcessState::Parked(Some(deadline)) => self.set_timer(number, deadline),
             _ => {}
         }
     }
@@ -254,10 +254,10 @@ impl Core {
         let poisoned = self.poison.is_some();
         let process = self.process(number);
         let unparked = match process.state {
-            State::Ready(unparked) => unparked,
+            ProcessState::Ready(unparked) => unparked,
             state => unreachable!("{} is in the ready queue and {state:?}", process.name),
         };
-        process.state = State::Running;
+        process.state = ProcessState::Running;
         Chosen::Process(number, Signal { unparked, poisoned })
     }
 
@@ -269,15 +269,18 @@ impl Core {
         self.poison = Some(reason);
         for number in 0..self.processes.len() as u32 {
             match self.process(number).state {
-                State::Parked(_) => self.make_ready(number, Unparked::Woken),
+                ProcessState::Parked(_) => self.make_ready(number, Unparked::Woken),
                 // Its quantum ends by itself.
-                State::Computing | State::Running | State::Ready(_) | State::Ended => {}
+                ProcessState::Computing
+                | ProcessState::Running
+                | ProcessState::Ready(_)
+                | ProcessState::Ended => {}
             }
         }
     }
 
     fn deadlock(&mut self) -> RunError {
-        let is_stuck = |number: &u32| self.processes[*number as usize].state != State::Ended;
+        let is_stuck = |number: &u32| self.processes[*number as usize].state != ProcessState::Ended;
         self.stuck = (0..self.processes.len() as u32).filter(is_stuck).collect();
         let waiting = |number: &u32| {
             let process = &self.processes[*number as usize];
@@ -306,7 +309,7 @@ impl Core {
     /// The process has ended.
     pub fn end(&mut self, number: u32) {
         let process = self.process(number);
-        process.state = State::Ended;
+        process.state = ProcessState::Ended;
         let joined_by = std::mem::take(&mut process.joined_by);
         self.alive -= 1;
         joined_by.into_iter().for_each(|joiner| self.wake(joiner));

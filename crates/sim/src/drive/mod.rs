@@ -77,6 +77,15 @@ pub struct Done {
     pub hit: bool,
 }
 
+/// What answered a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AnsweredBy {
+    /// A cache; the medium was not needed.
+    Cache,
+    /// The medium.
+    Medium,
+}
+
 /// What a drive says of itself.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DriveInfo {

@@ -1,7 +1,8 @@
 //! A network volume: a latency per operation, and limits on operations and bytes by token buckets.
 //!
 //! ```text
-//! command -> operations' bucket and bytes' bucket (each with its burst) -> latency and transfer -> answered
+//! command -> operations' bucket and bytes' bucket (each with its burst)
+//!         -> latency and transfer -> answered
 //! ```
 //!
 //! A command takes one token of operations for every `operation_bytes`, one for each byte, and goes

@@ -2,7 +2,8 @@
 //! smaller can be written.
 //!
 //! ```text
-//! read    a ranged GET for every object touched         first byte, then the bytes at a connection's rate
+//! read    a ranged GET for every object touched: first byte, then the bytes at a connection's
+//!         rate
 //! write   covers an object whole:   PUT
 //!         covers it in part:        GET of the object, then PUT of the object, on one connection
 //! flush   nothing: what is answered is durable

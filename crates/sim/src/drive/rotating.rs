@@ -17,7 +17,7 @@ mod spec;
 mod write_buffer;
 mod writing;
 
-use super::{Command, Done, Drive, DriveInfo, Parts};
+use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts};
 use extant_block::Operation;
 use layout::{Arm, Layout};
 use segments::Segments;
@@ -128,22 +128,22 @@ impl Rotating {
             .unwrap_or(u64::MAX)
     }
 
-    fn finish(&mut self, waiting: &Waiting, at: u64, parts: Parts, hit: bool) {
+    fn finish(&mut self, waiting: &Waiting, at: u64, parts: Parts, by: AnsweredBy) {
         debug_assert_eq!(parts.total(), at - waiting.arrival, "{:?} {parts:?}", waiting.command);
         let later = self.finished.partition_point(|done| done.at <= at);
         let id = waiting.command.id;
-        self.finished.insert(later, Done { id, at, parts, hit });
+        self.finished.insert(later, Done { id, at, parts, hit: by == AnsweredBy::Cache });
     }
 
     /// Adds the transfer to the host, which starts at `from` or when the interface is free, and
     /// ends the command.
-    fn send(&mut self, waiting: &Waiting, from: u64, mut parts: Parts, hit: bool) {
+    fn send(&mut self, waiting: &Waiting, from: u64, mut parts: Parts, by: AnsweredBy) {
         let start = from.max(self.bus_free_at);
         parts.queued += start - from;
         parts.bus = self.bus_ns(waiting.end - waiting.first);
         self.bus_free_at = start + parts.bus;
         self.head = waiting.end;
-        self.finish(waiting, self.bus_free_at, parts, hit);
+        self.finish(waiting, self.bus_free_at, parts, by);
     }
 
     // ---- time

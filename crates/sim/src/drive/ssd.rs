@@ -4,7 +4,8 @@
 //! ```text
 //! read    overhead -> its channels (a stripe each, in order of arrival) -> link      -> answered
 //! write   link -> room in the cache (which drains at the medium's rate) -> latency   -> answered
-//! flush   what was written since the last one is made durable: one time of its own distribution; nothing written: overhead
+//! flush   what was written since the last one is made durable: one time of its own
+//!         distribution; nothing written: overhead
 //! ```
 //!
 //! A stripe goes to channel (stripe + rotation of its row) mod channels, the rotation being a hash
@@ -23,7 +24,7 @@
 use super::booking::{Bucket, Timeline, transfer_time};
 use super::file::{FileError, Section};
 use super::medium::{Latency, MOST_BYTES, Medium, RATES, Unit, whole_u32};
-use super::{Command, Done, Drive, DriveInfo, Parts};
+use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts};
 use crate::random::{Quantiles, Random, mix};
 use extant_block::Operation;
 use serde::Serialize;
@@ -221,7 +222,7 @@ impl Ssd {
             *link = begin + bus;
             parts.queued += begin - ready;
             parts.bus = bus;
-            self.end(command, begin + bus, parts, false);
+            self.end(command, begin + bus, parts, AnsweredBy::Medium);
         }
     }
 
@@ -241,8 +242,11 @@ impl Ssd {
         let queued = (begin - now) + (room - arrived);
         let parts =
             Parts { queued, overhead: self.spec.overhead_ns, media, bus, ..Parts::default() };
-        let hit = room == arrived && !command.force_unit_access;
-        self.end(command, now + parts.total(), parts, hit);
+        let by = match room == arrived && !command.force_unit_access {
+            true => AnsweredBy::Cache,
+            false => AnsweredBy::Medium,
+        };
+        self.end(command, now + parts.total(), parts, by);
     }
 
     fn start_flush(&mut self, command: Command, now: u64) {
@@ -253,14 +257,14 @@ impl Ssd {
         // What an earlier flush is still making durable is this one's business too.
         parts.queued = self.flushed.saturating_sub(now + parts.total());
         self.flushed = now + parts.total();
-        self.end(command, self.flushed, parts, false);
+        self.end(command, self.flushed, parts, AnsweredBy::Medium);
     }
 
-    fn end(&mut self, command: Command, at: u64, parts: Parts, hit: bool) {
+    fn end(&mut self, command: Command, at: u64, parts: Parts, by: AnsweredBy) {
         if command.bytes > 0 {
             self.head = command.offset.saturating_add(command.bytes);
         }
-        self.ends.push(at, Done { id: command.id, at, parts, hit });
+        self.ends.push(at, Done { id: command.id, at, parts, hit: by == AnsweredBy::Cache });
     }
 }
 

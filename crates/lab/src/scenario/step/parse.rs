@@ -5,7 +5,7 @@ use super::{
     Action, Detail, Direction, Durability, End, InodeOrder, MakeStyle, OnImage, Order, Pattern,
     PlacedTree, Step,
 };
-use super::{Stream, Task};
+use super::{StreamAction, Task};
 use crate::scenario::Workplace;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
@@ -22,8 +22,9 @@ use std::sync::Arc;
 pub struct StepKind {
     /// What `step` says.
     pub name: &'static str,
-    /// The keys that it reads, besides those of every step ([`COMMON_KEYS`]).
-    pub keys: &'static [&'static str],
+    /// The keys that it reads, besides those of every step ([`COMMON_KEYS`]), in lists that kinds
+    /// share.
+    pub keys: &'static [&'static [&'static str]],
     /// One line about it, with its keys.
     pub line: &'static str,
     parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
@@ -58,7 +59,7 @@ pub struct Surroundings<'a> {
 /// A kind that needs a file system.
 const fn on_filesystem(
     name: &'static str,
-    keys: &'static [&'static str],
+    keys: &'static [&'static [&'static str]],
     line: &'static str,
     parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
 ) -> StepKind {
@@ -68,22 +69,31 @@ const fn on_filesystem(
 /// A kind that a bare drive will do for too.
 const fn on_anything(
     name: &'static str,
-    keys: &'static [&'static str],
+    keys: &'static [&'static [&'static str]],
     line: &'static str,
     parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
 ) -> StepKind {
     StepKind { name, keys, line, parse, on: On::Anything }
 }
 
+/// The keys of every stream.
+const STREAM: &[&str] =
+    &["path", "chunk", "bytes", "count", "offset", "span", "streams", "rate", "synced"];
+/// What ends a step.
+const END: &[&str] = &["for", "process"];
+
 /// All kinds of steps, with all that is known of each: it feeds the parser, the errors, `extant lab
 /// list` and a test of docs/LAB.md.
 pub static KINDS: &[StepKind] = &[
-    on_filesystem("make-tree", &["at", "tree"], "make directories and files: at, tree", |s, x| {
-        make(s, x, MakeStyle::Plain)
-    }),
+    on_filesystem(
+        "make-tree",
+        &[&["at", "tree"]],
+        "make directories and files: at, tree",
+        |s, x| make(s, x, MakeStyle::Plain),
+    ),
     on_filesystem(
         "untar",
-        &["at", "tree", "unpack_rate"],
+        &[&["at", "tree", "unpack_rate"]],
         "the same as tar does it, with owners and times: at, tree, unpack_rate",
         |s, x| {
             let unpack_rate = fields::size(s, "unpack_rate", 1024..=1 << 40)?;
@@ -92,181 +102,137 @@ pub static KINDS: &[StepKind] = &[
     ),
     on_filesystem(
         "make-directories",
-        &["at", "count", "names"],
+        &[&["at", "count", "names"]],
         "count directories side by side: at, count, names",
         make_directories,
     ),
     on_filesystem(
         "create-files",
-        &["at", "count", "directories", "size", "size_max", "names", "directory_names", "order"],
+        &[&["at", "count", "directories", "size", "size_max", "names", "directory_names", "order"]],
         "count files of some size over directories: at, count, directories, size, size_max, names, \
          directory_names, order",
         create_files,
     ),
     on_filesystem(
         "place-trees",
-        &["trees"],
+        &[&["trees"]],
         "trees onto an empty file system at once, without its drive: trees (at, tree, inodes)",
         place_trees,
     ),
     on_filesystem(
         "place-files",
-        &["files"],
+        &[&["files"]],
         "files onto an empty file system at once, without its drive: files (count, bytes, names)",
         volumes::place_files,
     ),
     on_filesystem(
         "fill",
-        &["at", "percent", "size"],
+        &[&["at", "percent", "size"]],
         "files until the file system is so full: at, percent (100: to the last block), size",
         volumes::fill,
     ),
     on_filesystem(
         "check",
-        &["plan", "threads", "processor_per_kib"],
+        &[&["plan", "threads", "processor_per_kib"]],
         "check the file system, closed meanwhile: plan (vanilla, ours), threads, processor_per_kib",
         volumes::check,
     ),
     on_filesystem(
         "find",
-        &["at", "order", "for", "process"],
+        &[&["at", "order"], END],
         "list all names of a tree: at, order, for or process",
         |s, x| walk(s, x, Task::Find),
     ),
     on_filesystem(
         "stat-all",
-        &["at", "order", "for", "process"],
+        &[&["at", "order"], END],
         "stat everything in a tree: at, order, for or process",
         |s, x| walk(s, x, Task::Stat),
     ),
     on_filesystem(
         "read-all",
-        &["at", "order", "chunk", "for", "process"],
+        &[&["at", "order", "chunk"], END],
         "read every file of a tree: at, order, chunk, for or process",
         |s, x| walk(s, x, Task::Read),
     ),
     on_filesystem(
         "tar",
-        &["at", "to", "order", "chunk"],
+        &[&["at", "to", "order", "chunk"]],
         "tar a tree to null (which only stats) or to zero: at, to, order, chunk",
         tar,
     ),
     on_filesystem(
         "diff",
-        &["at", "with", "chunk"],
+        &[&["at", "with", "chunk"]],
         "compare two trees file by file: at, with, chunk",
         diff,
     ),
-    on_filesystem("remove", &["at"], "remove a tree: at", |s, _| {
+    on_filesystem("remove", &[&["at"]], "remove a tree: at", |s, _| {
         Ok(Action::Remove { at: fields::path(s, "at")? })
     }),
     on_filesystem("sync", &[], "write everything that changed, and wait", |_, _| Ok(Action::Sync)),
     on_filesystem(
         "remount",
-        &["preset"],
+        &[&["preset"]],
         "close and open: everything is cold; preset: with other policies",
         remount,
     ),
     on_anything(
         "sequential",
-        &[
-            "direction",
-            "path",
-            "chunk",
-            "bytes",
-            "count",
-            "offset",
-            "span",
-            "streams",
-            "rate",
-            "synced",
-            "for",
-            "process",
-        ],
+        &[&["direction"], STREAM, END],
         "read or write in a row: direction, path, chunk, bytes or count, offset, span, streams, \
          rate, synced, for or process",
         |s, x| stream(s, x, Walkway::Sequential),
     ),
     on_anything(
         "random",
-        &[
-            "direction",
-            "path",
-            "chunk",
-            "bytes",
-            "count",
-            "offset",
-            "span",
-            "streams",
-            "rate",
-            "synced",
-            "for",
-            "process",
-            "near",
-        ],
+        &[&["direction", "near"], STREAM, END],
         "read or write at random: as sequential, and near",
         |s, x| stream(s, x, Walkway::Random),
     ),
     on_anything(
         "stride",
-        &[
-            "direction",
-            "path",
-            "chunk",
-            "bytes",
-            "count",
-            "offset",
-            "span",
-            "streams",
-            "rate",
-            "synced",
-            "for",
-            "process",
-            "stride",
-        ],
+        &[&["direction", "stride"], STREAM, END],
         "read or write every so many bytes: as sequential, and stride",
         |s, x| stream(s, x, Walkway::Stride),
     ),
     on_anything(
         "writer",
-        &[
-            "path", "chunk", "bytes", "count", "offset", "span", "streams", "rate", "synced",
-            "for", "process",
-        ],
+        &[STREAM, END],
         "write until something ends it: as sequential, without direction",
         |s, x| stream(s, x, Walkway::Writer),
     ),
-    on_filesystem("ls", &["at", "long"], "list a directory: at, long", list),
+    on_filesystem("ls", &[&["at", "long"]], "list a directory: at, long", list),
     on_filesystem(
         "getdents",
-        &["at", "buffer"],
+        &[&["at", "buffer"]],
         "list a directory call by call: at, buffer",
         getdents,
     ),
     on_filesystem(
         "open-program",
-        &["at", "reads", "bytes"],
+        &[&["at", "reads", "bytes"]],
         "a chain of dependent reads in a tree: at, reads, bytes",
         program,
     ),
-    on_anything(
-        "wait",
-        &["for", "process"],
-        "let time pass: for; or until a process ended: process",
-        wait,
-    ),
+    on_anything("wait", &[END], "let time pass: for; or until a process ended: process", wait),
     on_filesystem("survey", &[], "write everything, and record where it lies", |_, _| {
         Ok(Action::Survey)
     }),
-    on_anything("repeat", &["count", "steps"], "do steps several times: count, steps", |s, x| {
-        Ok(Action::Repeat {
-            count: required_count(s, "count", 1..=1_000_000_000)?,
-            steps: parse_steps(s, x)?,
-        })
-    }),
+    on_anything(
+        "repeat",
+        &[&["count", "steps"]],
+        "do steps several times: count, steps",
+        |s, x| {
+            Ok(Action::Repeat {
+                count: required_count(s, "count", 1..=1_000_000_000)?,
+                steps: parse_steps(s, x)?,
+            })
+        },
+    ),
     on_anything(
         "until",
-        &["process", "for", "steps"],
+        &[&["steps"], END],
         "do steps until a process ended or for some time: process or for, steps",
         |s, x| Ok(Action::Until { end: required_end(s, x)?, steps: parse_steps(s, x)? }),
     ),
@@ -314,13 +280,14 @@ fn parse_step(mut section: Section<'_>, surroundings: &Surroundings<'_>) -> Resu
     }
     let label = section.optional_text("label")?.unwrap_or(kind.name).to_owned();
     let measure = section.optional_text("measure")?.map(str::to_owned);
-    let on_image = match section.flag("skip_on_image", false)? {
+    let on_image = match section.flag("skip_on_image")? {
         true => OnImage::Skipped,
         false => OnImage::Done,
     };
     let line = section.line();
     let action = (kind.parse)(&mut section, surroundings)?;
-    let keys: Vec<&str> = COMMON_KEYS.iter().chain(kind.keys).copied().collect();
+    let keys: Vec<&str> =
+        COMMON_KEYS.iter().chain(kind.keys.iter().copied().flatten()).copied().collect();
     section.finish_with(&keys)?;
     Ok(Step { line, kind: kind.name, label, measure, on_image, action })
 }
@@ -556,7 +523,7 @@ fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
 }
 
 fn list(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let detail = if section.flag("long", false)? { Detail::Long } else { Detail::Names };
+    let detail = if section.flag("long")? { Detail::Long } else { Detail::Names };
     Ok(Action::List { at: fields::path(section, "at")?, detail })
 }
 
@@ -662,9 +629,8 @@ fn stream(
         ));
     }
     let direction = direction(section, walkway)?;
-    let durability =
-        if section.flag("synced", false)? { Durability::Synced } else { Durability::Cached };
-    Ok(Action::Stream(Stream {
+    let durability = if section.flag("synced")? { Durability::Synced } else { Durability::Cached };
+    Ok(Action::Stream(StreamAction {
         path,
         direction,
         pattern: pattern(section, walkway)?,

@@ -206,10 +206,10 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// `true` or `false`, or the default when the key is absent.
-    pub fn flag(&mut self, key: &str, default: bool) -> Result<bool, FileError> {
+    /// `true` or `false`; `false` when the key is absent.
+    pub fn flag(&mut self, key: &str) -> Result<bool, FileError> {
         let Some(value) = self.find(key) else {
-            return Ok(default);
+            return Ok(false);
         };
         match value.get_ref() {
             DeValue::Boolean(flag) => Ok(*flag),

@@ -23,7 +23,7 @@ pub enum Transfer {
 
 /// Where a sector lies.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct TrackPlace {
     pub cylinder: u32,
     pub head: u32,
     /// Sectors from here to the end of the track, this one included.
@@ -107,14 +107,14 @@ impl Layout {
     }
 
     /// The place of a sector; one past the end is taken as the last one.
-    pub fn place(&self, sector: u64) -> Place {
+    pub fn place(&self, sector: u64) -> TrackPlace {
         let sector = sector.min(self.sectors - 1);
         let band = &self.bands[self.bands.partition_point(|band| band.first <= sector) - 1];
         let within = sector - band.first;
         let (cylinder, rest) = (within / band.cylinder, within % band.cylinder);
         let (head, offset) = (rest / band.track, rest % band.track);
         let shift = (cylinder * band.cylinder_shift + head * band.track_skew + offset) % band.track;
-        Place {
+        TrackPlace {
             cylinder: band.first_cylinder + cylinder as u32,
             head: head as u32,
             left: band.track - offset,
@@ -150,7 +150,7 @@ impl Layout {
     }
 
     /// When the head can be over that place, coming from `arm`, which may start at `arm.at`.
-    pub fn arrive(&self, arm: &Arm, place: &Place, transfer: Transfer) -> Arrival {
+    pub fn arrive(&self, arm: &Arm, place: &TrackPlace, transfer: Transfer) -> Arrival {
         let distance = arm.cylinder.abs_diff(place.cylinder) as usize;
         let full_seek = self.seek.get(distance).or(self.seek.last()).copied().map_or(0, u64::from);
         let mut move_ns = full_seek;

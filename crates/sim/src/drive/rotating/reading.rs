@@ -2,7 +2,7 @@
 use super::layout::{Arm, Transfer};
 use super::spec::LookAhead;
 use super::{Rotating, Waiting};
-use crate::drive::Parts;
+use crate::drive::{AnsweredBy, Parts};
 
 impl Rotating {
     pub(super) fn submit_read(&mut self, waiting: Waiting) {
@@ -26,7 +26,7 @@ impl Rotating {
         let mut parts =
             Parts { overhead: ready - waiting.arrival, queued: from - ready, ..Parts::default() };
         if self.buffer.holds(waiting.first, waiting.end) {
-            self.send(waiting, from, parts, true);
+            self.send(waiting, from, parts, AnsweredBy::Cache);
             return true;
         }
         if let Some(arm) = self.segments.run(&self.layout, self.now) {
@@ -38,7 +38,7 @@ impl Rotating {
         if waiting.end <= self.segments.get(segment).end {
             self.segments.touch(segment);
             self.after_hit(segment, waiting);
-            self.send(waiting, from, parts, true);
+            self.send(waiting, from, parts, AnsweredBy::Cache);
             return true;
         }
         let streams = self.segments.stream.is_some_and(|stream| stream.segment == segment);
@@ -134,6 +134,6 @@ impl Rotating {
         self.head = waiting.end;
         parts.bus = (end - read).min(bus);
         parts.queued += end - read - parts.bus;
-        self.finish(waiting, end, parts, false);
+        self.finish(waiting, end, parts, AnsweredBy::Medium);
     }
 }

@@ -16,7 +16,7 @@ pub struct Segment {
 
 /// Reading on: where the arm is, what comes next, and where it ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream {
+pub struct ReadAheadStream {
     pub segment: usize,
     pub next: u64,
     pub limit: u64,
@@ -29,7 +29,7 @@ pub struct Segments {
     list: Vec<Segment>,
     room: u64,
     stamp: u64,
-    pub stream: Option<Stream>,
+    pub stream: Option<ReadAheadStream>,
 }
 
 impl Segments {
@@ -88,7 +88,7 @@ impl Segments {
         let limit = from.saturating_add(self.room).min(sectors);
         let next = self.list[segment].end;
         if next < limit {
-            self.stream = Some(Stream { segment, next, limit, arm, grace_end });
+            self.stream = Some(ReadAheadStream { segment, next, limit, arm, grace_end });
         }
     }
 

@@ -291,7 +291,7 @@ fn read_cache(section: &mut Section<'_>) -> Result<Cache, FileError> {
         segments: narrow(cache.whole_within("segments", 0..=MOST_SEGMENTS, None)?),
         segment_sectors: cache.whole_within("segment_sectors", 1..=MOST_SEGMENT_SECTORS, None)?,
         write_segments: narrow(cache.whole_within("write_segments", 0..=MOST_SEGMENTS, Some(1))?),
-        write_back: cache.flag("write_back", false)?,
+        write_back: cache.flag("write_back")?,
         bus_bytes_per_second: cache.whole_within(
             "bus_bytes_per_s",
             1_000..=1_000_000_000_000,

@@ -3,7 +3,7 @@
 use super::layout::{Arm, Transfer};
 use super::spec::LookAhead;
 use super::{Arriving, Filling, Flushing, Rotating, Waiting};
-use crate::drive::Parts;
+use crate::drive::{AnsweredBy, Parts};
 
 impl Rotating {
     pub(super) fn submit_write(&mut self, waiting: Waiting) {
@@ -43,7 +43,7 @@ impl Rotating {
         self.arm = Arm { cylinder: place.cylinder, head: place.head, at: moved + parts.bus };
         self.layout.transfer(&mut self.arm, waiting.first, sectors, Transfer::Write, &mut parts);
         self.head = waiting.end;
-        self.finish(&waiting, self.arm.at, parts, false);
+        self.finish(&waiting, self.arm.at, parts, AnsweredBy::Medium);
     }
 
     /// Lets waiting writes into the buffer as far as there is room.
@@ -87,7 +87,7 @@ impl Rotating {
             let below = self.buffer.next_entry();
             self.flushing.push(Flushing { waiting, below, since: arriving.at, parts });
         } else {
-            self.finish(&waiting, arriving.at, parts, true);
+            self.finish(&waiting, arriving.at, parts, AnsweredBy::Cache);
         }
     }
 
@@ -118,7 +118,7 @@ impl Rotating {
                 // The piece was under way before the flush came.
                 None => parts.queued += whole,
             }
-            self.finish(&flushing.waiting, self.now, parts, false);
+            self.finish(&flushing.waiting, self.now, parts, AnsweredBy::Medium);
         }
     }
 
@@ -127,7 +127,7 @@ impl Rotating {
         let parts = Parts { overhead: self.spec.overhead.read_hit_ns, ..Parts::default() };
         let below = self.buffer.next_entry() + self.arriving.len() as u64;
         if self.buffer.oldest().is_none() && self.arriving.is_empty() {
-            self.finish(&waiting, ready, parts, true);
+            self.finish(&waiting, ready, parts, AnsweredBy::Cache);
         } else {
             // The controller's time is short against that of the medium, and passes meanwhile.
             let (since, parts) = (self.now, Parts::default());
