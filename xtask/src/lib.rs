@@ -5,6 +5,7 @@
 //! tidy        the house rules, read from the sources
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
+//!             bench::{input, build, check, lab, limits}: one kind of table each
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
 //! ```

@@ -1,7 +1,7 @@
 //! What a command says: results on stdout, everything else on stderr, as text or as JSON.
 use crate::error::{Convention, Error, Exit};
 use crate::progress::{ProgressLine, Status, Unit, Visibility, clear_line};
-use extant_lab::report::TEXT_WIDTH;
+use extant_chart::TEXT_WIDTH;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 

@@ -1,7 +1,7 @@
 //! The fifth post (number 4): its exact rows and ratios, the same each time, on volumes that e2fsck
 //! finds nothing to say about.
+use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{PostsReport, Scale, run_posts};
-use extant_lab::report::TEXT_WIDTH;
 use extant_lab::scenario::{self, RunOptions};
 use extant_testkit::lines::longer_than;
 use std::path::Path;

@@ -33,7 +33,7 @@ fn speed() -> Result<(), String> {
     println!("\nsimulated I/Os a second of real time\n");
     let mut cargo = program("cargo");
     cargo.current_dir(repository());
-    cargo.args(["run", "--release", "--quiet", "-p", "extant-lab", "--example", "speed"]);
+    cargo.args(["run", "--release", "--quiet", "-p", "extant-sim", "--example", "speed"]);
     let output = command::output(&mut cargo)?;
     print!("{}", String::from_utf8_lossy(&output.stdout));
     Ok(())

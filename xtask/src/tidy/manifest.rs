@@ -35,6 +35,12 @@ const ARROWS: &[Arrow] = &[
         tests: &["extant-format", "extant-inspect", "extant-testkit"],
     },
     Arrow {
+        name: "extant-sim",
+        links: &["extant-block"],
+        tests: &["extant-block", "extant-testkit"],
+    },
+    Arrow { name: "extant-chart", links: &[], tests: &["extant-testkit"] },
+    Arrow {
         name: "extant-lab",
         links: &[
             "extant-format",
@@ -42,6 +48,8 @@ const ARROWS: &[Arrow] = &[
             "extant-engine",
             "extant-inspect",
             "extant-archive",
+            "extant-sim",
+            "extant-chart",
         ],
         tests: &[
             "extant-format",
@@ -60,6 +68,8 @@ const ARROWS: &[Arrow] = &[
             "extant-inspect",
             "extant-archive",
             "extant-image",
+            "extant-sim",
+            "extant-chart",
             "extant-lab",
         ],
         tests: &["extant-testkit"],

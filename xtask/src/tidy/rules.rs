@@ -90,7 +90,7 @@ pub const RULES: &[Rule] = &[
         bad: &[
             ("crates/engine/src/file.rs", "fn f() { let _ = std::time::Instant::now(); }\n"),
             ("xtask/src/demo.rs", "fn f() { SystemTime::now(); }\n"),
-            ("crates/lab/src/clock.rs", "fn f() { Instant::now(); }\n"),
+            ("crates/sim/src/clock.rs", "fn f() { Instant::now(); }\n"),
         ],
         good: &[
             ("crates/block/src/clock.rs", "fn f() { Instant::now(); }\n"),
@@ -127,7 +127,7 @@ pub const RULES: &[Rule] = &[
                 "crates/engine/src/inode/write_back.rs",
                 "fn f(clock: &dyn Clock) { clock.spawn(task); }\n",
             ),
-            ("crates/lab/src/clock.rs", "use std::thread::Builder;\n"),
+            ("crates/sim/src/clock.rs", "use std::thread::Builder;\n"),
         ],
     },
     Rule {

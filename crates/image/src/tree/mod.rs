@@ -11,7 +11,12 @@
 //! names     all names and symlink targets, end to end
 //! order      4 bytes a name: entries by directory and name
 //! ```
-//! That is about 110 bytes a file. `body` says where bytes are, `growing` makes a tree.
+//! That is about 110 bytes a file.
+//!
+//! ```text
+//! body       where the bytes of a file are
+//! growing    makes a tree            growing::whiteouts   names that a layer takes away
+//! ```
 //! Attribute lists are shared: most files have none, and those that have one mostly have the same.
 //!
 //! *Invariants*: node 0 is the root. A directory has exactly one name. An entry comes after the

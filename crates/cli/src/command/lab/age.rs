@@ -4,12 +4,12 @@ use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::size::Amount;
+use extant_chart::{Figure, TEXT_WIDTH, beside};
 use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
     Subject, Tell,
 };
 use extant_lab::page;
-use extant_lab::report::{Figure, TEXT_WIDTH, beside};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 

@@ -1,10 +1,10 @@
 //! Steps about a file system as a whole: what is laid on it, how full it is made, how it is
 //! checked.
 use super::{ENTRIES_MAX, SIZE_MAX, Surroundings, name_pattern, required_count};
-use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::step::{Action, Filling, PlacedFiles};
 use extant_inspect::ReadOrder;
+use extant_sim::drive::file::Section;
 use std::num::NonZeroU32;
 
 pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
