@@ -6,13 +6,19 @@
 //! came, up to the numbers of nodes, which reach no image.
 //!
 //! ```text
+//! body                 where the bytes of a file are
+//! growing              a tree while sources are laid over each other
+//! growing::whiteouts   what a layer removes of those below it
+//! ```
+//!
+//! ```text
 //! nodes     64 bytes a file: mode, ids, times, and where its body, target or children are
 //! entries   16 bytes a name: directory, node, and where the name is
 //! names     all names and symlink targets, end to end
 //! order      4 bytes a name: entries by directory and name
 //! ```
-//! That is about 110 bytes a file. `body` says where bytes are, `growing` makes a tree.
-//! Attribute lists are shared: most files have none, and those that have one mostly have the same.
+//! That is about 110 bytes a file. Attribute lists are shared: most files have none, and those that
+//! have one mostly have the same.
 //!
 //! *Invariants*: node 0 is the root. A directory has exactly one name. An entry comes after the
 //! entry of its directory. Segments of a map rise, do not touch holes, and end within the body's
