@@ -105,13 +105,13 @@ impl DataStream<'_> {
         }
     }
 
-    /// Whether there is no point in going on.
+    /// Whether a worker failed, so that laying out more has no use.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// Runs `lay_out` with a stream, and comes back when everything that it was given is written.
+/// Runs `lay_out` with a stream, and returns when everything that the stream was given is written.
 ///
 /// # Errors
 /// The first source that could not be read, or the device's first error in the words of
