@@ -57,9 +57,9 @@ const FLEX_GROUPS_MAX: u32 = 1 << 16;
 /// is cut off later.
 ///
 /// Small volumes have more inodes in a given room than large ones, and smaller journals. So the
-/// size decides what is needed, which decides the size, and near the steps of mke2fs's tables there may be
-/// no size that agrees with itself. A volume with room therefore keeps the ratio and the journal of the
-/// first size that suffices, also where it then becomes smaller than that.
+/// size decides what is needed, which decides the size, and near the steps of mke2fs's tables there
+/// may be no size that agrees with itself. A volume with room therefore keeps the ratio and the
+/// journal of the first size that suffices, also where it then becomes smaller than that.
 ///
 /// # Errors
 /// Options that no size satisfies.

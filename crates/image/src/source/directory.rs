@@ -6,8 +6,9 @@
 //! `security.selinux` included. Reading leaves the access times of files and folders as they are
 //! where the host allows it; that of a symlink changes when its target is read.
 //!
-//! Every question to the host goes through the C library, and through calls that fakeroot and pseudo replace
-//! (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what they pretend.
+//! Every question to the host goes through the C library, and through calls that fakeroot and
+//! pseudo replace (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what
+//! they pretend.
 use super::body::open_folder;
 use super::intake::Intake;
 use super::mounts::kernel_made;
