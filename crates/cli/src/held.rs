@@ -22,7 +22,7 @@ const DEVICE_BYTES: u64 = 1 << 20;
 /// Where the first copy of the superblock is with blocks of 4 KiB: further in than what is read.
 const FIRST_COPY: u64 = 128 << 20;
 
-/// What is looked at: how thoroughly depends on it.
+/// What is looked at: a file is looked at more thoroughly than a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
     /// A regular file, any byte of which may be of use.
