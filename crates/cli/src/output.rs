@@ -42,7 +42,7 @@ impl Output {
         })
     }
 
-    /// A file of that name, replaced when it is there only if so wished; a pipe or character device
+    /// A file of that name, replaced if it is there and `existing` allows it; a pipe or character device
     /// is written to.
     ///
     /// # Errors

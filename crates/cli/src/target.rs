@@ -1,5 +1,5 @@
 //! The image that a command writes: refused when it exists, is mounted or in use; whole in the end,
-//! or not there at all.
+//! or not there.
 //!
 //! **A regular file** is written under a temporary name, `.NAME.extant-XXXXXX`, in the folder of
 //! its final name, and renamed when it is whole. So with `--force` the old image is lost only when
@@ -43,6 +43,10 @@ pub struct Target {
 
 impl Target {
     /// Makes sure that `path` may be written, and opens it. Nothing that exists is changed yet.
+    ///
+    /// # Errors
+    /// It exists and may not be replaced, is no regular file or block device, or is in use; the
+    /// host's.
     pub fn create(path: &Path, existing: Existing) -> Result<Target, Error> {
         if path == Path::new("-") {
             return Err(Error::usage(
@@ -85,6 +89,9 @@ impl Target {
 
     /// Opens and locks a file or block device to be written where it is: what it holds outside the
     /// bytes that are written stays. What stops half-way leaves it half-written.
+    ///
+    /// # Errors
+    /// It is no regular file or block device, or is in use; the host's.
     pub fn in_place(path: &Path) -> Result<Target, Error> {
         let metadata =
             std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?;
@@ -147,6 +154,9 @@ impl Target {
 
     /// The image is whole: gives a regular file its name. The caller has synced what it wants
     /// durable.
+    ///
+    /// # Errors
+    /// Another file has the name by now and may not be replaced; the host's.
     pub fn finish(self) -> Result<(), Error> {
         match self.partial {
             Some(partial) => partial.rename(&self.path, self.replace),

@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! oracle     e2fsck, dumpe2fs, debugfs and the mounts of the kernel
-//! fixtures   images made by mke2fs and the kernel, and what must be read from them
-//!            fixtures::populate: what is in them
+//! fixtures   images made by mke2fs and the kernel, and what must be read from them;
+//!            fixtures::populate: what they hold
 //! compare    two trees, field by field
 //! walk       a tree as the kernel shows it
 //! listing    what `extant ls -lR --json` prints, read and written

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Write files in an image to standard output.
 ///
-/// Symbolic links are followed, holes come out as zeros. --json changes only how errors are printed.
+/// Symbolic links are followed, holes come out as zeros. --json changes only how errors are
+/// printed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant cat disk.img:/etc/os-release

@@ -2,7 +2,7 @@
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
-use crate::held::{self, Extent};
+use crate::held::{self, Medium};
 use crate::size::{Size, file_system_unit};
 use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
@@ -165,9 +165,9 @@ impl Spot {
         let volume = offset..offset.saturating_add(bytes);
         match *self {
             Spot::Nothing => Ok(()),
-            Spot::File(end) if offset == 0 => held::check_empty(image, 0..end, Extent::File),
-            Spot::File(_) => held::check_empty(image, volume, Extent::File),
-            Spot::Device(_) => held::check_empty(image, volume, Extent::Device),
+            Spot::File(end) if offset == 0 => held::check_empty(image, 0..end, Medium::File),
+            Spot::File(_) => held::check_empty(image, volume, Medium::File),
+            Spot::Device(_) => held::check_empty(image, volume, Medium::Device),
         }
     }
 }

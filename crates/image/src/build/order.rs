@@ -13,7 +13,7 @@ use extant_format::inode::FileType;
 /// The directory that e2fsck needs.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
 
-/// How an image comes by its lost+found.
+/// Where the lost+found of an image comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LostAndFound {
     /// mkfs makes it; no source has one.
@@ -31,7 +31,7 @@ pub struct Order {
     numbers: Vec<u32>,
     /// Nodes in the order of their numbers, the root (and what mkfs makes) left out.
     sequence: Vec<NodeId>,
-    /// How lost+found comes about.
+    /// Where lost+found comes from.
     pub lost_and_found: LostAndFound,
     lost_and_found_ino: Ino,
     packing: Packing,

@@ -15,7 +15,7 @@ pub struct VolumePlan {
     pub options: FormatOptions,
     /// File data begins here; what a walk of the tree reads is before it.
     pub data_start: BlockNo,
-    /// Blocks that may be needed at most.
+    /// The most blocks that may be needed.
     pub needed_most: u64,
     /// Blocks of the volume.
     pub blocks: u64,
@@ -33,8 +33,8 @@ pub struct VolumePlan {
 }
 
 impl VolumePlan {
-    /// Where it will end, when it is cut after its content: at most, but for a piece that is
-    /// broken.
+    /// The block after which it ends at the latest, when it is cut after its content: later only
+    /// where a break of the volume cuts a piece in two.
     fn end(&self) -> u64 {
         self.needed_most.max(self.end_least)
     }
@@ -57,9 +57,9 @@ const FLEX_GROUPS_MAX: u32 = 1 << 16;
 /// is cut off later.
 ///
 /// Small volumes have more inodes in a given room than large ones, and smaller journals. So the
-/// size decides what is needed, which decides the size, and near the steps of mke2fs's tables no
-/// size may agree with itself. A volume with room therefore keeps the ratio and the journal of the
-/// first size that suffices, also where it then becomes smaller than that.
+/// size decides what is needed, which decides the size, and near the steps of mke2fs's tables there
+/// may be no size that agrees with itself. A volume with room therefore keeps the ratio and the
+/// journal of the first size that suffices, also where it then becomes smaller than that.
 ///
 /// # Errors
 /// Options that no size satisfies.
@@ -195,9 +195,9 @@ fn sized(
 /// What decides how many groups a flex group has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlexGroups {
-    /// The wishes.
+    /// They were asked for: `wishes.flex_groups` counts.
     Given,
-    /// What is best for the volume.
+    /// The number of groups that the volume comes to have.
     Fitting,
 }
 

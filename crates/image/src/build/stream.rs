@@ -105,13 +105,13 @@ impl DataStream<'_> {
         }
     }
 
-    /// Whether there is no point in going on.
+    /// Whether a worker failed, so that laying out more has no use.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// Runs `lay_out` with a stream, and comes back when everything that it was given is written.
+/// Runs `lay_out` with a stream, and returns when everything that the stream was given is written.
 ///
 /// # Errors
 /// The first source that could not be read, or the device's first error in the words of
@@ -136,6 +136,7 @@ pub fn with_stream<T, E: From<Error>>(
         failed: AtomicBool::new(false),
         failure: Mutex::new(None),
     };
+    // tidy: thread because workers copy on the host's time, and end before this function does
     let outcome = std::thread::scope(|scope| {
         let (flush, flushes) = sync_channel::<()>(1);
         for _ in 0..WORKERS {
@@ -147,6 +148,7 @@ pub fn with_stream<T, E: From<Error>>(
         let shared = &shared;
         scope.spawn(move || {
             // A host reports a failed flush once: not again when the image is closed.
+            // tidy: writers because the data of an import is in no cache
             flushes.iter().for_each(|()| match shared.device.flush() {
                 Ok(()) => {}
                 Err(error) => shared.fail((shared.write_error)(&error)),
@@ -202,5 +204,6 @@ fn write_chunk(
         reader.read_at(piece.node, piece.file_offset, part)?;
         rest = after;
     }
+    // tidy: writers because the data of an import is in no cache
     shared.device.write(chunk.volume_offset, buffer).map_err(|error| (shared.write_error)(&error))
 }

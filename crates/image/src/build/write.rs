@@ -306,7 +306,7 @@ impl Job<'_> {
             return Ok(Arc::new(MemoryDevice::new(Arc::clone(&self.clock), plan.bytes())));
         }
         if self.destination.device_bytes.is_none() {
-            // What an attempt before this one wrote is gone, and reads as zeros.
+            // What an earlier attempt wrote is gone, and reads as zeros.
             self.set_length(0)?;
             self.set_length(self.origin.saturating_add(plan.bytes()))?;
         }
@@ -400,7 +400,7 @@ impl Job<'_> {
         })
     }
 
-    /// Ends the volume where it is to end, or says why not.
+    /// Cuts the volume where it is to end; an attempt that did not succeed where it cannot.
     fn cut(
         &self,
         filesystem: &Filesystem,

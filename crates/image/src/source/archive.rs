@@ -5,9 +5,9 @@ use super::options::ArchiveEnd;
 use super::{Origin, Sources};
 use crate::error::{Error, ErrorKind};
 use crate::notice::NoticeKind;
-use crate::tree::{self, Body, NodeId, SourceId};
+use crate::tree::{self, NodeBody, NodeId, SourceId};
 use extant_archive::{
-    Bodies, Content, End, Entry, ErrorKind as ReadErrorKind, Facts, LastWhole, NfsAccessList,
+    Bodies, Body, Content, End, Entry, ErrorKind as ReadErrorKind, Facts, LastWhole, NfsAccessList,
     ReadError, Reader, Unkept, clean_path, printable, reason,
 };
 use extant_format::inode::{Device, FileType};
@@ -178,15 +178,19 @@ impl Archive<'_, '_> {
         }
         let target;
         let content = match content {
-            Content::File(body) => tree::Content::Body(self.body(body).map_err(Refusal::Fatal)?),
+            Content::File(body) => {
+                tree::NodeContent::Body(self.body(body).map_err(Refusal::Fatal)?)
+            }
             Content::Symlink { target: link } => {
                 target = link;
-                tree::Content::Target(&target)
+                tree::NodeContent::Target(&target)
             }
             Content::CharacterDevice(device) | Content::BlockDevice(device) => {
-                tree::Content::Device(device)
+                tree::NodeContent::Device(device)
             }
-            Content::Directory | Content::Fifo | Content::HardLink { .. } => tree::Content::None,
+            Content::Directory | Content::Fifo | Content::HardLink { .. } => {
+                tree::NodeContent::None
+            }
         };
         if fate == Fate::LeftOut {
             let nameless = self.intake.tree.insert_nameless(&facts, content);
@@ -200,8 +204,8 @@ impl Archive<'_, '_> {
     fn put(
         &mut self,
         path: &[u8],
-        facts: &tree::Facts,
-        content: tree::Content<'_>,
+        facts: &tree::NodeFacts,
+        content: tree::NodeContent<'_>,
     ) -> Result<(), Refusal> {
         if path.is_empty() {
             return match facts.file_type {
@@ -217,15 +221,15 @@ impl Archive<'_, '_> {
     }
 
     /// Where the bytes of a file are, and its holes.
-    fn body(&mut self, body: extant_archive::Body) -> Result<Body, Error> {
-        let extant_archive::Body { size: length, offset, pieces } = body;
+    fn body(&mut self, body: Body) -> Result<NodeBody, Error> {
+        let Body { size: length, offset, pieces } = body;
         let source = self.source;
         Ok(match pieces {
-            _ if length == 0 => Body::Empty,
-            None => Body::Range { source, offset, length },
+            _ if length == 0 => NodeBody::Empty,
+            None => NodeBody::Range { source, offset, length },
             Some(pieces) => {
                 let map = self.intake.tree.keep_map(&pieces)?;
-                Body::Sparse { source, offset, map, length }
+                NodeBody::Sparse { source, offset, map, length }
             }
         })
     }
@@ -293,7 +297,7 @@ fn check_device(path: &[u8], device: Device) -> Result<(), Refusal> {
     ))))
 }
 
-fn tree_facts(facts: Facts, content: &Content) -> tree::Facts {
+fn tree_facts(facts: Facts, content: &Content) -> tree::NodeFacts {
     let file_type = match content {
         Content::File(_) | Content::HardLink { .. } => FileType::Regular,
         Content::Directory => FileType::Directory,
@@ -302,7 +306,7 @@ fn tree_facts(facts: Facts, content: &Content) -> tree::Facts {
         Content::BlockDevice(_) => FileType::BlockDevice,
         Content::Fifo => FileType::Fifo,
     };
-    tree::Facts {
+    tree::NodeFacts {
         file_type,
         permissions: facts.permissions,
         uid: facts.uid,

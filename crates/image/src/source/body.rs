@@ -3,7 +3,7 @@
 use super::opening::Opening;
 use super::{Origin, Sources};
 use crate::error::Error;
-use crate::tree::{Body, NodeId, Segment, SourceId, Tree};
+use crate::tree::{NodeBody, NodeId, Segment, SourceId, Tree};
 use extant_archive::printable;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, SeekFrom, openat, seek};
@@ -43,10 +43,10 @@ impl<'a> BodyReader<'a> {
     pub fn read_at(&mut self, node: NodeId, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
         let body = self.tree.body(node);
         let (length, map) = match body {
-            Body::Empty => (0, None),
-            Body::Range { length, .. } => (length, None),
-            Body::Sparse { length, map, .. } => (length, Some(map)),
-            Body::File { length, map, .. } => (length, map),
+            NodeBody::Empty => (0, None),
+            NodeBody::Range { length, .. } => (length, None),
+            NodeBody::Sparse { length, map, .. } => (length, Some(map)),
+            NodeBody::File { length, map, .. } => (length, map),
         };
         let inside =
             usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
@@ -63,7 +63,7 @@ impl<'a> BodyReader<'a> {
     fn read_segments(
         &mut self,
         node: NodeId,
-        body: Body,
+        body: NodeBody,
         segments: &[Segment],
         offset: u64,
         buffer: &mut [u8],
@@ -80,8 +80,11 @@ impl<'a> BodyReader<'a> {
             at += hole as u64;
             let inside = at.saturating_sub(segment.offset);
             let (data, after) = after.split_at_mut(clamped(segment.length - inside, after.len()));
-            let stored =
-                if matches!(body, Body::Sparse { .. }) { segment.packed } else { segment.offset };
+            let stored = if matches!(body, NodeBody::Sparse { .. }) {
+                segment.packed
+            } else {
+                segment.offset
+            };
             self.read_stored(node, body, stored + inside, data)?;
             at += data.len() as u64;
             rest = after;
@@ -94,7 +97,7 @@ impl<'a> BodyReader<'a> {
     fn read_stored(
         &mut self,
         node: NodeId,
-        body: Body,
+        body: NodeBody,
         at: u64,
         buffer: &mut [u8],
     ) -> Result<(), Error> {
@@ -102,14 +105,14 @@ impl<'a> BodyReader<'a> {
             return Ok(());
         }
         let (source, filled) = match body {
-            Body::Empty => return Ok(()),
-            Body::Range { source, offset, .. } | Body::Sparse { source, offset, .. } => {
+            NodeBody::Empty => return Ok(()),
+            NodeBody::Range { source, offset, .. } | NodeBody::Sparse { source, offset, .. } => {
                 match self.sources.origin(source) {
                     Origin::Bytes { file, .. } => (source, fill(file.as_fd(), offset + at, buffer)),
                     Origin::Folder { .. } => (source, Err(Errno::BADF)),
                 }
             }
-            Body::File { source, length, .. } => {
+            NodeBody::File { source, length, .. } => {
                 let filled = match (self.open(node, source, length), &self.file) {
                     (Ok(true), Some((_, file))) => fill(file.as_fd(), at, buffer),
                     (Ok(true), None) => Err(Errno::BADF),
@@ -158,8 +161,8 @@ impl<'a> BodyReader<'a> {
         Ok(end >= length)
     }
 
-    /// From the folder that was open last if that is where it is: a chain of folders is not walked
-    /// anew for each link.
+    /// Opens a folder, from the one that was open last where that is its parent: a chain of folders
+    /// is not walked again for each of its links.
     fn open_parent(
         &self,
         root: BorrowedFd<'_>,

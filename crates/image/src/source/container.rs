@@ -4,7 +4,7 @@ use crate::notice::{NoticeKind, Notices};
 use crate::tree::{NodeId, Tree};
 use extant_format::inode::FileType;
 
-/// Draws a notice if the tree is a container image.
+/// Adds a notice if the tree is a container image.
 pub(super) fn note(tree: &Tree, notices: &mut Notices) {
     let list = match form(tree) {
         None => return,

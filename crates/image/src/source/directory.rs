@@ -6,8 +6,9 @@
 //! `security.selinux` included. Reading leaves the access times of files and folders as they are
 //! where the host allows it; that of a symlink changes when its target is read.
 //!
-//! Every question goes through the C library, and through calls that fakeroot and pseudo replace
-//! (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what they pretend.
+//! Every question to the host goes through the C library, and through calls that fakeroot and
+//! pseudo replace (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what
+//! they pretend.
 use super::body::open_folder;
 use super::intake::Intake;
 use super::mounts::kernel_made;
@@ -15,7 +16,7 @@ use super::opening::Opening;
 use super::wrapper::{self, Host};
 use super::{Mounts, Origin, Sources};
 use crate::error::{Error, ErrorKind};
-use crate::tree::{Body, Content, Facts, MapId, NodeId, SourceId};
+use crate::tree::{MapId, NodeBody, NodeContent, NodeFacts, NodeId, SourceId};
 use extant_archive::printable;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
@@ -270,25 +271,25 @@ impl Walk<'_, '_> {
         node: NodeId,
         folder: BorrowedFd<'_>,
         name: &[u8],
-        facts: &Facts,
+        facts: &NodeFacts,
         stat: &Stat,
     ) -> Result<Result<NodeId, Errno>, Error> {
         let target;
         let content = match facts.file_type {
-            FileType::Directory | FileType::Fifo | FileType::Socket => Content::None,
-            FileType::CharacterDevice | FileType::BlockDevice => Content::Device(Device {
+            FileType::Directory | FileType::Fifo | FileType::Socket => NodeContent::None,
+            FileType::CharacterDevice | FileType::BlockDevice => NodeContent::Device(Device {
                 major: rustix::fs::major(stat.st_rdev),
                 minor: rustix::fs::minor(stat.st_rdev),
             }),
             FileType::Symlink => match rustix::fs::readlinkat(folder, name, Vec::new()) {
                 Ok(read) => {
                     target = read;
-                    Content::Target(target.to_bytes())
+                    NodeContent::Target(target.to_bytes())
                 }
                 Err(error) => return Ok(Err(error)),
             },
             FileType::Regular => match self.body(folder, name, stat)? {
-                Ok(body) => Content::Body(body),
+                Ok(body) => NodeContent::Body(body),
                 Err(error) => return Ok(Err(error)),
             },
         };
@@ -300,14 +301,14 @@ impl Walk<'_, '_> {
         folder: BorrowedFd<'_>,
         name: &[u8],
         stat: &Stat,
-    ) -> Result<Result<Body, Errno>, Error> {
+    ) -> Result<Result<NodeBody, Errno>, Error> {
         let length = stat.st_size.cast_unsigned();
         if length == 0 {
-            return Ok(Ok(Body::Empty));
+            return Ok(Ok(NodeBody::Empty));
         }
         let source = self.source;
         if stat.st_blocks.cast_unsigned().saturating_mul(512) >= length {
-            return Ok(Ok(Body::File { source, map: None, length }));
+            return Ok(Ok(NodeBody::File { source, map: None, length }));
         }
         let pieces = match pieces(folder, name, length) {
             Ok(pieces) => pieces,
@@ -316,11 +317,11 @@ impl Walk<'_, '_> {
         let whole = matches!(&pieces[..], [only] if *only == (0..length));
         let map: Option<MapId> =
             if whole { None } else { Some(self.intake.tree.keep_map(&pieces)?) };
-        Ok(Ok(Body::File { source, map, length }))
+        Ok(Ok(NodeBody::File { source, map, length }))
     }
 }
 
-/// The names in a folder, sorted: the order in which the host lists them reaches nothing.
+/// The names in a folder, sorted: the order in which the host lists them has no effect.
 fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     let mut names = Vec::new();
     // Not `read_from`, which opens the folder once more, and changes its access time.
@@ -343,8 +344,8 @@ fn file_type(stat: &Stat) -> FileType {
     FileType::from_mode((stat.st_mode & 0xffff) as u16).unwrap_or(FileType::Regular)
 }
 
-fn facts(stat: &Stat, file_type: FileType, attributes: Vec<Attribute>) -> Facts {
-    Facts {
+fn facts(stat: &Stat, file_type: FileType, attributes: Vec<Attribute>) -> NodeFacts {
+    NodeFacts {
         file_type,
         permissions: (stat.st_mode & 0o7777) as u16,
         uid: stat.st_uid,
@@ -390,7 +391,7 @@ fn attributes_of(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<Attribute>, 
 }
 
 /// The attributes of a name in a folder, not following a symlink. A name that a file system lists
-/// but does not give (as some do with their own) is left out.
+/// but has no value for, as some do with their own, is left out.
 fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Vec<Attribute>, Errno> {
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());

@@ -4,7 +4,7 @@ use super::options::{IdMap, OnTrouble, ReadOptions, Times};
 use crate::error::{Error, Scope};
 use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
-use crate::tree::{Content, Facts, Growing, Layers, NodeId};
+use crate::tree::{Growing, Layers, NodeContent, NodeFacts, NodeId};
 use extant_archive::access::{AccessList, Tag};
 use extant_archive::printable;
 use extant_format::attribute::{Attribute, check_name};
@@ -13,7 +13,7 @@ use extant_format::inode::{Device, FileType, Time};
 /// What the name of a whiteout begins with.
 const WHITEOUT: &[u8] = b".wh.";
 
-/// The tree that grows, and how.
+/// The tree that grows, and how it is read.
 pub(super) struct Intake<'a> {
     pub(super) tree: Growing,
     pub(super) options: &'a ReadOptions,
@@ -64,7 +64,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// A file that cannot be had: the end, or one more left out.
+    /// A file that cannot be had: an error, or one more that is left out.
     pub(super) fn trouble(&mut self, error: Error) -> Result<(), Error> {
         match self.options.on_trouble {
             OnTrouble::Stop => Err(Error { scope: Scope::OneFile, ..error }),
@@ -164,12 +164,12 @@ impl<'a> Intake<'a> {
         &mut self,
         directory: NodeId,
         name: &[u8],
-        facts: &Facts,
-        content: Content<'_>,
+        facts: &NodeFacts,
+        content: NodeContent<'_>,
     ) -> Result<NodeId, Error> {
         self.note_replaced(directory, name, facts.file_type);
         self.note_kept_whiteout(directory, name);
-        if content == Content::Device(Device::default())
+        if content == NodeContent::Device(Device::default())
             && facts.file_type == FileType::CharacterDevice
         {
             let path = || joined(&self.tree.path(directory), name);
@@ -241,7 +241,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Owners, times and attributes as the user wants them.
-    pub(super) fn adjust(&mut self, facts: &mut Facts, path: &[u8]) {
+    pub(super) fn adjust(&mut self, facts: &mut NodeFacts, path: &[u8]) {
         let options = self.options;
         if let Some(owner) = options.owner {
             (facts.uid, facts.gid) = (owner.uid, owner.gid);

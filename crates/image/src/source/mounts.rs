@@ -1,4 +1,4 @@
-//! Mount points below a source directory, and file systems that hold no files at all.
+//! Mount points below a source directory, and file systems that hold no files.
 use rustix::fd::BorrowedFd;
 
 /// File systems whose files the kernel makes up while they are read: a file of 0 bytes has content,

@@ -4,7 +4,7 @@
 //! They replace functions of the C library, such as `fstatat`, and answer from a table of their
 //! own. The workspace therefore uses rustix through the C library. A program that is linked
 //! statically, or whose loader ignored `LD_PRELOAD`, never calls them: it would read the true
-//! owners, and the image would be wrong without a word. So it refuses.
+//! owners, and the image would be wrong without a warning. So it refuses.
 use crate::error::{Error, ErrorKind, Linkage};
 
 /// A wrapper: the variable that shows that it was asked for, and the libraries that do its work.
@@ -17,7 +17,7 @@ struct Wrapper {
 /// Which variables of the environment show that a wrapper was asked for.
 enum Variable {
     Exactly(&'static str),
-    /// Any that begins so.
+    /// Any that begins with this.
     Prefix(&'static str),
 }
 

@@ -15,7 +15,7 @@ pub struct MapId(pub u32);
 pub struct Segment {
     /// Where it begins in the file, in bytes.
     pub offset: u64,
-    /// Bytes, never 0.
+    /// Length in bytes, never 0.
     pub length: u64,
     /// Where it begins in a body that is stored without its holes: after all segments before it.
     pub packed: u64,
@@ -23,23 +23,23 @@ pub struct Segment {
 
 /// The bytes of a regular file. Every `length` is the file's size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Body {
+pub enum NodeBody {
     /// No bytes at all.
     Empty,
     /// Consecutive bytes of an archive or spool.
     Range {
-        /// Which.
+        /// The source.
         source: SourceId,
-        /// First byte there.
+        /// The first byte, counted from the start of the source's file.
         offset: u64,
-        /// Bytes.
+        /// Bytes of the body.
         length: u64,
     },
     /// A file with holes, whose segments are end to end in an archive or spool.
     Sparse {
-        /// Which.
+        /// The source.
         source: SourceId,
-        /// First byte of the first segment there.
+        /// First byte of the first segment, counted from the start of the source's file.
         offset: u64,
         /// The segments.
         map: MapId,
@@ -48,7 +48,7 @@ pub enum Body {
     },
     /// A file of a source directory, under its first name.
     File {
-        /// Which.
+        /// The source.
         source: SourceId,
         /// Its segments, where it has holes.
         map: Option<MapId>,
@@ -60,25 +60,25 @@ pub enum Body {
 /// Marks a body that is in a file of its own.
 const IN_FILE: u64 = u64::MAX;
 
-pub(super) fn of(node: &Node) -> Body {
+pub(super) fn of(node: &Node) -> NodeBody {
     if node.length == 0 || super::file_type(node) != FileType::Regular {
-        return Body::Empty;
+        return NodeBody::Empty;
     }
     let (source, length) = (SourceId(node.source), node.length);
     let map = (node.map != NONE).then_some(MapId(node.map));
     match (node.offset, map) {
-        (IN_FILE, map) => Body::File { source, map, length },
-        (offset, Some(map)) => Body::Sparse { source, offset, map, length },
-        (offset, None) => Body::Range { source, offset, length },
+        (IN_FILE, map) => NodeBody::File { source, map, length },
+        (offset, Some(map)) => NodeBody::Sparse { source, offset, map, length },
+        (offset, None) => NodeBody::Range { source, offset, length },
     }
 }
 
-pub(super) fn store(node: &mut Node, body: Body) {
+pub(super) fn store(node: &mut Node, body: NodeBody) {
     let (source, offset, map, length) = match body {
-        Body::Empty => (SourceId(0), 0, None, 0),
-        Body::Range { source, offset, length } => (source, offset, None, length),
-        Body::Sparse { source, offset, map, length } => (source, offset, Some(map), length),
-        Body::File { source, map, length } => (source, IN_FILE, map, length),
+        NodeBody::Empty => (SourceId(0), 0, None, 0),
+        NodeBody::Range { source, offset, length } => (source, offset, None, length),
+        NodeBody::Sparse { source, offset, map, length } => (source, offset, Some(map), length),
+        NodeBody::File { source, map, length } => (source, IN_FILE, map, length),
     };
     node.source = source.0;
     node.offset = offset;

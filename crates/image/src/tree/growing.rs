@@ -13,22 +13,22 @@ use std::hash::Hasher;
 use std::ops::Range;
 use whiteouts::Waiting;
 
-/// Components of the longest path: more is an attack, not a file.
+/// Components of the longest path: more is an attack.
 const DEPTH_MAX: usize = 65_535;
 /// Symlinks followed in one path, as the kernel allows.
 const FOLLOW_MAX: u32 = 40;
 /// The longest target of a symlink that the kernel makes.
 const TARGET_MAX: usize = 4095;
-/// What an unnamed directory gets.
+/// Permissions of a directory that no source describes.
 const IMPLICIT_PERMISSIONS: u16 = 0o755;
 
 /// What a new file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Content<'a> {
+pub enum NodeContent<'a> {
     /// Nothing: directories, FIFOs, sockets.
     None,
     /// The bytes of a regular file.
-    Body(Body),
+    Body(NodeBody),
     /// The target of a symlink.
     Target(&'a [u8]),
     /// The numbers of a device.
@@ -109,7 +109,7 @@ impl Growing {
         let entry = &self.tree.entries[self.find_entry(directory, name)? as usize];
         (entry.layer < self.layer).then(|| self.file_type(NodeId(entry.node)))
     }
-    /// What a node is.
+    /// The type of a node.
     pub fn file_type(&self, node: NodeId) -> FileType {
         self.tree.file_type(node)
     }
@@ -118,19 +118,26 @@ impl Growing {
         self.tree.path(node)
     }
 
-    /// Describes the root.
-    pub fn describe_root(&mut self, facts: &Facts) -> Result<(), Error> {
+    /// Gives the root its owner, mode, times and attributes.
+    ///
+    /// # Errors
+    /// More different lists of attributes, or times, than the tree can number.
+    pub fn describe_root(&mut self, facts: &NodeFacts) -> Result<(), Error> {
         self.describe(NodeId::ROOT, facts)
     }
 
     /// Puts a new file under a name. A directory over a directory only describes it anew; anything
     /// else replaces what was there, with all below it. Other names of what was there keep it.
+    ///
+    /// # Errors
+    /// A name of 0 or more than 255 bytes; a target that no kernel makes; more than the tree can
+    /// number. The path is named.
     pub fn insert(
         &mut self,
         directory: NodeId,
         name: &[u8],
-        facts: &Facts,
-        content: Content<'_>,
+        facts: &NodeFacts,
+        content: NodeContent<'_>,
     ) -> Result<NodeId, Error> {
         let both_directories = |node: &NodeId| {
             facts.file_type == FileType::Directory && self.file_type(*node) == FileType::Directory
@@ -149,15 +156,21 @@ impl Growing {
     }
 
     /// A file without a name: one that is excluded, but may be the target of a hard link.
+    ///
+    /// # Errors
+    /// As [`Growing::insert`], without a path.
     pub fn insert_nameless(
         &mut self,
-        facts: &Facts,
-        content: Content<'_>,
+        facts: &NodeFacts,
+        content: NodeContent<'_>,
     ) -> Result<NodeId, Error> {
         self.new_node(facts, content)
     }
 
     /// One more name for a file that is not a directory.
+    ///
+    /// # Errors
+    /// The file is a directory; otherwise as [`Growing::insert`].
     pub fn link(&mut self, directory: NodeId, name: &[u8], node: NodeId) -> Result<(), Error> {
         if self.file_type(node) == FileType::Directory {
             return Err(Error::new(format!(
@@ -171,7 +184,10 @@ impl Growing {
         self.name(directory, name, node)
     }
 
-    /// Keeps a map; its segments rise, and none is empty.
+    /// Keeps a map; its pieces have to rise, and none may be empty.
+    ///
+    /// # Errors
+    /// More than 4,294,967,295 pieces in the whole tree.
     pub fn keep_map(&mut self, pieces: &[Range<u64>]) -> Result<MapId, Error> {
         let full = |_| Error::new("more than 4,294,967,295 pieces of files with holes");
         let start = u32::try_from(self.tree.segments.len()).map_err(full)?;
@@ -190,6 +206,9 @@ impl Growing {
     /// The directory of a clean path (see [`extant_archive::clean_path`]) and the path's last name.
     /// Directories on the way that are missing are made, described by no source; symlinks on the
     /// way are followed within the tree, as tar does when it unpacks.
+    ///
+    /// # Errors
+    /// A file on the way that is no directory, by its path; more than 65,535 components.
     pub fn walk<'a>(&mut self, path: &'a [u8]) -> Result<(NodeId, &'a [u8]), Error> {
         let split = path.iter().rposition(|byte| *byte == b'/');
         let (folder, name) = split.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
@@ -310,14 +329,14 @@ impl Growing {
         hash(entry.directory, name(&self.tree.names, entry))
     }
 
-    fn describe(&mut self, node: NodeId, facts: &Facts) -> Result<(), Error> {
+    fn describe(&mut self, node: NodeId, facts: &NodeFacts) -> Result<(), Error> {
         let described = self.bare_node(facts)?;
         let node = &mut self.tree.nodes[node.index()];
         *node = Node { entry: node.entry, links: node.links, ..described };
         Ok(())
     }
 
-    fn bare_node(&mut self, facts: &Facts) -> Result<Node, Error> {
+    fn bare_node(&mut self, facts: &NodeFacts) -> Result<Node, Error> {
         Ok(Node {
             mode: facts.file_type.mode_bits() | (facts.permissions & 0o7777),
             uid: facts.uid,
@@ -330,15 +349,15 @@ impl Growing {
         })
     }
 
-    fn new_node(&mut self, facts: &Facts, content: Content<'_>) -> Result<NodeId, Error> {
+    fn new_node(&mut self, facts: &NodeFacts, content: NodeContent<'_>) -> Result<NodeId, Error> {
         let mut node = self.bare_node(facts)?;
         match content {
-            Content::None => {}
-            Content::Body(body) => body::store(&mut node, body),
-            Content::Device(device) => {
+            NodeContent::None => {}
+            NodeContent::Body(body) => body::store(&mut node, body),
+            NodeContent::Device(device) => {
                 node.offset = u64::from(device.major) << 32 | u64::from(device.minor)
             }
-            Content::Target(target) => {
+            NodeContent::Target(target) => {
                 if target.is_empty() || target.len() > TARGET_MAX || target.contains(&0) {
                     let what = match target.len() {
                         0 => "empty",
@@ -387,7 +406,7 @@ impl Growing {
         Ok(number)
     }
 
-    fn keep_times(&mut self, facts: &Facts) -> Result<u32, Error> {
+    fn keep_times(&mut self, facts: &NodeFacts) -> Result<u32, Error> {
         let times =
             [facts.access_time, facts.change_time].map(|time| time.unwrap_or(facts.modify_time));
         if times == [facts.modify_time; 2] {
@@ -509,7 +528,7 @@ impl Tree {
         }
     }
 
-    /// Counts the names of each directory, deals entries out to them, and sorts each hand.
+    /// Counts the names of each directory, gives each its part of `order`, and sorts it.
     fn sort(&mut self) {
         let (mut nodes, entries) = (std::mem::take(&mut self.nodes), &self.entries);
         let alive = |nodes: &[Node], entry: &Entry| {
@@ -536,9 +555,9 @@ impl Tree {
         }
         let key = |at: &u32| name(&self.names, &entries[*at as usize]);
         for node in nodes.iter().filter(|node| file_type(node) == FileType::Directory) {
-            let hand = &mut self.order[node.offset as usize..(node.offset + node.length) as usize];
-            if !hand.is_sorted_by_key(key) {
-                hand.sort_unstable_by(|one, other| key(one).cmp(key(other)));
+            let part = &mut self.order[node.offset as usize..(node.offset + node.length) as usize];
+            if !part.is_sorted_by_key(key) {
+                part.sort_unstable_by(|one, other| key(one).cmp(key(other)));
             }
         }
         self.nodes = nodes;

@@ -6,18 +6,19 @@
 //! came, up to the numbers of nodes, which reach no image.
 //!
 //! ```text
+//! body                 where the bytes of a file are
+//! growing              a tree while sources are laid over each other
+//! growing::whiteouts   what a layer removes of those below it
+//! ```
+//!
+//! ```text
 //! nodes     64 bytes a file: mode, ids, times, and where its body, target or children are
 //! entries   16 bytes a name: directory, node, and where the name is
 //! names     all names and symlink targets, end to end
 //! order      4 bytes a name: entries by directory and name
 //! ```
-//! That is about 110 bytes a file.
-//!
-//! ```text
-//! body       where the bytes of a file are
-//! growing    makes a tree            growing::whiteouts   names that a layer takes away
-//! ```
-//! Attribute lists are shared: most files have none, and those that have one mostly have the same.
+//! That is about 110 bytes a file. Attribute lists are shared: most files have none, and those that
+//! have one mostly have the same.
 //!
 //! *Invariants*: node 0 is the root. A directory has exactly one name. An entry comes after the
 //! entry of its directory. Segments of a map rise, do not touch holes, and end within the body's
@@ -26,8 +27,8 @@
 mod body;
 mod growing;
 
-pub use body::{Body, MapId, Segment, SourceId};
-pub use growing::{Content, Growing, Layers};
+pub use body::{MapId, NodeBody, Segment, SourceId};
+pub use growing::{Growing, Layers, NodeContent};
 
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
@@ -47,7 +48,7 @@ impl NodeId {
 
 /// What is known of a file besides its content.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Facts {
+pub struct NodeFacts {
     /// What it is.
     pub file_type: FileType,
     /// The lower twelve bits of its mode.
@@ -116,6 +117,9 @@ enum EntryState {
 type Times = [Time; 2];
 
 /// The finished tree. Plain tables: any number of threads may read it.
+///
+/// # Panics
+/// All that takes a [`NodeId`] or a [`MapId`] panics for one of another tree.
 pub struct Tree {
     nodes: Vec<Node>,
     entries: Vec<Entry>,
@@ -195,7 +199,7 @@ impl Tree {
         self.more_times(node)[1]
     }
     /// Whether a source says anything of it: a directory that is only on the way of others has
-    /// made-up attributes.
+    /// an owner, a mode and a time that were made up.
     pub fn is_described(&self, node: NodeId) -> bool {
         self.nodes[node.index()].times != IMPLICIT
     }
@@ -231,7 +235,7 @@ impl Tree {
         }
     }
     /// Where the bytes of a regular file are; `Empty` for anything else.
-    pub fn body(&self, node: NodeId) -> Body {
+    pub fn body(&self, node: NodeId) -> NodeBody {
         body::of(&self.nodes[node.index()])
     }
     /// The size of a regular file, or the length of a symlink's target; 0 for anything else.
@@ -252,12 +256,12 @@ impl Tree {
     pub fn data_segments(&self, node: NodeId) -> impl Iterator<Item = Segment> + '_ {
         let body = self.body(node);
         let map = match body {
-            Body::Sparse { map, .. } => Some(map),
-            Body::File { map, .. } => map,
-            Body::Empty | Body::Range { .. } => None,
+            NodeBody::Sparse { map, .. } => Some(map),
+            NodeBody::File { map, .. } => map,
+            NodeBody::Empty | NodeBody::Range { .. } => None,
         };
         let whole = Segment { offset: 0, length: self.length(node), packed: 0 };
-        let whole = (map.is_none() && body != Body::Empty).then_some(whole);
+        let whole = (map.is_none() && body != NodeBody::Empty).then_some(whole);
         whole
             .into_iter()
             .chain(map.map(|map| self.segments(map)).unwrap_or_default().iter().copied())
