@@ -5,6 +5,7 @@
 //! whichever inodes share it. Only on volumes with values in inodes of their own, and for encrypted
 //! inodes, it is read with the inode too: what it holds decides how many blocks the inode counts.
 //! *Locking*: none here; the lists have their own.
+use super::subject::Subject;
 use crate::check::codes::Code;
 use crate::check::facts::{Facts, HeldByAttributes, Sharer};
 use crate::check::problem::Problem;
@@ -14,43 +15,44 @@ use extant_format::attribute::{
     self, ENCRYPTION_CONTEXT, HEADER, INLINE_DATA, ListFault, MAGIC, StoredBlock, StoredEntry,
     StoredValue,
 };
-use extant_format::inode::{Inode, StoredInode, flags};
+use extant_format::inode::{Inode, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino};
 
 /// Judges the attributes in an inode in use, and remembers its attribute block. Pass 1 calls it for
 /// each inode, on any thread. Claims no block: [`finish`] does.
-pub(crate) fn judge(facts: &Facts, ino: Ino, inode: &Inode, raw: &[u8]) -> HeldByAttributes {
+pub(super) fn judge(subject: Subject<'_>) -> HeldByAttributes {
     let mut held = HeldByAttributes::default();
     // Extra fields that do not fit are reported with the inode.
-    if let Some(list) = StoredInode::new(raw).tail().and_then(attribute::list_in_tail) {
-        ListJudge::new(facts, ino, None).list(list, 0, &mut held);
+    if let Some(list) = subject.stored().tail().and_then(attribute::list_in_tail) {
+        ListJudge::new(subject.facts, subject.ino, None).list(list, 0, &mut held);
     }
-    if inode.attribute_block.0 != 0 {
-        remember(facts, ino, inode, &mut held);
+    if subject.inode.attribute_block.0 != 0 {
+        remember(subject, &mut held);
     }
     held
 }
 
 /// Checks where an inode's attribute block is, and remembers it.
-fn remember(facts: &Facts, ino: Ino, inode: &Inode, held: &mut HeldByAttributes) {
+fn remember(subject: Subject<'_>, held: &mut HeldByAttributes) {
+    let Subject { facts, ino, inode, .. } = subject;
     let block = inode.attribute_block;
     let superblock = facts.volume.superblock();
     let is_possible = superblock.has(Feature::EXT_ATTR)
         && block.0 >= u64::from(superblock.first_data_block).max(1)
         && facts.volume.holds(block);
-    let is_named = inode.flags & flags::EA_INODE == 0 && !facts.is_of_system(ino);
+    let is_named = !subject.has_flag(flags::EA_INODE) && !facts.is_of_system(ino);
     if !is_possible && !is_named {
         // e2fsck does not look at this in what has no name.
         return;
     }
     if !is_possible {
-        facts.report(Problem::new(Code::AttributeBlockOutside).ino(ino).block(block));
+        facts.report(subject.problem(Code::AttributeBlockOutside).block(block));
         return;
     }
     held.blocks += u64::from(facts.volume.cluster_blocks());
     facts.attributes.add(Sharer { block, ino });
-    if superblock.has(Feature::EA_INODE) || inode.flags & flags::ENCRYPTED != 0 {
+    if superblock.has(Feature::EA_INODE) || subject.has_flag(flags::ENCRYPTED) {
         let Ok(bytes) = facts.volume.block("attributes", block) else {
             return;
         };
@@ -169,7 +171,7 @@ impl ListJudge<'_> {
 ///
 /// # Errors
 /// When the device fails.
-pub(crate) fn finish(facts: &Facts) -> Result<(), Error> {
+pub(super) fn finish(facts: &Facts) -> Result<(), Error> {
     let sharers = facts.attributes.sorted();
     let groups: Vec<&[Sharer]> = sharers.chunk_by(|a, b| a.block == b.block).collect();
     let place: fn(&&[Sharer]) -> BlockNo =

@@ -5,6 +5,7 @@ use super::attributes;
 use super::leftover;
 use super::resize;
 use super::special::{self, SymlinkTargets};
+use super::subject::Subject;
 use crate::check::codes::Code;
 use crate::check::facts::{Facts, InodeFacts};
 use crate::check::maps::{self, Claiming, MapBlock, MapKind, MapWalk};
@@ -42,7 +43,7 @@ pub(super) fn judge_unused(facts: &Facts, ino: Ino, raw: &[u8], roots: &mut Vec<
     if ino.0 < superblock.first_inode && ino != Ino::ROOT {
         // Inodes of the system may have blocks without a link.
         let inode = Inode::decode(raw, superblock);
-        leftover::judge_reserved(facts, ino, &inode, raw);
+        leftover::judge_reserved(Subject { facts, ino, inode: &inode, raw });
         if ino == Ino::BAD_BLOCKS && inode.block.iter().any(|byte| *byte != 0) {
             let walk = MapWalk::new(facts, ino, MapKind::BadBlocks, &inode, 0);
             maps::roots(&Claiming(facts), walk, &inode, roots);
@@ -65,8 +66,8 @@ pub(super) fn judge(
     roots: &mut Vec<MapBlock>,
 ) {
     let superblock = facts.volume.superblock();
-    let inode = Inode::decode(raw, superblock);
-    let report = |code| facts.report(Problem::new(code).ino(ino));
+    let inode = &Inode::decode(raw, superblock);
+    let subject = Subject { facts, ino, inode, raw };
     if Inode::verify_checksum(raw, ino, superblock).is_err() {
         // Of others than files and directories e2fsck must read the type from the inode, and does
         // not go on.
@@ -77,7 +78,7 @@ pub(super) fn judge(
             _ => matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory)),
         };
         let code = if is_known { Code::InodeChecksum } else { Code::InodeChecksumUnread };
-        report(code);
+        subject.report(code);
     }
     let is_orphan = inode.links == 0;
     let is_of_system = facts.is_of_system(ino);
@@ -85,29 +86,29 @@ pub(super) fn judge(
         leftover::judge_time(facts, ino, inode.deletion_time);
     } else {
         if !is_orphan && inode.deletion_time != 0 && !facts.orphans.truncated.contains(&ino) {
-            let problem = Problem::new(Code::UsedButDeleted).ino(ino);
+            let problem = subject.problem(Code::UsedButDeleted);
             facts.report(problem.found(inode.deletion_time));
         }
-        judge_extra_size(facts, ino, raw);
+        judge_extra_size(subject);
     }
     let file_type = inode.file_type();
     let mut known = InodeFacts::new(file_type, inode.links);
     if ino.0 < superblock.first_inode && ino != Ino::ROOT {
-        return judge_reserved(facts, ino, &inode, raw, known, roots);
+        return judge_reserved(subject, known, roots);
     }
-    known = judge_flags(facts, ino, &inode, known);
-    let held = attributes::judge(facts, ino, &inode, raw);
+    known = judge_flags(subject, known);
+    let held = attributes::judge(subject);
     if is_of_system {
-        leftover::judge_largest(facts, ino, &inode, raw);
+        leftover::judge_largest(subject);
     } else {
-        leftover::judge(facts, ino, &inode, raw, held);
+        leftover::judge(subject, held);
     }
     if file_type.is_none() {
         // Nothing can be said of its content. Pass 2 reports which names it has.
         known = known.bad();
-        let problem = Problem::new(Code::NoFileType).ino(ino);
+        let problem = subject.problem(Code::NoFileType);
         facts.report(problem.found(inode.mode));
-    } else if !special::judge(facts, targets, ino, &inode, raw, held) {
+    } else if !special::judge(subject, targets, held) {
         known = known.bad();
     }
     if facts.is_system_file(ino) {
@@ -119,58 +120,53 @@ pub(super) fn judge(
         group.directories.fetch_add(1, Ordering::Relaxed);
     }
     if !is_orphan {
-        quota::count(facts, ino, &inode, held);
+        quota::count(facts, ino, inode, held);
     }
-    judge_map(facts, ino, &inode, held.blocks, roots);
+    judge_map(subject, held.blocks, roots);
 }
 
 /// The size of the fixed fields after the first 128 bytes.
-fn judge_extra_size(facts: &Facts, ino: Ino, raw: &[u8]) {
-    let stored = StoredInode::new(raw);
+fn judge_extra_size(subject: Subject<'_>) {
+    let stored = subject.stored();
     if !stored.is_extra_size_possible() {
-        facts.report(Problem::new(Code::ExtraSize).ino(ino).found(stored.extra_size()));
+        let problem = subject.problem(Code::ExtraSize);
+        subject.facts.report(problem.found(stored.extra_size()));
     }
 }
 
 /// Inodes below the first one for users: the journal, the list of bad blocks, quotas.
-fn judge_reserved(
-    facts: &Facts,
-    ino: Ino,
-    inode: &Inode,
-    raw: &[u8],
-    known: InodeFacts,
-    roots: &mut Vec<MapBlock>,
-) {
+fn judge_reserved(subject: Subject<'_>, known: InodeFacts, roots: &mut Vec<MapBlock>) {
+    let Subject { facts, ino, inode, .. } = subject;
     let superblock = facts.volume.superblock();
     facts.inodes.set(ino, known.reserved());
-    leftover::judge_system_flags(facts, ino, inode);
-    // Attributes in the inode itself are not looked at.
-    let held = attributes::judge(facts, ino, inode, &[]);
-    leftover::judge_largest(facts, ino, inode, raw);
+    leftover::judge_system_flags(subject);
+    // Attributes in the inode itself are not judged.
+    let held = attributes::judge(Subject { raw: &[], ..subject });
+    leftover::judge_largest(subject);
     if ino == Ino::RESIZE && resize::is_used(superblock) {
         // Its map is judged apart, when all else is known.
         if inode.file_type() != Some(FileType::Regular) {
-            let problem = Problem::new(Code::ReservedMode).ino(ino);
+            let problem = subject.problem(Code::ReservedMode);
             facts.report(problem.found(inode.mode));
         }
         return;
     }
     if !leftover::has_feature(facts, ino) {
-        facts.report(Problem::new(Code::ReservedInUse).ino(ino));
+        subject.report(Code::ReservedInUse);
     }
     if ino == Ino::BAD_BLOCKS {
         // A list of bad blocks has no link.
-        facts.report(Problem::new(Code::BadBlocksInode).ino(ino));
+        subject.report(Code::BadBlocksInode);
     }
     let kind = match inode.file_type() {
         _ if ino == Ino::BAD_BLOCKS => MapKind::BadBlocks,
         Some(FileType::Regular) => MapKind::Regular,
         None if inode.mode == 0 => MapKind::Regular,
         _ => {
-            let problem = Problem::new(Code::ReservedMode).ino(ino);
+            let problem = subject.problem(Code::ReservedMode);
             facts.report(problem.found(inode.mode));
             if inode.file_type() == Some(FileType::Directory) && ino > Ino::RESERVED_LAST {
-                facts.report(Problem::new(Code::ReservedDirectory).ino(ino));
+                subject.report(Code::ReservedDirectory);
             }
             return;
         }
@@ -180,12 +176,12 @@ fn judge_reserved(
 }
 
 /// Flags that exclude each other, or that the volume has no feature for.
-fn judge_flags(facts: &Facts, ino: Ino, inode: &Inode, mut known: InodeFacts) -> InodeFacts {
-    let superblock = facts.volume.superblock();
-    let report = |code| facts.report(Problem::new(code).ino(ino));
-    let file_type = inode.file_type();
+fn judge_flags(subject: Subject<'_>, mut known: InodeFacts) -> InodeFacts {
+    let superblock = subject.facts.volume.superblock();
+    let report = |code| subject.report(code);
+    let file_type = subject.file_type();
     let is_directory = file_type == Some(FileType::Directory);
-    let has = |flag: u32| inode.flags & flag != 0;
+    let has = |flag| subject.has_flag(flag);
     if has(flags::EXTENTS) && !superblock.has(Feature::EXTENTS) {
         report(Code::ExtentsWithoutFeature);
     }
@@ -220,14 +216,15 @@ fn judge_flags(facts: &Facts, ino: Ino, inode: &Inode, mut known: InodeFacts) ->
 
 /// What an inode maps: what the inode itself maps is claimed now, what map blocks map when they are
 /// read.
-fn judge_map(facts: &Facts, ino: Ino, inode: &Inode, held_blocks: u64, roots: &mut Vec<MapBlock>) {
+fn judge_map(subject: Subject<'_>, held_blocks: u64, roots: &mut Vec<MapBlock>) {
+    let Subject { facts, ino, inode, .. } = subject;
     let superblock = facts.volume.superblock();
     let kind = MapKind::of(inode.file_type());
     if kind == Some(MapKind::Regular)
         && inode.size > SMALL_FILE_MAX
         && !superblock.has(Feature::LARGE_FILE)
     {
-        facts.report(Problem::new(Code::LargeFile).ino(ino).found(inode.size));
+        facts.report(subject.problem(Code::LargeFile).found(inode.size));
     }
     if is_inline(facts, inode) {
         if kind == Some(MapKind::Directory) {
@@ -237,36 +234,38 @@ fn judge_map(facts: &Facts, ino: Ino, inode: &Inode, held_blocks: u64, roots: &m
             // Their blocks are not counted.
             return;
         }
-        return judge_sectors(facts, ino, inode, held_blocks);
+        return judge_sectors(subject, held_blocks);
     }
     match kind.filter(|_| !is_fast_symlink(inode)) {
         Some(kind) => {
             if kind == MapKind::Regular && !inode.has_extents() {
-                judge_size(facts, ino, inode);
+                judge_size(subject);
             }
             let walk = MapWalk::new(facts, ino, kind, inode, held_blocks);
             maps::roots(&Claiming(facts), walk, inode, roots);
         }
-        None => judge_sectors(facts, ino, inode, held_blocks),
+        None => judge_sectors(subject, held_blocks),
     }
 }
 
 /// The largest file that indirect blocks map.
-fn judge_size(facts: &Facts, ino: Ino, inode: &Inode) {
+fn judge_size(subject: Subject<'_>) {
+    let Subject { facts, inode, .. } = subject;
     let log2 = facts.volume.superblock().block_size_log2;
     let most = extant_format::indirect::capacity(log2).saturating_mul(1 << log2);
     if inode.size > most {
-        let problem = Problem::new(Code::FileTooLarge).ino(ino);
+        let problem = subject.problem(Code::FileTooLarge);
         facts.report(problem.found(inode.size).expected(most));
     }
 }
 
 /// The sectors of an inode that has no map.
-fn judge_sectors(facts: &Facts, ino: Ino, inode: &Inode, held_blocks: u64) {
+fn judge_sectors(subject: Subject<'_>, held_blocks: u64) {
+    let Subject { facts, inode, .. } = subject;
     let sectors_per_block = u64::from(facts.volume.superblock().block_size()) / SECTOR_BYTES;
     let expected = held_blocks * sectors_per_block;
     if inode.file_type().is_some() && inode.sectors != expected {
-        let problem = Problem::new(Code::SectorCount).ino(ino);
+        let problem = subject.problem(Code::SectorCount);
         facts.report(problem.found(inode.sectors).expected(expected));
     }
 }

@@ -5,11 +5,12 @@
 //! *Locking*: none.
 use super::attributes;
 use super::resize;
+use super::subject::Subject;
 use crate::check::codes::Code;
 use crate::check::facts::{Facts, HeldByAttributes};
 use crate::check::passes::quota;
 use crate::check::problem::Problem;
-use extant_format::inode::{FileType, Inode, MAP_SIZE, StoredInode, flags};
+use extant_format::inode::{FileType, Inode, MAP_SIZE, flags};
 use extant_format::superblock::Feature;
 use extant_format::{Ino, extent, indirect};
 
@@ -21,14 +22,15 @@ const NEVER_USED: [Ino; 3] = [Ino::UNDELETE, Ino::EXCLUDE, Ino::REPLICA];
 const OLD_SECONDS: u64 = 1 << 24;
 
 /// Judges what is left of an inode in use. Pass 1 calls it on any thread.
-pub(crate) fn judge(facts: &Facts, ino: Ino, inode: &Inode, raw: &[u8], held: HeldByAttributes) {
+pub(super) fn judge(subject: Subject<'_>, held: HeldByAttributes) {
+    let Subject { facts, inode, .. } = subject;
     let superblock = facts.volume.superblock();
-    let stored = StoredInode::new(raw);
+    let stored = subject.stored();
     // These fields do not count in an inode that is the value of an attribute.
-    let is_value = inode.flags & flags::EA_INODE != 0;
+    let is_value = subject.has_flag(flags::EA_INODE);
     let zero = |name: &[u8], found: u32| {
         if found != 0 && !is_value {
-            let problem = Problem::new(Code::FieldNotZero).ino(ino);
+            let problem = subject.problem(Code::FieldNotZero);
             facts.report(problem.name(name).found(found));
         }
     };
@@ -39,44 +41,44 @@ pub(crate) fn judge(facts: &Facts, ino: Ino, inode: &Inode, raw: &[u8], held: He
     if !superblock.has(Feature::SIXTY_FOUR_BIT) {
         zero(b"attribute block, high half", stored.attribute_block_high().into());
     }
-    if inode.flags & flags::IMAGIC != 0 && !superblock.has(Feature::IMAGIC_INODES) {
-        facts.report(Problem::new(Code::MagicFlag).ino(ino));
+    if subject.has_flag(flags::IMAGIC) && !superblock.has(Feature::IMAGIC_INODES) {
+        subject.report(Code::MagicFlag);
     }
     let is_directory = inode.file_type() == Some(FileType::Directory);
-    if inode.flags & flags::CASEFOLDED != 0 && !(is_directory && superblock.has(Feature::CASEFOLD))
-    {
-        facts.report(Problem::new(Code::CasefoldFlag).ino(ino));
+    if subject.has_flag(flags::CASEFOLDED) && !(is_directory && superblock.has(Feature::CASEFOLD)) {
+        subject.report(Code::CasefoldFlag);
     }
-    let size = inode.size | u64::from(stored.size_high()) << 32;
-    let is_inline = inode.flags & flags::INLINE_DATA != 0;
+    let size = subject.wide_size();
+    let is_inline = subject.has_flag(flags::INLINE_DATA);
     if inode.file_type() == Some(FileType::Regular) && (inode.has_extents() || is_inline) {
-        judge_largest(facts, ino, inode, raw);
+        judge_largest(subject);
     }
     if is_directory && size >> 32 != 0 && !superblock.has(Feature::LARGE_DIR) {
-        facts.report(Problem::new(Code::DirectorySizeHigh).ino(ino).found(size));
+        facts.report(subject.problem(Code::DirectorySizeHigh).found(size));
     }
     if is_inline && superblock.has(Feature::INLINE_DATA) {
-        judge_inline(facts, ino, inode, size, held);
+        judge_inline(subject, held);
     }
 }
 
 /// Data in the inode: a first part in place of the map, the rest in an attribute that is there even
 /// when it is empty.
-fn judge_inline(facts: &Facts, ino: Ino, inode: &Inode, size: u64, held: HeldByAttributes) {
+fn judge_inline(subject: Subject<'_>, held: HeldByAttributes) {
+    let facts = subject.facts;
     if !held.has_inline_data {
-        facts.report(Problem::new(Code::InlineMissing).ino(ino));
+        subject.report(Code::InlineMissing);
         return;
     }
-    let room = MAP_SIZE as u64 + held.inline_bytes;
-    if inode.file_type() == Some(FileType::Directory) && size != room {
-        let problem = Problem::new(Code::InlineSize).ino(ino);
+    let (size, room) = (subject.wide_size(), MAP_SIZE as u64 + held.inline_bytes);
+    if subject.file_type() == Some(FileType::Directory) && size != room {
+        let problem = subject.problem(Code::InlineSize);
         facts.report(problem.found(size).expected(room));
     }
 }
 
 /// A time of deletion that is early enough is none: the list of orphans keeps the number of its
 /// next inode in the field.
-pub(crate) fn judge_time(facts: &Facts, ino: Ino, deleted: u32) {
+pub(super) fn judge_time(facts: &Facts, ino: Ino, deleted: u32) {
     let superblock = facts.volume.superblock();
     let is_number = deleted != 0 && deleted < superblock.inodes_count;
     if is_number && superblock.written_seconds > u64::from(deleted) + OLD_SECONDS {
@@ -85,19 +87,20 @@ pub(crate) fn judge_time(facts: &Facts, ino: Ino, deleted: u32) {
 }
 
 /// Flags that only directories of users have.
-pub(crate) fn judge_system_flags(facts: &Facts, ino: Ino, inode: &Inode) {
+pub(super) fn judge_system_flags(subject: Subject<'_>) {
     for (flag, code) in [(flags::INDEX, Code::IndexFlag), (flags::CASEFOLDED, Code::CasefoldFlag)] {
-        if inode.flags & flag != 0 {
-            facts.report(Problem::new(code).ino(ino));
+        if subject.has_flag(flag) {
+            subject.report(code);
         }
     }
 }
 
 /// The size of a file against the most that can be mapped: by extents if it has them, else by
 /// indirect blocks.
-pub(crate) fn judge_largest(facts: &Facts, ino: Ino, inode: &Inode, raw: &[u8]) {
+pub(super) fn judge_largest(subject: Subject<'_>) {
+    let Subject { facts, ino, inode, .. } = subject;
     let superblock = facts.volume.superblock();
-    let size = inode.size | u64::from(StoredInode::new(raw).size_high()) << 32;
+    let size = subject.wide_size();
     let blocks = if inode.has_extents() {
         extent::FILE_BLOCKS_MAX
     } else {
@@ -105,13 +108,13 @@ pub(crate) fn judge_largest(facts: &Facts, ino: Ino, inode: &Inode, raw: &[u8]) 
     };
     let most = blocks << superblock.block_size_log2;
     if ino != Ino::BAD_BLOCKS && size > most {
-        let problem = Problem::new(Code::FileTooLarge).ino(ino);
+        let problem = subject.problem(Code::FileTooLarge);
         facts.report(problem.found(size).expected(most));
     }
 }
 
 /// Whether the feature is set that an inode of the system is for.
-pub(crate) fn has_feature(facts: &Facts, ino: Ino) -> bool {
+pub(super) fn has_feature(facts: &Facts, ino: Ino) -> bool {
     let superblock = facts.volume.superblock();
     match ino {
         Ino::USER_QUOTA | Ino::GROUP_QUOTA => quota::is_file(&facts.volume, ino),
@@ -123,8 +126,9 @@ pub(crate) fn has_feature(facts: &Facts, ino: Ino) -> bool {
 }
 
 /// Judges an inode of the system that has no links: most are zero.
-pub(crate) fn judge_reserved(facts: &Facts, ino: Ino, inode: &Inode, raw: &[u8]) {
-    let stored = StoredInode::new(raw);
+pub(super) fn judge_reserved(subject: Subject<'_>) {
+    let Subject { facts, ino, inode, raw } = subject;
+    let stored = subject.stored();
     if stored.is_zero() {
         return;
     }
@@ -134,39 +138,39 @@ pub(crate) fn judge_reserved(facts: &Facts, ino: Ino, inode: &Inode, raw: &[u8])
             Ino::BAD_BLOCKS => Code::InodeChecksumUnread,
             _ => Code::InodeChecksum,
         };
-        facts.report(Problem::new(code).ino(ino));
+        subject.report(code);
     }
     judge_time(facts, ino, inode.deletion_time);
-    if inode.flags & flags::CASEFOLDED != 0 && ino != Ino::BAD_BLOCKS {
-        facts.report(Problem::new(Code::CasefoldFlag).ino(ino));
+    if subject.has_flag(flags::CASEFOLDED) && ino != Ino::BAD_BLOCKS {
+        subject.report(Code::CasefoldFlag);
     }
     if !has_feature(facts, ino) {
         // e2fsck looks at the low half of the count only.
         let has_sectors = inode.sectors & u64::from(u32::MAX) != 0;
         if indirect::pointer(&inode.block, 0) != 0 || has_sectors {
-            facts.report(Problem::new(Code::ReservedInUse).ino(ino));
+            subject.report(Code::ReservedInUse);
         }
         return;
     }
-    if inode.flags & flags::INDEX != 0 && ino != Ino::BAD_BLOCKS {
-        facts.report(Problem::new(Code::IndexFlag).ino(ino));
+    if subject.has_flag(flags::INDEX) && ino != Ino::BAD_BLOCKS {
+        subject.report(Code::IndexFlag);
     }
     if NEVER_USED.contains(&ino) && inode.mode != 0 {
-        let problem = Problem::new(Code::ReservedMode).ino(ino);
+        let problem = subject.problem(Code::ReservedMode);
         facts.report(problem.found(inode.mode));
     }
     if ino != Ino::BAD_BLOCKS {
-        attributes::judge(facts, ino, inode, raw);
+        attributes::judge(subject);
     }
-    judge_largest(facts, ino, inode, raw);
+    judge_largest(subject);
     let is_mapped = inode.block.iter().any(|byte| *byte != 0);
     if ino != Ino::BAD_BLOCKS && !is_mapped && inode.mode == 0 && inode.sectors != 0 {
-        let problem = Problem::new(Code::SectorCount).ino(ino);
+        let problem = subject.problem(Code::SectorCount);
         facts.report(problem.found(inode.sectors).expected(0_u64));
     }
     let has_others =
         stored.uid_low() != 0 || stored.gid_low() != 0 || stored.attribute_block_low() != 0;
     if ino == Ino::BAD_BLOCKS && (inode.mode != 0 || has_others) {
-        facts.report(Problem::new(Code::BadBlocksInode).ino(ino));
+        subject.report(Code::BadBlocksInode);
     }
 }

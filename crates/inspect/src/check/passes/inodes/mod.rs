@@ -8,6 +8,7 @@
 //!   attributes  extended attributes, in the inode and in blocks
 //!   special     symlinks, devices, pipes, sockets
 //!   resize      the inode that maps the descriptor blocks kept for growth
+//! subject       the inode that is judged, as all of these see it
 //! ```
 //!
 //! *Invariants*: an inode is judged by one thread. Inodes that were never used, by descriptors with
@@ -17,6 +18,7 @@ mod judge;
 mod leftover;
 mod resize;
 mod special;
+mod subject;
 mod tables;
 
 use super::quota;

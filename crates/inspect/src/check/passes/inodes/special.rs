@@ -7,6 +7,7 @@
 //! *Invariants*: a block is read only where a symlink says that it is, and its inode's map was
 //! judged to be one block.
 //! *Locking*: one short lock around the list, held for a push.
+use super::subject::Subject;
 use crate::check::codes::Code;
 use crate::check::facts::{Facts, HeldByAttributes};
 use crate::check::problem::Problem;
@@ -14,7 +15,7 @@ use crate::check::reader::Reader;
 use crate::error::Error;
 use extant_block::ShortLock;
 use extant_format::extent::Node;
-use extant_format::inode::{FileType, Inode, MAP_SIZE, StoredInode, flags};
+use extant_format::inode::{FileType, Inode, MAP_SIZE, flags};
 use extant_format::{BlockNo, Ino, indirect};
 
 /// Bytes at the start of the map that may hold a device's number.
@@ -22,7 +23,7 @@ const DEVICE_BYTES: usize = 16;
 
 /// Symlinks whose targets are in blocks.
 #[derive(Default)]
-pub(crate) struct SymlinkTargets(ShortLock<Vec<Target>>);
+pub(super) struct SymlinkTargets(ShortLock<Vec<Target>>);
 
 /// A symlink whose target is in a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,63 +36,49 @@ struct Target {
 /// Judges what is particular to a symlink, device, pipe or socket; does nothing for files and
 /// directories. Pass 1 calls it for each inode in use, on any thread, with what
 /// [`super::attributes::judge`] gave. False when the inode is no such thing and would be cleared.
-pub(crate) fn judge(
-    facts: &Facts,
+pub(super) fn judge(
+    subject: Subject<'_>,
     targets: &SymlinkTargets,
-    ino: Ino,
-    inode: &Inode,
-    raw: &[u8],
     held: HeldByAttributes,
 ) -> bool {
-    // The high half of the size, which means something for files and directories only.
-    let size_high = StoredInode::new(raw).size_high();
-    let is_right = match inode.file_type() {
-        Some(FileType::Symlink) => symlink(facts, targets, ino, inode, size_high, held),
+    let is_right = match subject.file_type() {
+        Some(FileType::Symlink) => symlink(subject, targets, held),
         Some(
             FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo | FileType::Socket,
-        ) => unmapped(facts, ino, inode, size_high),
+        ) => unmapped(subject),
         Some(FileType::Regular | FileType::Directory) | None => return true,
     };
-    if inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
-        facts.report(Problem::new(Code::SpecialFileImmutable).ino(ino).found(inode.flags));
+    if subject.has_flag(flags::IMMUTABLE | flags::APPEND) {
+        let problem = subject.problem(Code::SpecialFileImmutable);
+        subject.facts.report(problem.found(subject.inode.flags));
     }
     is_right
 }
 
-fn symlink(
-    facts: &Facts,
-    targets: &SymlinkTargets,
-    ino: Ino,
-    inode: &Inode,
-    size_high: u32,
-    held: HeldByAttributes,
-) -> bool {
-    let is_right = size_high == 0 && is_symlink(facts, targets, ino, inode, held);
+fn symlink(subject: Subject<'_>, targets: &SymlinkTargets, held: HeldByAttributes) -> bool {
+    // The high half of the size means something for files and directories only.
+    let is_right = subject.stored().size_high() == 0 && is_symlink(subject, targets, held);
     if !is_right {
-        facts.report(Problem::new(Code::SymlinkInvalid).ino(ino).found(inode.size));
+        let problem = subject.problem(Code::SymlinkInvalid);
+        subject.facts.report(problem.found(subject.inode.size));
     }
     is_right
 }
 
-fn is_symlink(
-    facts: &Facts,
-    targets: &SymlinkTargets,
-    ino: Ino,
-    inode: &Inode,
-    held: HeldByAttributes,
-) -> bool {
+fn is_symlink(subject: Subject<'_>, targets: &SymlinkTargets, held: HeldByAttributes) -> bool {
+    let Subject { facts, ino, inode, .. } = subject;
     let block_size = u64::from(facts.volume.superblock().block_size());
-    if inode.size == 0 || inode.flags & flags::INDEX != 0 {
+    if inode.size == 0 || subject.has_flag(flags::INDEX) {
         return false;
     }
-    if inode.flags & flags::INLINE_DATA != 0 {
+    if subject.has_flag(flags::INLINE_DATA) {
         return inode.size == MAP_SIZE as u64 + held.inline_bytes;
     }
     if inode.size < inode.block.len() as u64 {
-        if inode.flags & flags::EXTENTS != 0 {
-            facts.report(Problem::new(Code::SymlinkFastExtents).ino(ino));
+        if subject.has_flag(flags::EXTENTS) {
+            subject.report(Code::SymlinkFastExtents);
         }
-        return inode.flags & flags::ENCRYPTED != 0 || length(&inode.block) as u64 == inode.size;
+        return subject.has_flag(flags::ENCRYPTED) || length(&inode.block) as u64 == inode.size;
     }
     if inode.size >= block_size {
         return false;
@@ -99,7 +86,7 @@ fn is_symlink(
     let Some(block) = target_block(facts, inode) else {
         return false;
     };
-    if inode.flags & flags::ENCRYPTED == 0 {
+    if !subject.has_flag(flags::ENCRYPTED) {
         let length = inode.size;
         targets.0.lock().push(Target { block, ino, length });
     }
@@ -130,17 +117,18 @@ fn length(bytes: &[u8]) -> usize {
 
 /// Devices, pipes and sockets. Old kernels left what was in the map before, so that means nothing
 /// by itself; with flags that such an inode hardly has, it means that the inode is no such thing.
-fn unmapped(facts: &Facts, ino: Ino, inode: &Inode, size_high: u32) -> bool {
-    let is_odd = inode.flags & (flags::IMMUTABLE | flags::APPEND) != 0;
+fn unmapped(subject: Subject<'_>) -> bool {
+    let Subject { facts, inode, .. } = subject;
+    let is_odd = subject.has_flag(flags::IMMUTABLE | flags::APPEND);
     let after = inode.block.get(DEVICE_BYTES..).unwrap_or_default();
-    let is_mapped = inode.flags & (flags::EXTENTS | flags::INLINE_DATA | flags::INDEX) != 0;
+    let is_mapped = subject.has_flag(flags::EXTENTS | flags::INLINE_DATA | flags::INDEX);
     let is_right = !(is_mapped || is_odd && after.iter().any(|byte| *byte != 0));
     if !is_right {
-        facts.report(Problem::new(Code::SpecialFileMapped).ino(ino));
+        subject.report(Code::SpecialFileMapped);
     }
-    let size = inode.size | u64::from(size_high) << 32;
+    let size = subject.wide_size();
     if size != 0 {
-        let problem = Problem::new(Code::SpecialFileSize).ino(ino);
+        let problem = subject.problem(Code::SpecialFileSize);
         facts.report(problem.found(size).expected(0_u64));
     }
     is_right
@@ -150,7 +138,7 @@ fn unmapped(facts: &Facts, ino: Ino, inode: &Inode, size_high: u32) -> bool {
 ///
 /// # Errors
 /// When the device fails.
-pub(crate) fn finish(facts: &Facts, targets: &SymlinkTargets) -> Result<(), Error> {
+pub(super) fn finish(facts: &Facts, targets: &SymlinkTargets) -> Result<(), Error> {
     let mut targets = std::mem::take(&mut *targets.0.lock());
     targets.sort_unstable();
     let mut reader = Reader::default();
