@@ -19,7 +19,7 @@ use crate::inode::{Inodes, Volume, credits, mapping};
 use crate::policy::preset::Mount;
 use crate::store::Options;
 use crate::store::budget::DirtyBudget;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use admission::Backlog;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::superblock::Feature;
@@ -106,7 +106,7 @@ impl Core {
     /// What is told of a failure is told when the writes that had begun before it have ended.
     pub(crate) fn told<T>(&self, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
-            self.volume().store.latch.settle();
+            self.volume().store.latch.wait_until_empty();
             if self.volume().store.latch.is_closed() {
                 self.volume().store.seat.leave();
             }
@@ -221,7 +221,7 @@ impl Core {
             return self.volume().space.write_metadata();
         }
         self.volume().store.cache.write_back_some(|block, kind| {
-            matches!(kind, Kind::Directory { .. }) || tables.contains(&block)
+            matches!(kind, BlockKind::Directory { .. }) || tables.contains(&block)
         })
     }
 }

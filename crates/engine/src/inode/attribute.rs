@@ -10,7 +10,7 @@ use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
 use crate::inode::volume::Volume;
 use crate::space::Reuse;
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_format::attribute::{self, Attribute, AttributeError};
 use extant_format::{BlockNo, Run};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> 
     if !volume.store.holds_block(block) {
         return Err(Error::field(place, "inode", "attribute block", block.0, "outside the volume"));
     }
-    Ok((volume.store.cache.read(block, Kind::Attributes)?, place))
+    Ok((volume.store.cache.read(block, BlockKind::Attributes)?, place))
 }
 
 /// Sets one attribute.
@@ -128,7 +128,8 @@ pub(crate) fn replace_all(
         Some(bytes) => {
             let block = allocate_block(operation, node)?;
             release(operation, node)?;
-            operation.create(block, Kind::Attributes, |new| fill_block(volume, new, &bytes, block));
+            operation
+                .create(block, BlockKind::Attributes, |new| fill_block(volume, new, &bytes, block));
             point_to(volume, node, block);
         }
     }
@@ -198,7 +199,7 @@ pub(crate) fn share(
     let volume = operation.volume();
     node.inode.tail = tail.to_vec();
     let Some(block) = block else { return Ok(()) };
-    let frame = volume.store.cache.read(block, Kind::Attributes)?;
+    let frame = volume.store.cache.read(block, BlockKind::Attributes)?;
     operation.modify(&frame, |bytes| {
         let count = attribute::reference_count(bytes);
         attribute::set_reference_count(bytes, count + 1, block, &volume.store.superblock);
@@ -217,8 +218,9 @@ pub(crate) fn place_new(
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
     let block = allocate_block(operation, node)?;
-    operation
-        .create(block, Kind::Attributes, |new| fill_block(operation.volume(), new, bytes, block));
+    operation.create(block, BlockKind::Attributes, |new| {
+        fill_block(operation.volume(), new, bytes, block)
+    });
     point_to(operation.volume(), node, block);
     Ok(Some(block))
 }

@@ -11,7 +11,7 @@ use crate::inode::node::Node;
 use crate::inode::nodes::Nodes;
 use crate::inode::table::place;
 use crate::inode::volume::Volume;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::{ShortLock, SleepLock};
 use extant_format::{BlockNo, Ino};
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ impl Inodes {
             .collect();
         tables.sort_unstable();
         tables.dedup();
-        volume.store.cache.prefetch(tables.into_iter().map(|block| (block, Kind::Plain)));
+        volume.store.cache.prefetch(tables.into_iter().map(|block| (block, BlockKind::Plain)));
         nodes.iter().try_for_each(|node| self.store_late(node))
     }
 

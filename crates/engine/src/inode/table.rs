@@ -2,7 +2,7 @@
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::volume::Volume;
 use crate::policy::preset::{InodeCreation, TableReadAhead};
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_block::Urgency;
 use extant_format::inode::Inode;
 use extant_format::{BlockNo, GroupNo, Ino};
@@ -23,7 +23,7 @@ pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usiz
     if let Some((group, _)) = volume.store.superblock.group_of_inode(ino) {
         read_around(volume, group, block);
     }
-    Ok((volume.store.cache.read(block, Kind::Plain)?, offset))
+    Ok((volume.store.cache.read(block, BlockKind::Plain)?, offset))
 }
 
 /// Reads an inode from its table block, verifying its checksum.
@@ -43,7 +43,7 @@ pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
     let (block, _) = place(volume, ino)?;
     if store.stores_inodes_late() && !store.cache.holds_filled(block) {
         if store.policies.inode_creation == InodeCreation::PreRead {
-            store.cache.prefetch(std::iter::once((block, Kind::Plain)));
+            store.cache.prefetch(std::iter::once((block, BlockKind::Plain)));
         }
         return Ok(store.clock.wall().seconds as u32);
     }
@@ -66,7 +66,7 @@ pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let used = bytes.div_ceil(u64::from(volume.store.block_size()));
     let table = descriptor.inode_table.0;
     let around = around(block.0.saturating_sub(table), blocks.into(), used);
-    let blocks = around.map(|at| (BlockNo(table.saturating_add(at)), Kind::Plain));
+    let blocks = around.map(|at| (BlockNo(table.saturating_add(at)), BlockKind::Plain));
     volume.store.cache.fetch(Urgency::Awaited, blocks);
 }
 

@@ -6,7 +6,7 @@
 //! and the mark taken away, at the first change.
 use super::{GroupState, Space};
 use crate::error::{Error, Place, Result};
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use crate::store::handle::Handle;
 use extant_block::lock::ShortGuard;
 use extant_format::bitmap::{count_clear, next_clear, set_run};
@@ -103,7 +103,7 @@ impl Space {
         let block = which.place(&state.descriptor);
         drop(state);
         self.let_go_of_some();
-        let frame = self.store.cache.read(block, Kind::Plain)?;
+        let frame = self.store.cache.read(block, BlockKind::Plain)?;
         let mut state = self.state(group).lock();
         // Somebody may have loaded, and changed, it meanwhile: then the descriptor's checksum is
         // not that of the bytes.

@@ -26,7 +26,7 @@ use crate::policy::allocation::{GroupShape, MapBlocks, WindowFacts};
 use crate::policy::placement::GroupFacts;
 use crate::policy::preset::{BitmapLoad, Growth};
 use crate::store::Store;
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use bitmaps::Which;
 use blocks::Clusters;
 use extant_block::lock::SleepGuard;
@@ -393,7 +393,7 @@ fn each_descriptor(store: &Store, mut visit: impl FnMut(GroupNo, GroupDescriptor
         let (block, offset) = superblock.descriptor_place(group);
         let bytes = match &current {
             Some((at, bytes)) if *at == block => bytes,
-            _ => &current.insert((block, store.cache.read(block, Kind::Plain)?.bytes())).1,
+            _ => &current.insert((block, store.cache.read(block, BlockKind::Plain)?.bytes())).1,
         };
         let end = offset.saturating_add(superblock.descriptor_size.into());
         let bytes = bytes.get(offset..end).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Groups reach the disk: their descriptors before a sweep, what was freed after it.
 use super::{Freed, Space};
 use crate::error::Result;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use crate::store::handle::Handle;
 use crate::store::superblock::FreeCounts;
 use extant_format::GroupNo;
@@ -77,7 +77,7 @@ impl Space {
 
     fn store_one(&self, handle: &Handle<'_>, group: GroupNo) -> Result<()> {
         let (block, offset) = self.store.superblock.descriptor_place(group);
-        let target = self.store.cache.read(block, Kind::Plain)?;
+        let target = self.store.cache.read(block, BlockKind::Plain)?;
         let mut guard = self.state(group).lock();
         let state = &mut *guard;
         if let Some(frame) = state.block_bitmap.as_ref().filter(|_| state.blocks_changed) {

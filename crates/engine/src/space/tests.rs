@@ -668,12 +668,13 @@ fn a_table_that_was_never_written_is_zeroed_as_far_as_it_is_used() {
     assert_eq!(again.descriptor(group).flags & (INODE_UNINIT | BLOCK_UNINIT), 0);
     let table = |space: &Space, block| {
         let place = BlockNo(space.descriptor(group).inode_table.0 + block);
-        space.store.cache.read(place, Kind::Plain).unwrap().bytes()
+        space.store.cache.read(place, BlockKind::Plain).unwrap().bytes()
     };
     (0..3).for_each(|block| assert!(table(&again, block).iter().all(|byte| *byte == 0)));
     assert!(table(&again, 3).iter().all(|byte| *byte == 0xaa), "no more than needed");
     // What is in use stays: index 8 is in the block of index 9.
-    let block = again.store.cache.read(BlockNo(descriptor.inode_table.0 + 2), Kind::Plain).unwrap();
+    let block =
+        again.store.cache.read(BlockNo(descriptor.inode_table.0 + 2), BlockKind::Plain).unwrap();
     with(&again, |handle| {
         handle.modify(&block, |bytes| bytes[256] = 5);
         Ok(())

@@ -13,7 +13,7 @@ use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
 use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, Stream};
 use crate::store::DataKeeping;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::{Operation, Request, Segment, ShortLock, Urgency};
 use extant_format::extent::State;
 use extant_format::indirect::DIRECT;
@@ -146,7 +146,7 @@ impl Reader<'_> {
             // What is wrong with the map is met by who follows it.
             let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most)
                 .unwrap_or_default();
-            let maps = maps.into_iter().map(|block| (block, Kind::Plain));
+            let maps = maps.into_iter().map(|block| (block, BlockKind::Plain));
             volume.store.cache.fetch(urgency, maps);
         }
     }

@@ -8,7 +8,7 @@ use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_format::extent::{self, Extent, Index, MAX_DEPTH, MAX_LENGTH, Node, State};
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
@@ -53,7 +53,7 @@ pub(super) fn with_node<R>(
 
 pub(super) fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
     super::check_block(volume, node, child)?;
-    volume.store.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
+    volume.store.cache.read(child, BlockKind::Extents { ino: node.ino, seed: node.seed })
 }
 
 pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
@@ -431,7 +431,7 @@ pub(super) fn new_node(
         map_block: Some(near),
     };
     let run = grant.take(node, wish)?;
-    let kind = Kind::Extents { ino: node.ino, seed: node.seed };
+    let kind = BlockKind::Extents { ino: node.ino, seed: node.seed };
     // With its content at once: a sweep may take it at any time from now on.
     node.note_map_change(grant.volume(), Leads::More);
     Ok(grant.operation.create(run.start, kind, |bytes| {

@@ -5,7 +5,7 @@ use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_format::extent::State;
 use extant_format::indirect::{DIRECT, Path, path, pointer, set_pointer};
 use extant_format::{BlockNo, FileBlock, Run};
@@ -23,7 +23,7 @@ fn span(volume: &Volume, levels: usize) -> u64 {
 
 fn read_map(volume: &Volume, node: &NodeState, block: u32) -> Result<Arc<Frame>> {
     check_block(volume, node, BlockNo(block.into()))?;
-    volume.store.cache.read(BlockNo(block.into()), Kind::Plain)
+    volume.store.cache.read(BlockNo(block.into()), BlockKind::Plain)
 }
 
 /// The slots of the last map block on a path: its bytes' pointers from the path's last index on, at
@@ -230,7 +230,7 @@ fn descend(
         Wish { purpose: Purpose::Map, file_block: block, want: 1, previous, map_block },
     )?;
     check_reach(grant, node, run)?;
-    let frame = grant.operation.create(run.start, Kind::Plain, |_| {});
+    let frame = grant.operation.create(run.start, BlockKind::Plain, |_| {});
     match parent {
         None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),
         Some(parent) => change_map(grant.operation, node, parent, Leads::More, |bytes| {

@@ -12,7 +12,7 @@ use super::{Directory, kind};
 use crate::inode::mapping::{self, Piece};
 use crate::policy::preset::DirectoryReadAhead;
 use crate::policy::readahead::{Access, OnDemand, ReadAhead, Stream};
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::Urgency;
 use extant_format::extent::State;
 use extant_format::inode::flags;
@@ -120,7 +120,7 @@ impl Directory<'_> {
     }
 
     /// Where blocks lie; those that lie nowhere, and those behind damage, are left out.
-    fn places(self, range: Range<u32>) -> Vec<(BlockNo, Kind)> {
+    fn places(self, range: Range<u32>) -> Vec<(BlockNo, BlockKind)> {
         let indexed = self.node.inode.flags & flags::INDEX != 0;
         let mut places = Vec::new();
         let mut at = range.start;

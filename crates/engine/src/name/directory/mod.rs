@@ -27,7 +27,7 @@ use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
-use crate::store::cache::{Frame, Kind, Stage};
+use crate::store::cache::{BlockKind, Frame, Stage};
 use extant_format::directory::{Entry, NAME_MAX};
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
@@ -332,8 +332,8 @@ fn check_name(name: &[u8]) -> Result<()> {
     }
 }
 
-fn kind(node: &NodeState, block: FileBlock, indexed: bool) -> Kind {
-    Kind::Directory { ino: node.ino, seed: node.seed, block, indexed }
+fn kind(node: &NodeState, block: FileBlock, indexed: bool) -> BlockKind {
+    BlockKind::Directory { ino: node.ino, seed: node.seed, block, indexed }
 }
 
 /// Without dir_index an index is not kept up, so a directory that still has one loses it with its
