@@ -1,4 +1,4 @@
-//! Groups reach the disk: their descriptors before a sweep, what was freed after it.
+//! Groups reach the disk: their descriptors before a sweep, the reuse of what was freed after it.
 use super::{Freed, Space};
 use crate::error::Result;
 use crate::store::cache::BlockKind;
@@ -7,10 +7,10 @@ use crate::store::superblock::FreeCounts;
 use extant_format::GroupNo;
 
 impl Space {
-    /// Writes all changed metadata, then the superblock, and waits until the device has it.
+    /// Writes all changed metadata, then the superblock, and waits until it is durable.
     ///
     /// # Errors
-    /// The first write error, which latches; what closed the latch.
+    /// The first write error, which closes the latch; what closed the latch before.
     pub(crate) fn sync(&self) -> Result<()> {
         let freed = self.sweep()?;
         self.store.write_superblock_if_changed(self.free_counts())?;
@@ -19,8 +19,8 @@ impl Space {
         Ok(())
     }
 
-    /// Writes all changed metadata but the superblock. What was freed before is durable then, and
-    /// may be used again.
+    /// Writes all changed metadata except the superblock. Afterwards, what had been freed before
+    /// may be reused.
     ///
     /// # Errors
     /// As [`Space::sync`].
@@ -33,7 +33,7 @@ impl Space {
         Ok(())
     }
 
-    /// One sweep; gives what may be used again when it is durable.
+    /// One sweep. Returns what may be reused once the sweep is durable.
     fn sweep(&self) -> Result<Freed> {
         self.store.sweep(|handle| {
             let freed = self.take_freed();
@@ -47,10 +47,10 @@ impl Space {
         })
     }
 
-    /// Stores changed descriptors for a sweep that is not waited for.
+    /// Stores changed descriptors into their frames, for frames that are written without a sweep.
     ///
     /// # Errors
-    /// What reading blocks of descriptors meets.
+    /// Those of reading blocks of descriptors.
     pub(crate) fn start_store(&self) -> Result<()> {
         self.store.change_late(|handle| self.store_descriptors(handle))
     }
@@ -61,8 +61,7 @@ impl Space {
         FreeCounts { blocks: totals.free_blocks, inodes: totals.free_inodes }
     }
 
-    /// Writes changed descriptors, with the checksums of their bitmaps, into their frames: before a
-    /// sync or commit.
+    /// Stores changed descriptors, with the checksums of their bitmaps, into their frames.
     pub(crate) fn store_descriptors(&self, handle: &Handle<'_>) -> Result<()> {
         let mut groups = std::mem::take(&mut *self.dirty.lock());
         groups.sort_unstable();

@@ -95,7 +95,7 @@ pub(super) fn keep(volume: &Volume, node: &mut NodeState, run: Run, used: u32) {
 
 fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run> {
     let before = std::mem::replace(&mut node.window, window);
-    volume.space.count_in_hand(before.is_some(), node.window.is_some());
+    volume.space.count_in_hand(before, node.window);
     before
 }
 
