@@ -9,7 +9,7 @@ use extant_format::{BlockNo, GroupNo, Ino};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where an inode is: its table block and its byte offset there.
+/// Where an inode is: its table block, and its byte offset in it.
 pub(crate) fn place(volume: &Volume, ino: Ino) -> Result<(BlockNo, usize)> {
     let (group, index) = volume.store.superblock.group_of_inode(ino).ok_or(ErrorKind::NotFound)?;
     let byte = u64::from(index) * u64::from(volume.store.superblock.inode_size);
@@ -36,8 +36,9 @@ pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
         .map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
 }
 
-/// What tells a new inode from earlier ones of its number: one more than the last had. Where its
-/// table block is read late, the time has to do.
+/// The generation of a new inode, which distinguishes it from earlier ones with its number: one
+/// more than the last one's. If its table block is not in memory and inodes are stored late, the
+/// current time in seconds.
 pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
     let store = &volume.store;
     let (block, _) = place(volume, ino)?;
@@ -50,8 +51,8 @@ pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
     Ok(load(volume, ino).map_or(0, |old| old.generation).wrapping_add(1))
 }
 
-/// Reads around a table block that is not in memory, as the policy has it, in one request. The
-/// caller reads the block itself next, and waits for it there.
+/// Reads the blocks around a table block that is not in memory, as the policy says, in one request.
+/// Does not wait: the caller reads the block itself next.
 pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let TableReadAhead::Around(blocks) = volume.store.policies.table_read_ahead else {
         return;

@@ -467,7 +467,7 @@ impl Space {
                 BitmapKind::Blocks,
                 "bit",
                 found.first,
-                "changed by somebody else",
+                "changed by another thread",
             ));
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);

@@ -154,7 +154,7 @@ fn the_steps_of_ext2_in_turn() {
     assert_eq!(
         find(&[0..20, 22..30], 10),
         Some((20, 2)),
-        "2: the next free bit below 64, with what is free behind it"
+        "2: the next free bit below 64, and the free ones after it"
     );
     assert_eq!(
         find(&[10..64], 10),

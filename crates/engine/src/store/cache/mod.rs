@@ -22,9 +22,9 @@
 //! is filled, and stored once, when it is written. A sweep that starts after a frame was forgotten
 //! does not write it.
 //!
-//! *Locking*: the map of a shard is under a short lock, then the state of a frame under another; the
-//! list of dirty frames is also locked before frames. A thread that waits for a frame waits on its
-//! shard's queue with no lock held. A sweep writes in the order of block numbers and holds only
+//! *Locking*: the map of a shard is under a short lock, then the state of a frame under another;
+//! the list of dirty frames is also locked before frames. A thread that waits for a frame waits on
+//! its shard's queue with no lock held. A sweep writes in the order of block numbers and holds only
 //! `sweep`, a sleeping lock that comes after all inode locks.
 mod fill;
 mod sweep;
