@@ -17,7 +17,7 @@ use crate::name::directory::{self, Departure};
 use crate::policy::allocation::Purpose;
 use crate::policy::placement::PlacementFacts;
 use crate::space::{InodeKind, Reservation};
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_format::directory::NAME_MAX;
 use extant_format::extent::State;
 use extant_format::inode::{Device, FileType, Inode, flags};
@@ -464,7 +464,7 @@ pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>>
             ));
         }
     };
-    let bytes = volume.store.cache.read(block, Kind::Plain)?.bytes();
+    let bytes = volume.store.cache.read(block, BlockKind::Plain)?.bytes();
     let length = usize::try_from(state.inode.size).unwrap_or(usize::MAX);
     Ok(bytes.get(..length).unwrap_or(&bytes).to_vec())
 }
@@ -493,7 +493,7 @@ pub(crate) fn store_target(
         Purpose::Data,
         State::Written,
     )?;
-    operation.create(run.start, Kind::Plain, |bytes| {
+    operation.create(run.start, BlockKind::Plain, |bytes| {
         if let Some(start) = bytes.get_mut(..target.len()) {
             start.copy_from_slice(target);
         }

@@ -160,10 +160,11 @@ impl Inodes {
         how: Rename,
     ) -> Result<()> {
         let volume = &self.volume;
-        let moves_directory = source.file_type()? == FileType::Directory;
+        let source_type = source.file_type()?;
+        let moves_directory = source_type == FileType::Directory;
         let mut need = 0;
         match &target {
-            Some(target) => self.check_replaceable(moves_directory, target)?,
+            Some(target) => self.check_replaceable(source_type, target)?,
             None => need += directory::insert_need(volume, parents.to(), ends.to)?,
         }
         if moves_directory && parents.crosses() && target.is_none() {
@@ -179,7 +180,7 @@ impl Inodes {
         volume.change(RENAME, |operation| {
             self.move_name(operation, &mut reservation, parents, ends, source, how)?;
             if moves_directory {
-                self.move_directory(operation, parents, source, target.is_some())?;
+                self.move_directory(operation, parents, source, target.as_deref())?;
             }
             source.inode.change_time = volume.store.now();
             source.store(operation)?;
@@ -244,8 +245,10 @@ impl Inodes {
         Ok(())
     }
 
-    fn check_replaceable(&self, moves_directory: bool, target: &NodeState) -> Result<()> {
-        match (moves_directory, target.file_type()? == FileType::Directory) {
+    /// Fails unless a name of `source_type` may replace `target`.
+    fn check_replaceable(&self, source_type: FileType, target: &NodeState) -> Result<()> {
+        let is_directory = |file_type| file_type == FileType::Directory;
+        match (is_directory(source_type), is_directory(target.file_type()?)) {
             (true, false) => Err(ErrorKind::NotDirectory.into()),
             (false, true) => Err(ErrorKind::IsDirectory.into()),
             (true, true) if !directory::is_empty(&self.volume, target)? => {
@@ -255,24 +258,24 @@ impl Inodes {
         }
     }
 
-    /// A directory moved: its ".." and the links of its parents. What it replaced takes one link of
-    /// the new parent away.
+    /// Updates the ".." of a directory that moved, and the link counts of its parents. The new
+    /// parent loses the link of a directory that was replaced.
     fn move_directory(
         &self,
         operation: &Operation<'_>,
         parents: &mut Parents<'_>,
         source: &mut NodeState,
-        replaces: bool,
+        replaced: Option<&NodeState>,
     ) -> Result<()> {
         let volume = &self.volume;
         if parents.crosses() {
             let parent = parents.to().ino;
             directory::replace(operation, source, b"..", parent, FileType::Directory)?;
             drop_subdirectory(&mut parents.from);
-            if !replaces {
+            if replaced.is_none() {
                 add_subdirectory(volume, parents.to_mut());
             }
-        } else if replaces {
+        } else if replaced.is_some() {
             drop_subdirectory(&mut parents.from);
         }
         Ok(())

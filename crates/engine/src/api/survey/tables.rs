@@ -6,7 +6,7 @@ use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::volume::Volume;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::Holes;
 use extant_format::extent::{Node, State};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
@@ -130,7 +130,7 @@ impl Used {
     /// A bitmap that cannot be read, or is not what the descriptor says, excludes nothing: each
     /// inode speaks for itself.
     fn read(volume: &Volume, descriptor: &GroupDescriptor, limit: u32) -> Used {
-        let frame = volume.store.cache.read(descriptor.inode_bitmap, Kind::Plain).ok();
+        let frame = volume.store.cache.read(descriptor.inode_bitmap, BlockKind::Plain).ok();
         let bitmap = frame.map(|frame| frame.bytes());
         let bitmap = bitmap
             .filter(|bitmap| descriptor.inode_bitmap_matches(bitmap, &volume.store.superblock));

@@ -8,14 +8,13 @@
 //!
 //! *Invariants*: nothing is read but blocks of the directory; what fails is read again when it is
 //! wanted.
-use super::{Directory, kind};
+use super::{Directory, Form, kind};
 use crate::inode::mapping::{self, Piece};
 use crate::policy::preset::DirectoryReadAhead;
 use crate::policy::readahead::{Access, OnDemand, ReadAhead, Stream};
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::Urgency;
 use extant_format::extent::State;
-use extant_format::inode::flags;
 use extant_format::{BlockNo, FileBlock};
 use std::ops::Range;
 
@@ -120,8 +119,7 @@ impl Directory<'_> {
     }
 
     /// Where blocks lie; those that lie nowhere, and those behind damage, are left out.
-    fn places(self, range: Range<u32>) -> Vec<(BlockNo, Kind)> {
-        let indexed = self.node.inode.flags & flags::INDEX != 0;
+    fn places(self, range: Range<u32>) -> Vec<(BlockNo, BlockKind)> {
         let mut places = Vec::new();
         let mut at = range.start;
         while at < range.end {
@@ -133,7 +131,7 @@ impl Directory<'_> {
             if let Piece::Run(run, State::Written) = piece {
                 let blocks = (0..run.length).map(|into| {
                     let number = BlockNo(run.start.0 + u64::from(into));
-                    (number, kind(self.node, FileBlock(at + into), indexed))
+                    (number, kind(self.node, FileBlock(at + into), Form::of(self.node)))
                 });
                 places.extend(blocks);
             }

@@ -1,8 +1,9 @@
 //! The hash index: the path from the root to a leaf, and from leaf to leaf.
 //!
 //! ```text
-//! root (block 0)   | 0: f1 | 7c02: f9 |                 levels 0: these are leaves; levels 1: nodes
-//! node (f1)        | 0: f2 | 31aa: f5 | 31ab: f6 |      f6 goes on with hash 31aa: the low bit says so
+//! root (block 0)   | 0: f1 | 7c02: f9 |             these are leaves, or nodes with one level more
+//! node (f1)        | 0: f2 | 31aa: f5 | 31ab: f6 |      f6 goes on with hash 31aa,
+//!                                                   as its low bit says
 //! ```
 //!
 //! *Invariants*: a path only ever moves forward, and sees no more leaves than the directory has

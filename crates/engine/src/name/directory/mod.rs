@@ -27,7 +27,7 @@ use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
-use crate::store::cache::{Frame, Kind, Stage};
+use crate::store::cache::{BlockKind, Frame, Stage};
 use extant_format::directory::{Entry, NAME_MAX};
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
@@ -99,8 +99,7 @@ pub(crate) fn insert(
         split::convert(operation, reservation, node)?;
         return split::insert(operation, reservation, node, &entry);
     }
-    let indexed = false;
-    append(operation, reservation, node, indexed, |bytes| {
+    append(operation, reservation, node, Form::Linear, |bytes| {
         volume.store.style.pack(bytes, std::iter::once((name, ino, file_type)));
     })?;
     Ok(())
@@ -177,8 +176,7 @@ pub(crate) fn create(
 ) -> Result<()> {
     let (style, ino) = (operation.volume().store.style, node.ino);
     node.inode.size = 0;
-    let indexed = false;
-    append(operation, reservation, node, indexed, |bytes| {
+    append(operation, reservation, node, Form::Linear, |bytes| {
         style.initialize_first(bytes, ino, parent)
     })?;
     Ok(())
@@ -225,8 +223,7 @@ impl Directory<'_> {
             let place = Place::Inode(self.node.ino);
             return Err(Error::field(place, "directory", "block", block.0.into(), "a hole"));
         };
-        let indexed = self.node.inode.flags & flags::INDEX != 0;
-        self.volume.store.cache.read(number, kind(self.node, block, indexed))
+        self.volume.store.cache.read(number, kind(self.node, block, Form::of(self.node)))
     }
 
     fn corrupt(self, frame: &Frame, fault: Fault) -> Error {
@@ -332,8 +329,26 @@ fn check_name(name: &[u8]) -> Result<()> {
     }
 }
 
-fn kind(node: &NodeState, block: FileBlock, indexed: bool) -> Kind {
-    Kind::Directory { ino: node.ino, seed: node.seed, block, indexed }
+/// What the blocks of a directory are: its checksums are in another place in an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    Linear,
+    Indexed,
+}
+
+impl Form {
+    fn of(node: &NodeState) -> Form {
+        match node.inode.flags & flags::INDEX {
+            0 => Form::Linear,
+            _ => Form::Indexed,
+        }
+    }
+}
+
+/// The kind of a block of this directory.
+fn kind(node: &NodeState, block: FileBlock, form: Form) -> BlockKind {
+    let indexed = form == Form::Indexed;
+    BlockKind::Directory { ino: node.ino, seed: node.seed, block, indexed }
 }
 
 /// Without dir_index an index is not kept up, so a directory that still has one loses it with its
@@ -372,7 +387,7 @@ fn append(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
-    indexed: bool,
+    form: Form,
     fill: impl FnOnce(&mut [u8]),
 ) -> Result<(FileBlock, Arc<Frame>)> {
     let volume = operation.volume();
@@ -389,5 +404,5 @@ fn append(
         State::Written,
     )?;
     node.inode.size += u64::from(volume.store.block_size());
-    Ok((block, operation.create(run.start, kind(node, block, indexed), fill)))
+    Ok((block, operation.create(run.start, kind(node, block, form), fill)))
 }

@@ -1,15 +1,15 @@
 //! A whole directory at once: first the plan, from lengths and hashes alone, then the blocks.
 //!
 //! ```text
-//! all in one block:    | . .. names, as given |
-//! with dir_index:      | root | nodes, if the root cannot hold all leaves | leaves, by hash, packed full ... |
-//! else:                | . .. names, as given | names | names ...
+//! all in one block:   | . .. names, as given |
+//! with dir_index:     | root | nodes, if the root cannot hold all leaves | leaves, by hash, full |
+//! else:               | . .. names, as given | names | names ...
 //! ```
 //!
 //! The plan also tells how large a directory will be before there is a volume, from the same lines
 //! of code.
 use super::hashed::CONTINUED;
-use super::kind;
+use super::{Form, kind};
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::credits;
@@ -246,7 +246,10 @@ pub(crate) fn pack(
         entries.sort_by_cached_key(|entry| packing.hash_key(entry.name));
         plan = packing.plan(entries.iter().map(keys))?;
     }
-    let indexed = matches!(plan.shape, Shape::Indexed { .. });
+    let form = match plan.shape {
+        Shape::Linear => Form::Linear,
+        Shape::Indexed { .. } => Form::Indexed,
+    };
     let (ino, total) = (node.ino, plan.blocks());
     let mut writer = Writer { packing, plan, ino, parent, entries: &entries };
     // The blocks themselves are promised at once, so that they come in long runs; map blocks as
@@ -270,14 +273,13 @@ pub(crate) fn pack(
             let block = FileBlock(next + offset);
             let number = BlockNo(run.start.0 + u64::from(offset));
             operation.need(1);
-            operation
-                .create(number, kind(node, block, indexed), |bytes| writer.fill(block.0, bytes));
+            operation.create(number, kind(node, block, form), |bytes| writer.fill(block.0, bytes));
         }
         next += run.length.clamp(1, want);
     }
     node.inode.size = u64::from(total) * u64::from(packing.style.block_size);
     node.inode.flags &= !flags::INDEX;
-    if indexed {
+    if form == Form::Indexed {
         node.inode.flags |= flags::INDEX;
     }
     Ok(())

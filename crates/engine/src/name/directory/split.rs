@@ -4,7 +4,7 @@
 //! Each step leaves a sound directory behind, so that an error in a later one loses nothing. The
 //! new blocks are written before anything leads to them.
 use super::hashed::{CONTINUED, Path, SplitNeed, Step};
-use super::{Directory, NewEntry, append, is_dot, kind};
+use super::{Directory, Form, NewEntry, append, is_dot, kind};
 use crate::error::{ErrorKind, Result};
 use crate::inode::operation::Operation;
 use crate::inode::{self, NodeState};
@@ -70,14 +70,13 @@ pub(super) fn convert(
     };
     let bytes = first.bytes();
     let names = names(directory, &first, &bytes)?;
-    let indexed = true;
-    let (leaf, _) = append(operation, reservation, node, indexed, |bytes| {
+    let (leaf, _) = append(operation, reservation, node, Form::Indexed, |bytes| {
         style.pack(bytes, names.iter().map(Name::as_entry));
     })?;
     node.inode.flags |= flags::INDEX;
     let (ino, hash) = (node.ino, volume.store.hasher.version);
     // In place, with the names: until then the block on the disk still has them all.
-    operation.rewrite(&first, kind(node, FileBlock(0), indexed), |bytes| {
+    operation.rewrite(&first, kind(node, FileBlock(0), Form::Indexed), |bytes| {
         style.initialize_root(bytes, ino, parent.ino, hash, leaf);
     });
     Ok(())
@@ -201,8 +200,7 @@ fn split_leaf(
     };
     make_room(operation, reservation, node, &mut path)?;
     let (left, right) = names.split_at(cut.at);
-    let indexed = true;
-    let (block, _) = append(operation, reservation, node, indexed, |bytes| {
+    let (block, _) = append(operation, reservation, node, Form::Indexed, |bytes| {
         style.pack(bytes, right.iter().map(Name::as_entry));
     })?;
     let directory = Directory { volume, node };
@@ -237,8 +235,7 @@ fn append_node(
     entries: &[(u32, FileBlock)],
 ) -> Result<Step> {
     let style = operation.volume().store.style;
-    let indexed = true;
-    let (block, frame) = append(operation, reservation, node, indexed, |bytes| {
+    let (block, frame) = append(operation, reservation, node, Form::Indexed, |bytes| {
         style.initialize_node(bytes);
         style.set_index(bytes, IndexPlace::Node, entries);
     })?;
