@@ -4,6 +4,15 @@
 //! The library part is for integration tests of the other crates (a dev-dependency); the binary is
 //! for `make`. It links none of the crates that it helps to judge: what it knows about an image it
 //! has from the kernel and from e2fsprogs.
+//!
+//! ```text
+//! gates     tidy (the house rules), licenses, tools (what is called from the host)
+//! oracles   oracle (e2fsck, dumpe2fs, the kernel's mount), diff_walk
+//!           compare (two trees)   walk (a tree on the host)   listing (an image's entries as text)
+//! samples   fixtures/populate (images by mke2fs and the kernel), archive (plain tar)
+//! tables    bench/{input, build, read, check, limits, lab}, measure (time and memory), demo
+//! below     command (other programs)   lines (how wide text is)   scratch (folders)
+//! ```
 
 pub mod archive;
 pub mod bench;

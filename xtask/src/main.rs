@@ -37,7 +37,7 @@ const TASKS: &[Task] = &[
         fixtures::run,
     ),
     task("licenses", "", "every dependency has a licence that we may use", licenses::run),
-    task("tidy", "", "the house rules, read from the sources", tidy::run),
+    task("tidy", "[--debts]", "the house rules, read from the sources", tidy::run),
     task("tools", "", "install, or name, what the tests call from the host", tools::run),
 ];
 

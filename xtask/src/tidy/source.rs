@@ -25,6 +25,17 @@ pub struct Function {
     pub lines: RangeInclusive<usize>,
 }
 
+/// Where something is wrong, before it is said which rule it breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, from the root of the repository.
+    pub path: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub sentence: String,
+}
+
 /// A place where a rule is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -60,6 +71,8 @@ pub struct Source {
     pub functions: Vec<Function>,
     /// The lines of each `#[cfg(test)]` module.
     pub tests: Vec<RangeInclusive<usize>>,
+    /// The lines of each raw string.
+    pub raw_strings: Vec<RangeInclusive<usize>>,
     /// Rust that no compiler would read.
     pub is_broken: bool,
 }
@@ -73,6 +86,7 @@ impl Source {
             words: Vec::new(),
             functions: Vec::new(),
             tests: Vec::new(),
+            raw_strings: Vec::new(),
             is_broken: false,
         };
         if source.is_rust() {
@@ -101,7 +115,12 @@ impl Source {
         self.is_test() || self.tests.iter().any(|lines| lines.contains(&line))
     }
 
-    /// Whether the file lies under one of `folders`.
+    /// Whether a raw string has text on `line`.
+    pub fn is_raw_string(&self, line: usize) -> bool {
+        self.raw_strings.iter().any(|lines| lines.contains(&line))
+    }
+
+    /// Whether the file is under one of `folders`.
     pub fn is_under(&self, folders: &[&str]) -> bool {
         folders.iter().any(|folder| self.path.starts_with(folder))
     }
@@ -151,7 +170,12 @@ impl Source {
                     self.read(group.stream());
                     self.push(close, group.span_close().end().line);
                 }
-                TokenTree::Literal(_) => self.push("\"\"", line),
+                TokenTree::Literal(literal) => {
+                    if literal.to_string().trim_start_matches(['b', 'c']).starts_with('r') {
+                        self.raw_strings.push(line..=literal.span().end().line);
+                    }
+                    self.push("\"\"", line);
+                }
                 TokenTree::Ident(_) | TokenTree::Punct(_) => self.push(&tree.to_string(), line),
             }
         }
