@@ -22,8 +22,9 @@ lint:
 # A real tree of this machine becomes an ext4 image, and comes out again; then the posts run in the
 # laboratory.
 demo:
-	$(CARGO) build --release --workspace --bins
-	$(CARGO) run --release --quiet --bin xtask -- demo
+	@echo "demo: builds extant without link-time optimisation, one to two minutes on two cores"
+	$(CARGO) build --profile demo --workspace --bins
+	$(CARGO) run --profile demo --quiet --bin xtask -- demo
 
 bench:
 	bench/run

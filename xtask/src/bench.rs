@@ -107,7 +107,7 @@ pub fn extant() -> Result<String, String> {
     if path.is_file() {
         return Ok(path.to_string_lossy().into_owned());
     }
-    Err(format!("{} is missing: cargo build --release --workspace --bins", path.display()))
+    Err(format!("{} is missing: build it with --workspace --bins and this profile", path.display()))
 }
 
 /// Writes what is dirty, so that the next run does not pay for the last one.
