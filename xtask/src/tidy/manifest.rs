@@ -14,7 +14,7 @@ struct Arrow {
 }
 
 /// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even
-/// in its tests; nobody links `xtask`.
+/// in its tests; no crate links `xtask`.
 const ARROWS: &[Arrow] = &[
     Arrow { name: "extant-format", links: &[], tests: &["xtask"] },
     Arrow { name: "extant-block", links: &[], tests: &["xtask"] },
