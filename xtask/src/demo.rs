@@ -1,6 +1,6 @@
 //! `xtask demo`: a real tree of this machine becomes an ext4 image and comes out again, and every
-//! step is judged; then the mailing list posts run in the laboratory, and what they gave stands on
-//! a page.
+//! step is judged; then the mailing list posts run in the laboratory, and their figures are put
+//! on a page.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -13,6 +13,7 @@ use crate::measure::{machine, race, seconds_now};
 use crate::oracle::{self, Access};
 use crate::repository;
 use crate::scratch::Scratch;
+use crate::sheet::Sheet;
 use crate::walk::{Depth, Kind, walk};
 
 /// A tree that this machine has.
@@ -64,8 +65,8 @@ fn begin(name: &str, what: &str) {
     let _ = std::io::stdout().flush();
 }
 
-/// The quick form of the mailing list posts: their figures and ours, and a page of them that is kept.
-/// A missed row is shown, and is no failure of the demo.
+/// The quick form of the mailing list posts: their figures and ours, and a page of them that is
+/// kept. A missed row is shown, and is no failure of the demo.
 fn posts(page: &Path) -> Result<(), String> {
     println!(
         "\nposts     extant lab posts: the same engine on drives in virtual time, which does again \
@@ -102,8 +103,8 @@ fn step(name: &str, scratch: &Scratch, words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The tree with the most entries of those that are large enough to be worth a look and small enough
-/// for a few seconds.
+/// The tree with the most entries of those that are large enough to be worth a look and small
+/// enough for a few seconds.
 fn choose() -> Result<Tree, String> {
     const WORTH: std::ops::Range<u64> = 30_000_000..500_000_000;
     let sysroot =
@@ -235,5 +236,5 @@ fn ratios(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(), String> 
         contenders.push(maker("mke2fs -t ext4 -d, from the tree", words, &image));
     }
     println!("measure   each of these three times: a few seconds\n\n{}", machine());
-    race("build, three rounds, everything flushed", &contenders, 3)
+    race(&mut Sheet::default(), "build, three rounds, everything flushed", &contenders, 3)
 }

@@ -10,7 +10,8 @@
 //! oracles   oracle (e2fsck, dumpe2fs, the kernel's mount), diff_walk
 //!           compare (two trees)   walk (a tree on the host)   listing (an image's entries as text)
 //! samples   fixtures/populate (images by mke2fs and the kernel), archive (plain tar)
-//! tables    bench/{input, build, read, check, limits, lab}, measure (time and memory), demo
+//! tables    bench/{input, build, read, check, limits, layout, lab}, demo
+//!           measure (time and memory)   sheet (printed, and kept for a document)
 //! below     command (other programs)   lines (how wide text is)   scratch (folders)
 //! ```
 
@@ -27,6 +28,7 @@ pub mod listing;
 pub mod measure;
 pub mod oracle;
 pub mod scratch;
+pub mod sheet;
 pub mod tidy;
 pub mod tools;
 pub mod walk;
