@@ -6,7 +6,8 @@
 //! has from the kernel and from e2fsprogs.
 //!
 //! ```text
-//! gates     tidy (the house rules), licenses, tools (what is called from the host)
+//! gates     suites (the tests and their time), tidy (the house rules), licenses
+//!           tools (what the tests call from the host)
 //! oracles   oracle (e2fsck, dumpe2fs, the kernel's mount), diff_walk
 //!           compare (two trees)   walk (a tree on the host)   listing (an image's entries as text)
 //! samples   fixtures/populate (images by mke2fs and the kernel), archive (plain tar)
@@ -29,6 +30,7 @@ pub mod measure;
 pub mod oracle;
 pub mod scratch;
 pub mod sheet;
+pub mod suites;
 pub mod tidy;
 pub mod tools;
 pub mod walk;
