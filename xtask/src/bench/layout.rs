@@ -102,7 +102,7 @@ fn rounded(seconds: f64) -> String {
 
 fn table(name: &str, panels: &[Panel]) -> String {
     let mut lines = vec![
-        format!("{name}, every file read from a cold start, in virtual time: seconds\n"),
+        format!("\n{name}, every file read from a cold start, in virtual time: seconds\n"),
         format!("| | {} |", MAKERS.join(" | ")),
         format!("| --- |{}", " ---: |".repeat(MAKERS.len())),
     ];
