@@ -36,15 +36,6 @@ pub struct LoggedWrite {
     pub forced: bool,
 }
 
-/// When a write is durable.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Durable {
-    /// Once a flush has ended that began after its completion.
-    AfterFlush,
-    /// Once it has completed.
-    OnCompletion,
-}
-
 #[derive(Clone, Copy)]
 enum Event {
     /// The write of that number.
@@ -115,8 +106,7 @@ impl<D: BlockDevice> CrashLog<D> {
         cut
     }
 
-    fn begin(&self, offset: u64, bytes: Vec<u8>, durable: Durable) -> usize {
-        let forced = durable == Durable::OnCompletion;
+    fn begin(&self, offset: u64, bytes: Vec<u8>, forced: bool) -> usize {
         let mut log = self.log.lock();
         let (number, epoch) = (log.writes.len(), log.epoch);
         log.writes.push(LoggedWrite { offset, bytes: Arc::new(bytes), epoch, forced });
@@ -265,8 +255,7 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
         let ended: Box<dyn FnOnce(&mut Log) + Send> = match request.operation {
             Operation::Read => return self.device.submit(request),
             Operation::Write => {
-                let number =
-                    self.begin(request.offset, bytes_of(&request.segments), Durable::AfterFlush);
+                let number = self.begin(request.offset, bytes_of(&request.segments), false);
                 Box::new(move |log| log.complete(number))
             }
             Operation::Flush => {
@@ -289,7 +278,7 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
         self.device.read(offset, bytes)
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let number = self.begin(offset, bytes.to_vec(), Durable::OnCompletion);
+        let number = self.begin(offset, bytes.to_vec(), true);
         self.device.write_durable(offset, bytes)?;
         self.log.lock().complete(number);
         Ok(())

@@ -2,15 +2,6 @@
 //!
 //! Two seams: [`Clock`] is the only way to wait or to know the time, [`BlockDevice`] the only way
 //! to reach a disk. Real and virtual time, a file and a simulated drive, differ in nothing else.
-//!
-//! ```text
-//! clock       time, threads and waiting            short_lock   locks that no wait may hold
-//! lock        locks that wait on the clock         queue        the host's queue and its elevators
-//! device      requests, and what a device is       error        a failure, with the device's name
-//!   file      a file or a device of the host       holes        which stretches hold data
-//!   memory    bytes in memory, sparse
-//!   around another device: traced, faulty, crash_log (power cuts), neighbours (read-ahead)
-//! ```
 
 pub mod clock;
 pub mod crash_log;
@@ -23,7 +14,6 @@ pub mod lock;
 pub mod memory;
 pub mod neighbours;
 pub mod queue;
-pub mod short_lock;
 pub mod traced;
 
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};

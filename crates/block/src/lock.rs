@@ -1,19 +1,95 @@
-//! Sleeping locks: built on a clock, they may be held across I/O. [Short](crate::short_lock) ones,
-//! which may not, are a module of their own, since a clock has to know of them.
+//! Locks. *Short* locks are never held across a wait; *sleeping* locks are built on a clock and may
+//! be held across I/O.
 //!
-//! *Invariants*: a sleeping lock is handed over in order of arrival: the thread that releases it
-//! takes it on behalf of the next one before waking it, so that none overtakes and a waiting writer
-//! stops later readers. The std lock inside, which holds the value, is only ever tried by the
-//! thread that has the permit: it is never contended, and never waits. A panic while a lock was
-//! held poisons nothing: the next holder sees the value as it was left.
+//! *Invariants*: a sleeping lock is handed over in order of arrival: whoever releases it takes it
+//! on behalf of the next before waking them, so that nobody overtakes and a waiting writer stops
+//! later readers. The std lock inside, which holds the value, is only ever tried by who has the
+//! permit: it is never contended, and never waits. A panic while a lock was held poisons nothing:
+//! the next holder sees the value as it was left.
 //!
 //! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
 //! `Turnstile::state`. Wakers are called with neither of the last two held.
 use crate::clock::{Clock, Unparked, Waker};
-pub use crate::short_lock::{ShortGuard, ShortLock, assert_no_short_lock};
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A short lock: a mutex that counts itself per thread in debug builds, so that `park` can assert
+/// that none is held. A panic while it was held poisons nothing: the next holder sees the data as
+/// it was left.
+#[derive(Default)]
+pub struct ShortLock<T>(Mutex<T>);
+
+/// Holds a short lock.
+pub struct ShortGuard<'a, T> {
+    value: MutexGuard<'a, T>,
+    _counted: Counted,
+}
+
+impl<T> ShortLock<T> {
+    /// A free lock.
+    pub const fn new(value: T) -> ShortLock<T> {
+        ShortLock(Mutex::new(value))
+    }
+    /// Takes it.
+    pub fn lock(&self) -> ShortGuard<'_, T> {
+        let value = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ShortGuard { value, _counted: Counted::new() }
+    }
+    /// The value, when nobody else can hold it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+    /// The value without its lock.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+impl<T> Deref for ShortGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+impl<T> DerefMut for ShortGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+thread_local! {
+    static SHORT_LOCKS_HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// One more short lock of this thread, as long as it lives. Counts in debug builds only.
+struct Counted;
+
+impl Counted {
+    fn new() -> Counted {
+        if cfg!(debug_assertions) {
+            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() + 1));
+        }
+        Counted
+    }
+}
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() - 1));
+        }
+    }
+}
+
+/// In debug builds panics when the calling thread holds a short lock; every `Clock::park` calls it.
+/// A thread that is panicking already is left in peace.
+#[track_caller]
+pub fn assert_no_short_lock() {
+    if cfg!(debug_assertions) && !std::thread::panicking() {
+        let held = SHORT_LOCKS_HELD.try_with(Cell::get).unwrap_or(0);
+        assert!(held == 0, "a thread that holds {held} short lock(s) is about to wait");
+    }
+}
 
 /// Threads that wait for something, first come first served.
 ///

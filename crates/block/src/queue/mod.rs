@@ -2,10 +2,6 @@
 //!
 //! ```text
 //!   requests -> HostQueue: cut, merge, limit, plug -> Elevator: order -> commands -> the device
-//!
-//! host       the queue of a device              choice    an elevator by its name
-//! noop, c_look, linus, deadline, anticipatory, cfq: the elevators
-//!   waiting  commands by place and by age       stream    how soon and how near one comes back
 //! ```
 //!
 //! Both are state machines without I/O, lock, clock or thread: they are told what arrives, what
