@@ -1,19 +1,28 @@
-# The gates of the project. `make test` is what a commit must pass; `.ci/run` adds the lints.
+# The gates of the project. `make test` is what a commit must pass; `.ci/run` runs more rounds of it
+# and the lints.
 CARGO ?= cargo
 
-.PHONY: test demo bench lint tools
+.PHONY: test test-all demo bench lint tools
 
 # The crates and the tools share one profile and one set of features: everything is built once.
 test: tools
-	$(CARGO) test --workspace --no-fail-fast
+	$(CARGO) run --quiet --bin xtask -- suites
 	$(CARGO) run --quiet --bin xtask -- tidy
 	$(CARGO) run --quiet --bin xtask -- licenses
+
+# All that the suites have; CONTRIBUTING.md says what each variable is.
+test-all: export EXTANT_FEATURES = all
+test-all: export EXTANT_CUTS = 10000
+test-all: export EXTANT_MODEL_SEEDS = 10
+test-all: export EXTANT_THREAD_ROUNDS = 10
+test-all: export EXTANT_HOSTILE_ROUNDS = 1000
+test-all: export EXTANT_CLAIMS_ROUNDS = 200
+test-all: test
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing
 # tool is an error.
 tools:
-	$(CARGO) build --workspace --all-targets
-	$(CARGO) run --quiet --bin xtask -- tools
+	$(CARGO) run --bin xtask -- tools
 
 lint:
 	$(CARGO) fmt --all --check
@@ -22,8 +31,9 @@ lint:
 # A real tree of this machine becomes an ext4 image, and comes out again; then the posts run in the
 # laboratory.
 demo:
-	$(CARGO) build --release --workspace --bins
-	$(CARGO) run --release --quiet --bin xtask -- demo
+	@echo "demo: builds extant without link-time optimisation, one to two minutes on two cores"
+	$(CARGO) build --profile demo --workspace --bins
+	$(CARGO) run --profile demo --quiet --bin xtask -- demo
 
 bench:
 	bench/run

@@ -1,21 +1,23 @@
 //! `xtask bench`: the tables of speed and memory.
 //!
-//! Everybody flushes: a run ends when its image is on the disk (`fsync` of the image is part of the
+//! All of them flush: a run ends when its image is on the disk (`fsync` of the image is part of the
 //! measured time), and dirty pages of the run before are written out before the next begins.
 
 mod build;
 mod check;
 mod input;
 mod lab;
+mod layout;
 mod limits;
 mod read;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::command::{find, program};
+use crate::command::{self, find, program};
 use crate::measure::{self, Contender, Measured, measure};
 use crate::repository;
+use crate::sheet::Sheet;
 
 pub use input::Input;
 
@@ -32,42 +34,70 @@ pub struct Bench {
     pub input: Option<String>,
 }
 
-/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|check|lab] [--input
-/// linux|small|FILE.tar]`
+/// A table, or several: its word for `--only`, and what measures it.
+type Tables = (&'static str, fn(&Bench, &mut Sheet) -> Result<(), String>);
+
+const TABLES: &[Tables] = &[
+    ("build", build::tables),
+    ("read", read::tables),
+    ("limits", limits::tables),
+    ("check", check::tables),
+    ("layout", layout::tables),
+    ("lab", lab::tables),
+];
+
+/// Rounds that a median is worth writing down after.
+const ROUNDS: usize = 5;
+
+/// The document that has the tables.
+const DOCUMENT: &str = "docs/BENCHMARKS.md";
+
+/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|check|layout|lab] [--input
+/// linux|small|FILE.tar]`: prints the tables, and puts them into `docs/BENCHMARKS.md` unless they
+/// are of fewer rounds or of one input only.
 ///
 /// # Errors
-/// A word is wrong, an input cannot be made, or the command that all are compared to fails.
+/// A word is wrong, an input cannot be made, the command that all are compared to fails, or the
+/// document cannot be written.
 pub fn run(words: &[String]) -> Result<(), String> {
     let bench = parse(words)?;
     std::fs::create_dir_all(&bench.folder)
         .map_err(|error| format!("{}: {error}", bench.folder.display()))?;
-    let wants = |table: &str| bench.only.as_deref().is_none_or(|only| only == table);
-    println!("{}; {} rounds", measure::machine(), bench.rounds);
-    // Inputs are only made for those who read them.
-    let inputs = if wants("build") || wants("read") { bench.inputs()? } else { Vec::new() };
-    for input in inputs {
-        if wants("build") {
-            build::table(&bench, &input)?;
+    for (name, tables) in TABLES {
+        if bench.only.as_deref().is_some_and(|only| only != *name) {
+            continue;
         }
-        if wants("read") {
-            read::tables(&bench, &input)?;
+        let mut sheet = Sheet::default();
+        sheet.say(&format!("{}; {} rounds; {}", measure::machine(), bench.rounds, commit()));
+        tables(&bench, &mut sheet)?;
+        if bench.is_complete() {
+            sheet.write(&repository().join(DOCUMENT), name)?;
+            println!("\n{DOCUMENT}: section {name} is of this run");
         }
-    }
-    if wants("limits") {
-        limits::tables(&bench)?;
-    }
-    if wants("check") {
-        check::tables(&bench)?;
-    }
-    if wants("lab") {
-        lab::tables(&bench)?;
     }
     Ok(())
 }
 
+impl Bench {
+    /// Whether the tables are what the document shows.
+    fn is_complete(&self) -> bool {
+        self.rounds >= ROUNDS && self.input.is_none()
+    }
+}
+
+/// Which sources are measured.
+fn commit() -> String {
+    let mut git = program("git");
+    git.current_dir(repository()).args(["describe", "--always", "--dirty"]);
+    match command::output(&mut git) {
+        Ok(output) => format!("commit {}", String::from_utf8_lossy(&output.stdout).trim()),
+        Err(_) => "commit unknown".into(),
+    }
+}
+
 fn parse(words: &[String]) -> Result<Bench, String> {
     let folder = repository().join("target/bench");
-    let mut bench = Bench { rounds: 5, folder, only: None, input: None };
+    let mut bench = Bench { rounds: ROUNDS, folder, only: None, input: None };
     for pair in words.chunks(2) {
         let [option, value] = pair else {
             return Err(format!("{} needs a value", pair[0]));
@@ -77,7 +107,7 @@ fn parse(words: &[String]) -> Result<Bench, String> {
                 bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?
             }
             "--folder" => bench.folder = value.into(),
-            "--only" if ["build", "read", "limits", "check", "lab"].contains(&value.as_str()) => {
+            "--only" if TABLES.iter().any(|(name, _)| name == value) => {
                 bench.only = Some(value.clone())
             }
             "--input" => bench.input = Some(value.clone()),
@@ -107,7 +137,7 @@ pub fn extant() -> Result<String, String> {
     if path.is_file() {
         return Ok(path.to_string_lossy().into_owned());
     }
-    Err(format!("{} is missing: cargo build --release --workspace --bins", path.display()))
+    Err(format!("{} is missing: build it with --workspace --bins and this profile", path.display()))
 }
 
 /// Writes what is dirty, so that the next run does not pay for the last one.

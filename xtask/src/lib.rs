@@ -2,10 +2,12 @@
 //! of the command line in front of the kit that its tests use.
 //!
 //! ```text
+//! suites      the tests, and the time of each crate's
 //! tidy        the house rules, read from the sources
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
-//!             bench::{input, build, check, lab, limits}: one kind of table each
+//!             bench::{input, build, read, check, layout, lab, limits}: one kind of table each
+//! sheet       what is printed, and kept for a document
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
 //! ```
@@ -16,6 +18,8 @@ pub mod diff_walk;
 pub mod fixtures;
 pub mod licenses;
 pub mod measure;
+pub mod sheet;
+pub mod suites;
 pub mod tidy;
 pub mod tools;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xtask::{bench, demo, diff_walk, fixtures, licenses, tidy, tools};
+use xtask::{bench, demo, diff_walk, fixtures, licenses, suites, tidy, tools};
 
 /// One row a command: its words, what it does, and the function.
 struct Task {
@@ -37,6 +37,7 @@ const TASKS: &[Task] = &[
         fixtures::run,
     ),
     task("licenses", "", "every dependency has a licence that we may use", licenses::run),
+    task("suites", "[WORD..]", "the tests, and the time of each crate's", suites::run),
     task("tidy", "[--debts]", "the house rules, read from the sources", tidy::run),
     task("tools", "", "install, or name, what the tests call from the host", tools::run),
 ];

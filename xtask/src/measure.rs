@@ -11,6 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::command::{self, find, program};
 use crate::scratch::Scratch;
+use crate::sheet::Sheet;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +89,12 @@ struct Row {
 ///
 /// # Errors
 /// The first contender, to which all are compared, fails.
-pub fn race(title: &str, contenders: &[Contender<'_>], rounds: usize) -> Result<(), String> {
+pub fn race(
+    sheet: &mut Sheet,
+    title: &str,
+    contenders: &[Contender<'_>],
+    rounds: usize,
+) -> Result<(), String> {
     let row = |contender: &Contender<'_>| Row {
         name: contender.name.clone(),
         runs: Vec::new(),
@@ -112,27 +118,27 @@ pub fn race(title: &str, contenders: &[Contender<'_>], rounds: usize) -> Result<
     if is_watched {
         eprint!("\r\x1b[K");
     }
-    print_table(title, &rows);
+    print_table(sheet, title, &rows);
     match rows.first().and_then(|row| row.failure.clone()) {
         Some(failure) => Err(failure),
         None => Ok(()),
     }
 }
 
-fn print_table(title: &str, rows: &[Row]) {
-    println!("\n{title}\n");
-    println!(
+fn print_table(sheet: &mut Sheet, title: &str, rows: &[Row]) {
+    sheet.say(&format!("\n{title}\n"));
+    sheet.say(&format!(
         "| {:<34} | {:>7} | {:>9} | {:>17} | {:>9} |",
         "", "ratio", "median", "from .. to", "memory"
-    );
-    println!("| {:-<34} | {:->7} | {:->9} | {:->17} | {:->9} |", "", ":", ":", ":", ":");
+    ));
+    sheet.say(&format!("| {:-<34} | {:->7} | {:->9} | {:->17} | {:->9} |", "", ":", ":", ":", ":"));
     for row in rows {
-        match &row.failure {
+        sheet.say(&match &row.failure {
             Some(failure) => {
-                println!("| {:<34} | failed: {} |", row.name, failure.lines().next().unwrap_or(""))
+                format!("| {:<34} | failed: {} |", row.name, failure.lines().next().unwrap_or(""))
             }
-            None => println!("{}", table_line(row, &rows[0])),
-        }
+            None => table_line(row, &rows[0]),
+        });
     }
 }
 

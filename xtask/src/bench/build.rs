@@ -1,5 +1,5 @@
-//! An archive becomes an image: `extant build` against copying the archive, and against those who
-//! do the same.
+//! An archive becomes an image: `extant build` against copying the archive, and against programs
+//! that do the same.
 
 use std::path::Path;
 
@@ -7,19 +7,24 @@ use super::{Bench, Input, extant, fresh, is_here, maker, quoted, words};
 use crate::command::{self, is_root, program};
 use crate::measure::{Contender, measure, race};
 use crate::oracle;
+use crate::sheet::Sheet;
 
-/// What an image of an input needs, when somebody has to be told.
+/// The size of an image of an input, for programs that do not find it themselves.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     mib: u64,
     inodes: u64,
 }
 
-/// The table of one input.
+/// A table for each input.
 ///
 /// # Errors
-/// `cp` fails, or the input cannot be unpacked for those who need a tree.
-pub fn table(bench: &Bench, input: &Input) -> Result<(), String> {
+/// `cp` fails, or the input cannot be unpacked for the programs that need a tree.
+pub fn tables(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
+    bench.inputs()?.iter().try_for_each(|input| table(bench, input, sheet))
+}
+
+fn table(bench: &Bench, input: &Input, sheet: &mut Sheet) -> Result<(), String> {
     let copy = bench.folder.join("copy.tar");
     let image = bench.folder.join("bench.img");
     let folder = bench.folder.join("mount");
@@ -48,18 +53,16 @@ pub fn table(bench: &Bench, input: &Input) -> Result<(), String> {
     }
     let title =
         format!("build: {}, {} MB, {entries} entries", input.name, input.size() / 1_000_000);
-    let result = race(&title, &contenders, bench.rounds);
+    let result = race(sheet, &title, &contenders, bench.rounds);
     drop(contenders);
-    println!(
-        "\nAllowed memory: 64 MiB + 600 bytes an inode = {} MiB",
-        64 + entries * 600 / (1 << 20)
-    );
+    let allowed = 64 + entries * 600 / (1 << 20);
+    sheet.say(&format!("\nAllowed memory: 64 MiB + 600 bytes an inode = {allowed} MiB"));
     fresh(&copy)?;
     fresh(&image)?;
     result
 }
 
-/// Those who read a tree, not an archive.
+/// The programs that read a tree, not an archive.
 fn tree_peers<'a>(tree: &Path, room: Room, image: &'a Path) -> Vec<Contender<'a>> {
     let mut peers = Vec::new();
     let (tree, output) = (tree.to_string_lossy(), image.to_string_lossy());

@@ -7,12 +7,13 @@ use super::{Bench, extant, fresh, is_here, settle, words};
 use crate::command::{self, program};
 use crate::measure::{Contender, measure, race};
 use crate::repository;
+use crate::sheet::Sheet;
 
 /// One table for each image. Ratios are to e2fsck.
 ///
 /// # Errors
 /// An image cannot be made, or e2fsck finds something.
-pub fn tables(bench: &Bench) -> Result<(), String> {
+pub fn tables(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
     if !is_here("e2fsck") {
         eprintln!("skipped: no e2fsck");
         return Ok(());
@@ -24,12 +25,12 @@ pub fn tables(bench: &Bench) -> Result<(), String> {
         command::output(
             program(&extant()?).args(["build", "-q", "-t", "ext4", &archive, &output]),
         )?;
-        table(bench, &input.name, &image)?;
+        table(bench, &input.name, &image, sheet)?;
         fresh(&image)?;
     }
     if bench.input.is_none() && is_here("debugfs") {
         let image = large_files(bench)?;
-        table(bench, "400 GiB of large files with indirect blocks", &image)?;
+        table(bench, "400 GiB of large files with indirect blocks", &image, sheet)?;
         fresh(&image)?;
     }
     Ok(())
@@ -46,7 +47,7 @@ fn large_files(bench: &Bench) -> Result<PathBuf, String> {
     Ok(image)
 }
 
-fn table(bench: &Bench, name: &str, image: &Path) -> Result<(), String> {
+fn table(bench: &Bench, name: &str, image: &Path, sheet: &mut Sheet) -> Result<(), String> {
     let (extant, path) = (extant()?, image.to_string_lossy());
     let checker = |name: &str, words: Vec<String>| Contender {
         name: name.into(),
@@ -69,5 +70,5 @@ fn table(bench: &Bench, name: &str, image: &Path) -> Result<(), String> {
     for contender in &contenders {
         (contender.run)()?;
     }
-    race(&format!("check, warm: {name}"), &contenders, bench.rounds)
+    race(sheet, &format!("check, warm: {name}"), &contenders, bench.rounds)
 }

@@ -34,10 +34,7 @@ impl Bench {
         let mut inputs = Vec::new();
         let wanted = self.input.as_deref();
         if wanted.is_none_or(|name| name == "linux") {
-            match linux(&self.folder)? {
-                Some(archive) => inputs.push(Input::new("Linux 6.1", archive, &self.folder)),
-                None => eprintln!("skipped: no {LINUX} (package linux-source-6.1)"),
-            }
+            inputs.extend(self.linux()?);
         }
         if wanted.is_none_or(|name| name == "small") {
             let archive = self.folder.join("small.tar");
@@ -48,6 +45,18 @@ impl Bench {
             inputs.push(Input::new(path, path.into(), &self.folder));
         }
         Ok(inputs)
+    }
+
+    /// The Linux tree; without its package, which is named then, none.
+    ///
+    /// # Errors
+    /// It cannot be unpacked.
+    pub fn linux(&self) -> Result<Option<Input>, String> {
+        let archive = linux(&self.folder)?;
+        if archive.is_none() {
+            eprintln!("skipped: no {LINUX} (package linux-source-6.1)");
+        }
+        Ok(archive.map(|archive| Input::new("Linux 6.1", archive, &self.folder)))
     }
 }
 
@@ -70,7 +79,7 @@ impl Input {
         Ok(walk(&self.tree()?, Depth::default(), &BTreeSet::new())?.len() as u64)
     }
 
-    /// The unpacked tree, for those who cannot read an archive.
+    /// The unpacked tree, for what cannot read an archive.
     ///
     /// # Errors
     /// It cannot be unpacked.

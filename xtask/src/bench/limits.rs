@@ -11,12 +11,13 @@ use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use super::{Bench, extant, flush, fresh, input, is_here, once, remove_tree, words};
 use crate::archive::{Member, append};
 use crate::oracle;
+use crate::sheet::Sheet;
 
 /// Builds and reads each of them once for every kind of image.
 ///
 /// # Errors
 /// An input cannot be made.
-pub fn tables(bench: &Bench) -> Result<(), String> {
+pub fn tables(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
     let million = bench.folder.join("million.tar");
     input::make(&million, names).map_err(|error| format!("{}: {error}", million.display()))?;
     let deep = bench.folder.join("deep");
@@ -24,29 +25,33 @@ pub fn tables(bench: &Bench) -> Result<(), String> {
     chain(&deep).map_err(|error| format!("{}: {error}", deep.display()))?;
     let vast = bench.folder.join("vast");
     sparse(&vast).map_err(|error| format!("{}: {error}", vast.display()))?;
-    println!("\nlimits\n");
-    println!(
+    sheet.say("\nlimits\n");
+    sheet.say(&format!(
         "| {:<40} | {:>9} | {:>9} | {:>9} | {:>9} | e2fsck |",
         "", "build", "memory", "tar", "memory"
-    );
-    println!("| {:-<40} | {:->9} | {:->9} | {:->9} | {:->9} | ------ |", "", ":", ":", ":", ":");
+    ));
+    sheet.say(&format!(
+        "| {:-<40} | {:->9} | {:->9} | {:->9} | {:->9} | ------ |",
+        "", ":", ":", ":", ":"
+    ));
     for kind in ["ext4", "ext2"] {
-        line(bench, kind, "a million files in one directory", &million);
-        line(bench, kind, "10,000 directories deep", &deep);
+        sheet.say(&line(bench, kind, "a million files in one directory", &million));
+        sheet.say(&line(bench, kind, "10,000 directories deep", &deep));
     }
-    line(bench, "ext4", "a sparse file of 1 TiB", &vast);
+    sheet.say(&line(bench, "ext4", "a sparse file of 1 TiB", &vast));
     remove_tree(&deep)?;
     remove_tree(&vast)
 }
 
-/// Prints the line of one source; a failure is its content.
-fn line(bench: &Bench, kind: &str, name: &str, source: &Path) {
+/// The line of one source, which says why if it failed.
+fn line(bench: &Bench, kind: &str, name: &str, source: &Path) -> String {
     let name = format!("{name} ({kind})");
-    match numbers(bench, kind, source) {
-        Ok(numbers) => println!("| {name:<40} | {numbers} |"),
-        Err(failure) => println!("| {name:<40} | failed: {} |", failure.replace('\n', " ")),
-    }
+    let line = match numbers(bench, kind, source) {
+        Ok(numbers) => format!("| {name:<40} | {numbers} |"),
+        Err(failure) => format!("| {name:<40} | failed: {} |", failure.replace('\n', " ")),
+    };
     let _ = fresh(&bench.folder.join("limit.img"));
+    line
 }
 
 fn numbers(bench: &Bench, kind: &str, source: &Path) -> Result<String, String> {

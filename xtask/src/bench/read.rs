@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{Bench, Input, extant, flush, fresh, is_here, quoted, settle, words};
 use crate::command::{self, is_root, program};
 use crate::measure::{Contender, measure, race};
+use crate::sheet::Sheet;
 
 /// What the page cache holds before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,19 +15,23 @@ enum Cache {
     Warm,
 }
 
-/// Tables for an image of each kind that `extant build` makes of `input`; and one of mke2fs, if it
-/// is here.
+/// Tables for an image of each kind that `extant build` makes of each input; and for one of mke2fs,
+/// if it is here.
 ///
 /// # Errors
 /// The image cannot be built or read.
-pub fn tables(bench: &Bench, input: &Input) -> Result<(), String> {
+pub fn tables(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
+    bench.inputs()?.iter().try_for_each(|input| input_tables(bench, input, sheet))
+}
+
+fn input_tables(bench: &Bench, input: &Input, sheet: &mut Sheet) -> Result<(), String> {
     let image = bench.folder.join("read.img");
     let (archive, output) = (input.archive.to_string_lossy(), image.to_string_lossy());
     for kind in ["ext4", "ext2"] {
         fresh(&image)?;
         let built = format!("extant build -t {kind}");
         command::output(program(&extant()?).args(["build", "-q", "-t", kind, &archive, &output]))?;
-        image_tables(bench, input, &image, &built)?;
+        image_tables(bench, input, &image, &built, sheet)?;
     }
     if is_here("mke2fs") {
         fresh(&image)?;
@@ -39,12 +44,18 @@ pub fn tables(bench: &Bench, input: &Input) -> Result<(), String> {
             .arg(&image)
             .arg(size);
         command::output(&mut mke2fs)?;
-        image_tables(bench, input, &image, "mke2fs -t ext4 -d")?;
+        image_tables(bench, input, &image, "mke2fs -t ext4 -d", sheet)?;
     }
     fresh(&image)
 }
 
-fn image_tables(bench: &Bench, input: &Input, image: &Path, built: &str) -> Result<(), String> {
+fn image_tables(
+    bench: &Bench,
+    input: &Input,
+    image: &Path,
+    built: &str,
+    sheet: &mut Sheet,
+) -> Result<(), String> {
     flush(image)?;
     let size = std::fs::metadata(image).map_or(0, |metadata| metadata.len()) / 1_000_000;
     for cache in [Cache::Cold, Cache::Warm] {
@@ -53,7 +64,7 @@ fn image_tables(bench: &Bench, input: &Input, image: &Path, built: &str) -> Resu
             continue;
         }
         let title = format!("read, {cache:?}: {} by {built}, {size} MB", input.name);
-        race(&title, &contenders(bench, image, cache)?, bench.rounds)?;
+        race(sheet, &title, &contenders(bench, image, cache)?, bench.rounds)?;
     }
     Ok(())
 }

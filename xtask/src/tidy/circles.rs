@@ -90,7 +90,7 @@ fn knots(arrows: &Arrows, modules: BTreeSet<Path>) -> Vec<BTreeSet<Path>> {
     found
 }
 
-/// The strongly connected components of two modules and more, by who reaches whom: a crate has a
+/// The strongly connected components of two modules and more, by what each reaches: a crate has a
 /// hundred modules, so the plain way is quick enough.
 fn components(arrows: &Arrows, modules: &BTreeSet<Path>) -> Vec<BTreeSet<Path>> {
     let reached: BTreeMap<&Path, BTreeSet<Path>> =

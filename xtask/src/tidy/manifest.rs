@@ -14,7 +14,7 @@ struct Arrow {
 }
 
 /// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even
-/// in its tests; `testkit` knows none of the crates that it helps to judge; nothing links `xtask`.
+/// in its tests; `testkit` knows none of the crates that it helps to judge; no crate links `xtask`.
 const ARROWS: &[Arrow] = &[
     Arrow { name: "extant-format", links: &[], tests: &["extant-testkit"] },
     Arrow { name: "extant-block", links: &[], tests: &["extant-testkit"] },

@@ -102,7 +102,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "raw-clock",
-        reason: "a system call that tells the time goes round the Clock",
+        reason: "a system call for the time goes around the Clock",
         check: |source| {
             phrases(
                 source,
@@ -115,7 +115,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "thread",
-        reason: "threads and waiting belong to the Clock, which must know who runs",
+        reason: "threads and waiting belong to the Clock, which must know what runs",
         check: threads,
         bad: &[
             ("crates/engine/src/inode/write_back.rs", "fn f() { std::thread::spawn(g); }\n"),
@@ -140,7 +140,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "arrows",
-        reason: "a crate boundary stands where the compiler must forbid something",
+        reason: "a crate boundary is there for the compiler to forbid something",
         check: manifest::arrows,
         bad: &[
             (
@@ -200,7 +200,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "input-output",
-        reason: "format is the disk as types; who reads it decides how",
+        reason: "format is the disk as types; its caller decides how to read",
         check: |source| {
             if !source.is_under(&["crates/format/src/"]) {
                 return Vec::new();
@@ -307,7 +307,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "machine",
-        reason: "a checkout works in any folder, on any machine, behind any mirror",
+        reason: "a checkout works in any folder, on any machine, with any mirror",
         check: machine,
         bad: &[
             ("README.md", concat!("See /wo", "rk/main.\n")),
@@ -385,7 +385,7 @@ const LONG_SAMPLE: &str = concat!(
     "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n}\n"
 );
 
-/// The lines of a Rust file outside of `places` on which one of `phrases` stands.
+/// The lines of a Rust file outside of `places` that have one of `phrases`.
 fn phrases(source: &Source, places: &[&str], phrases: &[&str]) -> Vec<(usize, String)> {
     if source.is_under(places) {
         return Vec::new();

@@ -47,7 +47,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// What is wrong.
     pub sentence: String,
-    /// Why the rule stands.
+    /// Why the rule is kept.
     pub reason: &'static str,
 }
 
@@ -134,8 +134,8 @@ impl Source {
         windows.filter(same).map(|window| window[0].line).collect()
     }
 
-    /// Whether an exception from `rule` stands in the comment (or among the attributes) above
-    /// `line`, or on it.
+    /// Whether there is an exception from `rule` on `line`, or in the comments and attributes
+    /// above it.
     pub fn excuses(&self, rule: &str, line: usize) -> bool {
         let lines: Vec<&str> = self.text.lines().collect();
         let above = lines.get(..line.saturating_sub(1)).unwrap_or_default().iter().rev();
@@ -145,7 +145,7 @@ impl Source {
         beside.chain(lines.get(line.saturating_sub(1))).any(|text| is_exception(text, rule))
     }
 
-    /// Whether an exception from `rule` for the whole file stands among its first lines.
+    /// Whether there is an exception from `rule` for the whole file among its first lines.
     pub fn excuses_file(&self, rule: &str) -> bool {
         self.text
             .lines()

@@ -60,7 +60,7 @@ impl Fence {
     }
 }
 
-/// `line` without what stands in `](...)` and without words with `://`.
+/// `line` without what is in `](...)` and without words with `://`.
 fn without_addresses(line: &str) -> String {
     let mut rest = line;
     let mut text = String::new();
