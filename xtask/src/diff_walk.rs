@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::compare::{self, Difference, Field, Grain, Options};
-use crate::listing;
-use crate::walk::{Depth, walk};
+use extant_testkit::compare::{self, Field, Grain, Options};
+use extant_testkit::listing;
+use extant_testkit::walk::{Depth, walk};
 
 /// What was asked for.
 struct Asked {
@@ -27,7 +27,7 @@ pub fn run(words: &[String]) -> Result<(), String> {
     }
     let found = match (&asked.listing, &asked.trees[..]) {
         (None, [left, right]) => compare::trees(left, right, &asked.options)?,
-        (Some(file), [tree]) => listing_against(file, tree, &asked.options)?,
+        (Some(file), [tree]) => compare::listing_against(file, tree, &asked.options)?,
         _ => return Err("two trees, or --listing FILE and a tree".into()),
     };
     for difference in &found {
@@ -71,28 +71,6 @@ fn fields(words: &str) -> Result<Vec<Field>, String> {
             .ok_or_else(|| format!("no field {word}; there are {}", names.join(", ")))
     };
     words.split(',').map(field).collect()
-}
-
-/// What a listing says otherwise than the tree at `tree`.
-///
-/// # Errors
-/// One of them cannot be read.
-pub fn listing_against(
-    file: &Path,
-    tree: &Path,
-    options: &Options,
-) -> Result<Vec<Difference>, String> {
-    let text =
-        std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let listed = listing::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-    let has_sums = listed.iter().any(|entry| entry.sha256.is_some());
-    let depth = Depth {
-        holes: false,
-        digest: false,
-        sha256: has_sums && options.fields.contains(&Field::Bytes),
-    };
-    let walked = walk(tree, depth, &options.excluded)?;
-    Ok(compare::entries(&listed, &walked, options))
 }
 
 fn print(tree: &Path) -> Result<(), String> {

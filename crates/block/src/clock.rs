@@ -6,7 +6,7 @@
 //!
 //! *Locking*: none here. `park` and `Task::join` assert in debug builds that the caller holds no
 //! short lock.
-use crate::lock::assert_no_short_lock;
+use crate::order::assert_no_short_lock;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -13,6 +13,7 @@ pub mod holes;
 pub mod lock;
 pub mod memory;
 pub mod neighbours;
+pub mod order;
 pub mod queue;
 pub mod traced;
 
@@ -28,6 +29,7 @@ pub use holes::{Holes, held_bytes};
 pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;
 pub use neighbours::Neighbours;
+pub use order::Rank;
 pub use queue::{
     Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
 };

@@ -10,7 +10,7 @@
 //! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
 //! `Turnstile::state`. Wakers are called with neither of the last two held.
 use crate::clock::{Clock, Unparked, Waker};
-use std::cell::Cell;
+use crate::order::{CountedRank, CountedShort, Rank, assert_no_short_lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -19,31 +19,41 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 /// that none is held. A panic while it was held poisons nothing: the next holder sees the data as
 /// it was left.
 #[derive(Default)]
-pub struct ShortLock<T>(Mutex<T>);
+pub struct ShortLock<T> {
+    value: Mutex<T>,
+    rank: Option<Rank>,
+}
 
 /// Holds a short lock.
 pub struct ShortGuard<'a, T> {
     value: MutexGuard<'a, T>,
-    _counted: Counted,
+    _counted: CountedShort,
+    _ranked: CountedRank,
 }
 
 impl<T> ShortLock<T> {
-    /// A free lock.
+    /// A free lock without a rank.
     pub const fn new(value: T) -> ShortLock<T> {
-        ShortLock(Mutex::new(value))
+        ShortLock { value: Mutex::new(value), rank: None }
     }
-    /// Takes it.
+    /// A free lock with its place in the order.
+    pub const fn ranked(rank: Rank, value: T) -> ShortLock<T> {
+        ShortLock { value: Mutex::new(value), rank: Some(rank) }
+    }
+    /// Takes it. In debug builds panics when the thread holds a lock that comes later.
+    #[track_caller]
     pub fn lock(&self) -> ShortGuard<'_, T> {
-        let value = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        ShortGuard { value, _counted: Counted::new() }
+        let ranked = CountedRank::new(self.rank);
+        let value = self.value.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ShortGuard { value, _counted: CountedShort::new(), _ranked: ranked }
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.value.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
     /// The value without its lock.
     pub fn into_inner(self) -> T {
-        self.0.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.value.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 impl<T> Deref for ShortGuard<'_, T> {
@@ -55,39 +65,6 @@ impl<T> Deref for ShortGuard<'_, T> {
 impl<T> DerefMut for ShortGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
-    }
-}
-
-thread_local! {
-    static SHORT_LOCKS_HELD: Cell<u32> = const { Cell::new(0) };
-}
-
-/// One more short lock of this thread, as long as it lives. Counts in debug builds only.
-struct Counted;
-
-impl Counted {
-    fn new() -> Counted {
-        if cfg!(debug_assertions) {
-            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() + 1));
-        }
-        Counted
-    }
-}
-impl Drop for Counted {
-    fn drop(&mut self) {
-        if cfg!(debug_assertions) {
-            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() - 1));
-        }
-    }
-}
-
-/// In debug builds panics when the calling thread holds a short lock; every `Clock::park` calls it.
-/// A thread that is panicking already is left in peace.
-#[track_caller]
-pub fn assert_no_short_lock() {
-    if cfg!(debug_assertions) && !std::thread::panicking() {
-        let held = SHORT_LOCKS_HELD.try_with(Cell::get).unwrap_or(0);
-        assert!(held == 0, "a thread that holds {held} short lock(s) is about to wait");
     }
 }
 
@@ -340,6 +317,7 @@ impl Drop for Permit<'_> {
 /// A sleeping lock around a value: fair, may be held across I/O.
 pub struct SleepLock<T> {
     turnstile: Turnstile,
+    rank: Option<Rank>,
     value: Mutex<T>,
 }
 /// Holds a sleeping lock.
@@ -347,28 +325,36 @@ pub struct SleepGuard<'a, T> {
     // Dropped in this order: the next holder must find the inner lock free.
     value: MutexGuard<'a, T>,
     _permit: Permit<'a>,
+    _ranked: CountedRank,
 }
 
 impl<T> SleepLock<T> {
     /// A free lock.
     pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepLock<T> {
-        SleepLock { turnstile: Turnstile::new(clock), value: Mutex::new(value) }
+        SleepLock { turnstile: Turnstile::new(clock), rank: None, value: Mutex::new(value) }
+    }
+    /// The same, with its place in the order.
+    pub fn ranked(self, rank: Rank) -> SleepLock<T> {
+        SleepLock { rank: Some(rank), ..self }
     }
     /// Waits for it and takes it.
+    #[track_caller]
     pub fn lock(&self) -> SleepGuard<'_, T> {
-        self.guard(self.turnstile.enter(Hold::Exclusive))
+        let ranked = CountedRank::new(self.rank);
+        self.guard(self.turnstile.enter(Hold::Exclusive), ranked)
     }
     /// Takes it if nobody holds it or waits for it.
     pub fn try_lock(&self) -> Option<SleepGuard<'_, T>> {
-        self.turnstile.try_enter(Hold::Exclusive).map(|permit| self.guard(permit))
+        let permit = self.turnstile.try_enter(Hold::Exclusive)?;
+        Some(self.guard(permit, CountedRank::new(self.rank)))
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-    fn guard<'a>(&'a self, permit: Permit<'a>) -> SleepGuard<'a, T> {
+    fn guard<'a>(&'a self, permit: Permit<'a>, ranked: CountedRank) -> SleepGuard<'a, T> {
         let value = self.value.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        SleepGuard { value, _permit: permit }
+        SleepGuard { value, _permit: permit, _ranked: ranked }
     }
 }
 impl<T> Deref for SleepGuard<'_, T> {
@@ -387,51 +373,62 @@ impl<T> DerefMut for SleepGuard<'_, T> {
 /// thread that holds it shared must not ask for it again: a writer may have come between.)
 pub struct SleepRwLock<T> {
     turnstile: Turnstile,
+    rank: Option<Rank>,
     value: RwLock<T>,
 }
 /// Shared hold.
 pub struct SleepReadGuard<'a, T> {
     value: RwLockReadGuard<'a, T>,
     _permit: Permit<'a>,
+    _ranked: CountedRank,
 }
 /// Exclusive hold.
 pub struct SleepWriteGuard<'a, T> {
     value: RwLockWriteGuard<'a, T>,
     _permit: Permit<'a>,
+    _ranked: CountedRank,
 }
 
 impl<T> SleepRwLock<T> {
     /// A free lock.
     pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepRwLock<T> {
-        SleepRwLock { turnstile: Turnstile::new(clock), value: RwLock::new(value) }
+        SleepRwLock { turnstile: Turnstile::new(clock), rank: None, value: RwLock::new(value) }
+    }
+    /// The same, with its place in the order.
+    pub fn ranked(self, rank: Rank) -> SleepRwLock<T> {
+        SleepRwLock { rank: Some(rank), ..self }
     }
     /// Waits for and takes a shared hold.
     pub fn read(&self) -> SleepReadGuard<'_, T> {
-        self.shared(self.turnstile.enter(Hold::Shared))
+        let ranked = CountedRank::new(self.rank);
+        self.shared(self.turnstile.enter(Hold::Shared), ranked)
     }
     /// Waits for and takes the exclusive hold.
     pub fn write(&self) -> SleepWriteGuard<'_, T> {
-        self.exclusive(self.turnstile.enter(Hold::Exclusive))
+        let ranked = CountedRank::new(self.rank);
+        self.exclusive(self.turnstile.enter(Hold::Exclusive), ranked)
     }
     /// Takes a shared hold if no writer holds it and nobody waits.
     pub fn try_read(&self) -> Option<SleepReadGuard<'_, T>> {
-        self.turnstile.try_enter(Hold::Shared).map(|permit| self.shared(permit))
+        let permit = self.turnstile.try_enter(Hold::Shared)?;
+        Some(self.shared(permit, CountedRank::new(self.rank)))
     }
     /// Takes the exclusive hold if nobody holds it or waits.
     pub fn try_write(&self) -> Option<SleepWriteGuard<'_, T>> {
-        self.turnstile.try_enter(Hold::Exclusive).map(|permit| self.exclusive(permit))
+        let permit = self.turnstile.try_enter(Hold::Exclusive)?;
+        Some(self.exclusive(permit, CountedRank::new(self.rank)))
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-    fn shared<'a>(&'a self, permit: Permit<'a>) -> SleepReadGuard<'a, T> {
+    fn shared<'a>(&'a self, permit: Permit<'a>, ranked: CountedRank) -> SleepReadGuard<'a, T> {
         let value = self.value.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        SleepReadGuard { value, _permit: permit }
+        SleepReadGuard { value, _permit: permit, _ranked: ranked }
     }
-    fn exclusive<'a>(&'a self, permit: Permit<'a>) -> SleepWriteGuard<'a, T> {
+    fn exclusive<'a>(&'a self, permit: Permit<'a>, ranked: CountedRank) -> SleepWriteGuard<'a, T> {
         let value = self.value.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        SleepWriteGuard { value, _permit: permit }
+        SleepWriteGuard { value, _permit: permit, _ranked: ranked }
     }
 }
 impl<T> Deref for SleepReadGuard<'_, T> {

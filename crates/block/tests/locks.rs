@@ -1,5 +1,5 @@
 //! Sleeping locks, wait queues and real time, with many threads.
-use extant_block::lock::assert_no_short_lock;
+use extant_block::order::assert_no_short_lock;
 use extant_block::*;
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -120,7 +120,7 @@ pub fn watch_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// The mask of ignored signals of this process, as /proc tells it; 0 where there is no /proc.
+/// The mask of ignored signals of this process, as /proc has it; 0 where there is no /proc.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

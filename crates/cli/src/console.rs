@@ -1,6 +1,7 @@
 //! What a command says: results on stdout, everything else on stderr, as text or as JSON.
 use crate::error::{Convention, Error, Exit};
-use extant_lab::report::TEXT_WIDTH;
+use crate::progress::{ProgressLine, Status, Unit, Visibility, clear_line};
+use extant_chart::TEXT_WIDTH;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -56,8 +57,20 @@ impl Console {
         self.form == Form::Json
     }
     /// Whether a moving line may be shown: not quiet, not JSON, and stderr is a terminal.
-    pub fn shows_progress(&self) -> bool {
-        self.chatter == Chatter::Normal && self.form == Form::Text && io::stderr().is_terminal()
+    fn visibility(&self) -> Visibility {
+        let is_normal = self.chatter == Chatter::Normal && self.form == Form::Text;
+        match is_normal && io::stderr().is_terminal() {
+            true => Visibility::Shown,
+            false => Visibility::Hidden,
+        }
+    }
+    /// A moving line for a phase of work; `total` is 0 where it is not known.
+    pub fn progress(&self, label: &'static str, unit: Unit, total: u64) -> ProgressLine {
+        ProgressLine::new(label, unit, total, self.visibility())
+    }
+    /// A moving line that says what is being done.
+    pub fn status(&self) -> Status {
+        Status::new(self.visibility())
     }
     /// Columns of a line of text on stdout: the terminal's, or 100 where it is none.
     pub fn width(&self) -> usize {
@@ -93,7 +106,7 @@ impl Console {
             Form::Json => complain_json(&Warning { command: self.command, warning: message }),
         }
     }
-    /// A file that was left out and makes the exit code 1: also told when quiet.
+    /// A file that was left out and makes the exit code 1: also shown when quiet.
     pub fn skipped(&self, message: &str) {
         Console { chatter: Chatter::Normal, ..self.clone() }.warn(message);
     }
@@ -123,9 +136,9 @@ impl Console {
     }
 }
 
-/// A line on stderr; when even that fails, nobody is left to be told.
+/// A line on stderr; when even that fails, there is nowhere left to say so.
 fn complain(line: &str) {
-    crate::progress::clear_line();
+    clear_line();
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

@@ -1,8 +1,9 @@
-//! What a user is told when something fails: one line, and a hint where there is something to do.
+//! What a user reads when something fails: one line, and a hint where there is something to do.
+use extant_archive::reason;
 use std::fmt;
 use std::io;
 
-/// A failure as the user meets it. Printed as `extant: COMMAND: MESSAGE`, and ` hint: HINT` below
+/// A failure as the user sees it. Printed as `extant: COMMAND: MESSAGE`, and ` hint: HINT` below
 /// it; with `--json` as one line `{"command":..,"error":..,"hint":..,"exit":..}`, on stderr too,
 /// because stdout may carry data.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub enum Exit {
     Checked(u8),
 }
 
-/// What codes mean to who calls a command: most commands have one convention, checks that of fsck.
+/// What exit codes mean to a caller: most commands have one convention, checks have that of fsck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Convention {
     /// 0 done, 1 failed or incomplete, 2 wrong usage.
@@ -99,15 +100,6 @@ impl Error {
     }
 }
 
-/// The reason of an I/O error without the number that std appends.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" (os error") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -115,40 +107,9 @@ impl fmt::Display for Error {
 }
 impl std::error::Error for Error {}
 
-/// Bytes of a name as one printable line: UTF-8 stays, control characters and broken bytes are
-/// escaped.
-pub fn printable(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            match letter.is_control() || letter == '\\' {
-                true => text.extend(letter.escape_default()),
-                false => text.push(letter),
-            }
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    const LONGEST: usize = 300;
-    if text.len() > LONGEST {
-        let cut = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(cut);
-        text.push_str("...");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_print_on_one_line() {
-        assert_eq!(printable("grün".as_bytes()), "grün");
-        assert_eq!(printable(b"a\nb\xff"), "a\\nb\\xff");
-        assert!(printable(&[b'x'; 5000]).len() < 310);
-    }
 
     #[test]
     fn a_full_disk_is_the_hosts() {

@@ -2,7 +2,7 @@
 //!
 //! Three steps: `words` reads each option by itself, as clap parses it; [`FormatArguments::read`]
 //! judges them together and gives a [`Format`]; [`Format::options`] joins that with a size and with
-//! what stands where the user said nothing.
+//! what holds where the user said nothing.
 mod words;
 
 pub use words::{Extended, FeatureWord, JournalWord, ReservedPercent, UsageType, UuidWord};
@@ -27,11 +27,13 @@ pub struct FormatArguments {
     /// What it is for: floppy, small, default, big, huge, news, largefile, largefile4, hurd.
     /// Decides -b and -i where these are not given; without -T the size decides. mkfs with -T and
     /// without -t makes ext2, as mke2fs does
-    #[arg(short = 'T', value_name = "USAGE", value_delimiter = ',', value_parser = words::usage_type)]
+    #[arg(short = 'T', value_name = "USAGE", value_delimiter = ',',
+        value_parser = words::usage_type)]
     pub usage: Vec<UsageType>,
     /// Put indirect blocks and nodes of extent trees together, in one run of each group: begin,
-    /// middle or end of the group, and so many blocks, 2% or 1/64 of it [default: middle,1/64]. The
-    /// disk does not tell: whoever writes files later puts theirs where his policies say
+    /// middle or end of the group, and its size: blocks, 2% or 1/64 of it [default: middle,1/64].
+    /// Nothing on the disk says so: a system that writes files later puts theirs where its own
+    /// policies say
     #[arg(long, value_name = "POSITION[,SIZE]", num_args = 0..=1, require_equals = true,
         default_missing_value = "middle", value_parser = words::metacluster)]
     pub metacluster: Option<Metacluster>,
@@ -57,16 +59,19 @@ pub struct FormatArguments {
     #[arg(short = 'm', value_name = "PERCENT", value_parser = words::reserved_percent)]
     pub reserved_percent: Option<ReservedPercent>,
     /// Features to add, or to take away with "^"; "none" takes all away first
-    #[arg(short = 'O', value_name = "FEATURE,^FEATURE..", value_delimiter = ',', value_parser = words::feature)]
+    #[arg(short = 'O', value_name = "FEATURE,^FEATURE..", value_delimiter = ',',
+        value_parser = words::feature)]
     pub features: Vec<FeatureWord>,
     /// Extended options: hash_seed=UUID, offset=BYTES, stride=BLOCKS, stripe_width=BLOCKS,
     /// resize=BLOCKS, root_owner=UID:GID. lazy_itable_init, lazy_journal_init, discard, nodiscard
     /// and assume_storage_prezeroed are accepted, and change nothing: what has to be zero is, when
     /// the command ends.
-    #[arg(short = 'E', value_name = "NAME=VALUE,..", value_delimiter = ',', value_parser = words::extended)]
+    #[arg(short = 'E', value_name = "NAME=VALUE,..", value_delimiter = ',',
+        value_parser = words::extended)]
     pub extended: Vec<Extended>,
     /// A journal of this size, in MiB without a unit: size=MEGABYTES
-    #[arg(short = 'J', value_name = "size=MEGABYTES", value_delimiter = ',', value_parser = words::journal)]
+    #[arg(short = 'J', value_name = "size=MEGABYTES", value_delimiter = ',',
+        value_parser = words::journal)]
     pub journal: Vec<JournalWord>,
     /// Make a journal, as -O has_journal
     #[arg(short = 'j')]
@@ -122,7 +127,7 @@ pub struct Format {
     pub without_effect: Vec<&'static str>,
 }
 
-/// What stands where the user said nothing.
+/// What holds where the user said nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unsaid {
     /// Bytes of a block; `None`: what mke2fs takes for a volume of this size (see
@@ -254,7 +259,7 @@ impl Format {
             Extended::Resize(size) => self.resize_to = Some(size),
             Extended::RootOwner(user, group) => self.root_owner = Some((user, group)),
             Extended::RootOwnerIsMe => {
-                crate::preload::host()?;
+                extant_image::source::host()?;
                 let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
                 self.root_owner = Some((user.as_raw(), group.as_raw()));
             }
@@ -263,7 +268,7 @@ impl Format {
         Ok(())
     }
 
-    /// Bytes of a block of a volume of about so many bytes: -b, else what -T says, else as mke2fs
+    /// Bytes of a block of a volume of about `bytes`: -b, else what -T says, else as mke2fs
     /// decides.
     pub fn block_size_for(&self, bytes: u64) -> u32 {
         default_wishes(self.profile, bytes, self.block_size).block_size
@@ -274,7 +279,7 @@ impl Format {
         self.inodes.is_some() || self.usage_bytes_per_inode.is_some()
     }
 
-    /// The wishes for a volume of so many blocks.
+    /// The wishes for a volume of this many blocks.
     ///
     /// # Errors
     /// `-E resize` to what the volume has already.
@@ -363,17 +368,22 @@ pub fn shaped(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
     bytes
 }
 
-/// What the engine has to say of wishes that it cannot meet, for the user.
+/// Why the engine makes no volume of what was wished, for the user.
 pub fn refusal(error: extant_engine::Error, target: &str) -> Error {
-    let hint = match &error.kind {
+    let hint = format_hint(&error.kind).map(str::to_owned);
+    Error { hint, ..Error::new(format!("{target}: {error}")) }
+}
+
+/// What to do where a volume cannot be made.
+pub fn format_hint(kind: &ErrorKind) -> Option<&'static str> {
+    match kind {
         ErrorKind::Layout(_) => {
-            "the options and the size do not go together: see extant mkfs --help"
+            Some("the options and the size do not go together: see extant mkfs --help")
         }
         ErrorKind::NoSpace { .. } => {
-            "take a larger SIZE, a smaller journal (-J size=), or none (-O ^has_journal)"
+            Some("take a larger SIZE, a smaller journal (-J size=), or none (-O ^has_journal)")
         }
-        ErrorKind::InvalidArgument(_) => "see extant mkfs --help",
-        _ => return Error::new(format!("{target}: {error}")),
-    };
-    Error::new(format!("{target}: {error}")).hint(hint)
+        ErrorKind::InvalidArgument(_) => Some("see extant mkfs --help"),
+        _ => None,
+    }
 }

@@ -22,10 +22,10 @@ const DEVICE_BYTES: u64 = 1 << 20;
 /// Where the first copy of the superblock is with blocks of 4 KiB: further in than what is read.
 const FIRST_COPY: u64 = 128 << 20;
 
-/// How thoroughly it is looked at.
+/// What is looked at: a file is looked at more thoroughly than a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Extent {
-    /// A regular file, whose every byte may be of use to somebody.
+pub enum Medium {
+    /// A regular file, any byte of which may be of use.
     File,
     /// A block device.
     Device,
@@ -36,7 +36,7 @@ pub enum Extent {
 ///
 /// # Errors
 /// What it holds, and at which byte; the host's.
-pub fn check_empty(image: &Path, range: Range<u64>, extent: Extent) -> Result<(), Error> {
+pub fn check_empty(image: &Path, range: Range<u64>, medium: Medium) -> Result<(), Error> {
     let failed = |error: io::Error| Error::io(image.display(), &error);
     let device = FileDevice::open(RealClock::new(), image, Access::ReadOnly, 0).map_err(failed)?;
     let range = range.start..range.end.min(device.info().bytes);
@@ -55,7 +55,7 @@ pub fn check_empty(image: &Path, range: Range<u64>, extent: Extent) -> Result<()
             return Err(refused(&format!("{name}{place}")).hint("--force writes over it"));
         }
     }
-    match first_byte(&device, &range, extent).map_err(failed)? {
+    match first_byte(&device, &range, medium).map_err(failed)? {
         Some(at) => Err(refused(&format!("data{}", at_byte(at))).hint("--force writes over it")),
         None => Ok(()),
     }
@@ -69,11 +69,11 @@ fn at_byte(byte: u64) -> String {
 fn first_byte(
     device: &dyn BlockDevice,
     range: &Range<u64>,
-    extent: Extent,
+    medium: Medium,
 ) -> io::Result<Option<u64>> {
-    let mut left = match extent {
-        Extent::File => FILE_BYTES,
-        Extent::Device => DEVICE_BYTES,
+    let mut left = match medium {
+        Medium::File => FILE_BYTES,
+        Medium::Device => DEVICE_BYTES,
     };
     let mut at = range.start;
     while left > 0 {
@@ -91,7 +91,7 @@ fn first_byte(
             return Ok(None);
         }
     }
-    if extent == Extent::Device {
+    if medium == Medium::Device {
         return Ok(None);
     }
     for start in [FIRST_COPY.saturating_add(range.start), range.end.saturating_sub(PIECE_BYTES)] {

@@ -2,12 +2,13 @@
 //! said when it cannot be.
 //!
 //! Nothing is ever written to an image that is opened here, not even a mount count.
-use crate::error::{Error, printable, reason};
+use crate::error::Error;
 use crate::held;
 use crate::partitions::{self, Partition};
 use crate::recognise;
 use crate::size::Size;
 use crate::target;
+use extant_archive::{printable, reason};
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
@@ -40,19 +41,19 @@ impl ImageArguments {
 
 /// What a word of the command line names: an image, and perhaps a path inside.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct ImagePath {
     /// The image on the host.
     pub image: PathBuf,
     /// The path inside, beginning with a slash.
     pub path: Option<PathBuf>,
 }
 
-impl Place {
+impl ImagePath {
     /// Reads `IMAGE` or `IMAGE:/path`. A file of the whole name is that image; otherwise the path
     /// begins at the first ":/" with a file before it, or else at the first.
-    pub fn of(word: &OsStr) -> Place {
+    pub fn of(word: &OsStr) -> ImagePath {
         let bytes = word.as_bytes();
-        let whole = Place { image: PathBuf::from(word), path: None };
+        let whole = ImagePath { image: PathBuf::from(word), path: None };
         let cuts: Vec<usize> =
             (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b":/")).collect();
         if cuts.is_empty() || Path::new(word).exists() {
@@ -60,7 +61,7 @@ impl Place {
         }
         let is_file = |at: &&usize| Path::new(OsStr::from_bytes(&bytes[..**at])).exists();
         let cut = cuts.iter().find(is_file).or(cuts.first());
-        cut.map_or(whole, |at| Place {
+        cut.map_or(whole, |at| ImagePath {
             image: PathBuf::from(OsString::from_vec(bytes[..*at].to_vec())),
             path: Some(PathBuf::from(OsString::from_vec(bytes[*at + 1..].to_vec()))),
         })
@@ -102,8 +103,8 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
     let device = FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, offset_bytes);
     let device = device.map_err(|error| {
         let head = format!("{shown}: ");
-        let told = reason(&error);
-        Error::new(format!("{head}{}", told.strip_prefix(&head).unwrap_or(&told)))
+        let reason = reason(&error);
+        Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)))
     })?;
     Ok(Arc::new(device))
 }
@@ -111,7 +112,7 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
 fn missing(image: &Path, error: &io::Error) -> Error {
     let failure = Error::io(image.display(), error);
     let has_colon = image.as_os_str().as_bytes().contains(&b':');
-    let place = Place::of(image.as_os_str());
+    let place = ImagePath::of(image.as_os_str());
     match error.kind() {
         io::ErrorKind::NotFound if place.path.is_some() && place.image.exists() => {
             failure.hint(format!("this command takes the image alone: {}", place.image.display()))
@@ -228,7 +229,7 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
     match &error.kind {
         ErrorKind::NotFound => failure.hint(format!("extant ls -R {shown} lists what is there")),
         ErrorKind::Unsupported(_) => {
-            failure.hint(format!("extant info {shown} shows the volume all the same"))
+            failure.hint(format!("extant info {shown} shows the volume nevertheless"))
         }
         ErrorKind::NeedsRecovery => match target::mount_point(image) {
             Some(folder) => {
@@ -243,7 +244,7 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
                 .hint("copy or download it once more")
         }
         ErrorKind::Corrupt(_) => {
-            failure.hint(format!("e2fsck -fn {shown} tells all that is wrong"))
+            failure.hint(format!("e2fsck -fn {shown} lists all that is wrong"))
         }
         ErrorKind::Device(error) => Error::io(subject, error),
         _ => failure,
@@ -251,9 +252,13 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
 }
 
 fn is_cut_short(corrupt: &Corrupt) -> bool {
-    let beyond_device = matches!(corrupt.fault, Fault::Field { field: "number of blocks", reason, .. }
-        if reason.contains("than the device holds"));
-    corrupt.place == DiskPlace::Superblock && beyond_device
+    let is_beyond_device = match corrupt.fault {
+        Fault::Field { field: "number of blocks", reason, .. } => {
+            reason.contains("than the device holds")
+        }
+        _ => false,
+    };
+    corrupt.place == DiskPlace::Superblock && is_beyond_device
 }
 
 #[cfg(test)]
@@ -267,16 +272,16 @@ mod tests {
         std::fs::create_dir_all(image.parent().unwrap()).unwrap();
         std::fs::write(&image, "x").unwrap();
         let word = |text: &str| OsString::from(format!("{}{text}", image.display()));
-        assert_eq!(Place::of(&word("")), Place { image: image.clone(), path: None });
-        let inside = Place { image: image.clone(), path: Some("/etc:/x".into()) };
+        assert_eq!(ImagePath::of(&word("")), ImagePath { image: image.clone(), path: None });
+        let inside = ImagePath { image: image.clone(), path: Some("/etc:/x".into()) };
         // The folder "a:" is a file too, as far as names go; but what counts is the first name that
         // is there.
         assert_eq!(
-            Place::of(&word(":/etc:/x")).path_or_root().file_name(),
+            ImagePath::of(&word(":/etc:/x")).path_or_root().file_name(),
             inside.path_or_root().file_name()
         );
-        let none = Place::of(OsStr::new("none.img:/etc"));
-        assert_eq!(none, Place { image: "none.img".into(), path: Some("/etc".into()) });
-        assert_eq!(Place::of(OsStr::new("none.img:etc")).path, None);
+        let none = ImagePath::of(OsStr::new("none.img:/etc"));
+        assert_eq!(none, ImagePath { image: "none.img".into(), path: Some("/etc".into()) });
+        assert_eq!(ImagePath::of(OsStr::new("none.img:etc")).path, None);
     }
 }

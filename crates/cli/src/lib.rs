@@ -1,21 +1,20 @@
-//! What stands behind the `extant` command: its commands, and what they read and write on the host.
+//! What the `extant` command is made of: its commands, and what they read and write on the host.
 //!
 //! ```text
-//! command     one file a command; one table feeds the parser, the help, the completions and the man pages
-//! source      what an image is built from: directories and tar archives, laid over each other
-//! tree        the merged tree of all sources, in memory
-//! format_options  what a new file system is to be like, in mke2fs's words
-//! build       from the tree to the image: its size, its order, its writing
-//! export      from an image to an archive: in which order, in which words
-//! image       an image that is looked at: IMAGE:/path, and what is said when it cannot be opened
-//! recognise   what a file is that is no ext volume; partitions: where the volumes of a disk begin
-//! listing     an object of an image as a record and as a line; date: a time as text
-//! preload     fakeroot and its kin: whether they reach this program
-//! notice      what a user should know although nothing failed: counted, the first few by name
-//! target      the file or device that is written: refused when in use, whole or not there at all
-//! cleanup     what is removed when a signal comes
-//! console     stdout, stderr, JSON; progress: the line that moves
-//! size        "512M", "20%"
+//! command          one file a command; one table feeds the parser, the help, the completions and
+//!                  the man pages
+//! format_options   what a new file system is to be like, in mke2fs's words
+//! source_options   what an image is built from, and how it is read
+//! advice           what can be done about a failure to build or export
+//! image            an image that is looked at: IMAGE:/path, and why it cannot be opened
+//! recognise        what a file is that is no ext volume; partitions: where the volumes of a disk
+//!                  begin; held: what a new file system would destroy
+//! listing          an object of an image as a record and as a line
+//! target           the file or device that is written: refused when in use, whole or not there
+//! output           the file, pipe or device that takes an archive
+//! cleanup          what is removed when a signal comes
+//! console          stdout, stderr, JSON; progress: the line that moves
+//! error            a failure as the user sees it; size: "512M", "20%"
 //! ```
 //!
 //! # Exit codes
@@ -23,26 +22,22 @@
 //! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 0.
 //! `check` speaks fsck's: 0 clean, 4 problems, 8 not able to check, 16 wrong usage.
 
-pub mod build;
+pub mod advice;
 pub mod cleanup;
 pub mod command;
 pub mod console;
-pub mod date;
 pub mod error;
-pub mod export;
 pub mod format_options;
 pub mod held;
 pub mod image;
 pub mod listing;
-pub mod notice;
+pub mod output;
 pub mod partitions;
-pub mod preload;
 pub mod progress;
 pub mod recognise;
 pub mod size;
-pub mod source;
+pub mod source_options;
 pub mod target;
-pub mod tree;
 
 pub use error::Error;
 

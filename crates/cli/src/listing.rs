@@ -1,7 +1,7 @@
 //! An object of an image as a person reads it and as a program does: the mode in letters, a name on
 //! a terminal, and the record of `ls --json` and `stat --json`.
 //!
-//! A record is one JSON object a line. Names and targets that are not UTF-8 stand as base64 in
+//! A record is one JSON object a line. Names and targets that are not UTF-8 are base64 in
 //! `path_bytes` and `target_bytes` instead of `path` and `target`; values of extended attributes
 //! always are base64, and a name that is not UTF-8 is `base64:` and its base64.
 use extant_engine::{Metadata, Object, Result};
@@ -188,7 +188,13 @@ impl Names {
 /// Letters without a shape of their own that change how others are shown: direction marks and the
 /// like.
 fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    matches!(
+        letter,
+        '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
+    )
 }
 
 /// Base64 with padding.

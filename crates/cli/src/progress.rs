@@ -1,36 +1,47 @@
 //! The line that moves: how much is done, how fast, how long still. On stderr, and only where that
 //! is a terminal.
 //!
-//! *Invariants*: the line is redrawn at most ten times a second, and is gone when the `Progress` is
-//! dropped.
-//! *Locking*: none; counters are atomics, so any thread may advance it.
+//! *Invariants*: the line is redrawn at most ten times a second, and is gone when the
+//! [`ProgressLine`] is dropped. *Locking*: none; counters are atomics, so any thread may advance
+//! it.
 #![allow(
     clippy::disallowed_methods,
     reason = "progress is for people: it runs on the host's clock"
 )]
-use crate::console::Console;
+use crate::size::readable;
+use extant_image::Progress;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// At most ten times a second.
 const REDRAW_NS: u64 = 100_000_000;
-/// The clock is looked at once for so many bytes, or so many calls.
+/// The clock is read once in this many bytes, or this many items.
 const LOOK_BYTES: u64 = 1 << 20;
+const LOOK_ITEMS: u64 = 256;
 
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// One phase of work, counted in bytes or things.
-pub struct Progress {
+pub struct ProgressLine {
     label: &'static str,
     unit: Unit,
     total: AtomicU64,
     done: AtomicU64,
-    /// `done` (plus calls) at the last look at the clock.
+    /// `done` when the clock was read last.
     looked: AtomicU64,
     drawn_ns: AtomicU64,
     started: Instant,
-    visible: bool,
+    visibility: Visibility,
+}
+
+/// Whether a moving line may be shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Visibility {
+    /// It is drawn.
+    Shown,
+    /// Everything is counted, nothing is drawn.
+    Hidden,
 }
 
 /// What is counted.
@@ -42,17 +53,15 @@ pub enum Unit {
     Items,
 }
 
-impl Progress {
-    /// Starts a phase; `total` is 0 when nobody knows.
-    pub fn new(console: &Console, label: &'static str, unit: Unit, total: u64) -> Progress {
-        Progress::start(label, unit, total, console.shows_progress())
-    }
-    /// One that is never shown.
-    pub fn hidden() -> Progress {
-        Progress::start("", Unit::Items, 0, false)
-    }
-    fn start(label: &'static str, unit: Unit, total: u64, visible: bool) -> Progress {
-        Progress {
+impl ProgressLine {
+    /// Starts a phase; `total` is 0 where it is not known.
+    pub fn new(
+        label: &'static str,
+        unit: Unit,
+        total: u64,
+        visibility: Visibility,
+    ) -> ProgressLine {
+        ProgressLine {
             label,
             unit,
             total: AtomicU64::new(total),
@@ -60,24 +69,12 @@ impl Progress {
             looked: AtomicU64::new(0),
             drawn_ns: AtomicU64::new(0),
             started: Instant::now(),
-            visible,
+            visibility,
         }
     }
     /// Sets the total, once it is known.
     pub fn set_total(&self, total: u64) {
         self.total.store(total, Ordering::Relaxed);
-    }
-    /// So much more is done. Cheap: the clock is read about once a MiB (or 256 items).
-    pub fn advance(&self, amount: u64) {
-        let done = self.done.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
-        if !self.visible {
-            return;
-        }
-        let step = if self.unit == Unit::Bytes { LOOK_BYTES } else { 256 };
-        if done.saturating_sub(self.looked.load(Ordering::Relaxed)) >= step {
-            self.looked.store(done, Ordering::Relaxed);
-            self.draw(done);
-        }
     }
     /// What is done so far.
     pub fn done(&self) -> u64 {
@@ -107,28 +104,43 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Progress for ProgressLine {
+    /// Cheap: the clock is read about once a MiB, or once in 256 items.
+    fn advance(&self, amount: u64) {
+        let done = self.done.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        if self.visibility == Visibility::Hidden {
+            return;
+        }
+        let step = if self.unit == Unit::Bytes { LOOK_BYTES } else { LOOK_ITEMS };
+        if done.saturating_sub(self.looked.load(Ordering::Relaxed)) >= step {
+            self.looked.store(done, Ordering::Relaxed);
+            self.draw(done);
+        }
+    }
+}
+
+impl Drop for ProgressLine {
     fn drop(&mut self) {
-        if self.visible {
+        if self.visibility == Visibility::Shown {
             clear_line();
         }
     }
 }
 
-/// A line that says what is being done, where nobody knows how much of it there is.
+/// A line that says what is being done, where it is not known how much of it there is.
 pub struct Status {
-    visible: bool,
+    visibility: Visibility,
 }
 
 impl Status {
-    /// Nothing is shown yet.
-    pub fn new(console: &Console) -> Status {
-        Status { visible: console.shows_progress() }
+    /// A line without text.
+    pub fn new(visibility: Visibility) -> Status {
+        Status { visibility }
     }
     /// In place of the line before, cut to what fits on most terminals.
     pub fn show(&mut self, line: &str) {
         const WIDTH: usize = 79;
-        if self.visible {
+        if self.visibility == Visibility::Shown {
             SHOWN.store(true, Ordering::Relaxed);
             let line: String =
                 line.chars().filter(|letter| !letter.is_control()).take(WIDTH).collect();
@@ -139,7 +151,7 @@ impl Status {
 
 impl Drop for Status {
     fn drop(&mut self) {
-        if self.visible {
+        if self.visibility == Visibility::Shown {
             clear_line();
         }
     }
@@ -155,7 +167,7 @@ pub fn clear_line() {
 /// The line: `build: 512.0 MiB of 1.3 GiB (38%), 640.1 MiB/s, 2 s left`.
 fn line(label: &str, unit: Unit, done: u64, total: u64, seconds: f64) -> String {
     let show = |amount: f64| match unit {
-        Unit::Bytes => crate::size::readable(amount),
+        Unit::Bytes => readable(amount),
         Unit::Items => format!("{amount:.0}"),
     };
     let rate = done as f64 / seconds.max(1e-3);

@@ -1,24 +1,29 @@
 //! What a file that is no ext volume is instead, by its first bytes, and what can be done with it.
 //!
 //! One table for every command that opens an image, and for those that are about to write over one.
-//! Rows stand in the order in which they are tried: a file system's boot sector ends like a
+//! Rows are in the order in which they are tried: a file system's boot sector ends like a
 //! partition table, so what names itself comes first.
 use extant_block::BlockDevice;
 
 /// Something that is known by its first bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Kind {
+pub struct ForeignFormat {
     /// In words, with its article: "a qcow2 image".
     pub name: &'static str,
-    /// The byte at which the mark stands.
+    /// The byte at which the mark is.
     at: usize,
     mark: &'static [u8],
     /// What to do, with `{}` for the file's name.
     advice: &'static str,
 }
 
-const fn kind(name: &'static str, at: usize, mark: &'static [u8], advice: &'static str) -> Kind {
-    Kind { name, at, mark, advice }
+const fn kind(
+    name: &'static str,
+    at: usize,
+    mark: &'static [u8],
+    advice: &'static str,
+) -> ForeignFormat {
+    ForeignFormat { name, at, mark, advice }
 }
 
 const CONVERT: &str = "make a raw image of it: qemu-img convert -O raw {} disk.img";
@@ -26,10 +31,10 @@ const MOUNT: &str = "extant reads ext2, ext3 and ext4; mount this one: mount -o 
 const MOUNT_AND_BUILD: &str = "mount it (mount -o loop,ro {} /mnt), then extant build /mnt \
     disk.img makes an ext4 image of it";
 
-/// Bytes that are looked at: up to the mark that stands furthest in.
+/// Bytes that are looked at: up to the mark that is furthest in.
 const LOOK_BYTES: usize = 0x1_1000;
 
-static KINDS: &[Kind] = &[
+static KINDS: &[ForeignFormat] = &[
     // Images of disks in other forms.
     kind("a qcow2 image", 0, b"QFI\xfb", CONVERT),
     kind("a QED image", 0, b"QED\0", CONVERT),
@@ -134,7 +139,7 @@ static KINDS: &[Kind] = &[
     kind("a program", 0, b"\x7fELF", "name the image"),
 ];
 
-impl Kind {
+impl ForeignFormat {
     /// What to do with the file of that name.
     pub fn advice(&self, file: &str) -> String {
         self.advice.replace("{}", file)
@@ -143,14 +148,14 @@ impl Kind {
 
 /// What begins with these bytes, if it is one of those that are known; ext itself is not among
 /// them.
-pub fn kind_of(head: &[u8]) -> Option<&'static Kind> {
+pub fn kind_of(head: &[u8]) -> Option<&'static ForeignFormat> {
     KINDS.iter().find(|kind| {
         let rest = head.get(kind.at..);
         rest.is_some_and(|rest| rest.starts_with(kind.mark))
     })
 }
 
-/// Whether an ext superblock stands where one has to be, without a look at what else it says.
+/// Whether there is an ext superblock where one has to be, without a look at what else it says.
 pub fn is_ext(head: &[u8]) -> bool {
     head.get(0x438..0x43a) == Some(b"\x53\xef")
 }
@@ -158,12 +163,13 @@ pub fn is_ext(head: &[u8]) -> bool {
 /// What a file or device holds that begins with these bytes, where something about to be written
 /// over it can name it.
 pub fn held(head: &[u8]) -> Option<&'static str> {
-    let stands = |at: usize, mark: &[u8]| head.get(at..).is_some_and(|rest| rest.starts_with(mark));
+    let has_mark =
+        |at: usize, mark: &[u8]| head.get(at..).is_some_and(|rest| rest.starts_with(mark));
     match kind_of(head) {
         _ if is_ext(head) => Some("an ext2, ext3 or ext4 file system"),
         Some(kind) => Some(kind.name),
-        None if stands(512, b"EFI PART") => Some("a GPT partition table"),
-        None if stands(510, b"\x55\xaa") => Some("a partition table or a boot sector"),
+        None if has_mark(512, b"EFI PART") => Some("a GPT partition table"),
+        None if has_mark(510, b"\x55\xaa") => Some("a partition table or a boot sector"),
         None => None,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A bare number means what mke2fs takes it for, where mke2fs has the option; elsewhere a unit is
 //! required.
+use extant_image::build::{FreeInodes, Room};
 use std::fmt;
 use std::str::FromStr;
 
@@ -37,37 +38,6 @@ pub fn file_system_unit(block_size: Option<u32>) -> u64 {
 pub struct Amount {
     /// In bytes.
     pub bytes: u64,
-}
-
-/// Room to leave: a number of bytes, or a share of the whole image.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Room {
-    /// In bytes.
-    Bytes(u64),
-    /// Per mille of the image's size, 0 to 999.
-    PerMille(u32),
-}
-
-/// Inodes to leave free: a number of them, or a share of all that the image has.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum FreeInodes {
-    /// At least this many.
-    Count(u32),
-    /// Per mille of the image's inodes, 0 to 999.
-    PerMille(u32),
-}
-
-impl FreeInodes {
-    /// How many are spare, where `used` are not.
-    pub fn beside(self, used: u64) -> u64 {
-        match self {
-            FreeInodes::Count(count) => count.into(),
-            FreeInodes::PerMille(share) => {
-                let share = u64::from(share.min(999));
-                used.saturating_mul(share).div_ceil(1000 - share)
-            }
-        }
-    }
 }
 
 /// Why a word of the command line is no size: one line that says what to write instead.
@@ -152,32 +122,32 @@ impl FromStr for Amount {
     }
 }
 
-impl FromStr for Room {
-    type Err = Unreadable;
-    fn from_str(text: &str) -> Result<Room, Unreadable> {
-        if text.ends_with('%') {
-            let wrong = || Unreadable("a share has to be 0% to 99.9%: write 20%".to_owned());
-            return share(text).map(Room::PerMille).ok_or_else(wrong);
-        }
-        match units(text) {
-            Some((number, None)) if number > 0.0 => Err(Unreadable(format!(
-                "a unit is missing: write {text}M for MiB, or {text}% for a share of the image"
-            ))),
-            None => Err(Unreadable("it is not an amount of room: write 512M, or 20%".to_owned())),
-            Some(_) => with_unit(text).map(Room::Bytes),
-        }
+/// Room to leave: `512M`, or `20%` of the image.
+///
+/// # Errors
+/// What to write instead.
+pub fn room(text: &str) -> Result<Room, Unreadable> {
+    if text.ends_with('%') {
+        let wrong = || Unreadable("a share has to be 0% to 99.9%: write 20%".to_owned());
+        return share(text).map(Room::PerMille).ok_or_else(wrong);
+    }
+    match units(text) {
+        Some((number, None)) if number > 0.0 => Err(Unreadable(format!(
+            "a unit is missing: write {text}M for MiB, or {text}% for a share of the image"
+        ))),
+        None => Err(Unreadable("it is not an amount of room: write 512M, or 20%".to_owned())),
+        Some(_) => with_unit(text).map(Room::Bytes),
     }
 }
 
-impl FromStr for FreeInodes {
-    type Err = Unreadable;
-    fn from_str(text: &str) -> Result<FreeInodes, Unreadable> {
-        let count = || text.parse().ok().map(FreeInodes::Count);
-        let parsed = share(text).map(FreeInodes::PerMille).or_else(count);
-        parsed.ok_or_else(|| {
-            Unreadable("it is not a number of inodes: write 1000, or 20%".to_owned())
-        })
-    }
+/// Inodes to leave free: `1000`, or `20%` of all that the image has.
+///
+/// # Errors
+/// What to write instead.
+pub fn free_inodes(text: &str) -> Result<FreeInodes, Unreadable> {
+    let count = || text.parse().ok().map(FreeInodes::Count);
+    let parsed = share(text).map(FreeInodes::PerMille).or_else(count);
+    parsed.ok_or_else(|| Unreadable("it is not a number of inodes: write 1000, or 20%".to_owned()))
 }
 
 /// Bytes for people: `1.3 GiB`.
@@ -221,14 +191,14 @@ mod tests {
 
     #[test]
     fn room_is_bytes_or_a_share() {
-        assert_eq!("20%".parse::<Room>().unwrap(), Room::PerMille(200));
-        assert_eq!("12.5 %".parse::<Room>().unwrap(), Room::PerMille(125));
-        assert_eq!("512M".parse::<Room>().unwrap(), Room::Bytes(512 << 20));
-        assert_eq!("0".parse::<Room>().unwrap(), Room::Bytes(0));
+        assert_eq!(room("20%").unwrap(), Room::PerMille(200));
+        assert_eq!(room("12.5 %").unwrap(), Room::PerMille(125));
+        assert_eq!(room("512M").unwrap(), Room::Bytes(512 << 20));
+        assert_eq!(room("0").unwrap(), Room::Bytes(0));
         for wrong in ["100%", "-5%", "x", "%", "20", "1.5", "20%%", "99999999P"] {
-            assert!(wrong.parse::<Room>().is_err(), "{wrong}");
+            assert!(room(wrong).is_err(), "{wrong}");
         }
-        let said = "20".parse::<Room>().unwrap_err().to_string();
+        let said = room("20").unwrap_err().to_string();
         assert!(said.contains("20M") && said.contains("20%"), "{said}");
     }
 
@@ -243,12 +213,10 @@ mod tests {
 
     #[test]
     fn free_inodes_are_a_number_or_a_share_of_all() {
-        assert_eq!("1000".parse::<FreeInodes>().unwrap().beside(5), 1000);
-        assert_eq!("50%".parse::<FreeInodes>().unwrap().beside(30), 30);
-        assert_eq!("20%".parse::<FreeInodes>().unwrap().beside(81), 21);
-        assert_eq!("0%".parse::<FreeInodes>().unwrap().beside(81), 0);
+        assert_eq!(free_inodes("1000").unwrap(), FreeInodes::Count(1000));
+        assert_eq!(free_inodes("20%").unwrap(), FreeInodes::PerMille(200));
         for wrong in ["1k", "-1", "", "100%", "4294967296", "1.5"] {
-            assert!(wrong.parse::<FreeInodes>().is_err(), "{wrong}");
+            assert!(free_inodes(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The image that a command writes: refused when it exists, is mounted or in use; whole in the end,
-//! or not there at all.
+//! or not there.
 //!
 //! **A regular file** is written under a temporary name, `.NAME.extant-XXXXXX`, in the folder of
 //! its final name, and renamed when it is whole. So with `--force` the old image is lost only when
-//! the new one is complete, and a reader never meets half an image. The price: on a nearly full
+//! the new one is complete, and a reader never finds half an image. The price: on a nearly full
 //! disk both must fit for a moment; the message of a full disk says so. A symbolic link is followed
 //! first: what it points to is replaced, the link stays. **A block device** has no second name: it
 //! is written in place, which needs `--force`, and what stops half-way leaves it half-written. It
@@ -43,6 +43,10 @@ pub struct Target {
 
 impl Target {
     /// Makes sure that `path` may be written, and opens it. Nothing that exists is changed yet.
+    ///
+    /// # Errors
+    /// It exists and may not be replaced, is no regular file or block device, or is in use; the
+    /// host's.
     pub fn create(path: &Path, existing: Existing) -> Result<Target, Error> {
         if path == Path::new("-") {
             return Err(Error::usage(
@@ -85,6 +89,9 @@ impl Target {
 
     /// Opens and locks a file or block device to be written where it is: what it holds outside the
     /// bytes that are written stays. What stops half-way leaves it half-written.
+    ///
+    /// # Errors
+    /// It is no regular file or block device, or is in use; the host's.
     pub fn in_place(path: &Path) -> Result<Target, Error> {
         let metadata =
             std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?;
@@ -147,6 +154,9 @@ impl Target {
 
     /// The image is whole: gives a regular file its name. The caller has synced what it wants
     /// durable.
+    ///
+    /// # Errors
+    /// Another file has the name by now and may not be replaced; the host's.
     pub fn finish(self) -> Result<(), Error> {
         match self.partial {
             Some(partial) => partial.rename(&self.path, self.replace),
@@ -186,10 +196,10 @@ impl Target {
     }
 }
 
-/// Makes sure that it is a regular file or block device, and that nobody uses it.
+/// Makes sure that it is a regular file or block device, and that nothing uses it.
 ///
 /// # Errors
-/// What it is instead, or who uses it.
+/// What it is instead, or what uses it.
 pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     let shown = path.display();
     let file_type = metadata.file_type();
@@ -243,7 +253,7 @@ fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
     Ok(made.into_parts().0)
 }
 
-/// Who uses a file or block device, in words: "is mounted on /mnt", "is attached to loop3".
+/// What uses a file or block device, in words: "is mounted on /mnt", "is attached to loop3".
 fn user(metadata: &Metadata) -> Option<String> {
     let block = metadata.file_type().is_block_device();
     let number = if block { metadata.rdev() } else { loop_over(metadata)?.1 };
@@ -299,7 +309,7 @@ fn mounted_on(number: u64) -> Option<PathBuf> {
     mounts().into_iter().find(|mount| mount.device == number).map(|mount| mount.folder)
 }
 
-/// The mount point below which a folder lies.
+/// The mount point below which a folder is.
 fn mount_of(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let below = mounts().into_iter().filter(|mount| folder.starts_with(&mount.folder));

@@ -57,47 +57,36 @@
 //! cache shard > frame > device queue. The first three are sleeping locks on the clock and may be
 //! held across I/O; the rest are short. There is no lock on the superblock in the allocation path:
 //! free space is one atomic promise, exact counts live in the groups.
-mod access_time;
-mod admission;
-pub mod allocation;
-pub mod attribute;
-mod barrier;
-mod cache;
-mod core;
-mod directory;
-mod directory_stream;
+mod api;
 pub mod error;
-mod file;
-mod filesystem;
-mod flusher;
-mod group;
-pub mod import;
+mod flush;
 mod inode;
-mod journal;
-mod latch;
-mod mapping;
-pub mod mkfs;
-mod namespace;
-mod object;
-mod pages;
-mod permission;
-pub mod placement;
-pub mod preset;
-pub mod readahead;
-mod rename;
+#[cfg(test)]
+mod mutations;
+mod name;
+mod policy;
+mod ranks;
 mod runs;
-pub mod survey;
-pub mod throttle;
-mod volume;
-mod writeback;
+mod space;
+mod store;
 
-pub use attribute::SetAttribute;
-pub use directory::Packing;
-pub use directory_stream::{DirectoryStream, record_bytes};
+pub use api::directory_stream::{DirectoryStream, record_bytes};
+pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata, Statfs};
+pub use api::object::{FileRun, Object};
+pub use api::{import, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
-pub use file::Size;
-pub use filesystem::{Change, DirectoryEntry, File, Filesystem, FlagChange, Metadata, Statfs};
-pub use namespace::LINKS_MAX;
-pub use object::{FileRun, Object};
-pub use rename::Rename;
-pub use volume::{Access, DataKeeping, Options, read_superblock};
+pub use inode::attribute::{self, SetAttribute};
+pub use inode::file::Size;
+pub use inode::rights::{Change, FlagChange};
+pub use name::directory::Packing;
+pub use name::namespace::LINKS_MAX;
+pub use name::rename::Rename;
+pub use policy::{allocation, placement, preset, readahead};
+pub use store::superblock::read_superblock;
+pub use store::{Access, DataKeeping, Options};
+
+/// When dirty blocks are written, and by whom: the policies, and the budget that they are asked for.
+pub mod throttle {
+    pub use crate::policy::throttle::*;
+    pub use crate::store::budget::DirtyBudget;
+}

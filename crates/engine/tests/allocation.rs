@@ -262,11 +262,11 @@ fn directory_of_the_post(specification: &Specification, hash_seed: u32) -> Vec<u
     let used = volume.statfs().free_blocks;
     volume.sync().unwrap();
     assert!(volume.statfs().free_blocks >= used);
-    if xtask::oracle::require("e2fsck") {
+    if extant_testkit::oracle::require("e2fsck") {
         judge(&device).unwrap_or_else(|said| panic!("{specification}, synced: {said}"));
     }
     volume.close().unwrap();
-    if xtask::oracle::require("e2fsck") {
+    if extant_testkit::oracle::require("e2fsck") {
         judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
     }
     blocks
@@ -345,7 +345,7 @@ fn what_directories_have_in_hand_is_bounded_and_comes_back() {
         let used = before - volume.statfs().free_blocks;
         assert!(held - used <= 4096 * 7, "{specification}: {held} and {used}");
         assert_eq!(held > used, policies.contains("contiguous"), "{specification}");
-        if xtask::oracle::require("e2fsck") {
+        if extant_testkit::oracle::require("e2fsck") {
             judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
         }
         let runs = volume.object("/d7/7").unwrap().runs().unwrap();

@@ -9,7 +9,7 @@ use volume::{MIB, Specification, judge};
 
 #[test]
 fn closing_frees_files_that_have_no_name_and_are_still_open() {
-    if !xtask::oracle::require("e2fsck") {
+    if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
     for (profile, policies) in

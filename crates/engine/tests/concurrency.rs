@@ -88,7 +88,7 @@ fn run(specification: &Specification, seed: u64, operations: u64) -> Result<(), 
 
 #[test]
 fn four_threads_leave_a_sound_volume() {
-    if !xtask::oracle::require("e2fsck") {
+    if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
     let rounds: u64 =
@@ -198,7 +198,7 @@ fn is_allowed(call: &str, errno: i32) -> bool {
 
 #[test]
 fn directories_that_move_under_each_other_give_only_the_errors_of_directories() {
-    if !xtask::oracle::require("e2fsck") {
+    if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
     let rounds: u64 =

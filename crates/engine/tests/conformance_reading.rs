@@ -4,15 +4,15 @@ mod volume;
 
 use extant_block::{Clock, FileDevice, RealClock};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_testkit::compare::{self, Field};
+use extant_testkit::fixtures::{self, Filler};
+use extant_testkit::oracle::{self, mount_loop};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::walk::{Entry, Kind};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use volume::reading;
-use xtask::compare::{self, Field};
-use xtask::fixtures::{self, Filler};
-use xtask::oracle::{self, mount_loop};
-use xtask::scratch::Scratch;
-use xtask::walk::{Entry, Kind};
 
 /// One at a time: what one test has open when another starts a program keeps a mount busy.
 static MOUNTING: Mutex<()> = Mutex::new(());

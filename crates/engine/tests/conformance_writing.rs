@@ -7,13 +7,13 @@ use extant_engine::mkfs::Profile;
 use extant_engine::{Change, Filesystem, Rename, Result, SetAttribute, Size, Statfs};
 use extant_format::inode::{Device, FileType, Time};
 use extant_format::superblock::Feature;
+use extant_testkit::compare::{self, Field, Options};
+use extant_testkit::oracle::{self, Access, mount_loop};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::walk::{Depth, walk};
 use std::path::Path;
 use std::sync::Arc;
 use volume::{MIB, Random, SetClock, Specification, reading};
-use xtask::compare::{self, Field, Options};
-use xtask::oracle::{self, Access, mount_loop};
-use xtask::scratch::Scratch;
-use xtask::walk::{Depth, walk};
 
 fn content(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];

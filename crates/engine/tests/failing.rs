@@ -279,7 +279,7 @@ fn what_cannot_be_read_fails_alone() {
         volume.sync().unwrap_or_else(|error| panic!("{specification}: {error}"));
         volume.remove_file(OLD).expect("goes without being read");
         volume.close().unwrap_or_else(|error| panic!("{specification}: {error}"));
-        if xtask::oracle::require("e2fsck") {
+        if extant_testkit::oracle::require("e2fsck") {
             judge(&memory).unwrap_or_else(|said| panic!("{specification}: {said}"));
         }
     }
@@ -326,7 +326,7 @@ fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
             closed.is_ok(),
             "{policies}: {after_repair:?}, {closed:?}"
         );
-        if closed.is_ok() && xtask::oracle::require("e2fsck") {
+        if closed.is_ok() && extant_testkit::oracle::require("e2fsck") {
             judge(&memory).unwrap_or_else(|said| panic!("{policies}: {said}"));
             let volume = specification.open(&memory).expect("opens");
             let kept =

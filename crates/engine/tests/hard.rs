@@ -7,10 +7,10 @@ use extant_engine::mkfs::Profile;
 use extant_engine::{Error, ErrorKind, Filesystem, LINKS_MAX, Size};
 use extant_format::inode::{Device, FileType};
 use extant_format::superblock::{Feature, MappingKind};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, judge};
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 const EFBIG: i32 = 27;
 const EMLINK: i32 = 31;

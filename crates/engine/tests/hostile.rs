@@ -135,13 +135,13 @@ fn torture(name: &str, device: &MemoryDevice, seed: u64) -> std::result::Result<
 }
 
 fn unpack(path: &Path) -> Option<MemoryDevice> {
-    let output = xtask::command::program("gzip").arg("-dc").arg(path).output().ok()?;
+    let output = extant_testkit::command::program("gzip").arg("-dc").arg(path).output().ok()?;
     Some(MemoryDevice::from_bytes(RealClock::new(), &output.stdout))
 }
 
 #[test]
 fn the_images_of_the_collection_are_survived() {
-    let folder = xtask::repository().join("../shared/corpus");
+    let folder = extant_testkit::repository().join("../shared/corpus");
     let Ok(listed) = std::fs::read_dir(&folder) else {
         eprintln!("skipped: no collection of broken images");
         return;

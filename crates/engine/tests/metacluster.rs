@@ -9,13 +9,13 @@ use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::Superblock;
 use extant_format::{GroupNo, Ino, indirect};
+use extant_testkit::oracle::{self, mount_loop};
+use extant_testkit::scratch::Scratch;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, judge};
-use xtask::oracle::{self, mount_loop};
-use xtask::scratch::Scratch;
 
 const POSITIONS: [&str; 3] = ["begin", "middle", "end"];
 

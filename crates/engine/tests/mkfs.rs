@@ -10,14 +10,14 @@ use extant_engine::mkfs::{
 use extant_engine::preset::Policies;
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{
+    Access, can_mount, dumpe2fs, e2fsck, kernel_mounts_block_size, mount_loop, require,
+};
+use extant_testkit::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use xtask::command::{output, program};
-use xtask::oracle::{
-    Access, can_mount, dumpe2fs, e2fsck, kernel_mounts_block_size, mount_loop, require,
-};
-use xtask::scratch::Scratch;
 
 const MIB: u64 = 1 << 20;
 const UUID: [u8; 16] = [0x5e, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];

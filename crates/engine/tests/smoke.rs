@@ -70,7 +70,7 @@ fn every_kind_of_volume_takes_a_tree_and_gives_it_back() {
                 fill(&volume).unwrap_or_else(|error| panic!("{specification}: {error}"));
                 check(&volume).unwrap_or_else(|error| panic!("{specification}: {error}"));
                 volume.close().unwrap_or_else(|error| panic!("{specification}: {error}"));
-                if xtask::oracle::require("e2fsck") {
+                if extant_testkit::oracle::require("e2fsck") {
                     judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
                 }
                 let volume = specification.open(&device).expect("opens again");

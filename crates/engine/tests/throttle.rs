@@ -92,7 +92,7 @@ fn volumes_that_share_a_small_memory_are_written_whole() {
                     let sum: u64 = shares.iter().map(|(_, share)| share.of(1000)).sum();
                     assert!((900..=1000).contains(&sum), "{shares:?}");
                     drop(kept);
-                    if xtask::oracle::require("e2fsck") {
+                    if extant_testkit::oracle::require("e2fsck") {
                         devices.iter().for_each(|device| judge(device).expect("sound"));
                     }
                 };

@@ -3,19 +3,19 @@
 //!
 //! Both are a version number and entries of tag, permissions and an id; on disk only entries of
 //! named users and groups have one. What makes a list well formed is the kernel's rule: owner,
-//! named users, group, named groups, mask, others, in this order; a mask wherever somebody is
-//! named.
+//! named users, group, named groups, mask, others, in this order; a mask wherever a user or group
+//! is named.
 
 const ATTRIBUTE_VERSION: u32 = 2;
 const DISK_VERSION: u32 = 1;
-/// What stands for "no id" in the getxattr form.
+/// "No id" in the getxattr form.
 const NO_ID: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Entry {
     tag: Tag,
     permissions: u16,
-    /// [`NO_ID`] unless the tag names somebody.
+    /// [`NO_ID`] unless the tag names a user or group.
     id: u32,
 }
 
@@ -57,7 +57,7 @@ impl Tag {
         matches!(self, Tag::User | Tag::Group)
     }
 
-    /// Whether this tag may follow that one (`None`: stand first).
+    /// Whether this tag may follow that one (`None`: come first).
     fn follows(self, before: Option<Tag>) -> bool {
         match self {
             Tag::Owner => before.is_none(),

@@ -13,10 +13,15 @@
 //!
 //! Values grow down from the end, each padded with zeros to a multiple of 4; four zero bytes end
 //! the entries.
+mod stored;
+
+pub use stored::{ListFault, StoredBlock, StoredEntry, StoredValue, list_in_tail, walk};
+
 use crate::acl;
 use crate::checksum::crc32c;
 use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault};
+use stored::Characters;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -42,17 +47,18 @@ pub enum AttributeError {
     BadAccessList,
 }
 
-const MAGIC: u32 = 0xea02_0000;
+/// The number before a list in an inode, and at the start of a block of attributes.
+pub const MAGIC: u32 = 0xea02_0000;
 /// Bytes that end a list of entries.
 const END: usize = 4;
-/// Bytes of a block's header.
-const HEADER: usize = 32;
+/// Bytes of a block's header: its first entry follows.
+pub const HEADER: usize = 32;
 /// Bytes of an entry before its name.
 const ENTRY: usize = 16;
 /// Longest full name that a system call can give.
 const NAME_MAX: usize = 255;
 
-/// A prefix that is stored as a number. A whole name has nothing behind it.
+/// A prefix that is stored as a number. Nothing follows one that is a whole name.
 struct Prefix {
     code: u8,
     text: &'static [u8],
@@ -62,6 +68,13 @@ struct Prefix {
 const ACCESS: u8 = 2;
 const DEFAULT: u8 = 3;
 const SYSTEM: u8 = 7;
+/// The prefix code of encryption contexts. They have no text: no system call gives them.
+const ENCRYPTION: u8 = 9;
+
+/// Data of a file in its inode goes on in the attribute of this prefix code and name.
+pub const INLINE_DATA: (u8, &[u8]) = (SYSTEM, b"data");
+/// An encryption context is the attribute of this prefix code and name.
+pub const ENCRYPTION_CONTEXT: (u8, &[u8]) = (ENCRYPTION, b"c");
 
 /// Whole names before the prefix that they begin with.
 const PREFIXES: [Prefix; 7] = [
@@ -139,7 +152,7 @@ pub fn parse_block(
 fn parse_entries(region: &[u8], start: usize) -> Result<Vec<Attribute>, Fault> {
     let mut attributes = Vec::new();
     let mut rest = region.get(start..).unwrap_or_default();
-    // What the values may take together. Values that overlap would let 64 KiB stand for gigabytes.
+    // What the values may take together. Values that overlap would make gigabytes of 64 KiB.
     let mut room = rest.len();
     loop {
         match rest.first_chunk() {
@@ -275,13 +288,8 @@ impl Stored {
 
     /// The hash of an entry in a block: over the name, and the value with its padding.
     fn hash(&self) -> u32 {
-        let name =
-            self.suffix.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
-        self.value.chunks(4).fold(name, |hash, chunk| {
-            let mut word = [0; 4];
-            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
-            hash.rotate_left(16) ^ u32::from_le_bytes(word)
-        })
+        let name = stored::hash_of_name(&self.suffix, Characters::Unsigned);
+        stored::hash_of_words(name, stored::words(&self.value))
     }
 }
 
@@ -473,7 +481,7 @@ fn split_name(name: &[u8]) -> Result<(&'static Prefix, &[u8]), AttributeError> {
     });
     let prefix = prefix.ok_or(AttributeError::UnknownPrefix)?;
     let suffix = name.get(prefix.text.len()..).unwrap_or_default();
-    if prefix.code == SYSTEM && suffix == b"data" {
+    if (prefix.code, suffix) == INLINE_DATA {
         // The contents of an inline file: never an attribute.
         return Err(AttributeError::UnknownPrefix);
     }

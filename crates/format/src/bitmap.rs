@@ -3,8 +3,7 @@
 //! A bitmap is a byte slice; bits past its end count as set, so that nothing is ever found or taken
 //! there. Searches go a word of 64 bits at a time.
 
-/// Where a word starts that holds bit `index`, and the word: bits past the end of the slice are
-/// set.
+/// The word that holds bit `index`; bits past the end of the slice are set.
 fn word(bitmap: &[u8], index: u32) -> u64 {
     let start = (index / 64).saturating_mul(8) as usize;
     let rest = bitmap.get(start..).unwrap_or_default();
@@ -44,7 +43,7 @@ fn masked(bitmap: &mut [u8], start: u32, length: u32) -> impl Iterator<Item = (&
     })
 }
 
-/// Whether `start..start + length` lies within the bitmap.
+/// Whether `start..start + length` is within the bitmap.
 fn within(bitmap: &[u8], start: u32, length: u32) -> bool {
     start.checked_add(length).is_some_and(|end| end <= bits(bitmap))
 }
@@ -96,7 +95,7 @@ pub fn next_set(bitmap: &[u8], from: u32, limit: u32) -> Option<u32> {
     next(bitmap, from, limit, 0)
 }
 
-/// The first byte that is all zero, whose bits all lie in `from..limit` (from rounded up); gives
+/// The first byte that is all zero, whose bits are all in `from..limit` (from rounded up); gives
 /// its first bit.
 pub fn next_clear_byte(bitmap: &[u8], from: u32, limit: u32) -> Option<u32> {
     let first = from.div_ceil(8);

@@ -5,11 +5,16 @@
 //! | magic | entries | max | depth | generation |   12 bytes, then `max` entries of 12 bytes:
 //! | file block | length     | start, 16 high bits | start, 32 low bits |   in a leaf (depth 0)
 //! | file block | child, 32 low bits | child, 16 high bits | unused |      in an index node
-//! | checksum |                                   in a block: right behind `max` entries
+//! | checksum |                                   in a block: right after `max` entries
 //! ```
 //!
-//! [`Node`] is the only reader, and its `parse` the only check; the functions below it write nodes
-//! that were parsed or initialised.
+//! [`Node`] is what a file system reads, and its `parse` the check; [`StoredNode`] is what a judge
+//! reads, where anything is possible. The functions below `Node` write nodes that were parsed or
+//! initialised.
+mod stored;
+
+pub use stored::StoredNode;
+
 use crate::checksum::crc32c;
 use crate::{BlockNo, Fault, FileBlock};
 use zerocopy::little_endian::{U16, U32};
@@ -19,18 +24,24 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const MAX_LENGTH: u32 = 32768;
 /// Deepest tree: the root's depth field.
 pub const MAX_DEPTH: u16 = 5;
+/// File blocks that 32 bits count: no map leads to more.
+pub const FILE_BLOCKS_MAX: u64 = 1 << 32;
+/// The number by which a node is known.
+pub const MAGIC: u16 = 0xf30a;
 
-const MAGIC: u16 = 0xf30a;
 const HEADER: usize = 12;
 const ENTRY: usize = 12;
 /// Bytes of a root, in the inode.
 const ROOT: usize = 60;
-/// Bytes of the checksum behind the entries of a block.
+/// Bytes of the checksum after the entries of a block.
 const TAIL: usize = 4;
+
+/// The name of [`ExtentState`] in code that was written before it.
+pub use ExtentState as State;
 
 /// Whether an extent's blocks hold data or read as zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum State {
+pub enum ExtentState {
     /// Holds data.
     Written,
     /// Allocated, reads as zeros.
@@ -47,7 +58,7 @@ pub struct Extent {
     /// First block on the volume.
     pub start: BlockNo,
     /// Data or zeros.
-    pub state: State,
+    pub state: ExtentState,
 }
 
 /// An index entry: the child node covers file blocks from `file_block` up to the next entry.
@@ -93,8 +104,8 @@ impl RawEntry {
         let [length, high, low, middle] = self.words;
         let length = u32::from(length.get());
         let (length, state) = match length.checked_sub(MAX_LENGTH) {
-            Some(beyond) if beyond > 0 => (beyond, State::Unwritten),
-            _ => (length, State::Written),
+            Some(beyond) if beyond > 0 => (beyond, ExtentState::Unwritten),
+            _ => (length, ExtentState::Written),
         };
         Extent {
             file_block: FileBlock(self.file_block.get()),
@@ -113,8 +124,8 @@ impl RawEntry {
 impl From<Extent> for RawEntry {
     fn from(extent: Extent) -> RawEntry {
         let (longest, mark) = match extent.state {
-            State::Written => (MAX_LENGTH, 0),
-            State::Unwritten => (MAX_LENGTH.saturating_sub(1), MAX_LENGTH),
+            ExtentState::Written => (MAX_LENGTH, 0),
+            ExtentState::Unwritten => (MAX_LENGTH.saturating_sub(1), MAX_LENGTH),
         };
         assert!((1..=longest).contains(&extent.length), "an extent of {} blocks", extent.length);
         let [high, middle, low] = split(extent.start);
@@ -145,7 +156,7 @@ fn fault(depth: u16, field: &'static str, value: u64, reason: &'static str) -> F
 
 impl<'a> Node<'a> {
     /// Checks header (magic, entries <= max <= what fits, depth == `depth` when given), and that
-    /// entries rise, do not overlap, have lengths and lie inside `blocks_count`. Not the checksum.
+    /// entries rise, do not overlap, have lengths and are inside `blocks_count`. Not the checksum.
     /// An index node has entries.
     pub fn parse(
         bytes: &'a [u8],
@@ -218,7 +229,7 @@ impl<'a> Node<'a> {
                 ));
             }
             free_from = file_block.saturating_add(u64::from(extent.length));
-            // The last file block that any map can have is 2^32 - 2: 2^32 - 1 stands for "the end"
+            // The last file block that any map can have is 2^32 - 2: 2^32 - 1 means "the end"
             // in calls.
             if free_from > u64::from(u32::MAX) {
                 return Err(fault(
@@ -419,7 +430,7 @@ pub fn verify(bytes: &[u8], inode_seed: u32) -> Result<(), Fault> {
     }
 }
 
-/// Where the checksum stands: behind the largest number of entries that the header allows.
+/// Where the checksum is: after the largest number of entries that the header allows.
 /// `usize::MAX` without one.
 fn tail_offset(bytes: &[u8]) -> usize {
     let Ok((header, _)) = RawHeader::ref_from_prefix(bytes) else {

@@ -3,7 +3,7 @@
 /// A set of feature bits of each class. [`Feature`] names the single ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
-    /// May be ignored by those who do not know them.
+    /// May be ignored by systems that do not know them.
     pub compat: u32,
     /// Must be known to read.
     pub incompat: u32,
@@ -25,34 +25,92 @@ pub enum Feature {
 #[allow(missing_docs)] // each constant is the feature of that mke2fs name
 impl Feature {
     pub const DIR_PREALLOC: Feature = Feature::Compat(0x1);
+    pub const IMAGIC_INODES: Feature = Feature::Compat(0x2);
     pub const HAS_JOURNAL: Feature = Feature::Compat(0x4);
     pub const EXT_ATTR: Feature = Feature::Compat(0x8);
     pub const RESIZE_INODE: Feature = Feature::Compat(0x10);
     pub const DIR_INDEX: Feature = Feature::Compat(0x20);
+    pub const SPARSE_SUPER2: Feature = Feature::Compat(0x200);
+    pub const FAST_COMMIT: Feature = Feature::Compat(0x400);
+    pub const STABLE_INODES: Feature = Feature::Compat(0x800);
     pub const ORPHAN_FILE: Feature = Feature::Compat(0x1000);
     pub const FILETYPE: Feature = Feature::Incompat(0x2);
     pub const NEEDS_RECOVERY: Feature = Feature::Incompat(0x4);
+    pub const JOURNAL_DEV: Feature = Feature::Incompat(0x8);
+    pub const META_BG: Feature = Feature::Incompat(0x10);
     pub const EXTENTS: Feature = Feature::Incompat(0x40);
     pub const SIXTY_FOUR_BIT: Feature = Feature::Incompat(0x80);
+    pub const MMP: Feature = Feature::Incompat(0x100);
     pub const FLEX_BG: Feature = Feature::Incompat(0x200);
+    pub const EA_INODE: Feature = Feature::Incompat(0x400);
     pub const CSUM_SEED: Feature = Feature::Incompat(0x2000);
+    pub const LARGE_DIR: Feature = Feature::Incompat(0x4000);
+    pub const INLINE_DATA: Feature = Feature::Incompat(0x8000);
+    pub const ENCRYPT: Feature = Feature::Incompat(0x1_0000);
+    pub const CASEFOLD: Feature = Feature::Incompat(0x2_0000);
     pub const SPARSE_SUPER: Feature = Feature::RoCompat(0x1);
     pub const LARGE_FILE: Feature = Feature::RoCompat(0x2);
     pub const HUGE_FILE: Feature = Feature::RoCompat(0x8);
     pub const UNINIT_BG: Feature = Feature::RoCompat(0x10);
     pub const DIR_NLINK: Feature = Feature::RoCompat(0x20);
     pub const EXTRA_ISIZE: Feature = Feature::RoCompat(0x40);
+    pub const QUOTA: Feature = Feature::RoCompat(0x100);
+    pub const BIGALLOC: Feature = Feature::RoCompat(0x200);
     pub const METADATA_CSUM: Feature = Feature::RoCompat(0x400);
-    pub const ORPHAN_PRESENT: Feature = Feature::RoCompat(0x10000);
-
-    /// Not supported; known because sizes in the superblock depend on it.
-    pub(crate) const BIGALLOC: Feature = Feature::RoCompat(0x200);
+    pub const READ_ONLY: Feature = Feature::RoCompat(0x1000);
+    pub const PROJECT: Feature = Feature::RoCompat(0x2000);
+    pub const SHARED_BLOCKS: Feature = Feature::RoCompat(0x4000);
+    pub const VERITY: Feature = Feature::RoCompat(0x8000);
+    pub const ORPHAN_PRESENT: Feature = Feature::RoCompat(0x1_0000);
 }
 
 use Feature::{Compat, Incompat, RoCompat};
 
-/// What is read and written: the public constants.
-const SUPPORTED: Features = Features { compat: 0x103d, incompat: 0x22c6, ro_compat: 0x1047b };
+/// What is read and written.
+const SUPPORTED: Features = Features::of(&[
+    Feature::DIR_PREALLOC,
+    Feature::HAS_JOURNAL,
+    Feature::EXT_ATTR,
+    Feature::RESIZE_INODE,
+    Feature::DIR_INDEX,
+    Feature::ORPHAN_FILE,
+    Feature::FILETYPE,
+    Feature::NEEDS_RECOVERY,
+    Feature::EXTENTS,
+    Feature::SIXTY_FOUR_BIT,
+    Feature::FLEX_BG,
+    Feature::CSUM_SEED,
+    Feature::SPARSE_SUPER,
+    Feature::LARGE_FILE,
+    Feature::HUGE_FILE,
+    Feature::UNINIT_BG,
+    Feature::DIR_NLINK,
+    Feature::EXTRA_ISIZE,
+    Feature::METADATA_CSUM,
+    Feature::ORPHAN_PRESENT,
+]);
+
+/// What `extant check` judges besides: every other feature that e2fsprogs 1.47 checks.
+const JUDGED: Features = Features::of(&[
+    Feature::IMAGIC_INODES,
+    Feature::SPARSE_SUPER2,
+    Feature::FAST_COMMIT,
+    Feature::STABLE_INODES,
+    Feature::JOURNAL_DEV,
+    Feature::META_BG,
+    Feature::MMP,
+    Feature::EA_INODE,
+    Feature::LARGE_DIR,
+    Feature::INLINE_DATA,
+    Feature::ENCRYPT,
+    Feature::CASEFOLD,
+    Feature::QUOTA,
+    Feature::BIGALLOC,
+    Feature::READ_ONLY,
+    Feature::PROJECT,
+    Feature::SHARED_BLOCKS,
+    Feature::VERITY,
+]);
 
 /// Every feature that has a name, with the name that is printed first where there are two.
 const NAMES: &[(Feature, &str)] = &[
@@ -143,9 +201,28 @@ impl Feature {
     pub fn is_supported(self) -> bool {
         SUPPORTED.has(self)
     }
+
+    /// Whether a volume that has it can be judged: those that are supported and some more.
+    pub fn is_judged(self) -> bool {
+        SUPPORTED.has(self) || JUDGED.has(self)
+    }
 }
 
 impl Features {
+    /// The set of these.
+    pub const fn of(mut features: &[Feature]) -> Features {
+        let mut set = Features { compat: 0, incompat: 0, ro_compat: 0 };
+        while let Some((feature, rest)) = features.split_first() {
+            match *feature {
+                Compat(bit) => set.compat |= bit,
+                Incompat(bit) => set.incompat |= bit,
+                RoCompat(bit) => set.ro_compat |= bit,
+            }
+            features = rest;
+        }
+        set
+    }
+
     /// Whether the set holds this feature.
     pub fn has(&self, feature: Feature) -> bool {
         match feature {
@@ -182,9 +259,24 @@ impl Features {
         bits(self.compat).map(Compat).chain(incompat).chain(bits(self.ro_compat).map(RoCompat))
     }
 
-    /// Those that this project does not read and write: everything but the constants of
-    /// [`Feature`].
+    /// Names of those that this project does not read and write.
     pub fn unsupported(&self) -> Vec<String> {
         self.iter().filter(|feature| !feature.is_supported()).map(Feature::name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_the_bits_that_the_format_has() {
+        let supported = Features { compat: 0x103d, incompat: 0x22c6, ro_compat: 0x1_047b };
+        let judged = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
+        assert_eq!(SUPPORTED, supported);
+        for feature in judged.iter() {
+            assert!(feature.is_judged(), "{}", feature.name());
+        }
+        assert!(JUDGED.iter().all(|feature| judged.has(feature) && !supported.has(feature)));
     }
 }

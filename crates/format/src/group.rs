@@ -13,8 +13,8 @@ pub const BLOCK_UNINIT: u16 = 2;
 /// The inode table is zeroed.
 pub const INODE_ZEROED: u16 = 4;
 
-/// Where the checksum stands in a descriptor.
-const CHECKSUM_OFFSET: usize = 0x1e;
+/// Where the checksum is in a descriptor.
+const CHECKSUM_OFFSET: usize = std::mem::offset_of!(RawLow, checksum);
 
 /// The first half of a descriptor: all of a 32-byte one.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -112,8 +112,8 @@ fn fault(field: &'static str, value: u64, reason: &'static str) -> Fault {
 
 impl GroupDescriptor {
     /// Reads descriptor `group` from its bytes (descriptor_size of them). The checksum
-    /// (metadata_csum or uninit_bg) is verified; block numbers are checked to lie inside the
-    /// volume, behind the descriptors. Without those features unused inodes and the UNINIT flags
+    /// (metadata_csum or uninit_bg) is verified; block numbers are checked to be inside the
+    /// volume, after the descriptors. Without those features unused inodes and the UNINIT flags
     /// mean nothing and are given as 0.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl GroupDescriptor {
         Ok(descriptor)
     }
 
-    /// The values as they stand there, unchecked: for a judge. Missing bytes count as 0.
+    /// The values as they are stored, unchecked: for a judge. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], superblock: &Superblock) -> GroupDescriptor {
         let low = RawLow::read_from_prefix(bytes).map(|(raw, _)| raw).unwrap_or_default();
         let wide = superblock.descriptor_size >= 64;
@@ -154,6 +154,11 @@ impl GroupDescriptor {
         }
     }
 
+    /// The checksum as it is stored in a descriptor's bytes.
+    pub fn stored_checksum(bytes: &[u8]) -> u16 {
+        RawLow::read_from_prefix(bytes).map_or(0, |(raw, _)| raw.checksum.get())
+    }
+
     /// Compares the stored checksum with that of the bytes; nothing to compare without
     /// metadata_csum and uninit_bg.
     ///
@@ -167,8 +172,7 @@ impl GroupDescriptor {
         if !superblock.has_descriptor_checksums() {
             return Ok(());
         }
-        let low = RawLow::read_from_prefix(bytes).map(|(raw, _)| raw).unwrap_or_default();
-        let (stored, computed) = (low.checksum.get(), checksum(bytes, group, superblock));
+        let (stored, computed) = (Self::stored_checksum(bytes), checksum(bytes, group, superblock));
         if stored == computed {
             return Ok(());
         }
@@ -260,8 +264,9 @@ impl GroupDescriptor {
     }
 }
 
-/// The checksum of the first `bits` of a bitmap, as wide as a descriptor keeps it.
-fn bitmap_checksum(bitmap: &[u8], bits: u32, superblock: &Superblock) -> u32 {
+/// The checksum of the first `bits` of a bitmap, as wide as a descriptor keeps it; 0 without
+/// metadata_csum.
+pub fn bitmap_checksum(bitmap: &[u8], bits: u32, superblock: &Superblock) -> u32 {
     if !superblock.has(Feature::METADATA_CSUM) {
         return 0;
     }

@@ -27,7 +27,7 @@ pub struct NameHash {
     pub minor: u32,
 }
 
-/// The start values of MD4, which a seed of zeros stands for.
+/// The start values of MD4, which are used for a seed of zeros.
 const STANDARD_SEED: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 /// The cookie with which readdir says "no more names", as a major hash; no name may have it.

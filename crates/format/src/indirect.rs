@@ -9,6 +9,10 @@ use std::ops::Range;
 
 /// Pointers in the inode before the trees.
 pub const DIRECT: u32 = 12;
+/// Which pointers in the inode are the roots of the trees: single, double, triple.
+pub const TREES: [u32; 3] = [12, 13, 14];
+/// Pointers in the inode.
+pub const ROOTS: u32 = 15;
 
 /// The way to a file block: how many steps (1 for direct, up to 4), and the index at each: first
 /// into `i_block`, then into each indirect block.
@@ -21,13 +25,13 @@ pub struct Path {
 }
 
 /// log2 of the pointers in a block: 8 for 1 KiB, 14 for 64 KiB.
-fn pointers_log2(block_size_log2: u8) -> u32 {
+pub fn pointers_log2(block_size_log2: u8) -> u32 {
     debug_assert!((10..=16).contains(&block_size_log2), "blocks of 2^{block_size_log2} bytes");
     u32::from(block_size_log2).saturating_sub(2)
 }
 
 /// The file blocks under the tree of this height (1..=3).
-fn tree(height: u32, block_size_log2: u8) -> Range<u64> {
+pub fn tree(height: u32, block_size_log2: u8) -> Range<u64> {
     let log2 = pointers_log2(block_size_log2);
     // At most 2^42 blocks under the triple tree of 64 KiB blocks.
     let size = |height: u32| 1_u64 << height.saturating_mul(log2);
@@ -56,9 +60,16 @@ pub fn path(block: FileBlock, block_size_log2: u8) -> Option<Path> {
 }
 
 /// The pointer at `index` of an indirect block or of `i_block`. Panics beyond their end.
-#[allow(clippy::indexing_slicing)] // the documented panic: an index comes from `path`, not from the disk
+// The documented panic: an index comes from `path`, not from the disk.
+#[allow(clippy::indexing_slicing)]
 pub fn pointer(bytes: &[u8], index: u32) -> u32 {
     u32::from_le_bytes(bytes.as_chunks().0[index as usize])
+}
+
+/// All pointers of an indirect block or of `i_block`, in order.
+pub fn pointers(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| u32::from_le_bytes(*word))
 }
 
 /// Stores a pointer. Panics as `pointer`.

@@ -1,7 +1,11 @@
 //! Inodes: 128 bytes and what follows them, as bytes and as values.
 //!
-//! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields behind them; each of the latter
+//! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields after them; each of the latter
 //! means something only where `extra_isize` reaches past it.
+mod stored;
+
+pub use stored::{StoredInode, is_extra_size_possible};
+
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -10,9 +14,18 @@ use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault, Ino};
 
 /// Bytes of an inode of ext2, and of the first part of any.
-const BASE_SIZE: usize = 128;
-const CHECKSUM_LOW: usize = 0x7c;
-const CHECKSUM_HIGH: usize = 0x82;
+pub const BASE_SIZE: usize = 128;
+/// Bytes of the map in an inode, or of what is kept in its place.
+pub const MAP_SIZE: usize = 60;
+/// The least bytes of extra fields, where an inode has any: their own size, and the checksum.
+pub const EXTRA_SIZE_MIN: u16 = 4;
+/// The largest file of a volume without the feature large_file, in bytes.
+pub const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
+/// Links beyond which a directory says that it has 1 (dir_nlink).
+pub const LINKS_MAX: u32 = 65_000;
+/// Where the two halves of the checksum are.
+const CHECKSUM_LOW: usize = std::mem::offset_of!(RawInode, checksum_low);
+const CHECKSUM_HIGH: usize = BASE_SIZE + std::mem::offset_of!(RawExtra, checksum_high);
 
 /// The first 128 bytes.
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -30,7 +43,7 @@ struct RawInode {
     sectors_low: U32,
     flags: U32,
     version_low: U32,
-    block: [u8; 60],
+    block: [u8; MAP_SIZE],
     generation: U32,
     attribute_block_low: U32,
     size_high: U32,
@@ -43,7 +56,7 @@ struct RawInode {
     reserved: U16,
 }
 
-/// The fixed fields behind them.
+/// The fixed fields after them.
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RawExtra {
@@ -148,6 +161,22 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
+/// The room that an inode has for a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TimeRoom {
+    /// 32 bits of seconds.
+    Base,
+    /// Two more bits of seconds, and nanoseconds.
+    Extra,
+}
+
+impl TimeRoom {
+    /// Of a time whose extra bits exist from an `extra_isize` of `reach` on.
+    fn of(extra_isize: u16, reach: u16) -> TimeRoom {
+        if extra_isize >= reach { TimeRoom::Extra } else { TimeRoom::Base }
+    }
+}
+
 const SECONDS_MIN: i64 = i32::MIN as i64;
 const SECONDS_MAX: i64 = i32::MAX as i64;
 /// The last second that two more bits reach.
@@ -155,7 +184,7 @@ const SECONDS_MAX_EXTRA: i64 = SECONDS_MAX + 3 * (1 << 32);
 const NANOSECONDS_MAX: u32 = 999_999_999;
 
 impl Time {
-    /// The nearest time that an inode of so many bytes keeps.
+    /// The nearest time that an inode of `inode_size` bytes keeps.
     #[must_use]
     pub fn kept(self, inode_size: u16) -> Time {
         if inode_size <= 128 {
@@ -175,13 +204,15 @@ impl Time {
         Time { seconds, nanoseconds: (extra >> 2).min(NANOSECONDS_MAX) }
     }
 
-    /// The nearest time that can be kept with (or without) extra bits.
-    fn clamped(self, has_extra: bool) -> Time {
-        let most = if has_extra { SECONDS_MAX_EXTRA } else { SECONDS_MAX };
+    /// The nearest time that can be kept in that room.
+    fn clamped(self, room: TimeRoom) -> Time {
+        let (most, last) = match room {
+            TimeRoom::Base => (SECONDS_MAX, 0),
+            TimeRoom::Extra => (SECONDS_MAX_EXTRA, NANOSECONDS_MAX),
+        };
         if self.seconds < SECONDS_MIN {
             return Time { seconds: SECONDS_MIN, nanoseconds: 0 };
         }
-        let last = if has_extra { NANOSECONDS_MAX } else { 0 };
         if self.seconds > most {
             return Time { seconds: most, nanoseconds: last };
         }
@@ -189,9 +220,10 @@ impl Time {
     }
 
     /// The two words. The second one is to be dropped where there is no room for it.
-    #[allow(clippy::cast_possible_truncation)] // splitting is what it is for, and the value is clamped
-    fn encode(self, has_extra: bool) -> (U32, U32) {
-        let time = self.clamped(has_extra);
+    // Splitting is what it is for, and the value is clamped.
+    #[allow(clippy::cast_possible_truncation)]
+    fn encode(self, room: TimeRoom) -> (U32, U32) {
+        let time = self.clamped(room);
         let base = time.seconds as i32;
         let epoch = (time.seconds.saturating_sub(i64::from(base)) >> 32) as u32 & 3;
         (U32::new(base.cast_unsigned()), U32::new(time.nanoseconds << 2 | epoch))
@@ -209,16 +241,20 @@ pub mod flags {
     pub const APPEND: u32 = 0x20;
     pub const NODUMP: u32 = 0x40;
     pub const NOATIME: u32 = 0x80;
+    pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
+    pub const IMAGIC: u32 = 0x2000;
     pub const DIRECTORY_SYNC: u32 = 0x1_0000;
     pub const TOP_DIRECTORY: u32 = 0x2_0000;
     pub const HUGE_FILE: u32 = 0x4_0000;
     pub const EXTENTS: u32 = 0x8_0000;
+    pub const VERITY: u32 = 0x10_0000;
     pub const EA_INODE: u32 = 0x20_0000;
     pub const INLINE_DATA: u32 = 0x1000_0000;
+    pub const CASEFOLDED: u32 = 0x4000_0000;
 }
 
-/// A checked inode. Also what is kept behind the first 128 bytes, where the inode is larger.
+/// A checked inode. With what follows the first 128 bytes, where the inode is larger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)] // the names say it
 pub struct Inode {
@@ -266,11 +302,29 @@ fn join16(high: U16, low: U16) -> u32 {
     u32::from(high.get()) << 16 | u32::from(low.get())
 }
 
+/// How much of its checksum an inode keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChecksumWidth {
+    /// The low 16 bits.
+    Low,
+    /// All 32 bits.
+    Full,
+}
+
+impl ChecksumWidth {
+    fn of(extra_isize: u16) -> ChecksumWidth {
+        match extra_isize >= reach::CHECKSUM {
+            true => ChecksumWidth::Full,
+            false => ChecksumWidth::Low,
+        }
+    }
+}
+
 /// The checksum of a whole inode, its own fields taken as zero; 16 bits where the high half has no
 /// room.
 fn checksum(
     bytes: &[u8],
-    has_high: bool,
+    width: ChecksumWidth,
     ino: Ino,
     generation: u32,
     superblock: &Superblock,
@@ -280,7 +334,7 @@ fn checksum(
     let mut sum = crc32c(seed, part(0, CHECKSUM_LOW));
     sum = crc32c(sum, &[0, 0]);
     sum = crc32c(sum, part(CHECKSUM_LOW.saturating_add(2), CHECKSUM_HIGH));
-    if !has_high {
+    if width == ChecksumWidth::Low {
         return crc32c(sum, part(CHECKSUM_HIGH, bytes.len())) & 0xffff;
     }
     sum = crc32c(sum, &[0, 0]);
@@ -340,16 +394,16 @@ impl Inode {
             return Ok(());
         }
         let (base, extra) = raw_parts(bytes);
-        let has_high = extra.extra_isize.get() >= reach::CHECKSUM;
+        let width = ChecksumWidth::of(extra.extra_isize.get());
         let stored = join16(extra.checksum_high, base.checksum_low);
-        let computed = checksum(bytes, has_high, ino, base.generation.get(), superblock);
+        let computed = checksum(bytes, width, ino, base.generation.get(), superblock);
         if stored == computed {
             return Ok(());
         }
         Err(Fault::Checksum { structure: "inode", stored, computed })
     }
 
-    /// The values as they stand there, unchecked: for a judge. Missing bytes count as 0.
+    /// The values as they are stored, unchecked: for a judge. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], superblock: &Superblock) -> Inode {
         let (base, extra) = raw_parts(bytes);
         let extra_isize = extra.extra_isize.get();
@@ -401,8 +455,8 @@ impl Inode {
         let mut extra = self.raw_extra(extra_isize);
         self.put(bytes, &base, &extra);
         if superblock.has(Feature::METADATA_CSUM) {
-            let has_high = extra_isize >= reach::CHECKSUM;
-            let (high, low) = split16(checksum(bytes, has_high, ino, self.generation, superblock));
+            let width = ChecksumWidth::of(extra_isize);
+            let (high, low) = split16(checksum(bytes, width, ino, self.generation, superblock));
             base.checksum_low = low;
             extra.checksum_high = high;
             self.put(bytes, &base, &extra);
@@ -410,7 +464,7 @@ impl Inode {
     }
 
     /// The parts, one after the other, each as far as there is room. The tail goes first: where
-    /// there are no fixed fields behind the first 128 bytes it starts where their size is kept,
+    /// there are no fixed fields after the first 128 bytes it starts where their size is kept,
     /// which must stay 0.
     fn put(&self, bytes: &mut [u8], base: &RawInode, extra: &RawExtra) {
         let extra_isize = usize::from(extra.extra_isize.get());
@@ -438,9 +492,9 @@ impl Inode {
             mode: self.mode.into(),
             uid_low,
             size_low: size_low.into(),
-            access_time: self.access_time.encode(extra_isize >= reach::ACCESS_TIME).0,
-            change_time: self.change_time.encode(extra_isize >= reach::CHANGE_TIME).0,
-            modify_time: self.modify_time.encode(extra_isize >= reach::MODIFY_TIME).0,
+            access_time: self.access_time.encode(TimeRoom::of(extra_isize, reach::ACCESS_TIME)).0,
+            change_time: self.change_time.encode(TimeRoom::of(extra_isize, reach::CHANGE_TIME)).0,
+            modify_time: self.modify_time.encode(TimeRoom::of(extra_isize, reach::MODIFY_TIME)).0,
             deletion_time: self.deletion_time.into(),
             gid_low,
             links: self.links.into(),
@@ -463,14 +517,25 @@ impl Inode {
     }
 
     fn raw_extra(&self, extra_isize: u16) -> RawExtra {
-        let (create_time, create_time_extra) =
-            self.create_time.unwrap_or_default().encode(extra_isize >= reach::CREATE_TIME_EXTRA);
+        let (create_time, create_time_extra) = self
+            .create_time
+            .unwrap_or_default()
+            .encode(TimeRoom::of(extra_isize, reach::CREATE_TIME_EXTRA));
         RawExtra {
             extra_isize: extra_isize.into(),
             checksum_high: 0.into(),
-            change_time_extra: self.change_time.encode(extra_isize >= reach::CHANGE_TIME).1,
-            modify_time_extra: self.modify_time.encode(extra_isize >= reach::MODIFY_TIME).1,
-            access_time_extra: self.access_time.encode(extra_isize >= reach::ACCESS_TIME).1,
+            change_time_extra: self
+                .change_time
+                .encode(TimeRoom::of(extra_isize, reach::CHANGE_TIME))
+                .1,
+            modify_time_extra: self
+                .modify_time
+                .encode(TimeRoom::of(extra_isize, reach::MODIFY_TIME))
+                .1,
+            access_time_extra: self
+                .access_time
+                .encode(TimeRoom::of(extra_isize, reach::ACCESS_TIME))
+                .1,
             create_time,
             create_time_extra,
             version_high: split(self.version).0.into(),

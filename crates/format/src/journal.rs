@@ -1,14 +1,52 @@
-//! jbd2, as far as a fresh journal needs it: its superblock. Big-endian throughout.
-use zerocopy::big_endian::U32;
-use zerocopy::{FromZeros, Immutable, IntoBytes};
+//! jbd2, as far as its superblock: that of a fresh journal is written, any is read. Big-endian
+//! throughout.
+use crate::checksum::crc32c;
+use zerocopy::big_endian::{I32, U32};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-const MAGIC: u32 = 0xc03b_3998;
+/// The number by which a block of the journal is known.
+pub const MAGIC: u32 = 0xc03b_3998;
+/// The type of a block that holds a superblock of version 1, which ends before its features.
+pub const SUPERBLOCK_V1: u32 = 3;
 /// The type of a block that holds a superblock of version 2.
-const SUPERBLOCK_V2: u32 = 4;
+pub const SUPERBLOCK_V2: u32 = 4;
+/// Bytes of a journal's superblock.
+pub const SUPERBLOCK_BYTES: usize = 1024;
+/// `checksum_type`: crc32.
+pub const CHECKSUM_CRC32: u8 = 1;
+/// `checksum_type`: crc32c.
+pub const CHECKSUM_CRC32C: u8 = 4;
+/// Blocks of the shortest journal.
+pub const BLOCKS_MIN: u64 = 1024;
 
-/// The head of a journal superblock; the rest of its 1,024 bytes is zero in a fresh journal without
-/// features.
-#[derive(FromZeros, IntoBytes, Immutable)]
+/// Bits of the features that must be known to read a journal.
+#[allow(missing_docs)] // each is the feature of that name
+pub mod incompat {
+    pub const REVOKE: u32 = 0x1;
+    pub const SIXTY_FOUR_BIT: u32 = 0x2;
+    pub const ASYNC_COMMIT: u32 = 0x4;
+    pub const CHECKSUM_V2: u32 = 0x8;
+    pub const CHECKSUM_V3: u32 = 0x10;
+    pub const FAST_COMMIT: u32 = 0x20;
+    /// All of them.
+    pub const KNOWN: u32 =
+        REVOKE | SIXTY_FOUR_BIT | ASYNC_COMMIT | CHECKSUM_V2 | CHECKSUM_V3 | FAST_COMMIT;
+}
+
+/// Names of the compatible features, by their bits.
+const COMPAT_NAMES: [&str; 1] = ["journal_checksum"];
+/// Names of the incompatible features, by their bits.
+const INCOMPAT_NAMES: [&str; 6] = [
+    "journal_incompat_revoke",
+    "journal_64bit",
+    "journal_async_commit",
+    "journal_checksum_v2",
+    "journal_checksum_v3",
+    "fast_commit",
+];
+
+/// A journal's superblock as it is on the disk. A fresh one without features is zero after `users`.
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RawJournal {
     magic: U32,
@@ -22,13 +60,27 @@ struct RawJournal {
     sequence: U32,
     /// Where the log starts; 0 when it is empty.
     start: U32,
-    error: U32,
+    error: I32,
+    // From here on: version 2.
     compat: U32,
     incompat: U32,
     ro_compat: U32,
     uuid: [u8; 16],
     users: U32,
+    dynamic_superblock: U32,
+    transaction_max: U32,
+    transaction_data_max: U32,
+    checksum_type: u8,
+    padding: [u8; 3],
+    fast_commit_blocks: U32,
+    head: U32,
+    reserved: [U32; 40],
+    checksum: U32,
+    user_ids: [u8; 768],
 }
+
+/// Bytes of a superblock of version 1.
+const VERSION_1_BYTES: usize = std::mem::offset_of!(RawJournal, compat);
 
 /// What a new journal is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +109,120 @@ pub fn initialize(bytes: &mut [u8], journal: &NewJournal) {
     }
 }
 
+/// A journal's superblock as it is stored, nothing checked.
+#[derive(Clone, Copy)]
+pub struct StoredJournal<'a>(&'a RawJournal);
+
+#[allow(missing_docs)] // fields by the names of the public description
+impl<'a> StoredJournal<'a> {
+    /// Of the first block of a journal; `None` when it is shorter than a superblock.
+    pub fn new(bytes: &'a [u8]) -> Option<StoredJournal<'a>> {
+        RawJournal::ref_from_prefix(bytes).ok().map(|(raw, _)| StoredJournal(raw))
+    }
+
+    pub fn magic(self) -> u32 {
+        self.0.magic.get()
+    }
+
+    /// [`SUPERBLOCK_V1`] or [`SUPERBLOCK_V2`] for a superblock.
+    pub fn block_type(self) -> u32 {
+        self.0.block_type.get()
+    }
+
+    /// Bytes of a block of the journal.
+    pub fn block_size(self) -> u32 {
+        self.0.block_size.get()
+    }
+
+    /// Blocks of the journal, its superblock included.
+    pub fn blocks(self) -> u32 {
+        self.0.blocks.get()
+    }
+
+    /// The first block of the log.
+    pub fn first(self) -> u32 {
+        self.0.first.get()
+    }
+
+    /// The first commit that is expected in the log.
+    pub fn sequence(self) -> u32 {
+        self.0.sequence.get()
+    }
+
+    /// Where the log begins; 0 when it is empty.
+    pub fn start(self) -> u32 {
+        self.0.start.get()
+    }
+
+    /// The error that stopped the journal; 0 for none.
+    pub fn error(self) -> i32 {
+        self.0.error.get()
+    }
+
+    pub fn incompat(self) -> u32 {
+        self.0.incompat.get()
+    }
+
+    pub fn ro_compat(self) -> u32 {
+        self.0.ro_compat.get()
+    }
+
+    /// How many file systems use it.
+    pub fn users(self) -> u32 {
+        self.0.users.get()
+    }
+
+    /// Blocks kept for fast commits.
+    pub fn fast_commit_blocks(self) -> u32 {
+        self.0.fast_commit_blocks.get()
+    }
+
+    /// The kind of its checksums: [`CHECKSUM_CRC32`] or [`CHECKSUM_CRC32C`].
+    pub fn checksum_type(self) -> u8 {
+        self.0.checksum_type
+    }
+
+    pub fn checksum(self) -> u32 {
+        self.0.checksum.get()
+    }
+
+    /// Whether blocks of the journal have checksums, and its superblock too.
+    pub fn has_checksums(self) -> bool {
+        self.incompat() & (incompat::CHECKSUM_V2 | incompat::CHECKSUM_V3) != 0
+    }
+
+    /// The checksum of its bytes, with 0 for the checksum.
+    pub fn computed_checksum(self) -> u32 {
+        let mut raw = self.0.clone();
+        raw.checksum = U32::ZERO;
+        crc32c(!0, raw.as_bytes())
+    }
+
+    /// Whether the fields that version 1 does not have are zero.
+    pub fn is_clear_after_version_1(self) -> bool {
+        let rest = self.0.as_bytes().get(VERSION_1_BYTES..).unwrap_or_default();
+        rest.iter().all(|byte| *byte == 0)
+    }
+
+    /// Names of the features as dumpe2fs prints them, of a superblock of version 2.
+    pub fn feature_names(self) -> Vec<String> {
+        let classes: [(u32, &[&str], char); 3] = [
+            (self.0.compat.get(), &COMPAT_NAMES, 'C'),
+            (self.incompat(), &INCOMPAT_NAMES, 'I'),
+            (self.ro_compat(), &[], 'R'),
+        ];
+        let mut all = Vec::new();
+        for (set, names, class) in classes {
+            let bits = (0..32_usize).filter(|bit| set >> bit & 1 == 1);
+            all.extend(bits.map(|bit| match names.get(bit) {
+                Some(name) => (*name).to_owned(),
+                None => format!("FEATURE_{class}{bit}"),
+            }));
+        }
+        all
+    }
+}
+
 /// Blocks of the journal that mke2fs makes on a volume of that many blocks; 0 where it makes none.
 pub fn default_blocks(volume_blocks: u64) -> u32 {
     const KI: u64 = 1024;
@@ -72,3 +238,5 @@ pub fn default_blocks(volume_blocks: u64) -> u32 {
         _ => 262_144,
     }
 }
+
+const _: () = assert!(size_of::<RawJournal>() == SUPERBLOCK_BYTES);

@@ -16,7 +16,7 @@ use sizing::Sizes;
 
 /// Names may have extended attributes, and ACLs: the default mount options `user_xattr` and `acl`.
 const DEFAULT_MOUNT_OPTIONS: u32 = 0x4 | 0x8;
-/// Bytes of the fixed fields behind the first 128 of an inode.
+/// Bytes of the fixed fields after the first 128 of an inode.
 const EXTRA_ISIZE: u16 = 32;
 /// `s_state`: cleanly unmounted.
 const STATE_CLEAN: u16 = 1;
@@ -42,7 +42,7 @@ pub struct Wishes {
     pub flex_groups: u32,
     /// 8 * block_size, at most 65,528, unless asked otherwise (a multiple of 8 from 256).
     pub blocks_per_group: Option<u32>,
-    /// The volume may grow to so many blocks: descriptor blocks are kept for that with
+    /// Blocks that the volume may grow to: descriptor blocks are kept for that with
     /// resize_inode. `None`: 1024 times.
     pub resize_to_blocks: Option<u64>,
     pub uuid: [u8; 16],
@@ -58,9 +58,9 @@ pub struct Wishes {
 /// How many inodes a new file system has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Inodes {
-    /// One for so many bytes of volume (mke2fs -i).
+    /// One for each N bytes of volume (mke2fs -i).
     BytesPerInode(u64),
-    /// At least so many (mke2fs -N); rounded up so that tables are whole blocks, as mke2fs does.
+    /// At least N (mke2fs -N); rounded up so that tables are whole blocks, as mke2fs does.
     AtLeast(u64),
 }
 
@@ -83,9 +83,9 @@ pub struct Layout {
     pub superblock: Superblock,
     /// One for each group: positions, free counts (as above), flags as mke2fs sets them with lazy
     /// tables off: INODE_ZEROED always, and where checksums allow it BLOCK_UNINIT, INODE_UNINIT and
-    /// unused_inodes. Checksums of bitmaps are 0: who writes a bitmap seals it.
+    /// unused_inodes. Checksums of bitmaps are 0: they are set when bitmaps are written.
     pub descriptors: Vec<GroupDescriptor>,
-    /// Where all metadata lies: first block and end, rising, merged, also across groups.
+    /// Where all metadata is: first block and end, rising, merged, also across groups.
     used: Vec<(u64, u64)>,
 }
 
@@ -134,7 +134,7 @@ impl Layout {
         }
     }
 
-    /// Whether bitmaps or tables lie here by flex_bg. A group without flex_bg has its own, which
+    /// Whether bitmaps or tables are here by flex_bg. A group without flex_bg has its own, which
     /// everyone can find.
     fn holds_flexible_metadata(&self, group: GroupNo) -> bool {
         let superblock = &self.superblock;
@@ -150,7 +150,7 @@ impl Layout {
     }
 
     /// The runs of blocks that metadata occupies within a group: copies, bitmaps and tables that
-    /// lie there (with flex_bg those of other groups too), rising and merged.
+    /// are there (with flex_bg those of other groups too), rising and merged.
     pub fn metadata_runs(&self, group: GroupNo) -> Vec<Run> {
         let start = self.superblock.group_start(group).0;
         let end = start.saturating_add(self.superblock.group_length(group).into());
@@ -164,7 +164,7 @@ impl Layout {
         .collect()
     }
 
-    /// The block bitmap of a group as after formatting: metadata set, bits behind the group's end
+    /// The block bitmap of a group as after formatting: metadata set, bits after the group's end
     /// set. `bytes` is a block.
     pub fn fill_block_bitmap(&self, group: GroupNo, bytes: &mut [u8]) {
         bytes.fill(0);
@@ -177,7 +177,7 @@ impl Layout {
     }
 
     /// The inode bitmap of a group: reserved inodes in group 0 set (and in the next ones, where a
-    /// group has less than ten inodes), bits behind inodes_per_group set.
+    /// group has less than ten inodes), bits after inodes_per_group set.
     pub fn fill_inode_bitmap(&self, group: GroupNo, bytes: &mut [u8]) {
         bytes.fill(0);
         let _ = bitmap::set_run(bytes, 0, self.reserved_inodes(group));
@@ -197,11 +197,11 @@ impl Layout {
         if superblock.reserved_gdt_blocks == 0 {
             return Vec::new();
         }
-        let behind = u64::from(superblock.descriptor_blocks()).saturating_add(1);
+        let after_descriptors = u64::from(superblock.descriptor_blocks()).saturating_add(1);
         let copies =
             (0..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group));
         let of_copy = |group: GroupNo| {
-            let first = superblock.group_start(group).0.saturating_add(behind);
+            let first = superblock.group_start(group).0.saturating_add(after_descriptors);
             (0..u64::from(superblock.reserved_gdt_blocks))
                 .map(move |n| (group, BlockNo(first.saturating_add(n))))
         };
@@ -217,7 +217,8 @@ fn fill_behind(bytes: &mut [u8], from: u32) {
 
 /// The blocks kept for root: their share of what was asked, and of that the part that is left when
 /// the last group was dropped, each rounded down as mke2fs does.
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)] // 48 bits fit an f64
+// 48 bits fit an f64.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
 fn reserved_blocks(wishes: &Wishes, blocks: u64) -> u64 {
     let asked = (wishes.blocks as f64 * wishes.reserved_ratio) as u64;
     let scaled = u128::from(asked).saturating_mul(blocks.into()).checked_div(wishes.blocks.into());

@@ -4,6 +4,11 @@
 //! Nothing here does I/O, knows the time or takes a lock. Every function takes bytes and gives
 //! values, or takes values and gives bytes; bytes are never trusted.
 //!
+//! Most structures have three forms: the raw bytes as a private `Raw...` struct, which alone knows
+//! offsets; a *stored* view (`StoredSuperblock`, `StoredInode`, `extent::StoredNode`, ...) that
+//! reads fields whatever they hold, for programs that judge; and a checked value, for programs that
+//! use it. `Superblock::parse` and its like are the only way from bytes to a checked value.
+//!
 //! # The disk in one picture
 //!
 //! ```text
@@ -25,6 +30,10 @@ pub mod indirect;
 pub mod inode;
 pub mod journal;
 pub mod layout;
+pub mod mount_block;
+pub mod orphan_file;
+pub mod quota_file;
+mod stored;
 pub mod superblock;
 
 use std::fmt;
@@ -64,13 +73,30 @@ number!(
     GroupNo, u32, "g"
 );
 
+/// Bytes of a sector: the unit in which an inode counts what it takes.
+pub const SECTOR_BYTES: u64 = 512;
+
 impl Ino {
+    /// The list of bad blocks.
+    pub const BAD_BLOCKS: Ino = Ino(1);
     /// The root directory.
     pub const ROOT: Ino = Ino(2);
+    /// The quota file of users, unless the superblock names another.
+    pub const USER_QUOTA: Ino = Ino(3);
+    /// The quota file of groups, unless the superblock names another.
+    pub const GROUP_QUOTA: Ino = Ino(4);
+    /// Reserved for files that can be undeleted, which never came.
+    pub const UNDELETE: Ino = Ino(6);
     /// The inode that maps the descriptor blocks kept for growth.
     pub const RESIZE: Ino = Ino(7);
     /// The journal of ext3 and ext4.
     pub const JOURNAL: Ino = Ino(8);
+    /// Reserved for snapshots, which never came.
+    pub const EXCLUDE: Ino = Ino(9);
+    /// Reserved for replicas, which never came.
+    pub const REPLICA: Ino = Ino(10);
+    /// The last inode that every volume reserves.
+    pub const RESERVED_LAST: Ino = Ino(10);
 }
 
 /// Consecutive blocks of the volume. `length` is never 0 where a run is returned.
@@ -99,7 +125,7 @@ pub enum Fault {
     Magic {
         /// The structure, in words.
         structure: &'static str,
-        /// What stands in its place.
+        /// What is in its place.
         found: u32,
     },
     /// A field holds a value that is impossible there.

@@ -7,22 +7,86 @@
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::transmute;
 
-use self::raw::{CHECKSUM_CRC32C, RawSuperblock, seconds, split, split_seconds};
+use self::raw::{RawSuperblock, seconds, split, split_seconds};
 pub use crate::feature::{Feature, Features};
-use crate::{Fault, Ino};
+use crate::{BlockNo, Fault, Ino};
 
 mod raw;
+mod stored;
+
+pub use stored::{Corrections, ENCODING_UTF8, StoredError, StoredSuperblock};
 
 /// Byte offset of the primary superblock from the start of the volume.
 pub const SUPERBLOCK_OFFSET: u64 = 1024;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_SIZE: usize = 1024;
 
-const MAGIC: u16 = 0xef53;
+/// The number by which a superblock is known.
+pub const MAGIC: u16 = 0xef53;
+/// The blocks of a volume are at least that large (log2 of the bytes).
+pub const BLOCK_SIZE_LOG2_MIN: u8 = 10;
+/// The blocks of a volume are at most that large (log2 of the bytes).
+pub const BLOCK_SIZE_LOG2_MAX: u8 = 16;
+/// Bytes of the largest descriptor that a superblock may ask for.
+pub const DESCRIPTOR_SIZE_MAX: u16 = 1024;
+/// `checksum_type`: the only kind of metadata checksums that there is.
+pub const CHECKSUM_CRC32C: u8 = 1;
+/// `journal_backup_type`: the backup holds the map and the size of the journal's inode.
+pub const JOURNAL_BACKUP_BLOCKS: u8 = 1;
+
 const INODE_SIZE_REVISION_0: u16 = 128;
 const FIRST_INODE_REVISION_0: u32 = 11;
-const FLAG_SIGNED_HASH: u32 = 1;
-const FLAG_UNSIGNED_HASH: u32 = 2;
+
+/// Bits of `s_state`.
+pub mod state {
+    /// Unmounted cleanly.
+    pub const CLEAN: u16 = 0x1;
+    /// Errors were seen.
+    pub const ERRORS: u16 = 0x2;
+    /// Orphans are being freed.
+    pub const ORPHANS: u16 = 0x4;
+}
+
+/// Values of `s_errors`: what the kernel does when it finds an error.
+pub mod on_error {
+    /// Goes on.
+    pub const CONTINUE: u16 = 1;
+    /// Mounts the volume again, read-only.
+    pub const REMOUNT_READ_ONLY: u16 = 2;
+    /// Panics.
+    pub const PANIC: u16 = 3;
+}
+
+/// Bits of `s_flags`.
+pub mod superblock_flags {
+    /// Names are hashed as signed characters.
+    pub const SIGNED_HASH: u32 = 0x1;
+    /// Names are hashed as unsigned characters.
+    pub const UNSIGNED_HASH: u32 = 0x2;
+    /// A file system for tests of new code.
+    pub const TEST_FILESYSTEM: u32 = 0x4;
+}
+
+/// Bits of `s_default_mount_opts`. The mode of the journal is a number of two bits.
+#[allow(missing_docs)] // each is the mount option of that name
+pub mod mount_option {
+    pub const DEBUG: u32 = 0x1;
+    pub const BSD_GROUPS: u32 = 0x2;
+    pub const USER_XATTR: u32 = 0x4;
+    pub const ACL: u32 = 0x8;
+    pub const UID16: u32 = 0x10;
+    pub const JOURNAL_MODE: u32 = 0x60;
+    pub const JOURNAL_DATA: u32 = 0x20;
+    pub const JOURNAL_ORDERED: u32 = 0x40;
+    pub const JOURNAL_WRITEBACK: u32 = 0x60;
+    pub const NO_BARRIER: u32 = 0x100;
+    pub const BLOCK_VALIDITY: u32 = 0x200;
+    pub const DISCARD: u32 = 0x400;
+    pub const NO_DELALLOC: u32 = 0x800;
+}
+
+/// Names of `s_creator_os`, by its value.
+pub const CREATOR_NAMES: [&str; 5] = ["Linux", "Hurd", "Masix", "FreeBSD", "Lites"];
 
 /// Why bytes are not a superblock that can be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -92,7 +156,8 @@ pub enum MappingKind {
 /// A checked superblock. Public fields are what the engine changes or asks often; the rest has
 /// accessors on the raw bytes, which are kept, so that a field unknown to us survives a rewrite.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)] // a field without a comment is what the public description of the format says under that name
+// A field without a comment is what the public description of the format has under that name.
+#[allow(missing_docs)]
 pub struct Superblock {
     /// The bytes as read; encode() overlays the fields below.
     raw: Box<RawSuperblock>,
@@ -149,7 +214,7 @@ pub struct Superblock {
     pub check_interval_seconds: u32,
     pub raid_stride: u16,
     pub raid_stripe_width: u32,
-    /// Which group this copy stands in; 0 for the primary.
+    /// Which group this copy is in; 0 for the primary.
     pub group_number: u16,
     /// s_jnl_blocks: copy of the journal inode's i_block and size (17 words), used as a backup;
     /// s_jnl_backup_type.
@@ -190,7 +255,7 @@ impl Superblock {
         Self::from_raw(raw)
     }
 
-    /// As `parse`, with features that we do not support let through: for telling, not for use.
+    /// As `parse`, but features that are not supported are let through: to show it, not to use it.
     ///
     /// # Errors
     /// As `parse`, but never [`SuperblockError::Unsupported`].
@@ -204,7 +269,7 @@ impl Superblock {
         let mut raw: RawSuperblock = transmute!([0u8; SUPERBLOCK_SIZE]);
         raw.magic = U16::new(MAGIC);
         raw.revision = U32::new(1);
-        raw.flags = U32::new(FLAG_SIGNED_HASH);
+        raw.flags = U32::new(superblock_flags::SIGNED_HASH);
         raw.inode_size = U16::new(INODE_SIZE_REVISION_0);
         raw.first_inode = U32::new(FIRST_INODE_REVISION_0);
         Self::take(raw, 10)
@@ -255,7 +320,7 @@ impl Superblock {
             last_mounted: raw.last_mounted,
             hash_seed: raw.hash_seed.map(U32::get),
             hash_version: HashVersion::from_code(raw.hash_version).unwrap_or(HashVersion::HalfMd4),
-            hash_unsigned: raw.flags.get() & FLAG_UNSIGNED_HASH != 0
+            hash_unsigned: raw.flags.get() & superblock_flags::UNSIGNED_HASH != 0
                 || (3..=5).contains(&raw.hash_version),
             checksum_seed: raw.checksum_seed(),
             state: raw.state.get(),
@@ -295,7 +360,7 @@ impl Superblock {
         demand(size.is_power_of_two(), "descriptor size", size.into(), "not a power of two")?;
         let least = if self.has(Feature::SIXTY_FOUR_BIT) { 64 } else { 32 };
         demand(size >= least, "descriptor size", size.into(), "too small")?;
-        demand(size <= 1024, "descriptor size", size.into(), "above 1024")?;
+        demand(size <= DESCRIPTOR_SIZE_MAX, "descriptor size", size.into(), "above 1024")?;
         let reserved = self.reserved_gdt_blocks;
         demand(
             u32::from(reserved) <= block_size / 4,
@@ -467,8 +532,8 @@ impl Superblock {
         }
         let flags = raw.flags.get();
         raw.flags = match self.hash_unsigned {
-            true => flags & !FLAG_SIGNED_HASH | FLAG_UNSIGNED_HASH,
-            false => flags & !FLAG_UNSIGNED_HASH,
+            true => flags & !superblock_flags::SIGNED_HASH | superblock_flags::UNSIGNED_HASH,
+            false => flags & !superblock_flags::UNSIGNED_HASH,
         }
         .into();
     }
@@ -476,6 +541,12 @@ impl Superblock {
     /// Bytes of a block.
     pub fn block_size(&self) -> u32 {
         1u32.checked_shl(self.block_size_log2.into()).unwrap_or(1024)
+    }
+
+    /// The block that the primary superblock is in: 1 with blocks of 1 KiB, else 0. Not the first
+    /// data block where clusters of such blocks begin at block 0.
+    pub fn primary_block(&self) -> BlockNo {
+        BlockNo(SUPERBLOCK_OFFSET.checked_div(self.block_size().into()).unwrap_or(0))
     }
 
     fn wide_group_count(&self) -> u64 {
@@ -554,7 +625,7 @@ impl Superblock {
     pub fn mount_options(&self) -> [u8; 64] {
         self.raw.mount_options
     }
-    /// Blocks that no file can use, as stored; 0 means that nobody has counted.
+    /// Blocks that no file can use, as stored; 0 means that they were not counted.
     pub fn overhead_clusters(&self) -> u32 {
         self.raw.overhead_clusters.get()
     }

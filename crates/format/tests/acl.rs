@@ -42,7 +42,10 @@ proptest! {
     }
 
     #[test]
-    fn a_list_with_an_entry_too_few_or_twice_is_refused(list in lists(), at in any::<prop::sample::Index>()) {
+    fn a_list_with_an_entry_too_few_or_twice_is_refused(
+        list in lists(),
+        at in any::<prop::sample::Index>(),
+    ) {
         let at = at.index(list.len());
         let (tag, ..) = list[at];
         let is_needed = match tag {

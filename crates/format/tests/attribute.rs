@@ -84,7 +84,10 @@ fn fits_somehow(attributes: &[Attribute], tail_length: usize, block_length: usiz
 proptest! {
     #[test]
     fn what_is_placed_is_read_back(
-        list in lists(300), tail_length in 0..700_usize, log2 in 10_u8..=12, checksummed in any::<bool>(),
+        list in lists(300),
+        tail_length in 0..700_usize,
+        log2 in 10_u8..=12,
+        checksummed in any::<bool>(),
     ) {
         let superblock = superblock(log2, checksummed);
         let mut sorted = list.clone();
@@ -96,8 +99,13 @@ proptest! {
                 let total: usize = list.iter().map(size).sum();
                 // No block when the tail has room for all; nothing at all in a tail that is not
                 // used.
-                prop_assert!(placed.block.is_none() || total > (tail_length & !3).saturating_sub(8));
-                prop_assert_eq!(parse_tail(&placed.tail).unwrap().is_empty(), placed.tail.iter().all(|byte| *byte == 0));
+                prop_assert!(
+                    placed.block.is_none() || total > (tail_length & !3).saturating_sub(8)
+                );
+                prop_assert_eq!(
+                    parse_tail(&placed.tail).unwrap().is_empty(),
+                    placed.tail.iter().all(|byte| *byte == 0)
+                );
                 if let Some(block) = &placed.block {
                     prop_assert_eq!(block.len(), 1 << log2);
                     prop_assert_eq!(reference_count(block), 1);
@@ -112,11 +120,16 @@ proptest! {
 
     #[test]
     fn a_tight_list_fits_when_any_distribution_does(
-        sizes in vec(0..330_usize, 1..11), tail_length in 60..260_usize, reversed in any::<bool>(),
+        sizes in vec(0..330_usize, 1..11),
+        tail_length in 60..260_usize,
+        reversed in any::<bool>(),
     ) {
         let superblock = superblock(10, false);
-        let mut list: Vec<_> =
-            sizes.iter().enumerate().map(|(at, size)| attribute(format!("user.{at}").as_bytes(), &vec![7; *size])).collect();
+        let mut list: Vec<_> = sizes
+            .iter()
+            .enumerate()
+            .map(|(at, size)| attribute(format!("user.{at}").as_bytes(), &vec![7; *size]))
+            .collect();
         if reversed {
             list.reverse();
         }
@@ -128,7 +141,10 @@ proptest! {
 
     #[test]
     fn a_flipped_bit_in_a_sealed_block_is_found(
-        list in lists(100), at in any::<prop::sample::Index>(), bit in 0..8, count in 1..1024_u32,
+        list in lists(100),
+        at in any::<prop::sample::Index>(),
+        bit in 0..8,
+        count in 1..1024_u32,
     ) {
         prop_assume!(!list.is_empty());
         let superblock = superblock(12, true);
@@ -137,15 +153,20 @@ proptest! {
         set_reference_count(&mut block, count, BLOCK, &superblock);
         prop_assert_eq!(reference_count(&block), count);
         prop_assert!(parse_block(&block, BLOCK, &superblock).is_ok());
-        prop_assert!(parse_block(&block, BlockNo(1), &superblock).is_err(), "the checksum is that \
-            of its place");
+        prop_assert!(
+            parse_block(&block, BlockNo(1), &superblock).is_err(),
+            "the checksum is that \
+                of its place"
+        );
         block[at.index(4096)] ^= 1_u8 << bit;
         prop_assert!(parse_block(&block, BLOCK, &superblock).is_err());
     }
 
     #[test]
     fn damaged_lists_do_no_harm(
-        list in lists(40), damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), random in vec(any::<u8>(), 0..1100),
+        list in lists(40),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        random in vec(any::<u8>(), 0..1100),
     ) {
         let superblock = superblock(10, false);
         // A list that does not fit anywhere has no bytes to be damaged.
@@ -163,8 +184,11 @@ proptest! {
                     bytes[..4].copy_from_slice(&magic);
                     bytes[8..12].copy_from_slice(&[1, 0, 0, 0]);
                 }
-                for found in [parse_tail(&bytes), parse_block(&bytes, BLOCK, &superblock)].into_iter().flatten() {
-                    // Lists may not stand for more than the bytes they stand in: no bombs (an
+                for found in [parse_tail(&bytes), parse_block(&bytes, BLOCK, &superblock)]
+                    .into_iter()
+                    .flatten()
+                {
+                    // Lists may not give more than the bytes that they are in: no bombs (an
                     // access list grows to twice).
                     let total: usize = found.iter().map(|attribute| attribute.value.len()).sum();
                     prop_assert!(total <= 2 * bytes.len());

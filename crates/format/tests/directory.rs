@@ -80,9 +80,11 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        3 => (names(), 1..u32::MAX, 0..7_usize).prop_map(|(name, ino, kind)| Step::Insert(name, ino, kind)),
+        3 => (names(), 1..u32::MAX, 0..7_usize)
+            .prop_map(|(name, ino, kind)| Step::Insert(name, ino, kind)),
         2 => names().prop_map(Step::Remove),
-        1 => (names(), 1..u32::MAX, 0..7_usize).prop_map(|(name, ino, kind)| Step::Replace(name, ino, kind)),
+        1 => (names(), 1..u32::MAX, 0..7_usize)
+            .prop_map(|(name, ino, kind)| Step::Replace(name, ino, kind)),
     ];
     vec(step, 0..120)
 }
@@ -110,7 +112,10 @@ proptest! {
                 Step::Insert(name, ino, kind) if !model.contains_key(&name) => {
                     let fits = largest_gap(style, &bytes) >= style.entry_size(name.len());
                     prop_assert_eq!(style.has_room(&bytes, name.len()), Ok(fits));
-                    prop_assert_eq!(style.insert(&mut bytes, &name, Ino(ino), TYPES[kind]), Ok(fits));
+                    prop_assert_eq!(
+                        style.insert(&mut bytes, &name, Ino(ino), TYPES[kind]),
+                        Ok(fits)
+                    );
                     if fits {
                         model.insert(name, (Ino(ino), TYPES[kind]));
                     }
@@ -122,7 +127,10 @@ proptest! {
                 }
                 Step::Replace(name, ino, kind) => {
                     let slot = model.get_mut(&name);
-                    prop_assert_eq!(style.replace(&mut bytes, &name, Ino(ino), TYPES[kind]), Ok(slot.is_some()));
+                    prop_assert_eq!(
+                        style.replace(&mut bytes, &name, Ino(ino), TYPES[kind]),
+                        Ok(slot.is_some())
+                    );
                     if let Some(slot) = slot {
                         *slot = (Ino(ino), TYPES[kind]);
                     }
@@ -130,13 +138,19 @@ proptest! {
             }
             assert_holds(style, &bytes, &model);
             for (name, (ino, _)) in &model {
-                prop_assert_eq!(style.find(&bytes, name).unwrap().map(|entry| entry.ino), Some(*ino));
+                prop_assert_eq!(
+                    style.find(&bytes, name).unwrap().map(|entry| entry.ino),
+                    Some(*ino)
+                );
             }
         }
         for name in model.keys() {
             prop_assert_eq!(style.remove(&mut bytes, name), Ok(true));
         }
-        prop_assert_eq!(bytes.len() - style.leaf_capacity(), if style.checksummed { 12 } else { 0 });
+        prop_assert_eq!(
+            bytes.len() - style.leaf_capacity(),
+            if style.checksummed { 12 } else { 0 }
+        );
         assert_holds(style, &bytes, &BTreeMap::new());
     }
 
@@ -152,7 +166,8 @@ proptest! {
             }
         }
         style.pack(&mut bytes, entries.iter().copied());
-        let found: Vec<_> = style.entries(&bytes).map(|entry| entry.map(|entry| (entry.name, entry.ino))).collect();
+        let found: Vec<_> =
+            style.entries(&bytes).map(|entry| entry.map(|entry| (entry.name, entry.ino))).collect();
         let wanted: Vec<_> = entries.iter().map(|(name, ino, _)| Ok((*name, *ino))).collect();
         prop_assert_eq!(found, wanted);
         // Nothing of what was there shows through: the same entries, the same bytes.
@@ -163,7 +178,11 @@ proptest! {
 
     #[test]
     fn sealed_leaves_verify_and_a_flipped_bit_does_not(
-        style in styles(), seed in any::<u32>(), at in any::<prop::sample::Index>(), bit in 0..8, indexed in any::<bool>(),
+        style in styles(),
+        seed in any::<u32>(),
+        at in any::<prop::sample::Index>(),
+        bit in 0..8,
+        indexed in any::<bool>(),
     ) {
         let style = Style { checksummed: true, ..style };
         let mut bytes = block(style);
@@ -177,13 +196,18 @@ proptest! {
 
     #[test]
     fn sealed_indexes_verify_and_a_flipped_bit_does_not(
-        style in styles(), seed in any::<u32>(), count in 1..100_usize, at in any::<prop::sample::Index>(), bit in 0..8,
+        style in styles(),
+        seed in any::<u32>(),
+        count in 1..100_usize,
+        at in any::<prop::sample::Index>(),
+        bit in 0..8,
         is_root in any::<bool>(),
     ) {
         let style = Style { checksummed: true, ..style };
         let mut bytes = vec![0x33; style.block_size as usize];
         let entries: Vec<_> = (0..count as u32).map(|at| (at * 1000, FileBlock(at + 1))).collect();
-        let (place, file_block) = if is_root { (IndexPlace::Root, 0) } else { (IndexPlace::Node, 7) };
+        let (place, file_block) =
+            if is_root { (IndexPlace::Root, 0) } else { (IndexPlace::Node, 7) };
         if is_root {
             style.initialize_root(&mut bytes, Ino(12), Ino(2), HashVersion::Tea, FileBlock(1));
         } else {
@@ -202,7 +226,9 @@ proptest! {
 
     #[test]
     fn an_index_is_a_sorted_list(
-        style in small_styles(), is_root in any::<bool>(), inserts in vec((any::<u32>(), 1..0x0fff_ffff_u32), 0..150),
+        style in small_styles(),
+        is_root in any::<bool>(),
+        inserts in vec((any::<u32>(), 1..0x0fff_ffff_u32), 0..150),
         asked in vec(any::<u32>(), 20),
     ) {
         let mut bytes = vec![0x33; style.block_size as usize];
@@ -223,11 +249,15 @@ proptest! {
             }
         }
         let check = |bytes: &[u8], model: &[(u32, FileBlock)]| {
-            let view = if is_root { style.root(bytes).unwrap().1 } else { style.node(bytes).unwrap() };
+            let view =
+                if is_root { style.root(bytes).unwrap().1 } else { style.node(bytes).unwrap() };
             let found: Vec<_> = (0..view.len()).map(|at| view.get(at)).collect();
             assert_eq!(found, model);
             for hash in asked.iter().copied().chain(model.iter().map(|entry| entry.0)) {
-                assert_eq!(view.find(hash), model.iter().rposition(|entry| entry.0 <= hash).unwrap());
+                assert_eq!(
+                    view.find(hash),
+                    model.iter().rposition(|entry| entry.0 <= hash).unwrap()
+                );
             }
         };
         check(&bytes, &model);
@@ -240,7 +270,10 @@ proptest! {
             prop_assert_eq!(style.root(&bytes).unwrap().0.levels, 1);
             let names: Vec<_> = style.entries(&bytes).map(|entry| entry.unwrap().name).collect();
             prop_assert_eq!(names, [b".".as_slice(), b".."]);
-            prop_assert_eq!(style.replace(&mut bytes, b"..", Ino(99), FileType::Directory), Ok(true));
+            prop_assert_eq!(
+                style.replace(&mut bytes, b"..", Ino(99), FileType::Directory),
+                Ok(true)
+            );
             check(&bytes, &upper);
         } else {
             prop_assert_eq!(style.entries(&bytes).count(), 0);
@@ -248,7 +281,11 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_do_no_harm(style in small_styles(), mut bytes in vec(any::<u8>(), 1024), patches in patches()) {
+    fn random_bytes_do_no_harm(
+        style in small_styles(),
+        mut bytes in vec(any::<u8>(), 1024),
+        patches in patches(),
+    ) {
         for (at, patch) in patches {
             bytes[at..at + patch.len()].copy_from_slice(&patch);
         }
@@ -257,14 +294,31 @@ proptest! {
 
     #[test]
     fn damaged_blocks_do_no_harm(
-        style in small_styles(), kind in 0..3, damage in vec((0..1024_usize, any::<u8>()), 1..8),
+        style in small_styles(),
+        kind in 0..3,
+        damage in vec((0..1024_usize, any::<u8>()), 1..8),
     ) {
         let mut bytes = block(style);
         match kind {
-            0 => for at in 0..30_u8 {
-                style.insert(&mut bytes, &[b'a' + at % 26; 5][..1 + usize::from(at % 5)], Ino(u32::from(at) + 1), FileType::Regular).unwrap();
-            },
-            1 => style.initialize_root(&mut bytes, Ino(12), Ino(2), HashVersion::Legacy, FileBlock(1)),
+            0 => {
+                for at in 0..30_u8 {
+                    style
+                        .insert(
+                            &mut bytes,
+                            &[b'a' + at % 26; 5][..1 + usize::from(at % 5)],
+                            Ino(u32::from(at) + 1),
+                            FileType::Regular,
+                        )
+                        .unwrap();
+                }
+            }
+            1 => style.initialize_root(
+                &mut bytes,
+                Ino(12),
+                Ino(2),
+                HashVersion::Legacy,
+                FileBlock(1),
+            ),
             _ => style.initialize_node(&mut bytes),
         }
         for (at, byte) in damage {
@@ -324,7 +378,7 @@ fn records_of_64_kib_are_stored_specially() {
     bytes[4..6].fill(0);
     assert_eq!(style.entries(&bytes).count(), 0);
     assert_eq!(style.has_room(&bytes, 255), Ok(true));
-    // 65,536 + 4, as the low bits would tell it.
+    // 65,536 + 4, as the low bits would say it.
     bytes[4..6].copy_from_slice(&[5, 0]);
     assert_eq!(
         style.has_room(&bytes, 1).map_err(|fault| fault.to_string()),

@@ -48,7 +48,11 @@ fn read(bytes: &[u8]) -> Vec<Extent> {
 
 proptest! {
     #[test]
-    fn a_leaf_is_a_list(size in sizes(), list in extents(90).prop_shuffle(), steps in vec((any::<Place>(), any::<bool>()), 0..60)) {
+    fn a_leaf_is_a_list(
+        size in sizes(),
+        list in extents(90).prop_shuffle(),
+        steps in vec((any::<Place>(), any::<bool>()), 0..60),
+    ) {
         let list = &list[..list.len().min(extent::capacity(size))];
         let mut bytes = node(size, &[]);
         let mut model: Vec<Extent> = Vec::new();
@@ -82,7 +86,10 @@ proptest! {
         let bytes = node(1024, &list);
         let node = Node::parse(&bytes, None, BLOCKS).unwrap();
         for block in asked.into_iter().chain(list.iter().map(|extent| extent.file_block.0)) {
-            prop_assert_eq!(node.find(FileBlock(block)), list.iter().rposition(|extent| extent.file_block.0 <= block));
+            prop_assert_eq!(
+                node.find(FileBlock(block)),
+                list.iter().rposition(|extent| extent.file_block.0 <= block)
+            );
         }
     }
 
@@ -108,7 +115,11 @@ proptest! {
 
     #[test]
     fn sealed_nodes_verify_and_a_flipped_bit_does_not(
-        size in sizes(), list in extents(4), seed in any::<u32>(), at in any::<Place>(), bit in 0..8,
+        size in sizes(),
+        list in extents(4),
+        seed in any::<u32>(),
+        at in any::<Place>(),
+        bit in 0..8,
     ) {
         prop_assume!(size > 60);
         let mut bytes = node(size, &list);
@@ -121,7 +132,10 @@ proptest! {
     }
 
     #[test]
-    fn an_index_node_is_a_list(children in vec((1..1000_u32, 1..BLOCKS), 1..80), depth in 1..=MAX_DEPTH) {
+    fn an_index_node_is_a_list(
+        children in vec((1..1000_u32, 1..BLOCKS), 1..80),
+        depth in 1..=MAX_DEPTH,
+    ) {
         let mut bytes = vec![0x99; 1024];
         extent::initialize(&mut bytes, depth);
         prop_assert!(Node::parse(&bytes, Some(depth), BLOCKS).is_err(), "an index without entries");
@@ -147,16 +161,31 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_do_no_harm(mut bytes in vec(any::<u8>(), 0..200), count in 0..20_u8, max in 0..20_u8, depth in 0..7_u8) {
+    fn random_bytes_do_no_harm(
+        mut bytes in vec(any::<u8>(), 0..200),
+        count in 0..20_u8,
+        max in 0..20_u8,
+        depth in 0..7_u8,
+    ) {
         let header = [0x0a, 0xf3, count, 0, max, 0, depth, 0];
         for patched in [false, true] {
             if patched && bytes.len() >= 8 {
                 bytes[..8].copy_from_slice(&header);
             }
-            for node in [Node::parse(&bytes, None, 1 << 32), Node::parse_header(&bytes)].into_iter().flatten() {
-                prop_assert!(node.len() <= node.capacity() && node.capacity() <= extent::capacity(bytes.len()));
+            for node in [Node::parse(&bytes, None, 1 << 32), Node::parse_header(&bytes)]
+                .into_iter()
+                .flatten()
+            {
+                prop_assert!(
+                    node.len() <= node.capacity()
+                        && node.capacity() <= extent::capacity(bytes.len())
+                );
                 for at in 0..node.len() {
-                    let _ = if node.depth() == 0 { node.extent(at).length } else { node.index(at).file_block.0 };
+                    let _ = if node.depth() == 0 {
+                        node.extent(at).length
+                    } else {
+                        node.index(at).file_block.0
+                    };
                 }
                 let _ = node.find(FileBlock(77));
             }
@@ -165,7 +194,11 @@ proptest! {
     }
 
     #[test]
-    fn what_parse_accepts_is_sound(list in extents(84), damage in vec((0..1020_usize, any::<u8>()), 1..4), blocks in 1..BLOCKS) {
+    fn what_parse_accepts_is_sound(
+        list in extents(84),
+        damage in vec((0..1020_usize, any::<u8>()), 1..4),
+        blocks in 1..BLOCKS,
+    ) {
         let mut bytes = node(1024, &list);
         for (at, byte) in damage {
             bytes[at] = byte;
@@ -175,8 +208,13 @@ proptest! {
             for extent in (0..node.len()).map(|at| node.extent(at)) {
                 prop_assert!(u64::from(extent.file_block.0) >= next);
                 next = u64::from(extent.file_block.0) + u64::from(extent.length);
-                prop_assert!(next <= u64::from(u32::MAX) && (1..=extent::MAX_LENGTH).contains(&extent.length));
-                prop_assert!(extent.start.0 > 0 && extent.start.0 + u64::from(extent.length) <= blocks);
+                prop_assert!(
+                    next <= u64::from(u32::MAX)
+                        && (1..=extent::MAX_LENGTH).contains(&extent.length)
+                );
+                prop_assert!(
+                    extent.start.0 > 0 && extent.start.0 + u64::from(extent.length) <= blocks
+                );
             }
         }
     }

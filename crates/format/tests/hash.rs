@@ -16,6 +16,19 @@ fn hasher(version: u8, seed: usize) -> Hasher {
     Hasher { version: function, unsigned: version >= 3, seed: SEEDS[seed].1 }
 }
 
+/// Two blocks of half MD4, full.
+const YS: &[u8] = &[b'y'; 64];
+/// The longest name.
+const ZS: &[u8] = &[b'z'; 255];
+/// Bytes that are negative as signed characters: 0xa0 to 0xff.
+const HIGH: &[u8] = b"\
+    \xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf\
+    \xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf\
+    \xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf\
+    \xd0\xd1\xd2\xd3\xd4\xd5\xd6\xd7\xd8\xd9\xda\xdb\xdc\xdd\xde\xdf\
+    \xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\
+    \xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff";
+
 /// Hash version (3 and above: unsigned), index into [`SEEDS`], name, major, minor: recorded from
 /// debugfs 1.47.0.
 #[rustfmt::skip]
@@ -92,18 +105,18 @@ const RECORDED: &[(u8, usize, &[u8], u32, u32)] = &[
     (3, 1, b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 0x4e0d46ea, 0x00000000),
     (4, 1, b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 0x30011dd6, 0x553a1a34),
     (5, 1, b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 0xb62e6baa, 0x0d9214ce),
-    (0, 0, b"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 0x0b1c9dbc, 0x00000000),
-    (1, 0, b"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 0x1cf01a32, 0x7e7a750a),
-    (2, 2, b"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 0x891e43aa, 0x0e3ac6ae),
-    (3, 0, b"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 0x0b1c9dbc, 0x00000000),
-    (4, 0, b"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 0x1cf01a32, 0x7e7a750a),
-    (5, 2, b"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 0x891e43aa, 0x0e3ac6ae),
-    (0, 1, b"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 0xf94f0890, 0x00000000),
-    (1, 2, b"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 0xbe41f51a, 0xa91f7bea),
-    (2, 1, b"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 0x962cd75a, 0x91558712),
-    (3, 1, b"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 0xf94f0890, 0x00000000),
-    (4, 2, b"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 0xbe41f51a, 0xa91f7bea),
-    (5, 1, b"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 0x962cd75a, 0x91558712),
+    (0, 0, YS, 0x0b1c9dbc, 0x00000000),
+    (1, 0, YS, 0x1cf01a32, 0x7e7a750a),
+    (2, 2, YS, 0x891e43aa, 0x0e3ac6ae),
+    (3, 0, YS, 0x0b1c9dbc, 0x00000000),
+    (4, 0, YS, 0x1cf01a32, 0x7e7a750a),
+    (5, 2, YS, 0x891e43aa, 0x0e3ac6ae),
+    (0, 1, ZS, 0xf94f0890, 0x00000000),
+    (1, 2, ZS, 0xbe41f51a, 0xa91f7bea),
+    (2, 1, ZS, 0x962cd75a, 0x91558712),
+    (3, 1, ZS, 0xf94f0890, 0x00000000),
+    (4, 2, ZS, 0xbe41f51a, 0xa91f7bea),
+    (5, 1, ZS, 0x962cd75a, 0x91558712),
     (0, 1, b"h\xc3\xa4llo", 0x1a11861a, 0x00000000),
     (1, 2, b"h\xc3\xa4llo", 0x7f08d0ea, 0x20a1a3b3),
     (2, 0, b"h\xc3\xa4llo", 0x52c968c6, 0xdd3f1c35),
@@ -122,12 +135,12 @@ const RECORDED: &[(u8, usize, &[u8], u32, u32)] = &[
     (3, 2, b"\xff\xfe\x80\x7f", 0x25a88fe6, 0x00000000),
     (4, 1, b"\xff\xfe\x80\x7f", 0x0a0410b6, 0xf79990eb),
     (5, 1, b"\xff\xfe\x80\x7f", 0x3ad33836, 0x00702f5a),
-    (0, 2, b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf\xd0\xd1\xd2\xd3\xd4\xd5\xd6\xd7\xd8\xd9\xda\xdb\xdc\xdd\xde\xdf\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff", 0xb5d9e98e, 0x00000000),
-    (1, 1, b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf\xd0\xd1\xd2\xd3\xd4\xd5\xd6\xd7\xd8\xd9\xda\xdb\xdc\xdd\xde\xdf\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff", 0x704baf0a, 0x042f616a),
-    (2, 2, b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf\xd0\xd1\xd2\xd3\xd4\xd5\xd6\xd7\xd8\xd9\xda\xdb\xdc\xdd\xde\xdf\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff", 0x554f5658, 0x62f9cd0d),
-    (3, 1, b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf\xd0\xd1\xd2\xd3\xd4\xd5\xd6\xd7\xd8\xd9\xda\xdb\xdc\xdd\xde\xdf\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff", 0x3c228d56, 0x00000000),
-    (4, 2, b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf\xd0\xd1\xd2\xd3\xd4\xd5\xd6\xd7\xd8\xd9\xda\xdb\xdc\xdd\xde\xdf\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff", 0xf8ab4fa6, 0x736a7353),
-    (5, 1, b"\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xa8\xa9\xaa\xab\xac\xad\xae\xaf\xb0\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8\xb9\xba\xbb\xbc\xbd\xbe\xbf\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf\xd0\xd1\xd2\xd3\xd4\xd5\xd6\xd7\xd8\xd9\xda\xdb\xdc\xdd\xde\xdf\xe0\xe1\xe2\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed\xee\xef\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff", 0x9ddb0a44, 0x6ae65191),
+    (0, 2, HIGH, 0xb5d9e98e, 0x00000000),
+    (1, 1, HIGH, 0x704baf0a, 0x042f616a),
+    (2, 2, HIGH, 0x554f5658, 0x62f9cd0d),
+    (3, 1, HIGH, 0x3c228d56, 0x00000000),
+    (4, 2, HIGH, 0xf8ab4fa6, 0x736a7353),
+    (5, 1, HIGH, 0x9ddb0a44, 0x6ae65191),
     (0, 0, b"file_number_123", 0x53215cc0, 0x00000000),
     (1, 0, b"file_number_123", 0x71092da2, 0x864316e7),
     (2, 1, b"file_number_123", 0x55b5f204, 0x454f98bc),
@@ -163,7 +176,7 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Bytes that debugfs can be told in quotes: no quote, no backslash, no control character.
+/// Bytes that debugfs takes in quotes: no quote, no backslash, no control character.
 fn random_name(state: &mut u64) -> Vec<u8> {
     let length = match next(state) % 4 {
         0 => next(state) % 255,

@@ -92,7 +92,7 @@ impl Image {
         assert!(output.status.success() && is_quiet, "{words}");
     }
 
-    /// Number and place of an inode, as debugfs tells it: "Inode 13 is part ... located at block
+    /// Number and place of an inode, as debugfs prints it: "Inode 13 is part ... located at block
     /// 101, offset 0x0100".
     fn locate(&self, path: &str) -> (Ino, u64) {
         let answer = self.debugfs(&format!("imap {path}"));
@@ -207,7 +207,7 @@ impl Hashed {
         self.places[block.0 as usize]
     }
 
-    /// All names but "." and "..", each checked to stand in the leaf that its hash leads to.
+    /// All names but "." and "..", each checked to be in the leaf that its hash leads to.
     fn names(&self, image: &Image) -> Vec<Named> {
         let mut names = Vec::new();
         let bytes = image.read(self.place(FileBlock(0)));
@@ -245,7 +245,7 @@ impl Hashed {
             let mut index = Vec::new();
             for ((_, leaf), chunk) in leaves.iter().zip(&mut chunks) {
                 let low = chunk[0].0.major;
-                // The lowest bit says that names of this very hash stand in the leaf before, too.
+                // The lowest bit says that names of this very hash are in the leaf before, too.
                 index.push((if last == Some(low) { low | 1 } else { low }, *leaf));
                 last = chunk.last().map(|(hash, ..)| hash.major);
                 self.write(image, *leaf, |style, bytes| fill(style, bytes, chunk));

@@ -58,13 +58,20 @@ proptest! {
             prop_assert_eq!(block_of(path, log2), u64::from(block));
             prop_assert!(path.index[0] < 15 && path.index[1..].iter().all(|index| *index < n));
             prop_assert!(path.index[path.depth..].iter().all(|index| *index == 0));
-            let direct_or_tree = if path.depth == 1 { path.index[0] < 12 } else { path.index[0] as usize == 10 + path.depth };
+            let direct_or_tree = if path.depth == 1 {
+                path.index[0] < 12
+            } else {
+                path.index[0] as usize == 10 + path.depth
+            };
             prop_assert!(direct_or_tree);
         }
     }
 
     #[test]
-    fn blocks_needed_counts_each_indirect_block_once((log2, mut blocks) in cases(), lengths in vec(0..600_u32, 40)) {
+    fn blocks_needed_counts_each_indirect_block_once(
+        (log2, mut blocks) in cases(),
+        lengths in vec(0..600_u32, 40),
+    ) {
         blocks.sort_unstable();
         blocks.dedup();
         let capacity = indirect::capacity(log2) as u32;
@@ -74,7 +81,8 @@ proptest! {
             // Lengths of 0 too, and neighbours that touch.
             ranges.push(*start..start.saturating_add(lengths[at]).min(limit));
         }
-        let set: BTreeSet<_> = ranges.iter().cloned().flatten().flat_map(|block| parents(block, log2)).collect();
+        let set: BTreeSet<_> =
+            ranges.iter().cloned().flatten().flat_map(|block| parents(block, log2)).collect();
         prop_assert_eq!(indirect::blocks_needed(ranges, log2), set.len() as u64);
     }
 }

@@ -31,8 +31,8 @@ struct Case {
 }
 
 const EXT2: &str = "ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file";
-const EXT4: &str = "ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,\
-                    dir_nlink,extra_isize,metadata_csum";
+const EXT4: &str = "ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,\
+                    large_file,huge_file,dir_nlink,extra_isize,metadata_csum";
 const UNINIT: &str =
     "ext_attr,resize_inode,dir_index,filetype,extent,sparse_super,large_file,uninit_bg";
 const PLAIN: &str = "ext_attr,filetype";
@@ -281,7 +281,7 @@ fn dump(image: &Path) -> (String, Vec<Printed>) {
     (text, groups)
 }
 
-/// The number behind a heading of dumpe2fs.
+/// The number after a heading of dumpe2fs.
 fn heading(text: &str, name: &str) -> u64 {
     let line = text.lines().find(|line| line.starts_with(name));
     line.and_then(|line| number_after(line, ":")).unwrap_or(0)

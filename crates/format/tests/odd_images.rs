@@ -1,5 +1,5 @@
 //! Superblocks, descriptors and inode tables of damaged and odd images: reading them never panics.
-//! The images stand beside the project, not in it; without them the test says so.
+//! The images are beside the project, not in it; without them the test says so.
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

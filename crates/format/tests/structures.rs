@@ -40,8 +40,8 @@ fn wishes(block_size: u32, blocks: u64, names: &str) -> Wishes {
 }
 
 const EXT2: &str = "ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file";
-const EXT4: &str = "ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,\
-                    dir_nlink,extra_isize,metadata_csum";
+const EXT4: &str = "ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,\
+                    large_file,huge_file,dir_nlink,extra_isize,metadata_csum";
 const UNINIT: &str = "ext_attr,filetype,sparse_super,large_file,uninit_bg";
 
 fn superblock(names: &str) -> Superblock {
@@ -132,7 +132,7 @@ fn superblocks_are_refused_for_a_reason() {
 }
 
 #[test]
-fn unsupported_features_are_named_and_can_be_told() {
+fn unsupported_features_are_named_and_can_be_shown() {
     let mut odd = superblock(EXT4);
     odd.features.set(Feature::from_name("inline_data").expect("known"));
     let bytes = odd.encode();
@@ -142,7 +142,7 @@ fn unsupported_features_are_named_and_can_be_told() {
     );
     assert!(
         Superblock::parse_any(&bytes)
-            .expect("told")
+            .expect("shown")
             .has(Feature::from_name("inline_data").expect("known"))
     );
 }
@@ -289,8 +289,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn superblocks_come_back(mut superblock in superblocks(), seconds in 0u64..1 << 40, word in any::<u32>(),
-                             label in any::<[u8; 16]>(), version in 0u8..3, unsigned in any::<bool>()) {
+    fn superblocks_come_back(
+        mut superblock in superblocks(),
+        seconds in 0u64..1 << 40,
+        word in any::<u32>(),
+        label in any::<[u8; 16]>(),
+        version in 0u8..3,
+        unsigned in any::<bool>(),
+    ) {
         superblock.created_seconds = seconds;
         superblock.written_seconds = seconds / 2;
         superblock.mounted_seconds = seconds / 3;
@@ -304,15 +310,21 @@ proptest! {
         let bytes = superblock.encode();
         let read = Superblock::parse(&bytes).expect("what we wrote");
         prop_assert_eq!(read.encode(), bytes);
-        // The raw bytes behind the two differ before encoding; every field is the same.
+        // The raw bytes of the two differ before encoding; every field is the same.
         let fields = |superblock: &Superblock| {
             let text = format!("{superblock:?}");
             text.split_once("features: Features").expect("the first field").1.to_owned()
         };
         prop_assert_eq!(fields(&Superblock::parse(&read.encode()).expect("again")), fields(&read));
         prop_assert_eq!((read.created_seconds, read.checked_seconds), (seconds, seconds / 5));
-        prop_assert_eq!((read.hash_version, read.hash_unsigned), (superblock.hash_version, unsigned));
-        prop_assert_eq!((read.free_inodes, read.label, read.free_blocks), (word, label, superblock.free_blocks));
+        prop_assert_eq!(
+            (read.hash_version, read.hash_unsigned),
+            (superblock.hash_version, unsigned)
+        );
+        prop_assert_eq!(
+            (read.free_inodes, read.label, read.free_blocks),
+            (word, label, superblock.free_blocks)
+        );
     }
 
     #[test]
@@ -324,30 +336,42 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_make_no_superblock_panic(mut bytes in prop::collection::vec(any::<u8>(), SUPERBLOCK_SIZE),
-                                             sane in any::<bool>(), at in 0usize..SUPERBLOCK_SIZE, byte in any::<u8>()) {
+    fn random_bytes_make_no_superblock_panic(
+        mut bytes in prop::collection::vec(any::<u8>(), SUPERBLOCK_SIZE),
+        sane in any::<bool>(),
+        at in 0usize..SUPERBLOCK_SIZE,
+        byte in any::<u8>(),
+    ) {
         bytes[0x38..0x3a].copy_from_slice(&0xef53u16.to_le_bytes());
         if sane {
             bytes.copy_from_slice(&superblock(EXT2).encode());
             bytes[at] = byte;
         }
         let bytes: [u8; SUPERBLOCK_SIZE] = bytes.try_into().expect("as long as asked");
-        for read in [Superblock::parse(&bytes), Superblock::parse_any(&bytes)].into_iter().flatten() {
+        for read in [Superblock::parse(&bytes), Superblock::parse_any(&bytes)].into_iter().flatten()
+        {
             prop_assert!(read.group_count() > 0 && read.inode_table_blocks() > 0);
             let last = GroupNo(read.group_count() - 1);
             prop_assert!(read.group_length(last) > 0);
             prop_assert_eq!(read.group_of_block(read.group_start(last)), Some(last));
             let (_, offset) = read.descriptor_place(last);
             prop_assert!(offset + usize::from(read.descriptor_size) <= read.block_size() as usize);
-            prop_assert_eq!(read.group_of_inode(Ino(read.inodes_count)).map(|place| place.0), Some(last));
+            prop_assert_eq!(
+                read.group_of_inode(Ino(read.inodes_count)).map(|place| place.0),
+                Some(last)
+            );
             prop_assert_eq!(read.group_of_inode(Ino(0)), None);
             read.max_file_size(MappingKind::Indirect);
         }
     }
 
     #[test]
-    fn descriptors_come_back(names in prop::sample::select(vec![EXT2, EXT4, UNINIT]), number in 0u32..3,
-                             (descriptor, flip) in descriptors(&superblock(EXT4)).prop_flat_map(|d| (Just(d), 0usize..256))) {
+    fn descriptors_come_back(
+        names in prop::sample::select(vec![EXT2, EXT4, UNINIT]),
+        number in 0u32..3,
+        (descriptor, flip) in descriptors(&superblock(EXT4))
+            .prop_flat_map(|descriptor| (Just(descriptor), 0usize..256)),
+    ) {
         let superblock = superblock(names);
         let mut bytes = vec![0; superblock.descriptor_size.into()];
         descriptor.encode(&mut bytes, GroupNo(number), &superblock);
@@ -369,14 +393,21 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_make_no_descriptor_panic(bytes in prop::collection::vec(any::<u8>(), 0..130), number in any::<u32>()) {
+    fn random_bytes_make_no_descriptor_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..130),
+        number in any::<u32>(),
+    ) {
         for names in [EXT2, EXT4, UNINIT] {
             let superblock = superblock(names);
             if let Ok(read) = GroupDescriptor::parse(&bytes, GroupNo(number), &superblock) {
                 prop_assert!(read.inode_table.0 < superblock.blocks_count);
             }
             let mut bytes = bytes.clone();
-            GroupDescriptor::decode(&bytes, &superblock).encode(&mut bytes, GroupNo(number), &superblock);
+            GroupDescriptor::decode(&bytes, &superblock).encode(
+                &mut bytes,
+                GroupNo(number),
+                &superblock,
+            );
         }
     }
 
@@ -403,14 +434,20 @@ proptest! {
         prop_assert_eq!((read.extra_isize, read.create_time, read.tail.len()), (0, None, 0));
         prop_assert_eq!(read.modify_time.nanoseconds, 0);
         prop_assert_eq!(read.modify_time.seconds, inode.modify_time.seconds.min(i32::MAX.into()));
-        prop_assert_eq!((read.uid, read.gid, read.size, read.mode), (inode.uid, inode.gid, inode.size, inode.mode));
+        prop_assert_eq!(
+            (read.uid, read.gid, read.size, read.mode),
+            (inode.uid, inode.gid, inode.size, inode.mode)
+        );
         let mut again = [0; 128];
         read.encode(&mut again, Ino(number), &superblock);
         prop_assert_eq!(again, bytes);
     }
 
     #[test]
-    fn random_bytes_make_no_inode_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), extra in 0u16..300) {
+    fn random_bytes_make_no_inode_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        extra in 0u16..300,
+    ) {
         for names in [EXT2, EXT4] {
             let superblock = superblock(names);
             let mut bytes = bytes.clone();
@@ -432,32 +469,59 @@ proptest! {
         let mut inode = Inode::new(0o020_600, &superblock(EXT4));
         inode.set_device(Device { major, minor });
         prop_assert_eq!(inode.device(), Device { major, minor });
-        prop_assert_eq!(inode.block[..4] == [0; 4], major > 255 || minor > 255 || (major, minor) == (0, 0));
+        prop_assert_eq!(
+            inode.block[..4] == [0; 4],
+            major > 255 || minor > 255 || (major, minor) == (0, 0)
+        );
     }
 
     /// Every function on bitmaps against the same on single bits.
     #[test]
-    fn bitmaps_do_what_bits_do(bytes in prop::collection::vec(prop::sample::select(vec![0u8, 0xff, 0x18, 0x80]), 0..40),
-                               from in 0u32..340, length in 0u32..340) {
+    fn bitmaps_do_what_bits_do(
+        bytes in prop::collection::vec(prop::sample::select(vec![0u8, 0xff, 0x18, 0x80]), 0..40),
+        from in 0u32..340,
+        length in 0u32..340,
+    ) {
         let bits = bytes.len() as u32 * 8;
         let limit = from.saturating_add(length);
         let is_set = |bit: &u32| bytes[(bit / 8) as usize] >> (bit % 8) & 1 == 1;
         let inside = || (from..limit.min(bits)).collect::<Vec<u32>>();
-        prop_assert!((0..400).all(|bit| bitmap::test(&bytes, bit) == (bit >= bits || is_set(&bit))));
+        prop_assert!(
+            (0..400).all(|bit| bitmap::test(&bytes, bit) == (bit >= bits || is_set(&bit)))
+        );
         prop_assert_eq!(bitmap::next_set(&bytes, from, limit), inside().into_iter().find(is_set));
-        prop_assert_eq!(bitmap::next_clear(&bytes, from, limit), inside().into_iter().find(|bit| !is_set(bit)));
-        prop_assert_eq!(bitmap::count_clear(&bytes, limit) as usize, (0..limit.min(bits)).filter(|bit| !is_set(bit)).count());
-        let byte = (from.div_ceil(8)..limit.min(bits) / 8).find(|byte| bytes[*byte as usize] == 0).map(|byte| byte * 8);
+        prop_assert_eq!(
+            bitmap::next_clear(&bytes, from, limit),
+            inside().into_iter().find(|bit| !is_set(bit))
+        );
+        prop_assert_eq!(
+            bitmap::count_clear(&bytes, limit) as usize,
+            (0..limit.min(bits)).filter(|bit| !is_set(bit)).count()
+        );
+        let byte = (from.div_ceil(8)..limit.min(bits) / 8)
+            .find(|byte| bytes[*byte as usize] == 0)
+            .map(|byte| byte * 8);
         prop_assert_eq!(bitmap::next_clear_byte(&bytes, from, limit), byte);
         let runs: Vec<(u32, u32)> = bitmap::clear_runs(&bytes, limit).collect();
-        prop_assert_eq!(runs.iter().map(|run| run.1).sum::<u32>(), bitmap::count_clear(&bytes, limit));
-        prop_assert!(runs.iter().all(|run| run.1 > 0 && (run.0..run.0 + run.1).all(|bit| !is_set(&bit))));
+        prop_assert_eq!(
+            runs.iter().map(|run| run.1).sum::<u32>(),
+            bitmap::count_clear(&bytes, limit)
+        );
+        prop_assert!(
+            runs.iter().all(|run| run.1 > 0 && (run.0..run.0 + run.1).all(|bit| !is_set(&bit)))
+        );
         prop_assert!(runs.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0));
 
         let (mut set, mut cleared) = (bytes.clone(), bytes.clone());
         let fits = limit <= bits;
-        prop_assert_eq!(bitmap::set_run(&mut set, from, length), fits && !inside().iter().any(is_set));
-        prop_assert_eq!(bitmap::clear_run(&mut cleared, from, length), fits && inside().iter().all(is_set));
+        prop_assert_eq!(
+            bitmap::set_run(&mut set, from, length),
+            fits && !inside().iter().any(is_set)
+        );
+        prop_assert_eq!(
+            bitmap::clear_run(&mut cleared, from, length),
+            fits && inside().iter().all(is_set)
+        );
         for bit in 0..bits {
             let within = bit >= from && bit < limit;
             prop_assert_eq!(bitmap::test(&set, bit), within || is_set(&bit));
@@ -468,13 +532,27 @@ proptest! {
     /// Whatever is wished: one line of refusal, or a superblock that is sound, and free blocks that
     /// add up.
     #[test]
-    fn layouts_are_sound_or_refused(log in 10u32..17, blocks in 1u64..3_000_000, inode_log in 7u32..11, ratio in 0.0..0.5f64,
-                                    names in prop::sample::select(vec![EXT2, EXT4, UNINIT, "filetype", "flex_bg,extent"]),
-                                    flex_log in 0u32..12, per_group in prop::option::of(32u32..1024),
-                                    inodes in prop_oneof![(1u64..5_000_000).prop_map(Inodes::AtLeast),
-                                                          (1024u64..1 << 24).prop_map(Inodes::BytesPerInode)]) {
-        let wish = Wishes { inode_size: 1 << inode_log, reserved_ratio: ratio, flex_groups: 1 << flex_log,
-                            blocks_per_group: per_group.map(|eighth| eighth * 8), inodes, ..wishes(1 << log, blocks, names) };
+    fn layouts_are_sound_or_refused(
+        log in 10u32..17,
+        blocks in 1u64..3_000_000,
+        inode_log in 7u32..11,
+        ratio in 0.0..0.5f64,
+        names in prop::sample::select(vec![EXT2, EXT4, UNINIT, "filetype", "flex_bg,extent"]),
+        flex_log in 0u32..12,
+        per_group in prop::option::of(32u32..1024),
+        inodes in prop_oneof![
+            (1u64..5_000_000).prop_map(Inodes::AtLeast),
+            (1024u64..1 << 24).prop_map(Inodes::BytesPerInode)
+        ],
+    ) {
+        let wish = Wishes {
+            inode_size: 1 << inode_log,
+            reserved_ratio: ratio,
+            flex_groups: 1 << flex_log,
+            blocks_per_group: per_group.map(|eighth| eighth * 8),
+            inodes,
+            ..wishes(1 << log, blocks, names)
+        };
         let layout = match Layout::new(&wish) {
             Ok(layout) => layout,
             Err(error) => {
@@ -482,7 +560,8 @@ proptest! {
                 return Ok(());
             }
         };
-        let superblock = Superblock::parse(&layout.superblock.encode()).expect("a sound superblock");
+        let superblock =
+            Superblock::parse(&layout.superblock.encode()).expect("a sound superblock");
         if let Inodes::AtLeast(count) = inodes {
             prop_assert!(u64::from(superblock.inodes_count) >= count);
         }
@@ -493,15 +572,20 @@ proptest! {
             let mut bytes = vec![0; superblock.descriptor_size.into()];
             descriptor.encode(&mut bytes, group, &superblock);
             prop_assert_eq!(GroupDescriptor::parse(&bytes, group, &superblock), Ok(*descriptor));
-            used += layout.metadata_runs(group).iter().map(|run| u64::from(run.length)).sum::<u64>();
+            used +=
+                layout.metadata_runs(group).iter().map(|run| u64::from(run.length)).sum::<u64>();
         }
-        // Nothing lies on anything else: the union is as large as the sum.
-        let copies: u64 = (0..superblock.group_count()).map(|n| u64::from(superblock.super_overhead(GroupNo(n)))).sum();
-        let own = u64::from(superblock.group_count()) * (2 + u64::from(superblock.inode_table_blocks()));
+        // Nothing overlaps anything else: the union is as large as the sum.
+        let copies: u64 = (0..superblock.group_count())
+            .map(|n| u64::from(superblock.super_overhead(GroupNo(n))))
+            .sum();
+        let own =
+            u64::from(superblock.group_count()) * (2 + u64::from(superblock.inode_table_blocks()));
         prop_assert_eq!(used, copies + own);
         prop_assert_eq!(layout.overhead_blocks() + superblock.free_blocks, superblock.blocks_count);
         let reserved = layout.reserved_descriptor_blocks().len();
-        let groups_with_copy = (0..superblock.group_count()).filter(|n| superblock.has_super(GroupNo(*n))).count();
+        let groups_with_copy =
+            (0..superblock.group_count()).filter(|n| superblock.has_super(GroupNo(*n))).count();
         prop_assert_eq!(reserved, groups_with_copy * usize::from(superblock.reserved_gdt_blocks));
     }
 }

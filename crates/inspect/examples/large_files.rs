@@ -1,6 +1,6 @@
-//! A volume full of large files with indirect blocks, as ext3 laid them: each indirect block right
-//! before the data that it maps. Data is not written, so that the image is sparse: 400 GiB take
-//! half a gigabyte.
+//! A volume full of large files with indirect blocks, as ext3 placed them: each indirect block
+//! right before the data that it maps. Data is not written, so that the image is sparse: 400 GiB
+//! take half a gigabyte.
 //!
 //! `large_files IMAGE [GIBIBYTES] [GIBIBYTES OF A FILE]`. mke2fs makes the volume and debugfs the
 //! names; the rest is here.
@@ -106,8 +106,8 @@ impl Filler {
         }
     }
 
-    /// An indirect block so many levels above the data, and what hangs under it; takes from `left`,
-    /// adds to `maps`.
+    /// An indirect block `height` levels above the data, and all under it; takes from `left`, adds
+    /// to `maps`.
     fn tree(&mut self, height: u32, left: &mut u64, maps: &mut u64) -> Result<u32, Box<dyn Error>> {
         if height == 0 {
             *left -= 1;

@@ -1,6 +1,6 @@
 //! All group descriptors, in the order of the groups, in large reads.
 //!
-//! A superblock may claim billions of groups where nothing stands on the disk. No group is
+//! A superblock may claim billions of groups where there is nothing on the disk. No group is
 //! described by zeros, so a volume whose descriptors are mostly zeros is refused: memory and time
 //! follow the descriptors that are there.
 use crate::error::Error;
@@ -9,7 +9,7 @@ use extant_format::GroupNo;
 
 /// Blocks of descriptors that are read together, at most.
 const BLOCKS_MAX: u32 = 256;
-/// Descriptors of zeros that are borne with, whatever the others are: a table of descriptors may be
+/// Descriptors of zeros that are accepted, whatever the others are: a table of descriptors may be
 /// lost.
 const ZEROS_MAX: u64 = 1 << 16;
 

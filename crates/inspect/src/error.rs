@@ -1,14 +1,14 @@
-//! Why a volume cannot be looked at, or a part of it.
+//! Why a volume, or a part of it, cannot be read.
 use extant_format::superblock::SuperblockError;
 use std::fmt;
 use std::io;
 
-/// Why looking failed.
+/// Why reading a volume failed.
 #[derive(Debug)]
 pub enum Error {
-    /// The device answered with an error; a truncated image with `UnexpectedEof`.
+    /// The device failed; for a truncated image this is `UnexpectedEof`.
     Device(io::Error),
-    /// What stands at this byte is not a superblock that tells where things are.
+    /// There is no superblock at this byte, or none that says where things are.
     Superblock {
         /// Byte on the device.
         byte: u64,

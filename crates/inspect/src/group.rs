@@ -1,9 +1,8 @@
 //! Facts of each group: where it keeps its things, what its descriptor says, which runs are free.
 //! One group at a time, so that a volume of a hundred thousand groups takes no more memory than one
 //! of ten.
-use crate::check::Claims;
+use crate::claims::Claims;
 use crate::error::Error;
-use crate::fields;
 use crate::volume::{SuperblockPlace, Volume};
 use extant_format::bitmap;
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
@@ -36,7 +35,7 @@ impl BlockRange {
 /// A checksum on the disk, and what it should be where that differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct StoredChecksum {
-    /// What stands there.
+    /// What is stored.
     pub stored: u32,
     /// What the bytes give, if something else.
     pub expected: Option<u32>,
@@ -55,12 +54,12 @@ pub struct SuperblockCopy {
     pub reserved_descriptors: Option<BlockRange>,
 }
 
-/// Where a block lies.
+/// Where a block is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Place {
+pub struct BlockPlace {
     /// The block.
     pub block: u64,
-    /// The group that it lies in; `None` outside of all.
+    /// The group that it is in; `None` outside of all.
     pub group: Option<u32>,
     /// Blocks from that group's start.
     pub offset: u64,
@@ -77,23 +76,23 @@ pub struct GroupInfo {
     pub checksum: Option<StoredChecksum>,
     /// Names as dumpe2fs prints them.
     pub flags: Vec<&'static str>,
-    /// Superblock and descriptors that stand here.
+    /// The copies of superblock and descriptors in this group.
     pub copy: Option<SuperblockCopy>,
-    /// The block of the block bitmap; it may lie in another group.
-    pub block_bitmap: Place,
+    /// The block of the block bitmap; it may be in another group.
+    pub block_bitmap: BlockPlace,
     /// With metadata_csum.
     pub block_bitmap_checksum: Option<StoredChecksum>,
     /// The block of the inode bitmap.
-    pub inode_bitmap: Place,
+    pub inode_bitmap: BlockPlace,
     /// With metadata_csum.
     pub inode_bitmap_checksum: Option<StoredChecksum>,
     /// The first block of the inode table.
-    pub inode_table: Place,
+    pub inode_table: BlockPlace,
     /// Blocks of the inode table.
     pub inode_table_blocks: u32,
     /// As the descriptor counts them; clusters with bigalloc.
     pub free_blocks: u32,
-    /// Blocks that one bit of the block bitmap stands for: more than 1 with bigalloc.
+    /// Blocks of each bit of the block bitmap: more than 1 with bigalloc.
     pub cluster_blocks: u32,
     /// As the descriptor counts them.
     pub free_inodes: u32,
@@ -123,7 +122,7 @@ pub struct Groups<'a> {
     end: u32,
     /// The last block of descriptors that was read.
     descriptors: Option<(BlockNo, Vec<u8>)>,
-    /// Blocks in which bitmaps of the groups before lie, once one was read.
+    /// Blocks of the bitmaps of the groups before, once one was read.
     bitmaps: Option<Claims>,
 }
 
@@ -176,9 +175,7 @@ impl Groups<'_> {
         let mut descriptor = GroupDescriptor::decode(bytes, superblock);
         let mut checksum = None;
         if superblock.has_descriptor_checksums() {
-            let stored = u32::from(
-                bytes.get(0x1e..0x20).map_or(0, |sum| u16::from_le_bytes([sum[0], sum[1]])),
-            );
+            let stored = GroupDescriptor::stored_checksum(bytes).into();
             let expected = match GroupDescriptor::verify_checksum(bytes, group, superblock) {
                 Err(Fault::Checksum { computed, .. }) => Some(computed),
                 _ => None,
@@ -239,8 +236,8 @@ impl Volume {
         info
     }
 
-    /// The block of a bitmap. One that another group has already is not read again: each bit of a
-    /// volume is told once, however many groups claim it.
+    /// The block of a bitmap. One that another group has already is not read again: work is bounded
+    /// by the volume, however many groups claim a block.
     fn bitmap(
         &self,
         what: &'static str,
@@ -347,20 +344,20 @@ impl Volume {
                 .collect();
     }
 
-    fn place_of(&self, block: BlockNo) -> Place {
+    fn place_of(&self, block: BlockNo) -> BlockPlace {
         let group = self.superblock().group_of_block(block);
         let offset = group.map_or(0, |group| block.0 - self.superblock().group_start(group).0);
-        Place { block: block.0, group: group.map(|group| group.0), offset }
+        BlockPlace { block: block.0, group: group.map(|group| group.0), offset }
     }
 
     /// What a group holds of superblock and descriptors.
     pub(crate) fn copy(&self, group: GroupNo) -> Option<SuperblockCopy> {
         let superblock = self.superblock();
         let start = superblock.group_start(group).0;
-        // 1 KiB clusters begin at block 0, and the superblock still stands in block 1.
-        let start = if group.0 == 0 && superblock.block_size() == 1024 { 1 } else { start };
+        // Clusters of 1 KiB blocks begin at block 0, and the superblock is still in block 1.
+        let start = if group.0 == 0 { superblock.primary_block().0 } else { start };
         let has_super = self.has_super(group);
-        let behind = start + u64::from(has_super);
+        let after_super = start + u64::from(has_super);
         let mut copy = SuperblockCopy {
             superblock: has_super.then_some(start),
             descriptors: None,
@@ -374,31 +371,31 @@ impl Volume {
             let per_block = self.descriptors_per_block().max(1);
             let place = group.0 % per_block;
             if place <= 1 || place == per_block - 1 {
-                copy.meta_descriptors = Some(behind);
+                copy.meta_descriptors = Some(after_super);
             }
         } else if has_super {
-            copy.descriptors = BlockRange::new(behind, old_blocks);
+            copy.descriptors = BlockRange::new(after_super, old_blocks);
             let reserved = superblock.reserved_gdt_blocks.into();
-            copy.reserved_descriptors = BlockRange::new(behind + old_blocks, reserved);
+            copy.reserved_descriptors = BlockRange::new(after_super + old_blocks, reserved);
         }
         (has_super || copy.meta_descriptors.is_some()).then_some(copy)
     }
 
     fn first_meta_group(&self) -> u32 {
-        self.fields().u32(fields::FIRST_META_GROUP)
+        self.stored().first_meta_group()
     }
 
-    /// Descriptor blocks behind each superblock.
+    /// Descriptor blocks after each superblock.
     fn old_descriptor_blocks(&self) -> u64 {
         let all = self.superblock().descriptor_blocks();
         let blocks = if self.has_meta_groups() { all.min(self.first_meta_group()) } else { all };
         blocks.into()
     }
 
-    /// The block that the superblock in use stands in, as dumpe2fs is asked for it.
+    /// The block of the superblock in use, as dumpe2fs is asked for it.
     pub(crate) fn superblock_block(&self) -> u64 {
         match self.place() {
-            SuperblockPlace::Primary => u64::from(self.superblock().block_size() == 1024),
+            SuperblockPlace::Primary => self.superblock().primary_block().0,
             SuperblockPlace::Copy { block, .. } => block.0,
         }
     }

@@ -1,15 +1,15 @@
-//! Facts of the whole volume: all that dumpe2fs tells of superblock and journal, as data.
+//! Facts of the whole volume: all that dumpe2fs shows of superblock and journal, as data.
 use crate::date::Date;
 use crate::error::Error;
-use crate::fields::{self, ErrorPlace, Fields};
 use crate::map;
-use crate::volume::{SPARSE_SUPER_2, Volume};
-use extant_format::superblock::{Feature, HashVersion, Superblock};
-use extant_format::{FileBlock, Ino};
+use crate::volume::Volume;
+use extant_format::journal::{self, StoredJournal};
+use extant_format::superblock::{
+    CHECKSUM_CRC32C, CREATOR_NAMES, ENCODING_UTF8, Feature, HashVersion, JOURNAL_BACKUP_BLOCKS,
+    StoredError, StoredSuperblock, Superblock, mount_option, on_error, state, superblock_flags,
+};
+use extant_format::{FileBlock, GroupNo, Ino};
 use serde::Serialize;
-
-const MMP: Feature = Feature::Incompat(0x100);
-const CASEFOLD: Feature = Feature::Incompat(0x20000);
 
 /// All that the superblock and the journal's superblock say. `None` where the volume has no such
 /// thing.
@@ -33,7 +33,7 @@ pub struct VolumeInfo {
     pub inodes: u32,
     pub blocks: u64,
     pub reserved_blocks: u64,
-    /// Blocks that no file can use, where somebody has counted them.
+    /// Blocks that no file can use, where they were counted.
     pub overhead_blocks: Option<u32>,
     pub free_blocks: u64,
     pub free_inodes: u32,
@@ -89,7 +89,7 @@ pub struct VolumeInfo {
     pub journal: Option<JournalInfo>,
     /// The block whose superblock this is.
     pub superblock_block: u64,
-    /// The group that the superblock says it stands in.
+    /// The group that the superblock says it is in.
     pub superblock_group: u16,
     /// What is wrong with superblock or journal: sentences.
     pub problems: Vec<String>,
@@ -156,7 +156,7 @@ impl Volume {
     /// The facts. What cannot be read of the journal becomes a problem.
     pub fn info(&self) -> VolumeInfo {
         let superblock = self.superblock();
-        let fields = self.fields();
+        let stored = self.stored();
         let mut problems = self.problems().to_vec();
         let journal = match self.journal_info() {
             Ok(journal) => journal,
@@ -171,10 +171,9 @@ impl Volume {
             superblock_block: self.superblock_block(),
             cluster_size: (self.cluster_blocks() > 1)
                 .then(|| u64::from(self.cluster_blocks()) * u64::from(superblock.block_size())),
-            clusters_per_group: (self.cluster_blocks() > 1)
-                .then(|| fields.u32(fields::CLUSTERS_PER_GROUP)),
-            first_meta_group: self.has_meta_groups().then(|| fields.u32(fields::FIRST_META_GROUP)),
-            ..superblock_info(superblock, &fields)
+            clusters_per_group: (self.cluster_blocks() > 1).then(|| stored.clusters_per_group()),
+            first_meta_group: self.has_meta_groups().then(|| stored.first_meta_group()),
+            ..superblock_info(superblock, stored)
         }
     }
 
@@ -199,7 +198,7 @@ impl Volume {
 }
 
 /// What the superblock itself says.
-fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
+fn superblock_info(superblock: &Superblock, stored: StoredSuperblock<'_>) -> VolumeInfo {
     VolumeInfo {
         label: words(&superblock.label),
         last_mounted: words(&superblock.last_mounted),
@@ -220,11 +219,11 @@ fn superblock_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         free_blocks: superblock.free_blocks,
         free_inodes: superblock.free_inodes,
         superblock_group: superblock.group_number,
-        ..geometry_info(superblock, fields)
+        ..geometry_info(superblock, stored)
     }
 }
 
-fn geometry_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
+fn geometry_info(superblock: &Superblock, stored: StoredSuperblock<'_>) -> VolumeInfo {
     VolumeInfo {
         first_block: superblock.first_data_block,
         block_size: superblock.block_size(),
@@ -241,11 +240,11 @@ fn geometry_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         flex_groups: superblock
             .has(Feature::FLEX_BG)
             .then(|| 1 << superblock.log_groups_per_flex.min(63)),
-        ..history_info(superblock, fields)
+        ..history_info(superblock, stored)
     }
 }
 
-fn history_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
+fn history_info(superblock: &Superblock, stored: StoredSuperblock<'_>) -> VolumeInfo {
     VolumeInfo {
         created: date(superblock.created_seconds),
         mounted: date(superblock.mounted_seconds),
@@ -261,15 +260,17 @@ fn history_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         inode_size: superblock.inode_size,
         required_extra_isize: Some(superblock.min_extra_isize).filter(|size| *size != 0),
         desired_extra_isize: Some(superblock.want_extra_isize).filter(|size| *size != 0),
-        errors: error_record(fields),
-        ..feature_info(superblock, fields)
+        errors: error_record(superblock, stored),
+        ..feature_info(superblock, stored)
     }
 }
 
 /// What is there only with a feature.
-fn feature_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
+fn feature_info(superblock: &Superblock, stored: StoredSuperblock<'_>) -> VolumeInfo {
     let hashed = superblock.has(Feature::DIR_INDEX) || superblock.hash_seed != [0; 4];
     let checksummed = superblock.has(Feature::METADATA_CSUM);
+    let has_mmp = superblock.has(Feature::MMP);
+    let [users, groups, projects] = stored.quota_inodes();
     VolumeInfo {
         journal_uuid: Some(superblock.journal_uuid())
             .filter(|bytes| *bytes != [0; 16])
@@ -279,20 +280,23 @@ fn feature_info(superblock: &Superblock, fields: &Fields<'_>) -> VolumeInfo {
         first_orphan: some_u32(superblock.last_orphan),
         directory_hash: hashed.then(|| hash_name(superblock.hash_version)),
         directory_hash_seed: hashed.then(|| uuid(&seed_bytes(superblock.hash_seed))),
-        journal_backup: (superblock.journal_backup_type == 1).then_some("inode blocks"),
-        mmp_block: superblock.has(MMP).then(|| fields.u64(fields::MMP_BLOCK)),
-        mmp_interval_seconds: superblock.has(MMP).then(|| fields.u16(fields::MMP_INTERVAL)),
-        user_quota_inode: some_u32(fields.u32(fields::USER_QUOTA_INODE)),
-        group_quota_inode: some_u32(fields.u32(fields::GROUP_QUOTA_INODE)),
-        project_quota_inode: some_u32(fields.u32(fields::PROJECT_QUOTA_INODE)),
+        journal_backup: (superblock.journal_backup_type == JOURNAL_BACKUP_BLOCKS)
+            .then_some("inode blocks"),
+        mmp_block: has_mmp.then(|| stored.mmp_block().0),
+        mmp_interval_seconds: has_mmp.then(|| stored.mmp_interval_seconds()),
+        user_quota_inode: some_u32(users.0),
+        group_quota_inode: some_u32(groups.0),
+        project_quota_inode: some_u32(projects.0),
         checksum_type: checksummed.then(|| checksum_name(superblock.checksum_type())),
-        checksum: checksummed.then(|| fields.u32(fields::CHECKSUM)),
+        checksum: checksummed.then(|| stored.checksum()),
         checksum_seed: superblock.has(Feature::CSUM_SEED).then_some(superblock.checksum_seed),
-        encoding: superblock.has(CASEFOLD).then(|| encoding_name(fields.u16(fields::ENCODING))),
+        encoding: superblock.has(Feature::CASEFOLD).then(|| encoding_name(stored.encoding())),
         orphan_file_inode: superblock
             .has(Feature::ORPHAN_FILE)
             .then_some(superblock.orphan_file_inode),
-        backup_groups: superblock.has(SPARSE_SUPER_2).then(|| fields.backup_groups().to_vec()),
+        backup_groups: superblock
+            .has(Feature::SPARSE_SUPER2)
+            .then(|| stored.backup_groups().map(|GroupNo(group)| group).to_vec()),
         ..VolumeInfo::default()
     }
 }
@@ -306,7 +310,13 @@ fn date(seconds: u64) -> Option<Date> {
 }
 
 fn words(bytes: &[u8]) -> Option<String> {
-    Some(fields::text(bytes)).filter(|text| !text.is_empty())
+    Some(text(bytes)).filter(|text| !text.is_empty())
+}
+
+/// Bytes up to the first zero as text.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
 /// A UUID in the usual form: 8-4-4-4-12 digits.
@@ -326,27 +336,30 @@ fn seed_bytes(seed: [u32; 4]) -> [u8; 16] {
 }
 
 fn flag_names(flags: u32) -> Vec<&'static str> {
-    let names =
-        [(1, "signed_directory_hash"), (2, "unsigned_directory_hash"), (4, "test_filesystem")];
+    let names = [
+        (superblock_flags::SIGNED_HASH, "signed_directory_hash"),
+        (superblock_flags::UNSIGNED_HASH, "unsigned_directory_hash"),
+        (superblock_flags::TEST_FILESYSTEM, "test_filesystem"),
+    ];
     names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect()
 }
 
 fn mount_option_names(options: u32) -> Vec<String> {
     let names = [
-        (0x1, "debug"),
-        (0x2, "bsdgroups"),
-        (0x4, "user_xattr"),
-        (0x8, "acl"),
-        (0x10, "uid16"),
-        (0x100, "nobarrier"),
-        (0x200, "block_validity"),
-        (0x400, "discard"),
-        (0x800, "nodelalloc"),
+        (mount_option::DEBUG, "debug"),
+        (mount_option::BSD_GROUPS, "bsdgroups"),
+        (mount_option::USER_XATTR, "user_xattr"),
+        (mount_option::ACL, "acl"),
+        (mount_option::UID16, "uid16"),
+        (mount_option::NO_BARRIER, "nobarrier"),
+        (mount_option::BLOCK_VALIDITY, "block_validity"),
+        (mount_option::DISCARD, "discard"),
+        (mount_option::NO_DELALLOC, "nodelalloc"),
     ];
-    let journal = match options & 0x60 {
-        0x20 => Some("journal_data"),
-        0x40 => Some("journal_data_ordered"),
-        0x60 => Some("journal_data_writeback"),
+    let journal = match options & mount_option::JOURNAL_MODE {
+        mount_option::JOURNAL_DATA => Some("journal_data"),
+        mount_option::JOURNAL_ORDERED => Some("journal_data_ordered"),
+        mount_option::JOURNAL_WRITEBACK => Some("journal_data_writeback"),
         _ => None,
     };
     let set = names.iter().filter(|(bit, _)| options & bit != 0).map(|(_, name)| *name);
@@ -354,7 +367,7 @@ fn mount_option_names(options: u32) -> Vec<String> {
 }
 
 fn state_name(state: u16) -> &'static str {
-    match (state & 1 != 0, state & 2 != 0) {
+    match (state & state::CLEAN != 0, state & state::ERRORS != 0) {
         (true, false) => "clean",
         (true, true) => "clean with errors",
         (false, false) => "not clean",
@@ -364,16 +377,15 @@ fn state_name(state: u16) -> &'static str {
 
 fn behavior_name(behavior: u16) -> &'static str {
     match behavior {
-        1 => "Continue",
-        2 => "Remount read-only",
-        3 => "Panic",
+        on_error::CONTINUE => "Continue",
+        on_error::REMOUNT_READ_ONLY => "Remount read-only",
+        on_error::PANIC => "Panic",
         _ => "Unknown (continue)",
     }
 }
 
 fn os_name(os: u32) -> String {
-    let names = ["Linux", "Hurd", "Masix", "FreeBSD", "Lites"];
-    let name = usize::try_from(os).ok().and_then(|os| names.get(os));
+    let name = usize::try_from(os).ok().and_then(|os| CREATOR_NAMES.get(os));
     name.map_or_else(|| format!("unknown ({os})"), |name| (*name).to_owned())
 }
 
@@ -386,92 +398,68 @@ fn hash_name(version: HashVersion) -> &'static str {
 }
 
 fn checksum_name(kind: u8) -> String {
-    if kind == 1 { "crc32c".to_owned() } else { format!("unknown ({kind})") }
+    match kind {
+        CHECKSUM_CRC32C => "crc32c".to_owned(),
+        _ => format!("unknown ({kind})"),
+    }
 }
 
 fn encoding_name(encoding: u16) -> String {
-    if encoding == 1 { "utf8-12.1".to_owned() } else { format!("unknown ({encoding})") }
+    match encoding {
+        ENCODING_UTF8 => "utf8-12.1".to_owned(),
+        _ => format!("unknown ({encoding})"),
+    }
 }
 
-fn error_record(fields: &Fields<'_>) -> Option<ErrorRecord> {
-    let count = fields.u32(fields::ERROR_COUNT);
-    let recorded = |place: &ErrorPlace| {
-        let time = u64::from(fields.u8(place.time_high)) << 32 | u64::from(fields.u32(place.time));
-        (time != 0).then(|| RecordedError {
-            time: Date(time),
-            function: fields.text(place.function),
-            line: fields.u32(place.line),
-            code: fields.u8(place.code),
-            inode: fields.u32(place.ino),
-            block: fields.u64(place.block),
+fn error_record(superblock: &Superblock, stored: StoredSuperblock<'_>) -> Option<ErrorRecord> {
+    let count = superblock.error_count();
+    let recorded = |error: StoredError<'_>| {
+        (error.seconds != 0).then(|| RecordedError {
+            time: Date(error.seconds),
+            function: text(error.function),
+            line: error.line,
+            code: error.code,
+            inode: error.ino.0,
+            block: error.block.0,
         })
     };
-    (count != 0).then(|| ErrorRecord {
-        count,
-        first: recorded(&fields::FIRST_ERROR),
-        last: recorded(&fields::LAST_ERROR),
-    })
+    let [first, last] = stored.errors();
+    (count != 0).then(|| ErrorRecord { count, first: recorded(first), last: recorded(last) })
 }
-
-const JOURNAL_MAGIC: u32 = 0xc03b_3998;
 
 fn parse_journal(bytes: u64, block: &[u8]) -> Result<JournalInfo, String> {
-    let word = |offset: usize| {
-        let word = block.get(offset..).and_then(|rest| rest.first_chunk::<4>());
-        word.copied().map_or(0, u32::from_be_bytes)
-    };
-    if word(0) != JOURNAL_MAGIC {
-        return Err(format!("journal: no magic number (found {:#x})", word(0)));
+    let journal = StoredJournal::new(block).ok_or("journal: its first block is too short")?;
+    if journal.magic() != journal::MAGIC {
+        return Err(format!("journal: no magic number (found {:#x})", journal.magic()));
     }
-    let second_version = word(4) == 4;
-    if !second_version && word(4) != 3 {
+    let is_second_version = journal.block_type() == journal::SUPERBLOCK_V2;
+    if !is_second_version && journal.block_type() != journal::SUPERBLOCK_V1 {
         return Err(format!(
             "journal: a block of type {} stands in place of its superblock",
-            word(4)
+            journal.block_type()
         ));
     }
-    let features = |at: usize, names: &[&str], class: char| -> Vec<String> {
-        let set = if second_version { word(at) } else { 0 };
-        let bits = (0..32_usize).filter(|bit| set >> bit & 1 == 1);
-        let name = |bit: usize| {
-            names
-                .get(bit)
-                .map_or_else(|| format!("FEATURE_{class}{bit}"), |name| (*name).to_owned())
-        };
-        bits.map(name).collect()
-    };
-    let incompat = [
-        "journal_incompat_revoke",
-        "journal_64bit",
-        "journal_async_commit",
-        "journal_checksum_v2",
-        "journal_checksum_v3",
-        "fast_commit",
-    ];
-    let mut names = features(0x24, &["journal_checksum"], 'C');
-    names.extend(features(0x28, &incompat, 'I'));
-    names.extend(features(0x2c, &[], 'R'));
-    let checksummed = names.iter().any(|name| name.starts_with("journal_checksum_v"));
+    let has_checksums = is_second_version && journal.has_checksums();
     Ok(JournalInfo {
-        checksum_type: checksummed.then(|| journal_checksum_name(word(0x50) >> 24)),
-        checksum: checksummed.then(|| word(0xfc)),
-        features: names,
+        checksum_type: has_checksums.then(|| journal_checksum_name(journal.checksum_type())),
+        checksum: has_checksums.then(|| journal.checksum()),
+        features: if is_second_version { journal.feature_names() } else { Vec::new() },
         bytes,
-        blocks: word(0x10),
-        block_size: word(0x0c),
-        first: word(0x14),
-        fast_commit_blocks: if second_version { word(0x54) } else { 0 },
-        sequence: word(0x18),
-        start: word(0x1c),
-        error: word(0x20).cast_signed(),
-        users: if second_version { word(0x40) } else { 1 },
+        blocks: journal.blocks(),
+        block_size: journal.block_size(),
+        first: journal.first(),
+        fast_commit_blocks: if is_second_version { journal.fast_commit_blocks() } else { 0 },
+        sequence: journal.sequence(),
+        start: journal.start(),
+        error: journal.error(),
+        users: if is_second_version { journal.users() } else { 1 },
     })
 }
 
-fn journal_checksum_name(kind: u32) -> String {
+fn journal_checksum_name(kind: u8) -> String {
     match kind {
-        1 => "crc32".to_owned(),
-        4 => "crc32c".to_owned(),
+        journal::CHECKSUM_CRC32 => "crc32".to_owned(),
+        journal::CHECKSUM_CRC32C => "crc32c".to_owned(),
         other => format!("unknown ({other})"),
     }
 }

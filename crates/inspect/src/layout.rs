@@ -1,44 +1,57 @@
-//! How well files lie: fragments, the layout score, and where files are from their directories.
+//! How well files are placed: fragments, the layout score, and the distance from directories to
+//! their files.
 //!
 //! The layout score is that of Smith and Seltzer, "A Comparison of FFS Disk Allocation Policies"
-//! (USENIX 1996): of all blocks but the first of each file, the share that lies right behind the
-//! block before it in the file. 1 is perfect. A *fragment* is kinder to indirect maps: a gap that
-//! the file's own map blocks fill exactly does not end one.
+//! (USENIX 1996): of all blocks but the first of each file, the share that follows the block
+//! before it in the file without a gap. 1 is perfect. A *fragment* is kinder to indirect maps: a
+//! gap that the file's own map blocks fill exactly does not end one.
 //!
 //! *Invariants*: memory is one number for each inode with blocks; runs are counted as they come and
 //! never kept.
+//!
+//! ```text
+//! survey: every inode, every map      maps      how map blocks are placed
+//!         then every directory        locality  how far files are; paths: names of a few inodes
+//!         then every bitmap           free
+//! report and text: what comes out     grid      cells of a picture
+//! ```
+mod free;
 mod grid;
+mod locality;
 mod maps;
 mod paths;
+mod report;
 mod text;
 
 pub use grid::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
 pub use maps::MapLayout;
+pub use report::{
+    FragmentClass, Fragmented, FreeSpace, LayoutReport, Locality, RunClass, SizeClass,
+};
 
-use self::maps::{Distances, Grouping};
-use self::paths::Paths as Names;
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
 use crate::table::{TableScan, each_inode};
 use crate::volume::Volume;
-use extant_format::directory::Style;
 use extant_format::inode::{FileType, Inode};
-use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino, Run};
-use serde::Serialize;
+use free::free_space;
+use locality::Directories;
+use maps::{Distances, Grouping, ratio};
+use paths::PathTable;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// What is asked of a survey.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SurveyOptions {
-    /// How many of the most fragmented files are told; at most 65,536.
+    /// How many of the most fragmented files are listed; at most 65,536.
     pub worst_files: usize,
-    /// Whether they are told by name.
+    /// Whether they are listed by name.
     pub paths: Paths,
 }
 
-/// Whether files are told by name: the names of all directories are kept for it.
+/// Whether files are listed by name: the names of all directories are kept for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paths {
     /// Inode numbers only.
@@ -55,137 +68,17 @@ impl Default for SurveyOptions {
 
 const WORST_MAX: usize = 1 << 16;
 
-/// How the files of a volume lie.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct LayoutReport {
-    /// Regular files.
-    pub files: u64,
-    /// Directories.
-    pub directories: u64,
-    /// Symlinks, sockets, pipes and devices.
-    pub others: u64,
-    /// Blocks of regular files' data, preallocated ones included.
-    pub data_blocks: u64,
-    /// Blocks of directories.
-    pub directory_blocks: u64,
-    /// Indirect blocks and nodes of extent trees.
-    pub map_blocks: u64,
-    /// Over all regular files; `None` when none has two blocks.
-    pub layout_score: Option<f64>,
-    /// Regular files with at least one block.
-    pub mapped_files: u64,
-    /// Those of them in more than one fragment.
-    pub fragmented_files: u64,
-    /// Fragments of regular files in all.
-    pub fragments: u64,
-    /// Regular files by their fragments, rising; classes without files are left out.
-    pub by_fragments: Vec<FragmentClass>,
-    /// How indirect blocks and extent nodes lie.
-    pub maps: MapLayout,
-    /// Regular files by size, rising; classes without files are left out.
-    pub by_size: Vec<SizeClass>,
-    /// The most fragmented regular files, worst first.
-    pub most_fragmented: Vec<Fragmented>,
-    /// Where files are from their directories.
-    pub locality: Locality,
-    /// What is free.
-    pub free: FreeSpace,
-    /// Free runs by length, rising; classes without runs are left out.
-    pub free_by_length: Vec<RunClass>,
-    /// Things in maps and directories that cannot be.
-    pub faults: u64,
-    /// What the scan of the inode tables saw.
-    pub scan: TableScan,
-}
-
-/// Regular files of one size class.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct SizeClass {
-    /// Files of at most so many blocks, and more than the class below: a power of two.
-    pub blocks_max: u64,
-    /// How many.
-    pub files: u64,
-    /// Their fragments.
-    pub fragments: u64,
-    /// Their layout score.
-    pub layout_score: Option<f64>,
-}
-
-/// Regular files with so many fragments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct FragmentClass {
-    /// At most so many, and more than the class below: a power of two.
-    pub fragments_max: u64,
-    /// How many files.
-    pub files: u64,
-}
-
-/// Free runs of one length class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct RunClass {
-    /// Runs of at most so many blocks, and more than the class below: a power of two.
-    pub blocks_max: u64,
-    /// How many runs.
-    pub runs: u64,
-    /// Their blocks.
-    pub blocks: u64,
-}
-
-/// A fragmented file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Fragmented {
-    /// Its inode.
-    pub inode: u32,
-    /// One of its names, where names were asked for and it has one. What is not UTF-8 in it is
-    /// replaced.
-    pub path: Option<String>,
-    /// Its fragments.
-    pub fragments: u64,
-    /// Its blocks.
-    pub blocks: u64,
-}
-
-/// Where files are from their directories. Every name counts, so a file with two names counts
-/// twice.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Locality {
-    /// Names, without "." and "..".
-    pub names: u64,
-    /// Names whose inode is in the group of the directory's inode.
-    pub same_group: u64,
-    /// Names of things with blocks.
-    pub names_with_blocks: u64,
-    /// From the first block of the directory to the first of the file, on average.
-    pub mean_distance_blocks: Option<f64>,
-    /// Of neighbouring names with blocks in a directory, how many pairs rise on the disk: 1 when
-    /// the order of the directory is that of the disk.
-    pub in_disk_order: Option<f64>,
-}
-
-/// What is free, by the bitmaps.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct FreeSpace {
-    /// Free blocks.
-    pub blocks: u64,
-    /// Runs of them; a run ends at a group's end only if the next group does not begin with one.
-    pub runs: u64,
-    /// Blocks of the longest.
-    pub longest_run: u64,
-    /// Groups whose bitmap could not be read.
-    pub unread_groups: u64,
-}
-
 /// The layout of one file, counted run by run.
 #[derive(Clone, Copy, Debug, Default)]
 struct FileLayout {
     first: Option<BlockNo>,
     blocks: u64,
-    /// Blocks that lie right behind the one before them.
+    /// Blocks that follow the one before them without a gap.
     adjacent: u64,
     fragments: u64,
-    /// Behind the last data block.
+    /// After the last data block.
     end: Option<u64>,
-    /// Behind the last data block, and behind map blocks that follow it without a gap.
+    /// After the last data block, and after map blocks that follow it without a gap.
     expected: Option<u64>,
 }
 
@@ -229,10 +122,6 @@ impl Sum {
     }
 }
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 /// What the first pass over the inode tables gathers.
 #[derive(Default)]
 struct Survey {
@@ -252,12 +141,12 @@ struct Survey {
     worst_max: usize,
     /// Worst first, at most as many as are asked for.
     worst: Vec<Fragmented>,
-    /// Where each inode's first block lies.
+    /// The first block of each inode.
     first_blocks: Vec<(Ino, BlockNo)>,
     directory_inodes: Vec<Ino>,
 }
 
-/// [`survey_with`] what is usual.
+/// [`survey_with`] the default options.
 ///
 /// # Errors
 /// As [`survey_with`].
@@ -265,7 +154,7 @@ pub fn survey(volume: &Volume) -> Result<LayoutReport, Error> {
     survey_with(volume, &SurveyOptions::default())
 }
 
-/// Reads all inodes, all maps and all directories, and tells how files lie.
+/// Reads all inodes, all maps and all directories, and reports how files are placed.
 ///
 /// # Errors
 /// When the device fails. What is wrong on the volume is counted.
@@ -278,7 +167,7 @@ pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutRep
         Paths::Unknown => Vec::new(),
         Paths::Found => survey.worst.iter().map(|file| Ino(file.inode)).collect(),
     };
-    let mut names = Names::of(wanted);
+    let mut names = PathTable::of(wanted);
     let locality = Directories::read(volume, &mut survey, &mut names)?;
     for file in &mut survey.worst {
         file.path = names.path(Ino(file.inode));
@@ -320,8 +209,8 @@ pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutRep
     })
 }
 
-/// Visits every inode of somebody's: the journal, the resize inode and the like are nobody's. An
-/// error of the visitor ends it.
+/// Visits every inode of users: not the journal, the resize inode and the like. An error of the
+/// visitor ends it.
 fn each_file(
     volume: &Volume,
     visit: &mut dyn FnMut(Ino, &Inode) -> Result<(), Error>,
@@ -418,189 +307,4 @@ impl Survey {
         let at = self.first_blocks.binary_search_by_key(&ino, |(ino, _)| *ino).ok()?;
         self.first_blocks.get(at).map(|(_, block)| *block)
     }
-}
-
-/// The second pass: what directories hold.
-struct Directories<'a> {
-    volume: &'a Volume,
-    survey: &'a Survey,
-    paths: &'a mut Names,
-    style: Style,
-    names: u64,
-    same_group: u64,
-    distances: u64,
-    distance_sum: f64,
-    pairs: u64,
-    rising: u64,
-    faults: u64,
-}
-
-impl<'a> Directories<'a> {
-    fn read(
-        volume: &'a Volume,
-        survey: &'a mut Survey,
-        paths: &'a mut Names,
-    ) -> Result<Locality, Error> {
-        let superblock = volume.superblock();
-        let style = Style {
-            block_size: superblock.block_size(),
-            typed: superblock.has(Feature::FILETYPE),
-            checksummed: superblock.has(Feature::METADATA_CSUM),
-        };
-        let mut pass = Directories {
-            volume,
-            survey,
-            paths,
-            style,
-            names: 0,
-            same_group: 0,
-            distances: 0,
-            distance_sum: 0.0,
-            pairs: 0,
-            rising: 0,
-            faults: 0,
-        };
-        let mut claimed = [Claimed::default(), Claimed::default()];
-        let mut failed = None;
-        each_inode(volume, &mut |ino, inode| {
-            if inode.file_type() != Some(FileType::Directory) || !volume.superblock().is_usable(ino)
-            {
-                return ControlFlow::Continue(());
-            }
-            match pass.directory(ino, inode, &mut claimed) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        failed.map_or(Ok(()), Err)?;
-        let locality = Locality {
-            names: pass.names,
-            same_group: pass.same_group,
-            names_with_blocks: pass.distances,
-            mean_distance_blocks: (pass.distances > 0)
-                .then(|| pass.distance_sum / pass.distances as f64),
-            in_disk_order: ratio(pass.rising, pass.pairs),
-        };
-        let faults = pass.faults;
-        survey.faults += faults;
-        Ok(locality)
-    }
-
-    /// Reads a directory's blocks up to the first that is none: a map that lies about its size ends
-    /// there. Blocks are claimed like those of maps, so that two directories over the same blocks
-    /// cost no more than one.
-    fn directory(
-        &mut self,
-        ino: Ino,
-        inode: &Inode,
-        claimed: &mut [Claimed; 2],
-    ) -> Result<(), Error> {
-        let volume = self.volume;
-        let [maps, data] = claimed;
-        let mut before = None;
-        let mut failed = None;
-        let walked = map::walk(volume, inode, maps, &mut |visit| {
-            let Visit::Run { run, .. } = visit else {
-                return ControlFlow::Continue(());
-            };
-            for block in (run.start.0..run.start.0.saturating_add(run.length.into())).map(BlockNo) {
-                if !data.claim(block) || !volume.holds(block) {
-                    self.faults += 1;
-                    return ControlFlow::Break(());
-                }
-                match volume.block("directory", block) {
-                    Ok(bytes) => self.block(ino, &bytes, &mut before)?,
-                    Err(error) => {
-                        failed = Some(error);
-                        return ControlFlow::Break(());
-                    }
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        walked?;
-        failed.map_or(Ok(()), Err)
-    }
-
-    fn block(
-        &mut self,
-        directory: Ino,
-        bytes: &[u8],
-        before: &mut Option<BlockNo>,
-    ) -> ControlFlow<()> {
-        for entry in self.style.entries(bytes) {
-            let Ok(entry) = entry else {
-                self.faults += 1;
-                return ControlFlow::Break(());
-            };
-            if entry.ino.0 != 0 && entry.name != b"." && entry.name != b".." {
-                self.name(directory, entry.ino, before);
-                let is_directory = self.survey.is_directory(entry.ino);
-                self.paths.note(directory, entry.ino, entry.name, is_directory);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn name(&mut self, directory: Ino, ino: Ino, before: &mut Option<BlockNo>) {
-        let superblock = self.volume.superblock();
-        let group = |ino| superblock.group_of_inode(ino).map(|(group, _)| group);
-        let Some(home) = group(ino) else {
-            self.faults += 1;
-            return;
-        };
-        self.names += 1;
-        self.same_group += u64::from(group(directory) == Some(home));
-        let (Some(from), Some(to)) =
-            (self.survey.first_block(directory), self.survey.first_block(ino))
-        else {
-            return;
-        };
-        self.distances += 1;
-        self.distance_sum += from.0.abs_diff(to.0) as f64;
-        if let Some(before) = before.replace(to) {
-            self.pairs += 1;
-            self.rising += u64::from(before < to);
-        }
-    }
-}
-
-/// Runs are counted by length when the next one begins.
-fn free_space(volume: &Volume) -> Result<(FreeSpace, Vec<RunClass>), Error> {
-    let mut free = FreeSpace::default();
-    let mut classes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    let mut count = |blocks: u64| {
-        if blocks > 0 {
-            let class = classes.entry(blocks.checked_next_power_of_two().unwrap_or(u64::MAX));
-            let (runs, sum) = class.or_default();
-            (*runs, *sum) = (*runs + 1, *sum + blocks);
-        }
-    };
-    let (mut end, mut length) = (None, 0);
-    for group in volume.groups() {
-        let group = match group {
-            Ok(group) => group,
-            Err(error @ (Error::Device(_) | Error::TooManyGroups { .. })) => return Err(error),
-            Err(_) => break,
-        };
-        free.unread_groups += u64::from(!group.problems.is_empty());
-        for run in &group.free_block_runs {
-            free.blocks += run.count();
-            if end == Some(run.first) {
-                length += run.count();
-            } else {
-                count(length);
-                free.runs += 1;
-                length = run.count();
-            }
-            end = Some(run.last + 1);
-            free.longest_run = free.longest_run.max(length);
-        }
-    }
-    count(length);
-    let class = |(blocks_max, (runs, blocks))| RunClass { blocks_max, runs, blocks };
-    Ok((free, classes.into_iter().map(class).collect()))
 }

@@ -1,20 +1,30 @@
-//! What is on the disk, judged from outside: it never links the engine that it looks at.
+//! What is on the disk, judged from outside: this crate never links the engine that it judges.
 //!
-//! [`Volume`] is a volume opened for looking, with features that nobody here supports, with faults,
-//! truncated: it reads through [`BlockDevice`](extant_block::BlockDevice) and believes nothing. On
-//! it stand
-//! - [`VolumeInfo`] and [`GroupInfo`]: what dumpe2fs tells; their `Display` is text in its shape,
+//! [`Volume`] is a volume opened for reading: with features that are not supported, with faults,
+//! truncated. It reads through [`BlockDevice`](extant_block::BlockDevice) and believes nothing. On
+//! top of it are
+//! - [`VolumeInfo`] and [`GroupInfo`]: what dumpe2fs shows; their `Display` is text in its shape,
 //!   their `Serialize` data;
-//! - [`LayoutReport`]: how well files lie: layout score, fragments, locality;
+//! - [`LayoutReport`]: how well files are placed: layout score, fragments, locality;
 //! - [`check()`]: whether everything agrees with everything else.
 //!
 //! ```text
-//! volume    superblock (or a copy), descriptors, bitmaps, blocks, inodes: bounded reads, no trust
-//!   info, group   facts of the volume and of each group      text: how they are printed
-//!   table         inodes in disk order, in large reads
-//!   map           the runs of one file, each map block at most once on the whole volume
-//!     layout      what they say about placement
+//! check         the check: facts, maps, passes; its mod.rs draws them
+//! layout        how files are placed: survey of maps and directories, cells of a picture
+//!   map         the runs of one file, each map block at most once on the whole volume
+//!   table       inodes in the order of the disk, in large reads
+//! text          facts as rows of text
+//!   info        facts of the whole volume
+//!   group       facts of each group
+//! descriptors   all group descriptors, in large reads
+//! volume        superblock (or a copy), descriptors, blocks, inodes: bounded reads, no trust
+//! claims        which blocks are taken, and which twice
+//! slabs         long lists of which little is used
+//! date, error   the calendar; why a volume cannot be read
 //! ```
+//!
+//! Modules use those below them only. What bytes mean is said in `extant_format`; nothing here
+//! reads one by its number.
 //!
 //! ```no_run
 //! use extant_block::{FileDevice, RealClock, file::Access};
@@ -38,10 +48,10 @@
 //! an inode claims.
 
 mod check;
+mod claims;
 mod date;
 mod descriptors;
 mod error;
-mod fields;
 mod group;
 mod info;
 mod layout;
@@ -52,12 +62,12 @@ mod text;
 mod volume;
 
 pub use check::{
-    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem, Progress, Repair, Rule,
-    Severity, Summary, check,
+    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, Progress, ReadOrder, Repair,
+    Rule, Severity, Summary, check,
 };
-pub use date::Date;
+pub use date::{CalendarTime, Date};
 pub use error::Error;
-pub use group::{BlockRange, GroupInfo, Groups, Place, StoredChecksum, SuperblockCopy};
+pub use group::{BlockPlace, BlockRange, GroupInfo, Groups, StoredChecksum, SuperblockCopy};
 pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo, uuid};
 pub use layout::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
 pub use layout::{

@@ -1,5 +1,5 @@
-//! The runs of one file, through indirect blocks or extents, with a walk of its own: bounded
-//! whatever the disk says.
+//! The runs of one file, through indirect blocks or extents, in the order of the file: bounded
+//! whatever the disk says. The check walks maps in the order of the disk, with a walk of its own.
 //!
 //! *Invariants*: over all walks that share a [`Claimed`], a map block is read at most once, so a
 //! volume is walked in time proportional to the map blocks that it really has; nothing is kept but
@@ -28,21 +28,21 @@ impl Claimed {
     }
 }
 
-/// What a walk meets, in the order of the file; a map block before all that hangs under it.
+/// What a walk meets, in the order of the file; a map block before all that is under it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Visit {
     /// Blocks of the file on the volume. Not merged with the run before.
     Run {
         /// The first file block. Beyond 32 bits only in a map that is wrong.
         file_block: u64,
-        /// Where it lies.
+        /// Where it is.
         run: Run,
         /// Whether it holds data.
         state: extent::State,
     },
     /// An indirect block, or a node of the extent tree.
     MapBlock(BlockNo),
-    /// Something in the map that cannot be; the walk goes on behind it.
+    /// Something in the map that cannot be; the walk goes on after it.
     Fault(MapFault),
 }
 
@@ -81,12 +81,12 @@ pub fn walk(
     if !is_mapped(volume, inode) {
         return Ok(());
     }
-    let mut walk = Walk { volume, claimed, visit, failed: None };
+    let mut walk = MapRuns { volume, claimed, visit, failed: None };
     let _ = if inode.has_extents() { walk.extents(inode) } else { walk.indirect(inode) };
     walk.failed.map_or(Ok(()), Err)
 }
 
-struct Walk<'a> {
+struct MapRuns<'a> {
     volume: &'a Volume,
     claimed: &'a mut Claimed,
     visit: &'a mut dyn FnMut(Visit) -> ControlFlow<()>,
@@ -96,7 +96,7 @@ struct Walk<'a> {
 /// What comes of a map block that is to be read.
 enum Read {
     Bytes(Vec<u8>),
-    /// It was told as a fault.
+    /// It was visited as a fault.
     Skip,
 }
 
@@ -127,8 +127,8 @@ impl Pending {
     }
 }
 
-impl Walk<'_> {
-    fn tell(&mut self, visit: Option<Visit>) -> ControlFlow<()> {
+impl MapRuns<'_> {
+    fn visit_if(&mut self, visit: Option<Visit>) -> ControlFlow<()> {
         visit.map_or(ControlFlow::Continue(()), |visit| (self.visit)(visit))
     }
 
@@ -168,7 +168,7 @@ impl Walk<'_> {
             file_block += 1 << (pointers_log2 * height);
         }
         let last = pending.take();
-        self.tell(last)
+        self.visit_if(last)
     }
 
     /// One pointer to data. 0 is a hole.
@@ -181,7 +181,7 @@ impl Walk<'_> {
             return self.fault(MapFault::Outside(block));
         }
         let before = pending.add(file_block, block);
-        self.tell(before)
+        self.visit_if(before)
     }
 
     fn tree(
@@ -196,7 +196,7 @@ impl Walk<'_> {
         }
         // A map block follows all data before it.
         let before = pending.take();
-        self.tell(before)?;
+        self.visit_if(before)?;
         let Read::Bytes(bytes) = self.read(BlockNo(root.into()))? else {
             return ControlFlow::Continue(());
         };
@@ -249,7 +249,7 @@ impl Walk<'_> {
     }
 }
 
-/// Where one block of a file lies, if it is mapped. Reads one map block a level.
+/// Where one block of a file is, if it is mapped. Reads one map block a level.
 ///
 /// # Errors
 /// When a map block is not on the device or cannot be read. A map that is wrong there maps nothing.

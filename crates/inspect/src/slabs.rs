@@ -1,7 +1,7 @@
 //! A long list of which little is used: pieces of it are made when something in them is first
 //! needed.
 //!
-//! *Invariants*: an element that was never made is as a new one.
+//! *Invariants*: an element that was never made counts as a default one.
 //! *Locking*: none beyond what a `OnceLock` does; elements have their own.
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ const SLAB: usize = 64;
 pub(crate) struct Slabs<T>(Vec<OnceLock<Box<[T]>>>);
 
 impl<T: Default> Slabs<T> {
-    /// Room for so many elements.
+    /// Room for `count` elements.
     pub(crate) fn new(count: u64) -> Slabs<T> {
         let slabs = usize::try_from(count.div_ceil(SLAB as u64)).unwrap_or(0);
         Slabs((0..slabs).map(|_| OnceLock::new()).collect())

@@ -1,10 +1,10 @@
-//! All inodes in the order in which they lie on the disk, in large reads.
+//! All inodes in the order of the disk, in large reads.
 use crate::error::Error;
 use crate::group::Described;
 use crate::volume::Volume;
 use extant_block::Holes;
 use extant_format::group::INODE_UNINIT;
-use extant_format::inode::Inode;
+use extant_format::inode::{Inode, StoredInode};
 use extant_format::{BlockNo, Ino};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ const READ_BYTES: usize = 1 << 20;
 pub struct TableScan {
     /// Inodes that were visited.
     pub inodes: u64,
-    /// Groups whose table, or its end, is not on the device, or lies over another table.
+    /// Groups whose table, or its end, is not on the device, or overlaps another table.
     pub broken_tables: u64,
     /// Groups whose descriptor is not on the device.
     pub lost_groups: u64,
@@ -31,7 +31,8 @@ struct Table {
 }
 
 /// Visits every inode that is in use: it has links and a file type. Tables in the order of the
-/// disk, each read once; what no checksum has ever seen used is not read.
+/// disk, each read once; what was never used, by descriptors with a
+/// checksum, is not read.
 ///
 /// # Errors
 /// When the device fails. What is not there is counted.
@@ -121,7 +122,7 @@ fn read_table(
             if ino >= end {
                 return Ok(ControlFlow::Continue(()));
             }
-            if is_used(bytes) {
+            if is_used(StoredInode::new(bytes)) {
                 scan.inodes += 1;
                 if visit(Ino(ino), &Inode::decode(bytes, superblock)).is_break() {
                     return Ok(ControlFlow::Break(()));
@@ -136,7 +137,6 @@ fn read_table(
 
 /// Links and a mode: looked at before the rest is decoded, since most inodes of most tables are
 /// free.
-fn is_used(bytes: &[u8]) -> bool {
-    let mode = bytes.get(..2).is_some_and(|mode| mode != [0, 0]);
-    mode && bytes.get(26..28).is_some_and(|links| links != [0, 0])
+fn is_used(inode: StoredInode<'_>) -> bool {
+    inode.mode() != 0 && inode.links() != 0
 }

@@ -1,8 +1,9 @@
-//! Facts as text, in the shape that dumpe2fs has made known: rows of a label and a value, then one
+//! Facts as text, in the shape of dumpe2fs: rows of a label and a value, then one
 //! paragraph a group.
 use crate::date::Date;
-use crate::group::{BlockRange, GroupInfo, Place, StoredChecksum};
+use crate::group::{BlockPlace, BlockRange, GroupInfo, StoredChecksum};
 use crate::info::{JournalInfo, RecordedError, VolumeInfo};
+use extant_format::superblock;
 use std::fmt::{self, Display, Formatter};
 
 /// Where values begin.
@@ -52,7 +53,7 @@ impl VolumeInfo {
         rows.row("Filesystem volume name", self.label.as_deref().unwrap_or("<none>"))?;
         rows.row("Last mounted on", self.last_mounted.as_deref().unwrap_or("<not available>"))?;
         rows.row("Filesystem UUID", &self.uuid)?;
-        rows.row("Filesystem magic number", "0xEF53")?;
+        rows.row("Filesystem magic number", format_args!("{:#06X}", superblock::MAGIC))?;
         let revision = match self.revision {
             0 => "0 (original)".to_owned(),
             1 => "1 (dynamic)".to_owned(),
@@ -305,7 +306,7 @@ impl GroupInfo {
         &self,
         f: &mut Formatter<'_>,
         name: &str,
-        place: Place,
+        place: BlockPlace,
         checksum: Option<StoredChecksum>,
     ) -> fmt::Result {
         write!(f, "  {name} at {}{}", place.block, Offset(self.number, place))?;
@@ -314,9 +315,8 @@ impl GroupInfo {
     }
 }
 
-/// Where a place is from the start of the group that it lies in: which group is said unless it is
-/// this one.
-struct Offset(u32, Place);
+/// Where a block is from the start of its group: which group is said unless it is this one.
+struct Offset(u32, BlockPlace);
 
 impl Display for Offset {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

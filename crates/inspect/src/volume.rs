@@ -1,25 +1,20 @@
-//! A volume opened for looking.
+//! A volume opened for reading, with nothing believed.
 //!
-//! *Invariants*: nothing is ever written; every read lies within the device; a block number is
+//! *Invariants*: nothing is ever written; every read is within the device; a block number is
 //! checked against the volume before it is followed.
 //! *Locking*: none; a `Volume` is immutable and may be shared.
-use crate::check::{Corrections, parse_corrected};
 use crate::error::Error;
-use crate::fields::{self, Fields};
 use extant_block::{BlockDevice, Holes};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{
-    Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, SuperblockError,
+    Corrections, Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, StoredSuperblock, Superblock,
+    SuperblockError,
 };
 use extant_format::{BlockNo, Fault, GroupNo, Ino};
 use std::sync::Arc;
 
-const META_BG: Feature = Feature::Incompat(0x10);
-pub(crate) const SPARSE_SUPER_2: Feature = Feature::Compat(0x200);
-pub(crate) const BIGALLOC: Feature = Feature::RoCompat(0x200);
-
-/// Which superblock is believed.
+/// Which superblock is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SuperblockPlace {
     /// The one at byte 1,024.
@@ -28,12 +23,12 @@ pub enum SuperblockPlace {
     Copy {
         /// The block that holds it.
         block: BlockNo,
-        /// Bytes of a block, which nobody else can tell yet.
+        /// Bytes of a block: only the superblock itself says it otherwise.
         block_size: u32,
     },
 }
 
-/// A volume opened for looking: its superblock, and bounded ways to everything else.
+/// A volume opened for reading: its superblock, and bounded ways to everything else.
 pub struct Volume {
     device: Arc<dyn BlockDevice>,
     device_bytes: u64,
@@ -45,8 +40,8 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Reads a superblock. Features are not judged; a wrong checksum is a problem to be told, not
-    /// an error.
+    /// Reads a superblock. Features are not judged; a wrong checksum is a problem to be shown,
+    /// not an error.
     ///
     /// # Errors
     /// `Superblock` when its fields cannot say where things are, `Device` when it cannot be read.
@@ -63,10 +58,10 @@ impl Volume {
             return Err(Error::Superblock { byte, error: SuperblockError::NotExt });
         }
         device.read(byte, &mut bytes[..])?;
-        let (superblock, corrections) =
-            parse_corrected(&bytes).map_err(|error| Error::Superblock { byte, error })?;
+        let (superblock, corrections) = Superblock::parse_corrected(&bytes)
+            .map_err(|error| Error::Superblock { byte, error })?;
         let mut problems: Vec<String> = corrections.checksum.iter().map(Fault::to_string).collect();
-        if let Some(inodes) = corrections.inodes {
+        if let Some(inodes) = corrections.inodes_count {
             let expected = superblock.inodes_count;
             problems.push(format!(
                 "the inode count is {inodes}, not groups times inodes per group: {expected}"
@@ -99,9 +94,9 @@ impl Volume {
         self.corrections.checksum.as_ref()
     }
 
-    /// The inode count as it stands on the disk, where another had to be used.
+    /// The inode count as it is stored, where another had to be used.
     pub(crate) fn corrected_inode_count(&self) -> Option<u32> {
-        self.corrections.inodes
+        self.corrections.inodes_count
     }
 
     /// Bytes that the device has.
@@ -109,15 +104,16 @@ impl Volume {
         self.device_bytes
     }
 
-    pub(crate) fn fields(&self) -> Fields<'_> {
-        Fields(&self.bytes)
+    /// The superblock as it is stored, without corrections.
+    pub(crate) fn stored(&self) -> StoredSuperblock<'_> {
+        StoredSuperblock::new(&self.bytes)
     }
 
     pub(crate) fn block_size(&self) -> usize {
         self.superblock.block_size() as usize
     }
 
-    /// Whether a block lies on the volume, and on the device.
+    /// Whether a block is on the volume, and on the device.
     pub(crate) fn holds(&self, block: BlockNo) -> bool {
         let end = block.0.saturating_add(1).saturating_mul(self.superblock.block_size().into());
         block.0 < self.superblock.blocks_count && end <= self.device_bytes
@@ -185,54 +181,54 @@ impl Volume {
         Ok(bytes)
     }
 
-    /// Blocks that one bit of a block bitmap stands for: 1 without bigalloc.
+    /// Blocks of each bit of a block bitmap: 1 without bigalloc.
     pub(crate) fn cluster_blocks(&self) -> u32 {
-        if !self.superblock.has(BIGALLOC) {
+        if !self.superblock.has(Feature::BIGALLOC) {
             return 1;
         }
-        let log = self.fields().u32(fields::LOG_CLUSTER_SIZE).saturating_add(10);
-        let above = log.saturating_sub(self.superblock.block_size_log2.into());
+        let log2 = self.stored().cluster_size_log2();
+        let above = log2.saturating_sub(self.superblock.block_size_log2.into());
         1u32.checked_shl(above).unwrap_or(1)
     }
 
     /// Whether a group begins with a copy of the superblock, sparse_super2 included.
     pub(crate) fn has_super(&self, group: GroupNo) -> bool {
-        if !self.superblock.has(SPARSE_SUPER_2) {
+        if !self.superblock.has(Feature::SPARSE_SUPER2) {
             return self.superblock.has_super(group);
         }
-        group.0 == 0 || self.fields().backup_groups().contains(&group.0)
+        group.0 == 0 || self.stored().backup_groups().contains(&group)
     }
 
     pub(crate) fn has_meta_groups(&self) -> bool {
-        self.superblock.has(META_BG)
+        self.superblock.has(Feature::META_BG)
     }
 
     pub(crate) fn descriptors_per_block(&self) -> u32 {
         self.superblock.block_size() / u32::from(self.superblock.descriptor_size).max(1)
     }
 
-    /// Where the block stands that holds a group's descriptor, by the superblock that is believed.
+    /// The block that holds a group's descriptor, by the superblock that is used.
     pub(crate) fn descriptor_block(&self, group: GroupNo) -> BlockNo {
         let per_block = self.descriptors_per_block().max(1);
         let index = group.0 / per_block;
-        if self.has_meta_groups() && index >= self.fields().u32(fields::FIRST_META_GROUP) {
+        if self.has_meta_groups() && index >= self.stored().first_meta_group() {
             let first = GroupNo(index * per_block);
             let start = match first.0 {
                 // With clusters the first group begins at block 0, and the superblock still is in
                 // block 1.
-                0 => u64::from(self.superblock.block_size() == 1024),
+                0 => self.superblock.primary_block().0,
                 _ => self.superblock.group_start(first).0,
             };
             return BlockNo(start.saturating_add(self.has_super(first).into()));
         }
         let copy = match self.place {
-            SuperblockPlace::Primary => u64::from(self.superblock.block_size() == 1024),
+            SuperblockPlace::Primary => self.superblock.primary_block().0,
             SuperblockPlace::Copy { block, .. } => block.0,
         };
         BlockNo(copy.saturating_add(1).saturating_add(index.into()))
     }
 
-    /// A group's descriptor as it stands, unchecked, with its bytes.
+    /// A group's descriptor as it is stored, unchecked.
     ///
     /// # Errors
     /// When it is not on the device or cannot be read.
@@ -248,7 +244,7 @@ impl Volume {
         block.get(at..at + size).unwrap_or_default()
     }
 
-    /// Reads one inode as it stands, unchecked.
+    /// Reads one inode as it is stored, unchecked.
     ///
     /// # Errors
     /// `NoInode`, or when its table is not on the device or cannot be read.

@@ -1,12 +1,12 @@
 //! Damaged and odd images, and what e2fsck says of each: ours has to end with the same code.
 use extant_block::{MemoryDevice, RealClock};
 use extant_inspect::{CheckOptions, CheckReport, check};
+use extant_testkit::command::{output, program};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use xtask::command::{output, program};
 
-/// Where our code is another, and why. An image that is mended here has to be taken off.
+/// Where our code is another, and why. An image that is judged alike has to be taken off.
 const DIFFERENCES: &[(&str, u8, &str)] = &[(
     "f_h_badroot",
     4,
@@ -44,7 +44,7 @@ fn checked(bytes: &[u8], threads: u32) -> CheckReport {
 
 #[test]
 fn the_corpus_is_judged_as_e2fsck_judges_it() {
-    let corpus = xtask::repository().join("../shared/corpus");
+    let corpus = extant_testkit::repository().join("../shared/corpus");
     if !corpus.exists() {
         eprintln!("skipped: no corpus of damaged images beside the repository");
         return;

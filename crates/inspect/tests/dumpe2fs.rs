@@ -1,17 +1,17 @@
-//! What is told of a volume, compared word for word with what dumpe2fs tells: superblock, journal,
+//! What is shown of a volume, compared word for word with what dumpe2fs shows: superblock, journal,
 //! every group.
 
 use extant_block::file::Access;
 use extant_block::{FileDevice, RealClock};
 use extant_format::BlockNo;
 use extant_inspect::{SuperblockPlace, Volume};
+use extant_testkit::command::{output, program};
+use extant_testkit::fixtures;
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use xtask::command::{output, program};
-use xtask::fixtures;
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
 
 fn open(image: &Path, place: SuperblockPlace) -> Volume {
     let device =
@@ -63,7 +63,7 @@ fn theirs(image: &Path, words: &[&str]) -> (BTreeMap<String, String>, Vec<String
     (rows, groups)
 }
 
-/// What dumpe2fs does not tell, at least not where we do.
+/// What dumpe2fs does not show, at least not where we do.
 const OWN_ROWS: [&str; 3] = ["Group count", "Features not supported", "First meta block group"];
 
 /// dumpe2fs ends a run of free clusters at the first block of the last one.
@@ -79,7 +79,7 @@ fn compare(image: &Path, case: &str, complaints: &mut Vec<String>) {
     let (found, found_groups) = split(&ours(&open(image, SuperblockPlace::Primary)));
     assert!(
         expected.len() > 30 && !expected_groups.is_empty(),
-        "{case}: dumpe2fs tells {expected:?}"
+        "{case}: dumpe2fs shows {expected:?}"
     );
     for (name, value) in &expected {
         if found.get(name) != Some(value) {
@@ -90,7 +90,7 @@ fn compare(image: &Path, case: &str, complaints: &mut Vec<String>) {
         .keys()
         .filter(|name| !expected.contains_key(*name) && !OWN_ROWS.contains(&name.as_str()))
     {
-        complaints.push(format!("{case}: dumpe2fs does not tell {name}: {:?}", found[name]));
+        complaints.push(format!("{case}: dumpe2fs does not show {name}: {:?}", found[name]));
     }
     if found_groups.len() != expected_groups.len() {
         complaints.push(format!(
@@ -138,7 +138,7 @@ const MADE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn empty_volumes_are_told_as_dumpe2fs_tells_them() {
+fn empty_volumes_are_shown_as_dumpe2fs_shows_them() {
     if !require("mke2fs") || !require("dumpe2fs") {
         return;
     }
@@ -153,7 +153,7 @@ fn empty_volumes_are_told_as_dumpe2fs_tells_them() {
 }
 
 #[test]
-fn filled_volumes_are_told_as_dumpe2fs_tells_them() {
+fn filled_volumes_are_shown_as_dumpe2fs_shows_them() {
     if !require("mke2fs") || !require("dumpe2fs") {
         return;
     }
@@ -169,12 +169,12 @@ fn filled_volumes_are_told_as_dumpe2fs_tells_them() {
             let _ = std::fs::remove_file(made.image);
         }
     }
-    assert!(compared > 0 || !xtask::command::is_root(), "no fixture of those names");
+    assert!(compared > 0 || !extant_testkit::command::is_root(), "no fixture of those names");
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
 #[test]
-fn settings_of_tune2fs_are_told() {
+fn settings_of_tune2fs_are_shown() {
     if !require("mke2fs") || !require("dumpe2fs") || !require("tune2fs") {
         return;
     }
@@ -202,7 +202,7 @@ fn settings_of_tune2fs_are_told() {
 }
 
 #[test]
-fn a_copy_tells_the_same() {
+fn a_copy_shows_the_same() {
     if !require("mke2fs") || !require("dumpe2fs") {
         return;
     }
@@ -211,7 +211,7 @@ fn a_copy_tells_the_same() {
     mke2fs(&image, "-t ext4 -b 1024", "100M");
     let place = SuperblockPlace::Copy { block: BlockNo(24577), block_size: 1024 };
     let (found, found_groups) = split(&ours(&open(&image, place)));
-    // dumpe2fs, asked for a copy, tells what e2fsck would do first: so the primary is asked.
+    // dumpe2fs, asked for a copy, shows what e2fsck would do first: so the primary is asked.
     let (expected, expected_groups) = theirs(&image, &[]);
     assert_eq!(found_groups, expected_groups);
     // A copy never counts as clean.
@@ -230,7 +230,7 @@ fn a_copy_tells_the_same() {
 }
 
 #[test]
-fn a_wrong_checksum_is_told_and_no_obstacle() {
+fn a_wrong_checksum_is_shown_and_no_obstacle() {
     if !require("mke2fs") || !require("debugfs") {
         return;
     }
@@ -259,7 +259,7 @@ fn a_wrong_checksum_is_told_and_no_obstacle() {
 }
 
 #[test]
-fn a_truncated_image_is_told_as_far_as_it_goes() {
+fn a_truncated_image_is_shown_as_far_as_it_goes() {
     if !require("mke2fs") {
         return;
     }

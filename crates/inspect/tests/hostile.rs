@@ -1,18 +1,18 @@
-//! Bytes that nobody should trust: told as far as they go, without a panic, in bounded time.
+//! Bytes that cannot be trusted: shown as far as they go, without a panic, in bounded time.
 
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::Ino;
 use extant_inspect::{Error, SuperblockPlace, Visit, Volume, survey, walk};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
 
 /// Does everything that can be done with a volume. Gives how much was said.
-fn tell(device: Arc<dyn BlockDevice>) -> Result<usize, Error> {
+fn show(device: Arc<dyn BlockDevice>) -> Result<usize, Error> {
     let volume = Volume::open(device, SuperblockPlace::Primary)?;
     let mut said = volume.info().to_string();
     for group in volume.groups() {
@@ -30,8 +30,8 @@ fn memory(bytes: &[u8]) -> Arc<MemoryDevice> {
 }
 
 #[test]
-fn the_corpus_of_broken_images_is_told() {
-    let corpus = xtask::repository().join("../shared/corpus");
+fn the_corpus_of_broken_images_is_shown() {
+    let corpus = extant_testkit::repository().join("../shared/corpus");
     let Ok(entries) = std::fs::read_dir(&corpus) else {
         eprintln!("skipped: no corpus beside the repository");
         return;
@@ -39,17 +39,17 @@ fn the_corpus_of_broken_images_is_told() {
     let mut images: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     images.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
     images.sort();
-    let mut told = 0;
+    let mut shown = 0;
     for image in images {
         let bytes = output(program("gzip").arg("-dc").arg(&image)).expect("gzip unpacks it").stdout;
         // A few of them are broken beyond telling; none may be broken beyond reading.
-        match tell(memory(&bytes)) {
-            Ok(said) => told += usize::from(said > 500),
+        match show(memory(&bytes)) {
+            Ok(said) => shown += usize::from(said > 500),
             Err(Error::Device(error)) => panic!("{}: {error}", image.display()),
             Err(_) => {}
         }
     }
-    assert!(told > 10, "only {told} images told anything");
+    assert!(shown > 10, "only {shown} images showed anything");
 }
 
 /// Small volumes with something in them, as mke2fs makes them.
@@ -92,16 +92,23 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_volumes_are_told(
+    fn changed_volumes_are_shown(
         which in 0..3_usize,
-        changes in prop::collection::vec((0..INTERESTING_BYTES, prop::sample::select(vec![0_u8, 1, 2, 0x7f, 0x80, 0xff]), 1..4_usize), 1..40),
+        changes in prop::collection::vec(
+            (
+                0..INTERESTING_BYTES,
+                prop::sample::select(vec![0_u8, 1, 2, 0x7f, 0x80, 0xff]),
+                1..4_usize,
+            ),
+            1..40,
+        ),
         kept in prop::option::weighted(0.1, 1024..INTERESTING_BYTES),
     ) {
         let Some(volume) = volumes().get(which) else { return Ok(()) };
         let mut bytes = volume.clone();
         for (at, value, length) in changes {
             // The first fields of the superblock are changed less often than they would be: else
-            // nothing is told.
+            // nothing is shown.
             if !(1024..1152).contains(&at) || at % 5 == 0 {
                 bytes[at..at + length].fill(value);
             }
@@ -109,7 +116,7 @@ proptest! {
         if let Some(kept) = kept {
             bytes.truncate(kept);
         }
-        let _ = tell(memory(&bytes));
+        let _ = show(memory(&bytes));
     }
 }
 
@@ -150,7 +157,7 @@ fn a_map_that_bites_its_tail_ends() {
 #[test]
 fn what_is_no_volume_is_said() {
     for bytes in [vec![], vec![0; 1000], vec![0; 5000], vec![0xff; 5000]] {
-        let error = tell(memory(&bytes)).expect_err("no superblock is here");
+        let error = show(memory(&bytes)).expect_err("no superblock is here");
         assert_eq!(error.to_string(), "byte 1024: no ext2, ext3 or ext4 superblock");
     }
 }

@@ -1,15 +1,15 @@
-//! How files lie, told of volumes whose layout is known: made by mke2fs from a folder, then bent by
+//! How files are placed, on volumes whose layout is known: made by mke2fs from a folder, then bent by
 //! debugfs.
 
 use extant_block::file::Access;
 use extant_block::{FileDevice, RealClock};
 use extant_format::indirect::blocks_needed;
 use extant_inspect::{LayoutReport, SuperblockPlace, Volume, survey};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{dumpe2fs, e2fsck, require};
+use extant_testkit::scratch::Scratch;
 use std::path::Path;
 use std::sync::Arc;
-use xtask::command::{output, program};
-use xtask::oracle::{dumpe2fs, e2fsck, require};
-use xtask::scratch::Scratch;
 
 /// Bytes of the files; by directory.
 const TREE: &[(&str, &[u64])] =
@@ -117,7 +117,7 @@ fn a_file_in_pieces_scores_low() {
     let image = mke2fs(&folder, "-t ext2", &[("", &[4096])]);
     let perfect = report(&image);
     assert_eq!((perfect.layout_score, perfect.fragments), (Some(1.0), 1));
-    let blocks = xtask::oracle::debugfs(&image, "blocks /file-0").unwrap();
+    let blocks = extant_testkit::oracle::debugfs(&image, "blocks /file-0").unwrap();
     let blocks: Vec<&str> = blocks.split_whitespace().collect();
     for request in [
         format!("sif /file-0 block[1] {}", blocks[2]),
@@ -145,7 +145,7 @@ fn a_gap_for_the_own_map_block_is_no_fragment() {
     let folder = Scratch::new("layout");
     let report = report(&mke2fs(&folder, "-t ext2", &[("", &[400 * 1024])]));
     assert_eq!((report.fragments, report.map_blocks), (1, 3));
-    // 399 successors; behind the single, and behind the double and its first child, one each is not
+    // 399 successors; after the single, and after the double and its first child, one each is not
     // adjacent.
     assert_eq!(report.layout_score, Some(397.0 / 399.0));
 }

@@ -6,10 +6,10 @@ use extant_block::{
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::{COLUMNS, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
-use extant_lab::clock::{Settings, VirtualClock};
-use extant_lab::device::{DeviceSettings, SimDevice, TraceKeeping};
-use extant_lab::drive::file::by_name;
 use extant_lab::scenario::{self, RunOptions, Scenario};
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::drive::file::by_name;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -469,7 +469,8 @@ fn throttles_begin_to_write_where_their_lines_say() {
     ];
     for (policy, begins, writers_write) in table {
         let policies = format!(
-            "linux-2.4,bitmap-load=outside,inode-creation=zero-fill,allocation=multi-block,throttle={policy}"
+            "linux-2.4,bitmap-load=outside,inode-creation=zero-fill,allocation=multi-block,\
+             throttle={policy}"
         );
         let (begun, slow) = Machine::run(Some("ide-2001-7200"), &policies, 256 << 20, |machine| {
             let volume = machine.open();
@@ -589,7 +590,8 @@ fn directories_that_grow_together_lie_as_their_growth_says() {
         [("single", 60..=100), ("contiguous-8", 1..=20), ("reservation", 0..=20)]
     {
         let policies = format!(
-            "linux-2.4,throttle=inline,placement=parent,growth={policy},inode-creation=read-on-write"
+            "linux-2.4,throttle=inline,placement=parent,growth={policy},\
+             inode-creation=read-on-write"
         );
         let breaks_in_hundred = Machine::run(None, &policies, 8 << 20, |machine| {
             let volume = machine.open();

@@ -4,12 +4,12 @@ use extant_block::{BlockDevice, Clock, Task};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
-use extant_lab::clock::{Settings, VirtualClock};
-use extant_lab::device::{DeviceSettings, SimDevice, TraceKeeping};
-use extant_lab::drive::file::by_name;
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::drive::file::by_name;
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use std::sync::Arc;
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 const BYTES: u64 = 1 << 30;
 

@@ -1,19 +1,19 @@
 //! Pages: the same bytes each time, nothing from outside that is markup, and, in headless Chromium,
 //! no error, every plot with all of its data, light and dark, wide and narrow, and a cursor that
 //! keys move.
+use extant_chart::{
+    Alignment, Axis, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
+    Origin, Raster, RasterCell, Table, Unit,
+};
 use extant_lab::page;
 use extant_lab::posts::{
     Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
 };
-use extant_lab::report::{
-    Alignment, Axis, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
-    Origin, Raster, RasterCell, Table, Unit,
-};
 use extant_lab::scenario::{self, Layouts, RunOptions};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use std::path::Path;
 use std::process::Command;
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 /// What somebody could call a file, a scenario, a process.
 const HOSTILE: &str = "</script><script>document.title='taken'</script><img src=x \
@@ -135,6 +135,8 @@ fn posts() -> PostsReport {
     let column = |name: &str| PostColumn { name: name.to_owned(), policies: HOSTILE.to_owned() };
     let table = PostTable {
         title: "a table".to_owned(),
+        heading: None,
+        caption: String::new(),
         columns: vec![column("stock"), column(HOSTILE), column("modern")],
         rows: vec![
             row("agrees", Class::Ratio { within_permille: 100 }, 1_000_000_000, 510_000_000),
@@ -148,6 +150,7 @@ fn posts() -> PostsReport {
         number: 0,
         origin: HOSTILE.to_owned(),
         title: HOSTILE.to_owned(),
+        question: HOSTILE.to_owned(),
         drive: HOSTILE.to_owned(),
         fitted: vec![HOSTILE.to_owned()],
         seed: 4,

@@ -1,8 +1,8 @@
 //! Post 0 at its quick scale: its rows hold, today's way is better than all of them, and its runs
 //! are what they always were.
+use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{PostTable, Quantity, Scale, run_posts};
-use extant_lab::report::TEXT_WIDTH;
-use xtask::lines::longer_than;
+use extant_testkit::lines::longer_than;
 
 /// The trace hashes of the posts in quick form: equal in every build and on every machine.
 const HASHES: &str = include_str!("../posts/trace-hashes.txt");

@@ -1,8 +1,8 @@
 //! The second post (number 1) in quick form: its exact rows and ratios hold, nothing is wasted, and
 //! two runs are the same.
+use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{Class, PostTable, Quantity, Row, Scale, run_posts};
-use extant_lab::report::TEXT_WIDTH;
-use xtask::lines::longer_than;
+use extant_testkit::lines::longer_than;
 
 /// The trace hashes of the posts in quick form: equal in every build and on every machine.
 const HASHES: &str = include_str!("../posts/trace-hashes.txt");

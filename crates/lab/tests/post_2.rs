@@ -1,10 +1,10 @@
 //! Post 2: readers live beside a sustained writer, the slow column is as slow as the post's, and
 //! what modern promises. And the same in real time on a file, whose report is printed, for times of
 //! the host's are nobody's promise.
+use extant_chart::{StemPlot, TEXT_WIDTH};
 use extant_lab::posts::{PostReport, Quantity, Scale, run_posts};
-use extant_lab::report::{StemPlot, TEXT_WIDTH};
 use extant_lab::scenario::{self, Existing, RunOptions, Target};
-use xtask::lines::longer_than;
+use extant_testkit::lines::longer_than;
 
 fn ours(post: &PostReport, row: &str, column: &str) -> u64 {
     let cells = post.tables.iter().flat_map(|table| {

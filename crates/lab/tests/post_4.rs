@@ -1,10 +1,10 @@
 //! The fifth post (number 4): its exact rows and ratios, the same each time, on volumes that e2fsck
 //! finds nothing to say about.
+use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{PostsReport, Scale, run_posts};
-use extant_lab::report::TEXT_WIDTH;
 use extant_lab::scenario::{self, RunOptions};
+use extant_testkit::lines::longer_than;
 use std::path::Path;
-use xtask::lines::longer_than;
 
 fn quick() -> PostsReport {
     run_posts(&[4], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
@@ -58,7 +58,7 @@ fn modern_is_better_than_the_best(report: &PostsReport) {
 
 #[test]
 fn e2fsck_finds_nothing_on_what_is_left() {
-    if !xtask::oracle::require("e2fsck") {
+    if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
     let texts = [

@@ -1,12 +1,12 @@
 //! The posts: how rows are judged and shown, what must come out exactly, and that it does so each
 //! time.
-use extant_lab::drive::DriveInfo;
+use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{
-    Cell, Class, Need, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA,
-    Scale, Verdict, Work, judge, readdir_cost, run_posts,
+    Cell, Class, Need, POSTS, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row,
+    SCHEMA, Scale, Verdict, Work, judge, readdir_cost, run_posts,
 };
-use extant_lab::report::TEXT_WIDTH;
-use xtask::lines::longer_than;
+use extant_sim::drive::DriveInfo;
+use extant_testkit::lines::longer_than;
 
 fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
     let cells = cells.iter().map(|(posted, ours)| Cell {
@@ -24,6 +24,8 @@ fn report(rows: Vec<Row>) -> PostsReport {
     };
     let table = PostTable {
         title: "a table".to_owned(),
+        heading: None,
+        caption: String::new(),
         columns: vec![column("stock", "linux-2.4"), column("ours", "modern,elevator=noop")],
         rows,
     };
@@ -31,6 +33,7 @@ fn report(rows: Vec<Row>) -> PostsReport {
         number: 9,
         origin: "Nobody, 2001".to_owned(),
         title: "nothing".to_owned(),
+        question: String::new(),
         drive: "a drive".to_owned(),
         fitted: vec!["its speed".to_owned()],
         seed: 4,
@@ -155,6 +158,15 @@ warning: post 9: a table: slow
 fn a_post_that_is_none_is_refused() {
     let error = run_posts(&[3, 7], Scale::Quick, &mut |_| {}).unwrap_err();
     assert_eq!(error.to_string(), "posts: post 7 is not modelled; those that are: 0, 1, 2, 3, 4");
+}
+
+#[test]
+fn every_file_of_a_post_is_read_and_says_what_its_post_asked() {
+    let numbers: Vec<u32> = POSTS.iter().map(|post| post.number).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    for post in POSTS.iter() {
+        assert!(!post.question.is_empty() && !post.notes.is_empty(), "post {}", post.number);
+    }
 }
 
 fn value(quantity: Option<Quantity>) -> u64 {

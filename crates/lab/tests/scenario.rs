@@ -1,14 +1,16 @@
 //! Scenarios: what files may say, what running them gives, and what becomes of the file systems.
 use extant_block::BlockDevice;
+use extant_chart::TEXT_WIDTH;
 use extant_engine::preset::{Policies, preset};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
-use extant_lab::device::TraceKeeping;
-use extant_lab::report::TEXT_WIDTH;
+use extant_lab::scenario::step::KINDS;
 use extant_lab::scenario::{self, Existing, Left, Outcome, RunOptions, Scenario, Target};
+use extant_lab::scenario::{Changes, Setting, Settings, builtin, parse_changed};
+use extant_sim::device::TraceKeeping;
+use extant_testkit::lines::longer_than;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xtask::lines::longer_than;
 
 fn parse(text: &str) -> Scenario {
     scenario::parse("test.toml", text, Path::new("")).unwrap_or_else(|error| panic!("{error}"))
@@ -345,7 +347,7 @@ fn policies_and_drives_can_be_chosen_for_a_run() {
     assert_eq!(report.drives[0].elevator, "linus(20000,20000)");
     let alone = with("placement=spread,elevator=linus(9000,9000)");
     assert_eq!(alone.filesystems[0].policies, "modern,placement=spread,elevator=linus(9000,9000)");
-    let drive = extant_lab::drive::file::find("ssd-sata").unwrap();
+    let drive = extant_sim::drive::file::find("ssd-sata").unwrap();
     let options = RunOptions { drive: Some(drive), ..scaled(40) };
     assert!(run(&scenario, &options).report.elapsed_ns < report.elapsed_ns / 4);
     let error = failure(
@@ -610,7 +612,11 @@ fn fragment() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn no_text_makes_the_reader_panic(text in prop_oneof![fragment(), "\\PC{0,200}"]) {
@@ -620,7 +626,11 @@ proptest! {
     }
 
     #[test]
-    fn no_damaged_scenario_makes_the_reader_panic(at in 0usize..1500, piece in fragment(), which in 0usize..100) {
+    fn no_damaged_scenario_makes_the_reader_panic(
+        at in 0usize..1500,
+        piece in fragment(),
+        which in 0usize..100
+    ) {
         let text = scenario::BUILTINS[which % scenario::BUILTINS.len()].text;
         let cut = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let damaged = format!("{}{piece}{}", &text[..cut], &text[cut..]);
@@ -638,4 +648,87 @@ fn steps_within_steps_have_an_end() {
     }
     let error = refusal(&simple(SMALL, &steps));
     assert!(error.contains("deep"), "{error}");
+}
+
+/// The words in backquotes outside of parentheses.
+fn quoted(text: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['(', ')', '`']) {
+        let (mark, after) = (rest.as_bytes()[at], &rest[at + 1..]);
+        rest = after;
+        match mark {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {
+                let (word, behind) = after.split_once('`').expect("a pair of backquotes");
+                rest = behind;
+                words.extend((depth == 0).then_some(word));
+            }
+        }
+    }
+    words
+}
+
+#[test]
+fn the_document_has_every_step_with_its_keys_and_no_other() {
+    let document = include_str!("../../../docs/LAB.md");
+    let (_, table) = document.split_once("| step | keys | what |").expect("the table of steps");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows {
+        let mut cells = row.trim_matches('|').split(" | ").map(str::trim);
+        let (name, keys) = (cells.next().unwrap().trim_matches('`'), cells.next().unwrap());
+        let mut own = quoted(keys);
+        if let Some(same) = keys.strip_prefix("the same") {
+            own.extend(found.iter().find(|(name, _)| *name == "sequential").unwrap().1.clone());
+            if same.starts_with(" without ") {
+                own.retain(|key| *key != quoted(keys)[0]);
+            }
+        }
+        own.sort_unstable();
+        found.push((name, own));
+    }
+    let known: Vec<(&str, Vec<&str>)> = KINDS
+        .iter()
+        .map(|kind| {
+            let mut keys = kind.keys.concat();
+            keys.sort_unstable();
+            (kind.name, keys)
+        })
+        .collect();
+    assert_eq!(found, known);
+}
+
+#[test]
+fn a_change_is_made_in_the_parsed_file_and_checked_as_if_it_stood_there() {
+    let settings = |key: &str, value: &str| {
+        Settings::from([(key.to_owned(), Setting::Words(value.to_owned()))])
+    };
+    let filesystem = |key: &str, value: &str| Changes {
+        filesystem: [("volume".to_owned(), settings(key, value))].into(),
+        ..Changes::default()
+    };
+    let text = builtin("read-cold").unwrap().text.replace("name = \"home\"", "name = \"volume\"");
+    let parse = |changes: &Changes| parse_changed("it.toml", &text, Path::new(""), changes);
+    let blocks = |scenario: &Scenario| match &scenario.filesystems[0].origin {
+        scenario::Origin::Format(options) => options.wishes.blocks,
+        scenario::Origin::Image(_) => 0,
+    };
+    let (plain, small) = (parse(&Changes::default()), parse(&filesystem("size", "64M")));
+    assert_eq!(blocks(&small.unwrap()) * 4096, 64 << 20);
+    assert_ne!(blocks(&plain.unwrap()) * 4096, 64 << 20);
+    let refused = |changes: Changes| parse(&changes).unwrap_err().to_string();
+    assert!(refused(filesystem("sise", "64M")).contains("filesystem.sise: no such key"));
+    assert!(refused(filesystem("size", "64 lots")).contains("filesystem.size: \"64 lots\""));
+    let step = |number: &str| Changes {
+        step: [("nobody".to_owned(), [(number.to_owned(), settings("for", "1s"))].into())].into(),
+        ..Changes::default()
+    };
+    for number in ["1", "0", "1.1", "x"] {
+        assert!(refused(step(number)).contains("\"nobody\", or its step, is not there"));
+    }
+    let without = Changes { without: vec!["nobody".to_owned()], ..Changes::default() };
+    assert!(refused(without).contains("is not there"));
 }

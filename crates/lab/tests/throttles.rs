@@ -7,7 +7,7 @@ use extant_block::{
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::throttle::{DirtyBudget, Load};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
-use extant_lab::clock::{Settings, VirtualClock};
+use extant_sim::clock::{Settings, VirtualClock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ fn speed(sheet: &mut Sheet) -> Result<(), String> {
     sheet.say("\nsimulated I/Os a second of real time\n");
     let mut cargo = program("cargo");
     cargo.current_dir(repository());
-    cargo.args(["run", "--release", "--quiet", "-p", "extant-lab", "--example", "speed"]);
+    cargo.args(["run", "--release", "--quiet", "-p", "extant-sim", "--example", "speed"]);
     let output = command::output(&mut cargo)?;
     sheet.say(String::from_utf8_lossy(&output.stdout).trim_end());
     Ok(())

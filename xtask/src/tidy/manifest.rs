@@ -14,40 +14,70 @@ struct Arrow {
 }
 
 /// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even
-/// in its tests; no crate links `xtask`.
+/// in its tests; `testkit` knows none of the crates that it helps to judge; no crate links `xtask`.
 const ARROWS: &[Arrow] = &[
-    Arrow { name: "extant-format", links: &[], tests: &["xtask"] },
-    Arrow { name: "extant-block", links: &[], tests: &["xtask"] },
+    Arrow { name: "extant-format", links: &[], tests: &["extant-testkit"] },
+    Arrow { name: "extant-block", links: &[], tests: &["extant-testkit"] },
     Arrow {
         name: "extant-engine",
         links: &["extant-format", "extant-block"],
-        tests: &["extant-format", "extant-block", "extant-inspect", "xtask"],
+        tests: &["extant-format", "extant-block", "extant-inspect", "extant-testkit"],
     },
     Arrow {
         name: "extant-inspect",
         links: &["extant-format", "extant-block"],
-        tests: &["extant-format", "extant-block", "xtask"],
+        tests: &["extant-format", "extant-block", "extant-testkit"],
     },
+    Arrow { name: "extant-archive", links: &["extant-format"], tests: &["extant-format"] },
+    Arrow {
+        name: "extant-image",
+        links: &["extant-format", "extant-block", "extant-engine", "extant-archive"],
+        tests: &["extant-format", "extant-inspect", "extant-testkit"],
+    },
+    Arrow {
+        name: "extant-sim",
+        links: &["extant-block"],
+        tests: &["extant-block", "extant-testkit"],
+    },
+    Arrow { name: "extant-chart", links: &[], tests: &["extant-testkit"] },
     Arrow {
         name: "extant-lab",
-        links: &["extant-format", "extant-block", "extant-engine", "extant-inspect"],
-        tests: &["extant-format", "extant-block", "extant-engine", "extant-inspect", "xtask"],
-    },
-    Arrow {
-        name: "extant-cli",
-        links: &["extant-format", "extant-block", "extant-engine", "extant-inspect", "extant-lab"],
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-engine",
+            "extant-inspect",
+            "extant-archive",
+            "extant-sim",
+            "extant-chart",
+        ],
         tests: &[
             "extant-format",
             "extant-block",
             "extant-engine",
             "extant-inspect",
-            "extant-lab",
-            "xtask",
+            "extant-testkit",
         ],
     },
     Arrow {
+        name: "extant-cli",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-engine",
+            "extant-inspect",
+            "extant-archive",
+            "extant-image",
+            "extant-sim",
+            "extant-chart",
+            "extant-lab",
+        ],
+        tests: &["extant-testkit"],
+    },
+    Arrow { name: "extant-testkit", links: &[], tests: &[] },
+    Arrow {
         name: "xtask",
-        links: &["extant-format", "extant-inspect"],
+        links: &["extant-format", "extant-inspect", "extant-testkit"],
         tests: &["extant-format", "extant-inspect"],
     },
 ];

@@ -13,12 +13,10 @@ const THIS: &str = "xtask/src/tidy/places.rs";
 pub const WRITERS: &[&str] = &[
     "crates/block/",
     "crates/engine/src/store/",
-    "crates/engine/src/writeback.rs",
-    "crates/engine/src/volume.rs",
-    "crates/engine/src/barrier.rs",
-    "crates/engine/src/mkfs.rs",
-    "crates/engine/src/mkfs/",
-    "crates/cli/src/build/stream.rs",
+    "crates/engine/src/api/mkfs.rs",
+    "crates/engine/src/api/mkfs/",
+    "crates/image/src/build/stream.rs",
+    "crates/sim/src/",
     "crates/lab/src/",
 ];
 
@@ -26,34 +24,28 @@ pub const WRITERS: &[&str] = &[
 pub const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
 
 /// Where threads are made and parked: also in the clock of the laboratory, whose processes are
-/// threads.
-pub const THREADS: &[&str] =
-    &["crates/block/src/clock.rs", "crates/cli/", "crates/lab/src/clock.rs"];
+/// threads, and where the builder writes bodies while it reads the next ones.
+pub const THREADS: &[&str] = &[
+    "crates/block/src/clock.rs",
+    "crates/cli/",
+    "crates/image/src/build/stream.rs",
+    "crates/sim/src/clock.rs",
+];
 
 /// Rules that a part of the tree still breaks: the rule, and how the paths of its findings begin.
 /// This list only gets shorter: a row that excuses nothing is a finding itself.
 pub const DEBTS: &[(&str, &str)] = &[
-    ("boolean", "crates/cli/"),
+    ("boolean", "crates/block/"),
     ("boolean", "crates/engine/"),
     ("boolean", "crates/format/"),
-    ("boolean", "crates/inspect/"),
-    ("boolean", "crates/lab/"),
-    ("circles", "crates/cli/"),
-    ("circles", "crates/engine/"),
-    ("circles", "crates/inspect/"),
-    ("circles", "crates/lab/"),
-    ("map", "crates/cli/"),
+    ("map", "crates/block/"),
     ("map", "crates/engine/"),
     ("map", "crates/format/"),
-    ("map", "crates/inspect/"),
-    ("map", "crates/lab/"),
+    ("width", "crates/block/"),
     ("width", "crates/cli/"),
     ("width", "crates/engine/"),
     ("width", "crates/format/"),
     ("width", "crates/inspect/"),
-    ("width", "crates/lab/"),
-    ("paths", "docs/TOUR.md"),
-    ("places", THIS),
 ];
 
 /// The rows of the lists above that name nothing in the repository.

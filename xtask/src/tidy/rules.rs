@@ -75,7 +75,7 @@ pub const RULES: &[Rule] = &[
             ("crates/inspect/src/volume.rs", "fn f() { self.device.flush()?; }\n"),
         ],
         good: &[
-            ("crates/engine/src/volume.rs", "fn f() { self.device.write(0, &bytes)?; }\n"),
+            ("crates/engine/src/store/mod.rs", "fn f() { self.device.write(0, &bytes)?; }\n"),
             ("crates/engine/src/namespace.rs", "fn f() { file.write(0, &bytes)?; }\n"),
             (
                 "crates/engine/src/group/tests.rs",
@@ -90,7 +90,7 @@ pub const RULES: &[Rule] = &[
         bad: &[
             ("crates/engine/src/file.rs", "fn f() { let _ = std::time::Instant::now(); }\n"),
             ("xtask/src/demo.rs", "fn f() { SystemTime::now(); }\n"),
-            ("crates/lab/src/clock.rs", "fn f() { Instant::now(); }\n"),
+            ("crates/sim/src/clock.rs", "fn f() { Instant::now(); }\n"),
         ],
         good: &[
             ("crates/block/src/clock.rs", "fn f() { Instant::now(); }\n"),
@@ -118,13 +118,16 @@ pub const RULES: &[Rule] = &[
         reason: "threads and waiting belong to the Clock, which must know what runs",
         check: threads,
         bad: &[
-            ("crates/engine/src/writeback.rs", "fn f() { std::thread::spawn(g); }\n"),
+            ("crates/engine/src/inode/write_back.rs", "fn f() { std::thread::spawn(g); }\n"),
             ("crates/block/src/lock.rs", "use std::sync::{Condvar, Mutex};\n"),
             ("xtask/src/bench.rs", "fn f() { thread::sleep(d); }\n"),
         ],
         good: &[
-            ("crates/engine/src/writeback.rs", "fn f(clock: &dyn Clock) { clock.spawn(task); }\n"),
-            ("crates/lab/src/clock.rs", "use std::thread::Builder;\n"),
+            (
+                "crates/engine/src/inode/write_back.rs",
+                "fn f(clock: &dyn Clock) { clock.spawn(task); }\n",
+            ),
+            ("crates/sim/src/clock.rs", "use std::thread::Builder;\n"),
         ],
     },
     Rule {
@@ -163,7 +166,7 @@ pub const RULES: &[Rule] = &[
         good: &[(
             "crates/engine/Cargo.toml",
             "[package]\nname = \"extant-engine\"\n[dependencies]\nextant-format.workspace = \
-             true\n[dev-dependencies]\nxtask = \"1\"\n",
+             true\n[dev-dependencies]\nextant-testkit = \"1\"\n",
         )],
     },
     Rule {

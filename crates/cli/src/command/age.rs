@@ -2,7 +2,6 @@
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
-use crate::progress::Status;
 use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::preset::Policies;
@@ -19,8 +18,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// For tests that want a volume with a past: fragmented files and free space, directories that grew
 /// and shrank. The same image, profile, seed and days give the same bytes. What is on the image
-/// stays as it is; what is made lies beside it, or in the directory of --into. Files' bytes are
-/// random numbers of the seed. All times of the inodes lie before the image's last change (or
+/// stays as it is; what is made is put beside it, or in the directory of --into. Files' bytes are
+/// random numbers of the seed. All times of the inodes are before the image's last change (or
 /// SOURCE_DATE_EPOCH).
 ///
 /// The image has to be clean, and nothing else may have it open. A run that is stopped half-way
@@ -39,11 +38,13 @@ pub struct Arguments {
     /// TOML file
     #[arg(long, value_name = "PROFILE")]
     pub profile: String,
-    /// For so many days; 0 only fills it
-    #[arg(long, value_name = "NUMBER", default_value = "30", value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    /// For this many days; 0 only fills it
+    #[arg(long, value_name = "NUMBER", default_value = "30",
+        value_parser = clap::value_parser!(u32).range(0..=36_500))]
     pub days: u32,
     /// Everything random comes from this
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(long, value_name = "NUMBER", default_value = "1",
+        value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: u64,
     /// How much of the volume is used in the end, in place of the profile's: a share such as 0.8
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -100,7 +101,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let policies = policies(&arguments.preset)?;
     let epoch = epoch()?;
     let offset = arguments.place.offset_bytes();
-    // Looked at before it is opened for writing: refusals are told of an image that nobody has
+    // Looked at before it is opened for writing: a refusal is of an image that nothing has
     // touched.
     let written_seconds = check(&arguments.image, offset)?;
     let into = into(&arguments.into)?;
@@ -117,7 +118,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         cache_bytes: CACHE_BYTES,
         end_seconds: epoch.unwrap_or(i64::try_from(written_seconds).unwrap_or(i64::MAX)),
     };
-    let status = Mutex::new(Status::new(console));
+    let status = Mutex::new(console.status());
     let tell: Tell = Arc::new(move |line: &str| {
         if let Ok(mut status) = status.lock() {
             status.show(line);

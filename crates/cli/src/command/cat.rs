@@ -1,7 +1,7 @@
 //! `extant cat`: the bytes of files in an image.
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, Place, failure};
+use crate::image::{self, ImageArguments, ImagePath, failure};
 use extant_engine::File;
 use std::ffi::OsString;
 use std::io::Write;
@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Write files in an image to standard output.
 ///
-/// Symbolic links are followed, holes come out as zeros. --json changes only how errors are told.
+/// Symbolic links are followed, holes come out as zeros. --json changes only how errors are
+/// printed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant cat disk.img:/etc/os-release
@@ -26,13 +27,13 @@ pub struct Arguments {
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes them, one behind the other.
+/// Writes them, one after the other.
 pub fn run(arguments: Arguments, _console: &Console) -> Result<Exit, Error> {
     let offset = arguments.image.offset_bytes();
     let mut opened = None;
     let mut buffer = vec![0; BUFFER_BYTES];
     for word in &arguments.places {
-        let place = Place::of(word);
+        let place = ImagePath::of(word);
         let Some(path) = &place.path else {
             return Err(Error::usage(format!(
                 "{}: names no file in the image",
@@ -51,7 +52,7 @@ pub fn run(arguments: Arguments, _console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-/// Stretch by stretch: data is read in large pieces, what lies between is zeros that nobody reads.
+/// Stretch by stretch: data is read in large pieces, what is between is zeros that are not read.
 fn copy(file: &File, buffer: &mut [u8], image: &Path, path: &Path) -> Result<(), Error> {
     let failed = |error: extant_engine::Error| failure(image, error.at(path));
     let mut out = std::io::stdout().lock();

@@ -2,8 +2,9 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
-use crate::progress::{Progress, Unit};
-use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Plan, Problem};
+use crate::progress::{ProgressLine, Unit};
+use extant_image::Progress;
+use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, ReadOrder};
 use std::io::{BufWriter, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub struct Arguments {
     pub threads: Option<NonZeroU32>,
     /// In which order the disk is read: disk-order, or vanilla as checkers did in 2007
     #[arg(long, value_name = "PLAN", default_value = "disk-order", value_parser = plan)]
-    pub plan: Plan,
+    pub plan: ReadOrder,
     /// Accepted, and nothing else than what is done anyway: `-f -n` as of e2fsck
     #[arg(short = 'f', hide = true)]
     pub force: bool,
@@ -52,10 +53,10 @@ pub struct Arguments {
     pub place: ImageArguments,
 }
 
-fn plan(word: &str) -> Result<Plan, String> {
+fn plan(word: &str) -> Result<ReadOrder, String> {
     match word {
-        "disk-order" => Ok(Plan::DiskOrder),
-        "vanilla" => Ok(Plan::Vanilla),
+        "disk-order" => Ok(ReadOrder::DiskOrder),
+        "vanilla" => Ok(ReadOrder::Vanilla),
         _ => Err("there are disk-order and vanilla".to_owned()),
     }
 }
@@ -68,7 +69,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let device = image::device(image, arguments.place.offset_bytes())?;
     let options = CheckOptions {
-        plan: arguments.plan,
+        read_order: arguments.plan,
         threads: arguments.threads.unwrap_or_else(machine_threads),
         progress: Some(listener(console)),
     };
@@ -88,7 +89,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         false => print_text(image, &report, console),
     };
     match printed {
-        // Who reads only the first line has to learn the verdict all the same.
+        // A reader of the first line alone has to learn the verdict nevertheless.
         Err(error) if error.exit == Exit::PipeClosed => {}
         printed => printed?,
     }
@@ -103,19 +104,19 @@ fn machine_threads() -> NonZeroU32 {
 /// The line that moves, one after the other for each pass.
 fn listener(console: &Console) -> Listener {
     let console = console.clone();
-    let shown: Mutex<Option<(Pass, Progress)>> = Mutex::new(None);
-    Arc::new(move |told| {
+    let shown: Mutex<Option<(Pass, ProgressLine)>> = Mutex::new(None);
+    Arc::new(move |state| {
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.as_ref().is_none_or(|(pass, _)| *pass != told.pass) {
+        if shown.as_ref().is_none_or(|(pass, _)| *pass != state.pass) {
             *shown = None;
             *shown = Some((
-                told.pass,
-                Progress::new(&console, label(told.pass), Unit::Bytes, told.expected_bytes),
+                state.pass,
+                console.progress(label(state.pass), Unit::Bytes, state.expected_bytes),
             ));
         }
         if let Some((_, progress)) = shown.as_ref() {
-            progress.set_total(told.expected_bytes);
-            progress.advance(told.done_bytes.saturating_sub(progress.done()));
+            progress.set_total(state.expected_bytes);
+            progress.advance(state.done_bytes.saturating_sub(progress.done()));
         }
     })
 }
@@ -181,7 +182,11 @@ fn list(console: &Console) -> Result<Exit, Error> {
     if console.is_json() {
         let rows = CODES.iter().map(|rule| {
             serde_json::json!({
-                "code": rule.name, "pass": rule.pass, "severity": rule.severity, "repair": rule.repair, "sentence": rule.sentence,
+                "code": rule.name,
+                "pass": rule.pass,
+                "severity": rule.severity,
+                "repair": rule.repair,
+                "sentence": rule.sentence,
             })
         });
         console.print_json(&serde_json::json!({ "codes": rows.collect::<Vec<_>>() }))?;

@@ -2,7 +2,7 @@
 //!
 //! clap would suggest a command whose name looks similar; these rows say what to do instead.
 
-/// Words, and what to do. `IMAGE` and the like stand for the user's own names.
+/// Words, and what to do. `IMAGE` and the like are for the user's own names.
 static ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["extract", "x", "unpack", "untar", "export", "get", "dump", "rdump"],
@@ -156,7 +156,7 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What to do in place of a command that does not exist; `None` for words that nobody is known to
+/// What to do in place of a command that does not exist; `None` for words that no user is known to
 /// try.
 pub fn advice(word: &str) -> Option<&'static str> {
     let row = ELSEWHERE.iter().find(|(words, _)| words.contains(&word));

@@ -1,11 +1,11 @@
-//! `extant info`: what dumpe2fs tells.
+//! `extant info`: what dumpe2fs prints.
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use extant_chart::wrapped;
 use extant_format::BlockNo;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
-use extant_lab::report::wrapped;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 ///
 /// In the shape of dumpe2fs, but that long lines are folded to the terminal's width, or to 100
 /// columns; programs read --json. Volumes with features that nothing else here supports are shown
-/// too, and damaged ones as far as they can be understood; what is wrong with them is told in lines
+/// too, and damaged ones as far as they can be understood; what is wrong with them is said in lines
 /// that begin with "Problem".
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
@@ -34,7 +34,8 @@ pub struct Arguments {
     #[arg(long, short = 's', value_name = "BLOCK", requires = "block_size")]
     pub superblock: Option<u64>,
     /// Bytes of a block, for --superblock
-    #[arg(long, short = 'b', value_name = "BYTES", value_parser = block_size, requires = "superblock")]
+    #[arg(long, short = 'b', value_name = "BYTES", value_parser = block_size,
+        requires = "superblock")]
     pub block_size: Option<u32>,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
@@ -59,9 +60,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Error::new(format!("{}: {error}", arguments.image.display()))
     };
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let detail = if arguments.header { Detail::Superblock } else { Detail::Groups };
     let written = match console.is_json() {
-        true => print_json(&volume, arguments.header, &mut out),
-        false => print_text(&volume, arguments.header, console.width(), &mut out),
+        true => print_json(&volume, detail, &mut out),
+        false => print_text(&volume, detail, console.width(), &mut out),
     };
     match written {
         Ok(()) => out.flush().map_err(|error| Error::stdout(&error))?,
@@ -109,6 +111,14 @@ const VALUES_AT: usize = 26;
 /// Where the lines of a group go on.
 const GROUP_INDENT: usize = 4;
 
+/// How much of a volume is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Superblock,
+    /// The superblock and every group.
+    Groups,
+}
+
 /// Why printing ended early.
 enum Stop {
     Out(std::io::Error),
@@ -123,12 +133,12 @@ impl From<std::io::Error> for Stop {
 
 fn print_text(
     volume: &Volume,
-    header: bool,
+    detail: Detail,
     width: usize,
     out: &mut impl Write,
 ) -> Result<(), Stop> {
     write!(out, "{}", wrapped(&volume.info().to_string(), width, VALUES_AT))?;
-    if header {
+    if detail == Detail::Superblock {
         return Ok(());
     }
     writeln!(out)?;
@@ -140,11 +150,11 @@ fn print_text(
 }
 
 /// Group by group: a volume may have millions.
-fn print_json(volume: &Volume, header: bool, out: &mut impl Write) -> Result<(), Stop> {
+fn print_json(volume: &Volume, detail: Detail, out: &mut impl Write) -> Result<(), Stop> {
     let json = |error: serde_json::Error| Stop::Out(error.into());
     out.write_all(b"{\"volume\":")?;
     serde_json::to_writer(&mut *out, &volume.info()).map_err(json)?;
-    if !header {
+    if detail == Detail::Groups {
         out.write_all(b",\"groups\":[")?;
         for (number, group) in volume.groups().enumerate() {
             if number > 0 {

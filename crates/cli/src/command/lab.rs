@@ -1,12 +1,15 @@
 //! `extant lab`: the engine on drives in virtual time.
 //!
 //! ```text
-//! posts     the mailing list posts: their figures and ours     list, show  what is built in
-//! run       a scenario gives a report                          policies    what can be chosen
-//! replay    a trace on a drive, command by command             failure     what goes wrong, in the console's words
-//! age       months of use of a volume
-//!                                                              outputs     what a run writes, checked before it starts
-//!                                                              page        --html: the same as a page
+//! posts        the mailing list posts: their figures and ours
+//! run          a scenario gives a report
+//! replay       a trace on a drive, command by command
+//! age          months of use of a volume
+//! list, show   what is built in
+//! policies     what can be chosen
+//! outputs      what a run writes, checked before it starts
+//! page         --html: the same as a page
+//! failure      what goes wrong, in the console's words
 //! ```
 mod age;
 mod failure;

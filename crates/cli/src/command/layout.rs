@@ -1,22 +1,22 @@
-//! `extant layout`: how well the files of a volume lie, and what lies where.
+//! `extant layout`: how well the files of a volume are laid out, and what is where.
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use extant_chart::wrapped;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{
     Cell, LayoutMap, LayoutReport, Paths, SuperblockPlace, SurveyOptions, Volume,
 };
-use extant_lab::report::wrapped;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Show how well files lie: fragments, layout score, map blocks and how clustered they are, free
-/// runs.
+/// Show how well files are laid out: fragments, layout score, map blocks and how clustered they
+/// are, free runs.
 ///
-/// The layout score is the share of blocks that lie right behind the one before them in their file
+/// The layout score is the share of blocks that come right after the one before them in their file
 /// (Smith and Seltzer): 1 is perfect. Map blocks are indirect blocks and nodes of extent trees;
-/// those of a group are clustered when they lie within a 64th of it. Seeks are counted with gaps of
+/// those of a group are clustered when they are within a 64th of it. Seeks are counted with gaps of
 /// up to 256 KiB read over. Nothing is written.
 ///
 /// With --json: {"schema": "extant-layout/1", "image", "block_size", "layout", "map"}; map is null
@@ -33,14 +33,15 @@ pub struct Arguments {
     /// The image: a file or a block device
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
-    /// Name so many of the files with most fragments
+    /// Name this many of the files with most fragments
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16))]
     pub files: u16,
-    /// Draw a row for each group: what lies where in it
+    /// Draw a row for each group: what is where in it
     #[arg(long)]
     pub map: bool,
     /// Characters of a row of --map
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub width: u32,
     #[command(flatten)]
     #[allow(missing_docs)]

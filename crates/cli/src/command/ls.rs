@@ -1,12 +1,13 @@
 //! `extant ls`: names in an image, in the form that GNU ls has made known.
 use crate::console::Console;
-use crate::date::{self, Grain};
-use crate::error::{Error, Exit, printable};
-use crate::image::{self, ImageArguments, Place, failure};
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::listing::{Names, Record, mode_letters};
+use extant_archive::printable;
 use extant_engine::{Filesystem, Metadata, Object};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_image::date::{self, Grain};
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -66,9 +67,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let terminal = std::io::stdout().is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let offset = arguments.image.offset_bytes();
-    let heads = arguments.recursive || arguments.places.len() > 1;
+    let headings = match arguments.recursive || arguments.places.len() > 1 {
+        true => Headings::Shown,
+        false => Headings::Omitted,
+    };
     for (number, word) in arguments.places.iter().enumerate() {
-        let place = Place::of(word);
+        let place = ImagePath::of(word);
         let mut lister = Lister {
             filesystem: image::open(&place.image, offset)?,
             image: &place.image,
@@ -79,7 +83,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         };
         match console.is_json() {
             true => lister.records(place.path_or_root())?,
-            false => lister.text(&place, heads, number > 0)?,
+            false => lister.text(&place, headings, number)?,
         }
     }
     out.flush().map_err(|error| Error::stdout(&error))?;
@@ -93,9 +97,16 @@ struct Lister<'a, W: Write> {
     arguments: &'a Arguments,
     names: Names,
     out: &'a mut W,
-    /// Directories that were listed: each has one name, so to meet one again is a fault of the
+    /// Directories that were listed: each has one name, so one that comes again is a fault of the
     /// image.
     visited: FxHashSet<Ino>,
+}
+
+/// Whether the names of a directory come after its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Headings {
+    Shown,
+    Omitted,
 }
 
 /// A name, and what it leads to.
@@ -138,12 +149,11 @@ impl<W: Write> Lister<'_, W> {
         if !self.visited.insert(ino) {
             let (image, path) = (self.image.display(), printable(path));
             return Err(Error::new(format!(
-                "{image}:{path}: directory inode {} was met \
-                    before",
+                "{image}:{path}: directory inode {} has another name already",
                 ino.0
             ))
             .hint(format!(
-                "a directory has one name: e2fsck -fn {image} tells all that is wrong"
+                "a directory has one name: e2fsck -fn {image} lists all that is wrong"
             )));
         }
         let mut entries = directory.read_dir().map_err(|error| self.failure(path, error))?;
@@ -160,20 +170,21 @@ impl<W: Write> Lister<'_, W> {
         Ok(all)
     }
 
-    fn text(&mut self, place: &Place, heads: bool, later: bool) -> Result<(), Error> {
+    /// Prints what a word names, after `before` other words.
+    fn text(&mut self, place: &ImagePath, headings: Headings, before: usize) -> Result<(), Error> {
         let named = self.named(place.path_or_root())?;
         if named.metadata.file_type != FileType::Directory || self.arguments.directory {
             return self.lines(&named.name.clone(), &[named]);
         }
-        let mut first = !later;
+        let mut is_first = before == 0;
         let mut waiting = vec![named];
         while let Some(directory) = waiting.pop() {
-            if heads {
-                let blank = if first { "" } else { "\n" };
+            if headings == Headings::Shown {
+                let blank = if is_first { "" } else { "\n" };
                 let head = [blank.as_bytes(), &self.names.write(&directory.name), b":\n"].concat();
                 self.put(&head)?;
             }
-            first = false;
+            is_first = false;
             let mut entries = self.read(&directory.name, &directory.object)?;
             entries.retain(|entry| self.arguments.all || !entry.name.starts_with(b"."));
             if self.arguments.long {
@@ -283,7 +294,7 @@ fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
     [path, slash, name].concat()
 }
 
-/// One slash in front, none behind, none doubled.
+/// One slash in front, none at the end, none doubled.
 fn absolute(path: &[u8]) -> Vec<u8> {
     let parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty());
     let mut whole: Vec<u8> = parts.flat_map(|part| [b"/", part].concat()).collect();

@@ -71,7 +71,7 @@ fn is_named(page: &Page, words: &[OsString]) -> bool {
 
 fn no_page(words: &[OsString]) -> Error {
     let said: Vec<String> =
-        words.iter().map(|word| crate::error::printable(word.as_bytes())).collect();
+        words.iter().map(|word| extant_archive::printable(word.as_bytes())).collect();
     let said = said.join(" ");
     Error::usage(format!("{said}: there is no such command, and no such folder")).hint(format!(
         "extant --help shows the commands; all pages are written to a folder that is named with a \

@@ -1,9 +1,8 @@
 //! `extant mkfs`: an empty file system.
-use crate::build::digest;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
-use crate::held::{self, Extent};
+use crate::held::{self, Medium};
 use crate::size::{Size, file_system_unit};
 use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
@@ -13,6 +12,7 @@ use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Profile};
 use extant_engine::preset::Policies;
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, Superblock};
+use extant_image::build::digest;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// or device keeps the size that it has. A new file is sparse. What holds data already is left
 /// alone, unless --force is given; what is mounted, always.
 ///
-/// With --metacluster the map blocks of the journal, of the resize inode and of lost+found lie in
+/// With --metacluster the map blocks of the journal, of the resize inode and of lost+found are in
 /// the clusters of their groups.
 ///
 /// UUID and hash seed are random, and the present time is that of the creation; with the
@@ -89,7 +89,8 @@ struct Report<'a> {
 /// Makes it, and says what was made.
 pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     if arguments.format.profile.is_none() && !arguments.format.usage.is_empty() {
-        // What mke2fs makes of these words; whoever means ext4 is told before anything is written.
+        // What mke2fs makes of these words; a user who means ext4 learns it before anything is
+        // written.
         arguments.format.profile = Some(Profile::Ext2);
         console.warn("-T without -t makes ext2, as with mke2fs: -t ext4 makes ext4");
     }
@@ -121,13 +122,13 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-/// What stands where the volume is to be.
+/// What is there already where the volume is to be.
 enum Spot {
     /// Nothing yet.
     Nothing,
-    /// A file of so many bytes.
+    /// A file of this many bytes.
     File(u64),
-    /// A block device of so many bytes.
+    /// A block device of this many bytes.
     Device(u64),
 }
 
@@ -158,15 +159,15 @@ impl Spot {
         }
     }
 
-    /// Refuses what holds something where the volume of so many bytes is to be. A file that is
+    /// Refuses what holds something where the volume of `bytes` is to be. A file that is
     /// written anew is replaced as a whole.
     fn check_empty(&self, image: &Path, offset: u64, bytes: u64) -> Result<(), Error> {
         let volume = offset..offset.saturating_add(bytes);
         match *self {
             Spot::Nothing => Ok(()),
-            Spot::File(end) if offset == 0 => held::check_empty(image, 0..end, Extent::File),
-            Spot::File(_) => held::check_empty(image, volume, Extent::File),
-            Spot::Device(_) => held::check_empty(image, volume, Extent::Device),
+            Spot::File(end) if offset == 0 => held::check_empty(image, 0..end, Medium::File),
+            Spot::File(_) => held::check_empty(image, volume, Medium::File),
+            Spot::Device(_) => held::check_empty(image, volume, Medium::Device),
         }
     }
 }
@@ -275,7 +276,7 @@ fn write(
     bytes: u64,
 ) -> Result<Superblock, Error> {
     // A file is written anew beside the old one, which stays until the new one is whole; but with
-    // an offset what lies around the volume stays.
+    // an offset what is around the volume stays.
     let target = match place {
         Spot::Nothing => Target::create(image, Existing::Refuse)?,
         Spot::File(_) if offset == 0 => Target::create(image, Existing::Overwrite)?,
@@ -344,7 +345,10 @@ fn print(
     match (console.is_json(), console.chatter) {
         (true, _) => console.print_json(&report),
         (false, Chatter::Quiet) if !arguments.dry_run => Ok(()),
-        _ => console.print(&text(&report, arguments.verbose)),
+        _ => {
+            let detail = if arguments.verbose { Detail::All } else { Detail::Usual };
+            console.print(&text(&report, detail))
+        }
     }
 }
 
@@ -356,8 +360,17 @@ fn seed_bytes(seed: [u32; 4]) -> [u8; 16] {
     bytes
 }
 
+/// How much is said of a new volume.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// What mke2fs prints.
+    Usual,
+    /// Features, groups and counts too (--verbose).
+    All,
+}
+
 /// In the words of mke2fs.
-fn text(report: &Report<'_>, verbose: bool) -> String {
+fn text(report: &Report<'_>, detail: Detail) -> String {
     let Report { image, profile, blocks, block_size, inodes, uuid, .. } = report;
     let doing = if report.dry_run { "Would create" } else { "Created" };
     let mut text = format!(
@@ -370,13 +383,13 @@ fn text(report: &Report<'_>, verbose: bool) -> String {
         let _ = writeln!(
             text,
             "Filesystem label: {}",
-            crate::error::printable(report.label.as_bytes())
+            extant_archive::printable(report.label.as_bytes())
         );
     }
     if report.journal_blocks > 0 {
         let _ = writeln!(text, "Journal: {} blocks", report.journal_blocks);
     }
-    if verbose {
+    if detail == Detail::All {
         let _ = writeln!(text, "Features: {}", report.features.join(" "));
         let _ = writeln!(text, "{} groups, {}-byte inodes", report.groups, report.inode_size);
         let _ = writeln!(

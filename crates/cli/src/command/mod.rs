@@ -1,11 +1,36 @@
 //! The commands. The table below is all there is: the parser, `--help`, the completions and the man
 //! pages are made of its rows, and of the doc comment and the fields of each row's `Arguments`.
 //!
+//! ```text
+//! build              directories and archives become an image
+//! tar                an image becomes an archive
+//! mkfs               an empty file system
+//! age                months of use, replayed in an image
+//! ls, stat, cat      what is in an image
+//! info, layout       what a volume is like, and what is where in it
+//! check              whether it is sound
+//! lab                the engine in virtual time
+//! man, completions   the manual, and words for shells
+//! elsewhere          commands of other tools
+//! ```
 //! A command is one file with
 //! - `pub struct Arguments`, whose doc comment is the help and whose `after_help` shows examples;
 //! - `pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error>`.
 
+pub mod age;
+pub mod build;
+pub mod cat;
+pub mod check;
+pub mod completions;
 mod elsewhere;
+pub mod info;
+pub mod lab;
+pub mod layout;
+pub mod ls;
+pub mod man;
+pub mod mkfs;
+pub mod stat;
+pub mod tar;
 
 use crate::console::{Chatter, Console, Form};
 use crate::error::{Convention, Error, Exit};
@@ -16,8 +41,6 @@ use std::process::ExitCode;
 /// One row a command: module, variant, name.
 macro_rules! commands {
     ($($module:ident $variant:ident $name:literal,)*) => {
-        $(pub mod $module;)*
-
         /// A command and its arguments.
         #[derive(Subcommand)]
         pub enum Command {
@@ -90,8 +113,8 @@ pub fn run(line: Extant) -> ExitCode {
     ExitCode::from(Convention::of(console.command).code(exit))
 }
 
-/// Prints what clap has to say of words that it did not accept: help and version on stdout,
-/// mistakes on stderr.
+/// Prints what clap answers to words that it did not accept: help and version on stdout, mistakes
+/// on stderr.
 pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind;
     let command = named(words);
@@ -106,7 +129,7 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
         return ExitCode::from(Convention::Plain.code(error.exit));
     }
     if asked || !words.iter().any(|word| word == "--json") {
-        // A closed pipe behind `--help` is nobody's failure.
+        // A closed pipe after `--help` is no failure.
         let _ = refusal.print();
         let exit = if asked { Exit::Complete } else { Exit::Usage };
         return ExitCode::from(Convention::of(command).code(exit));
@@ -121,7 +144,7 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     ExitCode::from(Convention::of(command).code(Exit::Usage))
 }
 
-/// What is said of a command that other tools have, and this one does not.
+/// The refusal of a command that other tools have, and this one does not.
 fn of_another_tool(refusal: &clap::Error, words: &[OsString]) -> Option<Error> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let word = match refusal.get(ContextKind::InvalidSubcommand) {
@@ -134,7 +157,7 @@ fn of_another_tool(refusal: &clap::Error, words: &[OsString]) -> Option<Error> {
     Some(Error::usage(format!("{word}: there is no such command")).hint(advice))
 }
 
-/// The command that refused words meant, as far as can be told: the first that is no option.
+/// The command that refused words were meant for: the first of them that is no option.
 fn named(words: &[OsString]) -> &'static str {
     let mut plain = words.iter().skip(1).filter_map(|word| word.to_str());
     match plain.find(|word| !word.starts_with('-')) {

@@ -1,20 +1,21 @@
 //! `extant stat`: all that an image says of a file.
 use crate::console::Console;
-use crate::date::{self, Grain};
-use crate::error::{Error, Exit, printable};
-use crate::image::{self, ImageArguments, Place, failure};
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::listing::{Record, kind, mode_letters};
+use extant_archive::printable;
 use extant_engine::{Filesystem, Metadata, Object};
 use extant_format::attribute::Attribute;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Time};
+use extant_image::date::{self, Grain};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 /// Show all that an image says of files: times, owners, flags, extended attributes, where the
-/// blocks lie.
+/// blocks are.
 ///
 /// Symbolic links are not followed. With --json one line is printed for each file.
 #[derive(clap::Args)]
@@ -26,7 +27,7 @@ pub struct Arguments {
     /// The files; an image alone is its root directory
     #[arg(value_name = "IMAGE:/PATH", required = true)]
     pub places: Vec<OsString>,
-    /// Where the blocks lie: block in the file, block on the volume, how many
+    /// Where the blocks are: block in the file, block on the volume, how many
     #[arg(long, short)]
     pub extents: bool,
     #[command(flatten)]
@@ -61,7 +62,7 @@ struct Extent {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let offset = arguments.image.offset_bytes();
     for word in &arguments.places {
-        let place = Place::of(word);
+        let place = ImagePath::of(word);
         let filesystem = image::open(&place.image, offset)?;
         let failed =
             |error: extant_engine::Error| failure(&place.image, error.at(place.path_or_root()));
@@ -96,7 +97,7 @@ fn extents(object: &Object) -> extant_engine::Result<Vec<Extent>> {
 }
 
 fn report<'a>(
-    place: &Place,
+    place: &ImagePath,
     filesystem: &Filesystem,
     object: &Object,
     extents: Option<&'a [Extent]>,
@@ -116,7 +117,7 @@ fn report<'a>(
 
 /// In the shape of stat(1), with what ext has beyond it.
 fn text(
-    place: &Place,
+    place: &ImagePath,
     object: &Object,
     block_size: u32,
     extents: Option<&[Extent]>,

@@ -1,12 +1,17 @@
 //! `extant tar`: an image becomes an archive.
 use crate::console::{Console, Form};
-use crate::error::{Error, Exit, printable};
-use crate::export::{LeftOut, Output, Plan, Summary, Trouble, write};
-use crate::image::{self, ImageArguments, Place};
-use crate::progress::{Progress, Unit};
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments, ImagePath};
+use crate::output::Output;
+use crate::progress::Unit;
 use crate::target::Existing;
+use extant_archive::printable;
+use extant_image::ErrorKind;
+use extant_image::export::{ExportPlan, LeftOut, Omission, Summary, write};
+use extant_image::source::OnTrouble;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -53,8 +58,14 @@ pub struct Arguments {
 struct Report {
     image: String,
     output: String,
-    #[serde(flatten)]
-    summary: Summary,
+    entries: u64,
+    files: u64,
+    directories: u64,
+    symlinks: u64,
+    hard_links: u64,
+    specials: u64,
+    data_bytes: u64,
+    bytes: u64,
     sockets: Vec<String>,
     left_out: Vec<String>,
 }
@@ -69,34 +80,33 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let survey =
         filesystem.survey().map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
     let paths: Vec<Vec<u8>> = arguments.paths.iter().map(|path| path.as_bytes().to_vec()).collect();
-    let in_image = |error: Error| Error {
-        message: format!("{}: {}", image.display(), error.message),
-        ..error
+    let in_image = |error: extant_image::Error| {
+        let error = Error::from(error);
+        Error { message: format!("{}: {}", image.display(), error.message), ..error }
     };
-    let mut plan = Plan::new(Arc::new(survey), &paths).map_err(in_image)?;
-    let mut damage =
-        Damage { console, image, keep_going: arguments.keep_going, left_out: Vec::new() };
-    let sockets = damage.sort(std::mem::take(&mut plan.troubles))?;
+    let mut plan = ExportPlan::new(Arc::new(survey), &paths).map_err(in_image)?;
+    let on_damage = if arguments.keep_going { OnTrouble::Skip } else { OnTrouble::Stop };
+    let mut damage = Damage { console, image, on_damage, left_out: Vec::new() };
+    let sockets = damage.sort(std::mem::take(&mut plan.omissions))?;
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let mut output = match output_path(&arguments) {
         None => Output::stdout()?,
         Some(path) => Output::file(path, existing)?,
     };
-    let progress = Progress::new(console, "tar", Unit::Bytes, plan.bytes);
-    let summary =
-        write(&Arc::new(plan), &mut output, &progress, &mut |left_out| damage.meet(left_out))?;
+    let progress = console.progress("tar", Unit::Bytes, plan.bytes);
+    let written =
+        write(&Arc::new(plan), &mut output, &progress, &mut |left_out| damage.leave_out(left_out));
+    let summary = written.map_err(|error| match &error.kind {
+        ErrorKind::Output(cause) => output.failure(cause),
+        ErrorKind::LeftOut => in_image(error),
+        _ => error.into(),
+    })?;
     drop(progress);
     let (to_stdout, name) = (output.is_stdout(), output.name().to_owned());
     output.finish()?;
     let exit = if damage.left_out.is_empty() { Exit::Complete } else { Exit::Incomplete };
     if console.form == Form::Json {
-        let report = Report {
-            image: image.display().to_string(),
-            output: name,
-            summary,
-            sockets,
-            left_out: damage.left_out,
-        };
+        let report = report(image, name, summary, sockets, damage.left_out);
         match to_stdout {
             false => console.print_json(&report)?,
             true => console.print_json_aside(&report),
@@ -105,9 +115,33 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(exit)
 }
 
+fn report(
+    image: &Path,
+    output: String,
+    summary: Summary,
+    sockets: Vec<String>,
+    left_out: Vec<String>,
+) -> Report {
+    let Summary { entries, files, directories, symlinks, hard_links, specials, .. } = summary;
+    Report {
+        image: image.display().to_string(),
+        output,
+        entries,
+        files,
+        directories,
+        symlinks,
+        hard_links,
+        specials,
+        data_bytes: summary.data_bytes,
+        bytes: summary.bytes,
+        sockets,
+        left_out,
+    }
+}
+
 /// `IMAGE:/path`, as other commands have it, is two words here.
 fn check_words(arguments: &Arguments) -> Result<(), Error> {
-    let place = Place::of(arguments.image.as_os_str());
+    let place = ImagePath::of(arguments.image.as_os_str());
     let Some(path) = place.path.filter(|_| place.image.exists()) else {
         return Ok(());
     };
@@ -142,33 +176,43 @@ fn check_output(arguments: &Arguments) -> Result<(), Error> {
 struct Damage<'a> {
     console: &'a Console,
     image: &'a Path,
-    keep_going: bool,
+    on_damage: OnTrouble,
     left_out: Vec<String>,
 }
 
 impl Damage<'_> {
     /// Goes through what is known before anything is written. Gives the sockets.
-    fn sort(&mut self, troubles: Vec<Trouble>) -> Result<Vec<String>, Error> {
+    fn sort(&mut self, omissions: Vec<Omission>) -> Result<Vec<String>, Error> {
         let mut sockets = Vec::new();
-        for trouble in troubles {
-            match trouble {
-                Trouble::Damaged(left_out) => self.meet(left_out)?,
-                Trouble::Socket(left_out) => {
+        for omission in omissions {
+            match omission {
+                Omission::Socket(left_out) => {
                     self.console.warn(&left_out.to_string());
                     sockets.push(left_out.path);
+                }
+                Omission::Damaged(left_out) => {
+                    let message = self.message(&left_out);
+                    if self.leave_out(left_out).is_break() {
+                        let hint = "--keep-going leaves it out and goes on";
+                        return Err(Error::new(message).hint(hint));
+                    }
                 }
             }
         }
         Ok(sockets)
     }
 
-    fn meet(&mut self, left_out: LeftOut) -> Result<(), Error> {
-        let message = format!("{}: {left_out}", printable(self.image.as_os_str().as_bytes()));
-        if !self.keep_going {
-            return Err(Error::new(message).hint("--keep-going leaves it out and goes on"));
+    /// Names what is left out, or ends the command for it.
+    fn leave_out(&mut self, left_out: LeftOut) -> ControlFlow<()> {
+        if self.on_damage == OnTrouble::Stop {
+            return ControlFlow::Break(());
         }
-        self.console.skipped(&message);
+        self.console.skipped(&self.message(&left_out));
         self.left_out.push(left_out.path);
-        Ok(())
+        ControlFlow::Continue(())
+    }
+
+    fn message(&self, left_out: &LeftOut) -> String {
+        format!("{}: {left_out}", printable(self.image.as_os_str().as_bytes()))
     }
 }

@@ -116,7 +116,7 @@ pub enum Extended {
     Resize(Size),
     /// Owner of the root directory: user and group.
     RootOwner(u32, u32),
-    /// The root directory belongs to who runs the command.
+    /// The root directory belongs to the user that runs the command.
     RootOwnerIsMe,
     /// Accepted, and nothing changes.
     WithoutEffect(&'static str),

@@ -1,9 +1,9 @@
 //! The command, run and read; the judges of what it wrote.
+use extant_testkit::compare::{self, Options};
+use extant_testkit::oracle::{Access, dumpe2fs, e2fsck, mount_loop};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
-use xtask::compare::{self, Options};
-use xtask::oracle::{Access, dumpe2fs, e2fsck, mount_loop};
 
 /// What `--json` prints of an image.
 #[derive(serde::Deserialize, Debug, Clone, PartialEq)]
@@ -91,7 +91,8 @@ pub fn judge(image: &Path, report: &Report) {
     assert_eq!(dump.number("Free blocks"), Some(report.free_blocks));
     assert_eq!(dump.number("Inode count"), Some(report.inodes.into()));
     assert_eq!(dump.number("Free inodes"), Some(report.free_inodes.into()));
-    let sums = |of: fn(&xtask::oracle::DumpGroup) -> u64| dump.groups.iter().map(of).sum::<u64>();
+    let sums =
+        |of: fn(&extant_testkit::oracle::DumpGroup) -> u64| dump.groups.iter().map(of).sum::<u64>();
     assert_eq!(sums(|group| group.free_blocks), report.free_blocks);
     assert_eq!(sums(|group| group.free_inodes), u64::from(report.free_inodes));
     let in_runs =

@@ -1,12 +1,12 @@
 //! Laid out to be read cold: inodes in the order of readdir, data in the order of inodes,
 //! directories together in front.
 use crate::command::{build, bytes, judge};
+use extant_testkit::command::program;
+use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
+use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use xtask::command::program;
-use xtask::oracle::{Access, can_mount, mount_loop, require};
-use xtask::scratch::Scratch;
 
 /// Three levels; directories of one block and of several; every kind of name.
 fn make_tree(root: &Path) {
@@ -108,7 +108,7 @@ fn check_inodes(listings: &[Listing], words: &str) {
     assert_rising_by_one(&all, &format!("{words}: all inodes"));
 }
 
-/// Directories stand together before all data, and files' data follows the numbers without a gap.
+/// Directories are together before all data, and files' data follows the numbers without a gap.
 fn check_blocks(image: &Path, folder: &Scratch, listings: &[Listing], words: &str) {
     let mut files: Vec<(u64, PathBuf)> = Vec::new();
     let mut directories: Vec<(u64, PathBuf)> = Vec::new();
@@ -132,7 +132,7 @@ fn check_blocks(image: &Path, folder: &Scratch, listings: &[Listing], words: &st
     let data: Vec<u64> = if words.contains("ext4") {
         files.concat()
     } else {
-        // debugfs counts map blocks among a file's: they stand in front, with the directories.
+        // debugfs counts map blocks among a file's: they are in front, with the directories.
         let start = files.iter().find_map(|blocks| blocks.first()).copied().unwrap();
         files.concat().into_iter().filter(|block| *block >= start).collect()
     };
@@ -140,7 +140,7 @@ fn check_blocks(image: &Path, folder: &Scratch, listings: &[Listing], words: &st
     let inner: Vec<u64> = directories.concat();
     assert!(inner.iter().max() < data.first(), "{words}: directories before data");
     let spread = inner.iter().max().unwrap() - inner.iter().min().unwrap();
-    // Among them stand lost+found, maps and the root's own.
+    // Among them are lost+found, maps and the root's own.
     assert!(spread < 2 * inner.len() as u64 + 40, "{words}: {inner:?}");
 }
 

@@ -2,15 +2,15 @@
 //! an archive. What the release binary needs for them at full scale is measured by `bench/run`;
 //! here they are smaller.
 use crate::command::{build, build_command, everything, judge, same_when_mounted};
+use extant_testkit::archive::{self, Member};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
+use extant_testkit::scratch::Scratch;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use xtask::archive::{self, Member};
-use xtask::command::{output, program};
-use xtask::oracle::{Access, can_mount, mount_loop, require};
-use xtask::scratch::Scratch;
 
 const NAMES: u32 = 50_000;
 const LEVELS: usize = 2_000;

@@ -12,7 +12,7 @@
 //! wrappers       under fakeroot and pseudo
 //! mounts         what is mounted below a source
 //! sources        layers, whiteouts, owners, exclusions
-//! refusals       bad input: one line, a hint, the exit code, nothing left behind
+//! refusals       bad input: one line, a hint, the exit code, nothing left over
 //! limits         many names, deep chains, huge files
 //! warnings       what could not be kept: named, counted, and no failure
 //! ```

@@ -2,15 +2,15 @@
 //! together, from a tree that has everything: e2fsck is silent, dumpe2fs counts the same, and the
 //! kernel reads what went in.
 use crate::command::{build, bytes, everything, judge, rebuild, same_trees, same_when_mounted};
+use extant_testkit::compare::{Field, Grain, Options};
+use extant_testkit::fixtures::{Filler, Room, populate};
+use extant_testkit::oracle::{can_mount, debugfs, kernel_mounts_block_size, require};
+use extant_testkit::scratch::Scratch;
 use rustix::fs::XattrFlags;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use xtask::compare::{Field, Grain, Options};
-use xtask::fixtures::{Filler, Room, populate};
-use xtask::oracle::{can_mount, debugfs, kernel_mounts_block_size, require};
-use xtask::scratch::Scratch;
 
 /// Everything that a file system can hold, for blocks of this size.
 fn make_tree(root: &Path, block_size: u32, seed: u64) {
@@ -104,7 +104,7 @@ const LARGE_BLOCKS: [Case; 6] = [
 fn kept(case: &Case) -> Options {
     let mut options = everything();
     if case.inode_size == 128 {
-        // No nanoseconds, nothing behind 2038.
+        // No nanoseconds, nothing after 2038.
         options.grain = Grain::Second;
         options = options.without("times");
     }
@@ -115,7 +115,7 @@ fn kept(case: &Case) -> Options {
 }
 
 fn run(cases: &[Case]) {
-    if !require("e2fsck") || !xtask::command::is_root() {
+    if !require("e2fsck") || !extant_testkit::command::is_root() {
         return;
     }
     let folder = Scratch::new("build-matrix");
@@ -149,7 +149,7 @@ fn run(cases: &[Case]) {
 fn same_when_dumped(image: &Path, source: &Path, target: &Path) {
     fs::create_dir(target).unwrap();
     for name in ["sizes", "symlinks", "life", "sparse", "b", "names"] {
-        // debugfs cannot be told of a name with a line's end in it; it walks over it all the same.
+        // debugfs takes no name with a line's end in it; it walks over it all the same.
         debugfs(image, &format!("rdump /{name} {}", target.display()))
             .unwrap_or_else(|error| panic!("{error}"));
         let mut options = Options::copy();

@@ -1,11 +1,11 @@
 //! What is mounted below a source: part of it, or with `--one-file-system` an empty directory, as
 //! GNU tar has it; and file systems of the kernel, which hold no files.
 use crate::command::{build, build_command, extant, refusal};
+use extant_testkit::command::{is_root, output, program};
+use extant_testkit::oracle::{can_mount, require};
+use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
-use xtask::command::{is_root, output, program};
-use xtask::oracle::{can_mount, require};
-use xtask::scratch::Scratch;
 
 /// Unmounted when it goes, also when the test fails; declared after the folder that it is in.
 struct Mount(PathBuf);

@@ -1,16 +1,16 @@
 //! Bad input: one line that names the thing, a hint where there is something to do, the exit code,
-//! nothing left behind.
+//! nothing left over.
 use crate::command::{Refusal, build, build_command, bytes, extant, judge, read_refusal, refusal};
+use extant_testkit::archive::{self, Member};
+use extant_testkit::command::{find, is_root, output, program};
+use extant_testkit::oracle::{Access, can_mount, e2fsck, mount_loop, require};
+use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use xtask::archive::{self, Member};
-use xtask::command::{find, is_root, output, program};
-use xtask::oracle::{Access, can_mount, e2fsck, mount_loop, require};
-use xtask::scratch::Scratch;
 
 /// A folder with a source of some files, and where the image goes.
 struct Place {
@@ -301,7 +301,7 @@ fn a_full_disk_is_the_hosts_and_the_image_goes() {
             "{refused:?}"
         );
         assert_eq!(names(), before);
-        xtask::oracle::unmount_all(folder.path()).unwrap();
+        extant_testkit::oracle::unmount_all(folder.path()).unwrap();
     }
 }
 
@@ -420,7 +420,7 @@ fn block_devices() {
         assert!(report.bytes <= 24 << 20);
         let rest = fs::read(&backing).unwrap();
         assert_eq!(rest.len(), garbage.len());
-        // What lies behind the volume is somebody else's.
+        // What is after the volume belongs to something else.
         let last = garbage.len() - 4096;
         assert!(report.bytes > last as u64 || rest[last..] == garbage[last..], "{words}");
         fs::write(&backing, &garbage).unwrap();

@@ -1,14 +1,14 @@
 //! The same input, the same bytes: whatever order the host lists a directory in, and however the
 //! archive came.
 use crate::command::{build, build_command, bytes, extant};
+use extant_testkit::command::{output, program};
+use extant_testkit::fixtures::{Filler, Room, populate};
+use extant_testkit::oracle::{dumpe2fs, require};
+use extant_testkit::scratch::Scratch;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, utimensat};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xtask::command::{output, program};
-use xtask::fixtures::{Filler, Room, populate};
-use xtask::oracle::{dumpe2fs, require};
-use xtask::scratch::Scratch;
 
 /// Files in an order; the last name of each directory gets the same times as all others.
 fn make_tree(root: &Path, names: &[String]) {
@@ -23,13 +23,13 @@ fn make_tree(root: &Path, names: &[String]) {
     std::os::unix::fs::symlink("a/000", root.join("pointer")).unwrap();
     let sparse = File::create(root.join("sparse")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"x", 1 << 20).unwrap();
-    settle(root);
+    set_times(root);
 }
 
 /// Gives everything the same time, from the leaves up.
-fn settle(path: &Path) {
+fn set_times(path: &Path) {
     if path.symlink_metadata().unwrap().is_dir() {
-        fs::read_dir(path).unwrap().for_each(|entry| settle(&entry.unwrap().path()));
+        fs::read_dir(path).unwrap().for_each(|entry| set_times(&entry.unwrap().path()));
     }
     let time = Timespec { tv_sec: 1_600_000_000, tv_nsec: 123_456_789 };
     let times = Timestamps { last_access: time, last_modification: time };
@@ -165,7 +165,7 @@ fn identity_follows_the_content() {
     ];
     for (name, change) in changes {
         change(&tree);
-        settle(&tree);
+        set_times(&tree);
         let now = uuid("");
         assert!(!seen.contains(&now), "{name}");
         seen.push(now);
@@ -206,7 +206,8 @@ fn source_date_epoch_stamps_and_clamps() {
         let parsed = program("date").args(["-d", text, "+%s"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&parsed.stdout).trim(), "1500000000", "{field}: {text}");
     }
-    let stat = |path: &str| xtask::oracle::debugfs(&images[0], &format!("stat {path}")).unwrap();
+    let stat =
+        |path: &str| extant_testkit::oracle::debugfs(&images[0], &format!("stat {path}")).unwrap();
     let seconds = |text: &str, name: &str| {
         let at = text.find(&format!("{name}: 0x")).unwrap_or_else(|| panic!("no {name}: {text}"))
             + name.len()
@@ -228,7 +229,7 @@ fn source_date_epoch_stamps_and_clamps() {
 /// pipe.
 #[test]
 fn out_and_in_again() {
-    if !xtask::command::is_root() {
+    if !extant_testkit::command::is_root() {
         return;
     }
     let folder = Scratch::new("build-again");

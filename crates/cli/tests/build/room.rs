@@ -1,12 +1,12 @@
 //! What free room holds: the kernel makes files in it until it is full, as many as the room
 //! promises.
 use crate::command::{Report, build, build_command, bytes, judge, rebuild, refusal};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{Access, can_mount, dumpe2fs, e2fsck, mount_loop, require};
+use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::io;
 use std::path::Path;
-use xtask::command::{output, program};
-use xtask::oracle::{Access, can_mount, dumpe2fs, e2fsck, mount_loop, require};
-use xtask::scratch::Scratch;
 
 /// Makes files of this many bytes in a new directory of the image until the kernel says that there
 /// is no space; how many.
@@ -62,7 +62,7 @@ fn free_room_holds_as_many_files_as_mke2fs_gives_it_inodes() {
         judge(&image, &report);
         let block = u64::from(report.block_size);
         let promised = report.free_blocks * block / ratio;
-        // Room that was rounded up to blocks, or stands in a last group, may be a little more than
+        // Room that was rounded up to blocks, or is in a last group, may be a little more than
         // was asked for.
         assert!(
             u64::from(report.free_inodes) + 16 + promised / 50 >= promised,
@@ -140,7 +140,7 @@ fn a_large_share_of_room_leaves_place_for_the_content() {
 }
 
 /// Builds with this room of 2^20 bytes each; the free blocks are those asked for, or more where a
-/// last group stands that consists of metadata and without which there would be fewer.
+/// last group is there that consists of metadata and without which there would be fewer.
 fn room_is_exact(options: &str, mebibytes: u64, source: &Path, image: &Path) {
     let options = format!("{options} --free {mebibytes}M");
     let report = rebuild(&options, &[source], image);

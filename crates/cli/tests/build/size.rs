@@ -2,13 +2,13 @@
 use crate::command::{
     Report, build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted,
 };
+use extant_testkit::oracle::{dumpe2fs, e2fsck, kernel_mounts_block_size, require};
+use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use xtask::oracle::{dumpe2fs, e2fsck, kernel_mounts_block_size, require};
-use xtask::scratch::Scratch;
 
-/// A source of one file of so many blocks.
+/// A source of one file of this many blocks.
 fn source_of(folder: &Scratch, blocks: u64, block_size: u64) -> std::path::PathBuf {
     let source = folder.join("source");
     let _ = fs::create_dir(&source);
@@ -261,7 +261,7 @@ fn the_words_of_mke2fs_reach_the_superblock() {
     assert_eq!(dumpe2fs(&image).unwrap().number("Reserved block count"), Some(0));
 }
 
-/// What stands before and behind the volume stays, in a new image and in an old one.
+/// What is before and after the volume stays, in a new image and in an old one.
 #[test]
 fn an_offset_leaves_the_rest_alone() {
     let folder = Scratch::new("build-offset");
@@ -276,17 +276,17 @@ fn an_offset_leaves_the_rest_alone() {
     build("", &[&source], &plain);
     assert!(fresh[offset as usize..] == fs::read(&plain).unwrap(), "the same volume, elsewhere");
 
-    let (before, behind) = (bytes(1, offset as usize), bytes(2, 12_345));
+    let (before, after) = (bytes(1, offset as usize), bytes(2, 12_345));
     let old = File::create(&image).unwrap();
     old.write_all_at(&before, 0).unwrap();
     old.write_all_at(&bytes(3, report.bytes as usize), offset).unwrap();
-    old.write_all_at(&behind, offset + report.bytes).unwrap();
+    old.write_all_at(&after, offset + report.bytes).unwrap();
     build("--force -E offset=1048576", &[&source], &image);
     let now = fs::read(&image).unwrap();
     let end = (offset + report.bytes) as usize;
     assert!(
         now[..offset as usize] == before
             && now[offset as usize..end] == fresh[offset as usize..]
-            && now[end..] == behind
+            && now[end..] == after
     );
 }

@@ -2,12 +2,12 @@
 use crate::command::{
     build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted,
 };
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{Access, can_mount, mount_loop};
+use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
-use xtask::command::{output, program};
-use xtask::oracle::{Access, can_mount, mount_loop};
-use xtask::scratch::Scratch;
 
 fn write(path: PathBuf, content: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -61,7 +61,7 @@ fn later_sources_lie_over_earlier_ones() {
     judge(&image, &report);
     assert_eq!(report.free_blocks, 0);
     let mut options = everything();
-    options.fields.remove(&xtask::compare::Field::Mtime);
+    options.fields.remove(&extant_testkit::compare::Field::Mtime);
     same_when_mounted(&image, &expected, &options);
 }
 
@@ -150,7 +150,7 @@ fn what_is_excluded_is_not_there() {
     });
 }
 
-/// The image may lie in its own source: it is left out. A special file is kept as what it is.
+/// The image may be in its own source: it is left out. A special file is kept as what it is.
 #[test]
 fn an_image_inside_its_source_is_left_out() {
     if !can_mount() {

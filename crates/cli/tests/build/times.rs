@@ -1,13 +1,13 @@
 //! Access and change times: only with `--keep-atime`, so that reading a tree or packing it changes
 //! no image.
 use crate::command::{build, extant};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::{debugfs, require};
+use extant_testkit::scratch::Scratch;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use xtask::command::{output, program};
-use xtask::oracle::{debugfs, require};
-use xtask::scratch::Scratch;
 
 const PYTHON: &str = "
 import sys, tarfile

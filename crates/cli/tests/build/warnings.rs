@@ -1,11 +1,11 @@
 //! What could not be kept or may surprise: named on stderr, counted in `--json`, and no failure.
 use crate::command::{Warned, build_command, bytes, extant, judge, refusal};
+use extant_testkit::archive::{self, Member};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use xtask::archive::{self, Member};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
 
 /// Builds; what was warned of in the report, and the lines on stderr.
 fn warned(options: &str, sources: &[&Path], image: &Path) -> (Vec<Warned>, Vec<String>) {

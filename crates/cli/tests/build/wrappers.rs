@@ -1,13 +1,13 @@
 //! Under fakeroot and pseudo the image is what they pretend: judged by `stat` and `getfattr` under
 //! the same wrapper, by the kernel's mount, and by the archive that GNU tar writes there.
 use crate::command::{build, refusal};
+use extant_testkit::command::{is_root, output, program};
+use extant_testkit::oracle::{Access, can_mount, e2fsck, mount_loop, require};
+use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use xtask::command::{is_root, output, program};
-use xtask::oracle::{Access, can_mount, e2fsck, mount_loop, require};
-use xtask::scratch::Scratch;
 
 /// Owners, modes, devices, links and attributes that only root could make.
 const FILL: &str = r#"
@@ -154,7 +154,7 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().unwrap().success()
 }
 
-/// A file that the user cannot read is told before the image is begun, although the user seems to
+/// A file that the user cannot read is named before the image is begun, although the user seems to
 /// be root.
 #[test]
 fn pretended_root_reads_no_more_than_the_user() {

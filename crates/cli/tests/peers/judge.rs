@@ -1,14 +1,14 @@
 //! One archive through GNU tar and through us.
+use extant_testkit::command::program;
+use extant_testkit::compare::{self, Field, Options};
+use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::walk::{Entry, Kind, walk};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use xtask::command::program;
-use xtask::compare::{self, Field, Options};
-use xtask::oracle::{Access, can_mount, mount_loop, require};
-use xtask::scratch::Scratch;
-use xtask::walk::{Entry, Kind, walk};
 
 /// What is to become of an archive that GNU tar lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

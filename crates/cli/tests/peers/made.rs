@@ -1,9 +1,9 @@
 //! Archives that other programs make here, of a tree that has a little of everything.
 use crate::judge::{Expected, Verdicts, can_judge};
 use Expected::{Refused, Same};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 
 /// An archive `x` (or `x.SUFFIX`) that a shell command makes beside the folder `in`.
 struct Recipe {
@@ -41,7 +41,7 @@ const ATTRIBUTES: &str = "setfattr -n user.colour -v red in/large; setfattr -n u
 const WIDE: &str = "chown 3000000:4000000000 in/zero; touch -d @-1000000000 in/block; touch -d \
     @9000000000 in/large;";
 
-/// `PLAIN`, `LONG`, `ATTRIBUTES` and `WIDE` stand for those commands.
+/// `PLAIN`, `LONG`, `ATTRIBUTES` and `WIDE` are those commands.
 const RECIPES: &[Recipe] = &[
     recipe("tar", "PLAIN tar --format=v7 -C in -cf x .", Same),
     recipe("tar", "tar --format=oldgnu -C in -cf x .", Same),

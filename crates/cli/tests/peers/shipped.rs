@@ -2,11 +2,11 @@
 //! Debian's packages, those of a crate from where cargo keeps it. Nothing is fetched here, and what
 //! is not there is said in a line.
 use crate::judge::{Expected, Verdicts, can_judge};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
+use extant_testkit::tools::{GO_ARCHIVES, PYTHON_ARCHIVE, require_data};
 use std::path::{Path, PathBuf};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
-use xtask::tools::{GO_ARCHIVES, PYTHON_ARCHIVE, require_data};
 
 /// GNU tar lists these, and we refuse them with these words.
 const REFUSED: &[(&str, &str)] = &[

@@ -1,29 +1,73 @@
-//! Blocks of the inode table that are read together with the one that is wanted.
-use crate::cache::Kind;
-use crate::preset::TableReadAhead;
-use crate::volume::Volume;
+//! The inode table: where inodes are on the disk, and how they are read.
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::volume::Volume;
+use crate::policy::preset::{InodeCreation, TableReadAhead};
+use crate::store::cache::{Frame, Kind};
 use extant_block::Urgency;
-use extant_format::{BlockNo, GroupNo};
+use extant_format::inode::Inode;
+use extant_format::{BlockNo, GroupNo, Ino};
 use std::ops::Range;
+use std::sync::Arc;
+
+/// Where an inode is: its table block and its byte offset there.
+pub(crate) fn place(volume: &Volume, ino: Ino) -> Result<(BlockNo, usize)> {
+    let (group, index) = volume.store.superblock.group_of_inode(ino).ok_or(ErrorKind::NotFound)?;
+    let byte = u64::from(index) * u64::from(volume.store.superblock.inode_size);
+    let block_size = u64::from(volume.store.block_size());
+    let table = volume.space.descriptor(group).inode_table;
+    Ok((BlockNo(table.0 + byte / block_size), (byte % block_size) as usize))
+}
+
+pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usize)> {
+    let (block, offset) = place(volume, ino)?;
+    if let Some((group, _)) = volume.store.superblock.group_of_inode(ino) {
+        read_around(volume, group, block);
+    }
+    Ok((volume.store.cache.read(block, Kind::Plain)?, offset))
+}
+
+/// Reads an inode from its table block, verifying its checksum.
+pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
+    let (frame, offset) = table_frame(volume, ino)?;
+    let bytes = frame.bytes();
+    let size = usize::from(volume.store.superblock.inode_size);
+    let bytes = bytes.get(offset..offset + size).unwrap_or_default();
+    Inode::parse(bytes, ino, &volume.store.superblock)
+        .map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
+}
+
+/// What tells a new inode from earlier ones of its number: one more than the last had. Where its
+/// table block is read late, the time has to do.
+pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
+    let store = &volume.store;
+    let (block, _) = place(volume, ino)?;
+    if store.stores_inodes_late() && !store.cache.holds_filled(block) {
+        if store.policies.inode_creation == InodeCreation::PreRead {
+            store.cache.prefetch(std::iter::once((block, Kind::Plain)));
+        }
+        return Ok(store.clock.wall().seconds as u32);
+    }
+    Ok(load(volume, ino).map_or(0, |old| old.generation).wrapping_add(1))
+}
 
 /// Reads around a table block that is not in memory, as the policy has it, in one request. The
 /// caller reads the block itself next, and waits for it there.
 pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
-    let TableReadAhead::Around(blocks) = volume.policies.table_read_ahead else {
+    let TableReadAhead::Around(blocks) = volume.store.policies.table_read_ahead else {
         return;
     };
-    if volume.cache.holds(block) {
+    if volume.store.cache.holds(block) {
         return;
     }
-    let descriptor = volume.groups.descriptor(group);
-    let superblock = &volume.superblock;
+    let descriptor = volume.space.descriptor(group);
+    let superblock = &volume.store.superblock;
     let used_inodes = superblock.inodes_per_group.saturating_sub(descriptor.unused_inodes);
     let bytes = u64::from(used_inodes) * u64::from(superblock.inode_size);
-    let used = bytes.div_ceil(u64::from(volume.block_size()));
+    let used = bytes.div_ceil(u64::from(volume.store.block_size()));
     let table = descriptor.inode_table.0;
     let around = around(block.0.saturating_sub(table), blocks.into(), used);
     let blocks = around.map(|at| (BlockNo(table.saturating_add(at)), Kind::Plain));
-    volume.cache.fetch(Urgency::Awaited, blocks);
+    volume.store.cache.fetch(Urgency::Awaited, blocks);
 }
 
 /// The aligned blocks around one, as far as inodes there are in use: all in terms of the table.

@@ -81,7 +81,7 @@ fn fill(volume: &Filesystem, folder: &str, before: [i64; 3]) {
 
 #[test]
 fn reads_change_access_times_as_in_the_kernel() {
-    if !xtask::oracle::require("e2fsck") || !xtask::oracle::can_mount() {
+    if !extant_testkit::oracle::require("e2fsck") || !extant_testkit::oracle::can_mount() {
         return;
     }
     let rules = [

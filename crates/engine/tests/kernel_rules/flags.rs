@@ -147,7 +147,7 @@ fn fill(volume: &Filesystem, folder: &str) {
 
 #[test]
 fn every_call_on_what_is_immutable_or_append_only_ends_as_in_the_kernel() {
-    if !xtask::oracle::require("e2fsck") || !xtask::oracle::can_mount() {
+    if !extant_testkit::oracle::require("e2fsck") || !extant_testkit::oracle::can_mount() {
         return;
     }
     let tables = [("f", ON_A_FILE), ("d", ON_A_DIRECTORY)];

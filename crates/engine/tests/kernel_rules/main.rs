@@ -14,10 +14,10 @@ mod volume;
 use extant_block::{MemoryDevice, RealClock};
 use extant_engine::Filesystem;
 use extant_engine::mkfs::Profile;
+use extant_testkit::oracle::{Access, Mounted, mount_loop};
+use extant_testkit::scratch::Scratch;
 use std::sync::Arc;
 use volume::{MIB, Specification};
-use xtask::oracle::{Access, Mounted, mount_loop};
-use xtask::scratch::Scratch;
 
 /// A volume that `fill` has filled: mounted from an image, and open.
 struct Both {

@@ -5,9 +5,9 @@ use crate::call::Call::{self, *};
 use extant_engine::SetAttribute::Any;
 use extant_engine::{Change, Filesystem, Rename, Size};
 use extant_format::inode::{Device, FileType};
+use extant_testkit::command::{output, program};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use xtask::command::{output, program};
 
 const NOBODY: u32 = 65534;
 /// A value of `security.capability` that the kernel takes: version 2, one capability permitted and
@@ -115,9 +115,9 @@ fn as_nobody(command: &str, file: &Path) {
 
 #[test]
 fn rights_end_as_the_kernel_ends_them_for_a_caller_without_privileges() {
-    if !xtask::oracle::require("e2fsck")
-        || !xtask::oracle::require("setpriv")
-        || !xtask::oracle::can_mount()
+    if !extant_testkit::oracle::require("e2fsck")
+        || !extant_testkit::oracle::require("setpriv")
+        || !extant_testkit::oracle::can_mount()
     {
         return;
     }

@@ -5,14 +5,14 @@ use crate::round::Round;
 use crate::tree::{Object, Tree};
 use crate::volume::Specification;
 use extant_format::inode::{FileType, Time};
+use extant_testkit::compare::{self, Field, Options};
+use extant_testkit::oracle::{Access, mount_loop};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::walk::{Depth, Entry, Kind, name_links, walk};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use xtask::compare::{self, Field, Options};
-use xtask::oracle::{Access, mount_loop};
-use xtask::scratch::Scratch;
-use xtask::walk::{Depth, Entry, Kind, name_links, walk};
 
 /// Larger files are not summed up: most of them are holes.
 const SUMMED_MAX: u64 = 8 << 20;

@@ -101,7 +101,7 @@ fn report(seed: u64, specification: &Specification, failure: Failure) -> String 
 
 #[test]
 fn the_engine_does_what_the_model_does() {
-    if !xtask::oracle::require("e2fsck") {
+    if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
     let rounds = number("EXTANT_MODEL_SEEDS", 2);
@@ -133,7 +133,7 @@ fn the_engine_does_what_the_model_does() {
 
 #[test]
 fn the_kernel_sees_what_the_model_has() {
-    if !xtask::oracle::require("e2fsck") || !xtask::oracle::can_mount() {
+    if !extant_testkit::oracle::require("e2fsck") || !extant_testkit::oracle::can_mount() {
         return;
     }
     let rounds = number("EXTANT_MODEL_SEEDS", 1);

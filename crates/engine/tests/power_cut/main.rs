@@ -13,12 +13,12 @@ use extant_block::{
 };
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, Options, Rename};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use life::Life;
 use std::sync::Arc;
 use verdict::Verdict;
 use volume::{MIB, Random, Specification};
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 /// Memory answers at once; a file has workers, which answer later and in any order.
 type Log = CrashLog<Arc<dyn BlockDevice>>;

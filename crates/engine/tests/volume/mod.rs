@@ -10,11 +10,11 @@ use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_format::layout::Inodes;
 use extant_format::superblock::{Feature, Features};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use xtask::oracle;
-use xtask::scratch::Scratch;
 
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;

@@ -3,12 +3,12 @@
 
 use extant_engine::{Filesystem, Metadata};
 use extant_format::inode::{FileType, Time};
+use extant_testkit::walk::{Entry, Kind, name_links};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use xtask::walk::{Entry, Kind, name_links};
 
 fn kind(file_type: FileType) -> Kind {
     match file_type {

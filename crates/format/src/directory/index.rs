@@ -12,7 +12,7 @@ use crate::{Fault, FileBlock, Ino};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Where an index stands.
+/// Where a block of an index is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexPlace {
     /// Block 0.
@@ -39,35 +39,37 @@ pub struct IndexView<'a> {
 
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct RawIndexEntry {
+pub(super) struct RawIndexEntry {
     /// Of the first entry of a block: limit in the low half, count in the high half.
-    hash: U32,
-    /// The high four bits are kept for a fill level that nobody has ever stored.
-    block: U32,
+    pub(super) hash: U32,
+    /// The high four bits are kept for a fill level, which no system stores.
+    pub(super) block: U32,
 }
 
 /// The start of block 0 of an indexed directory.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct RawRoot {
+pub(super) struct RawRoot {
     dot: RawEntry,
     dot_name: [u8; 4],
     parent: RawEntry,
     parent_name: [u8; 4],
-    reserved: U32,
-    hash: u8,
-    info_length: u8,
-    levels: u8,
-    flags: u8,
+    pub(super) reserved: U32,
+    pub(super) hash: u8,
+    pub(super) info_length: u8,
+    pub(super) levels: u8,
+    pub(super) flags: u8,
 }
 
 /// Bytes of the tail: a reserved word and the checksum.
-const TAIL: usize = 8;
-const ENTRY: usize = 8;
-const BLOCK_MASK: u32 = 0x0fff_ffff;
-const INFO_LENGTH: u8 = 8;
-/// Deepest index without largedir.
-const LEVELS_MAX: u8 = 1;
+pub(super) const TAIL: usize = 8;
+/// Bytes of an entry.
+pub(super) const ENTRY: usize = 8;
+/// The bits of a block number that are the number.
+pub(super) const BLOCK_MASK: u32 = 0x0fff_ffff;
+pub(super) const INFO_LENGTH: u8 = 8;
+/// Deepest index without large_dir.
+pub const LEVELS_MAX: u8 = 1;
 
 impl IndexPlace {
     pub(super) fn structure(self) -> &'static str {
@@ -78,7 +80,7 @@ impl IndexPlace {
     }
 
     /// Bytes in the block before the first entry.
-    fn offset(self) -> usize {
+    pub(super) fn offset(self) -> usize {
         match self {
             IndexPlace::Root => 32,
             IndexPlace::Node => 8,
@@ -187,7 +189,7 @@ impl Style {
         {
             return Err(field(structure, name, value as u64, "not what an index root has there"));
         }
-        // The codes of unsigned hashes never stand here: neither the kernel nor e2fsck takes them.
+        // The codes of unsigned hashes are never here: neither the kernel nor e2fsck takes them.
         let Some(hash) = HashVersion::from_code(root.hash).filter(|hash| hash.code() == root.hash)
         else {
             return Err(field(structure, "hash version", u64::from(root.hash), "unknown"));
@@ -231,7 +233,7 @@ impl Style {
         (self.block_bytes() - place.offset() - tail) / ENTRY
     }
 
-    /// Inserts an entry behind entry `at - 1`. Panics when full or `at` is 0 or beyond the count.
+    /// Inserts an entry after entry `at - 1`. Panics when full or `at` is 0 or beyond the count.
     pub fn insert_index(
         &self,
         bytes: &mut [u8],
@@ -305,7 +307,7 @@ impl Style {
     }
 }
 
-/// The checksum of an index block, and where it stands.
+/// The checksum of an index block, and where it is.
 #[derive(Debug)]
 pub(super) struct IndexChecksum {
     pub offset: usize,
@@ -314,7 +316,7 @@ pub(super) struct IndexChecksum {
 }
 
 /// Covers what precedes the entries, the entries in use, and the tail with zero for the checksum;
-/// the tail stands right behind `limit` entries.
+/// the tail follows `limit` entries.
 pub(super) fn checksum(
     bytes: &[u8],
     place: IndexPlace,

@@ -121,7 +121,7 @@ impl Style {
         Entries { style: *self, bytes, offset: 0 }
     }
 
-    /// Finds a name in a leaf. A fault before the name is reported; one behind it is not seen.
+    /// Finds a name in a leaf. A fault before the name is reported; one after it is not seen.
     pub fn find<'a>(&self, bytes: &'a [u8], name: &[u8]) -> Result<Option<Entry<'a>>, Fault> {
         let mut offset = 0;
         while offset < bytes.len() {
@@ -146,7 +146,7 @@ impl Style {
         self.pack(bytes, std::iter::empty());
     }
 
-    /// Inserts an entry where there is room (an unused entry, or the slack behind a used one);
+    /// Inserts an entry where there is room (an unused entry, or the slack after a used one);
     /// false if there is none. That the name is new is for the caller to know. Panics unless the
     /// name has 1..=255 bytes.
     pub fn insert(
@@ -226,7 +226,7 @@ impl Style {
         for entry in entries {
             let size = entry_size(entry.0.len());
             assert!(end + size <= capacity, "entries of more than {capacity} bytes in one block");
-            // What stood there before shows in the padding otherwise.
+            // What was there before shows in the padding otherwise.
             bytes[end + size - 4..end + size].fill(0);
             self.write_entry(bytes, end, size, entry);
             (last, end) = (end, end + size);

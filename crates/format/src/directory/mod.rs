@@ -10,11 +10,13 @@
 //! node   | unused entry over the whole block             | limit, count, block | hash, block | ... | 0, checksum |
 //! ```
 //!
-//! `leaf` has the entries, `index` the roots and nodes; the checksums of both are here.
+//! `leaf` has the entries, `index` the roots and nodes; the checksums of both are here. [`stored`]
+//! reads what is there, whatever it is.
 mod index;
 mod leaf;
+pub mod stored;
 
-pub use index::{IndexPlace, IndexView, RootInfo};
+pub use index::{IndexPlace, IndexView, LEVELS_MAX, RootInfo};
 pub use leaf::Entries;
 
 use crate::checksum::crc32c;
@@ -63,14 +65,14 @@ struct RawEntry {
     code: u8,
 }
 
-/// Bytes of a [`RawEntry`].
-const HEADER: usize = 8;
+/// Bytes of an entry before its name.
+pub const HEADER: usize = 8;
 /// The shortest record: an entry whose name has 1 to 4 bytes.
-const RECORD_MIN: usize = 12;
+pub const RECORD_MIN: usize = 12;
 /// Bytes of a leaf's checksum tail.
 const TAIL: usize = 12;
 
-/// The last bytes of a leaf with a checksum: an unused entry to those who do not know it.
+/// The last bytes of a leaf with a checksum: an unused entry to systems that do not know it.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RawTail {
@@ -95,9 +97,22 @@ impl RawTail {
 }
 
 /// What a block is, as far as its checksum is concerned.
-enum Kind {
+enum BlockKind {
     Leaf,
     Index(IndexPlace),
+}
+
+/// A record length from its stored form. Blocks of 64 KiB hold one that 16 bits do not; 65,536 is
+/// stored as 0xffff or 0, and the low two bits, else always 0, are the high bits of lengths above
+/// (none is valid in a block of this size).
+#[inline]
+fn decode_length(block_bytes: usize, stored: u16) -> usize {
+    let stored = usize::from(stored);
+    match stored {
+        _ if block_bytes < 0x1_0000 => stored,
+        0 | 0xffff => 0x1_0000,
+        _ => (stored & 0xfffc) | ((stored & 3) << 16),
+    }
 }
 
 fn field(structure: &'static str, field: &'static str, value: u64, reason: &'static str) -> Fault {
@@ -105,15 +120,15 @@ fn field(structure: &'static str, field: &'static str, value: u64, reason: &'sta
 }
 
 impl Style {
-    /// Stores the checksum of a leaf or index block (it tells which by its content), when
+    /// Stores the checksum of a leaf or index block (its content says which), when
     /// checksummed. Block 0 of an indexed directory is its root.
     pub fn seal(&self, bytes: &mut [u8], block: FileBlock, indexed: bool, inode_seed: u32) {
         if !self.checksummed {
             return;
         }
         match self.kind(bytes, block, indexed) {
-            Kind::Leaf => self.seal_leaf(bytes, inode_seed),
-            Kind::Index(place) => self.seal_index(bytes, place, inode_seed),
+            BlockKind::Leaf => self.seal_leaf(bytes, inode_seed),
+            BlockKind::Index(place) => self.seal_index(bytes, place, inode_seed),
         }
     }
 
@@ -129,22 +144,22 @@ impl Style {
             return Ok(());
         }
         match self.kind(bytes, block, indexed) {
-            Kind::Leaf => self.verify_leaf(bytes, inode_seed),
-            Kind::Index(place) => self.verify_index(bytes, place, inode_seed),
+            BlockKind::Leaf => self.verify_leaf(bytes, inode_seed),
+            BlockKind::Index(place) => self.verify_index(bytes, place, inode_seed),
         }
     }
 
     /// Only an index node is one unused entry from end to end: a leaf ends before its tail.
-    fn kind(&self, bytes: &[u8], block: FileBlock, indexed: bool) -> Kind {
+    fn kind(&self, bytes: &[u8], block: FileBlock, indexed: bool) -> BlockKind {
         if !indexed {
-            return Kind::Leaf;
+            return BlockKind::Leaf;
         }
         if block == FileBlock(0) {
-            return Kind::Index(IndexPlace::Root);
+            return BlockKind::Index(IndexPlace::Root);
         }
         match RawEntry::read_from_prefix(bytes) {
-            Ok((entry, _)) if self.is_cover(&entry) => Kind::Index(IndexPlace::Node),
-            _ => Kind::Leaf,
+            Ok((entry, _)) if self.is_cover(&entry) => BlockKind::Index(IndexPlace::Node),
+            _ => BlockKind::Leaf,
         }
     }
 
@@ -157,16 +172,8 @@ impl Style {
         self.block_size as usize
     }
 
-    /// A record length from its stored form. Blocks of 64 KiB hold one that 16 bits do not; 65,536
-    /// is stored as 0xffff or 0, and the low two bits, else always 0, stand for lengths above (none
-    /// is valid in a block of this size).
     fn decode_length(&self, stored: U16) -> usize {
-        let stored = usize::from(stored.get());
-        match stored {
-            _ if self.block_size < 0x1_0000 => stored,
-            0 | 0xffff => 0x1_0000,
-            _ => (stored & 0xfffc) | ((stored & 3) << 16),
-        }
+        decode_length(self.block_bytes(), stored.get())
     }
 
     fn encode_length(&self, length: usize) -> U16 {

@@ -1,7 +1,7 @@
 //! Where bitmaps and inode tables go.
 //!
 //! A flex group is filled from its first block: all block bitmaps, all inode bitmaps, all tables.
-//! What finds a copy of the superblock in its way goes on behind it. Without flex_bg every group is
+//! What finds a copy of the superblock in its way goes on after it. Without flex_bg every group is
 //! a flex group of its own.
 //!
 //! Places are those of mke2fs 1.47, but for flex groups of more than a hundred groups that are too
@@ -44,13 +44,13 @@ impl Space {
         {
             start = *before;
         }
-        if let Some(behind) = self.taken.remove(&end) {
-            end = behind;
+        if let Some(next_end) = self.taken.remove(&end) {
+            end = next_end;
         }
         self.taken.insert(start, end);
     }
 
-    /// Takes `length` blocks: the first at or behind `hint` that are free together, else the first
+    /// Takes `length` blocks: the first at or after `hint` that are free together, else the first
     /// of all.
     fn allocate(&mut self, hint: Option<u64>, length: u64) -> Option<BlockNo> {
         let at = match hint.and_then(|hint| self.free_from(hint, length)) {
@@ -143,10 +143,11 @@ fn no_room(superblock: &Superblock) -> LayoutError {
 /// A flex group that holds nothing but the copies of superblock and descriptors.
 fn with_copies(superblock: &Superblock, first: u32, end: u32) -> Space {
     let last = GroupNo(end.saturating_sub(1));
-    let behind =
+    let space_end =
         superblock.group_start(last).0.saturating_add(superblock.group_length(last).into());
     let start = superblock.group_start(GroupNo(first)).0;
-    let mut space = Space { start, end: behind, taken: BTreeMap::new(), searched: BTreeMap::new() };
+    let mut space =
+        Space { start, end: space_end, taken: BTreeMap::new(), searched: BTreeMap::new() };
     for group in (first..end).map(GroupNo) {
         let length = superblock.super_overhead(group);
         if length > 0 {

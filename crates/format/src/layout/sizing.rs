@@ -6,7 +6,7 @@ use crate::superblock::{Feature, Features};
 /// Free blocks of a group are counted in 16 bits, in 32-byte descriptors.
 const BLOCKS_PER_GROUP_MAX: u32 = (1 << 16) - 8;
 const BLOCKS_PER_GROUP_MIN: u32 = 256;
-/// A last group must offer so many blocks beyond its own metadata.
+/// Blocks that a last group must offer beyond its own metadata.
 const LAST_GROUP_MIN_FREE: u64 = 50;
 const FIRST_INODE: u64 = 11;
 const NUMBERS_32: u64 = u32::MAX as u64;
@@ -159,7 +159,7 @@ impl Attempt<'_> {
         if self.features.has(Feature::SIXTY_FOUR_BIT) { 64 } else { 32 }
     }
 
-    /// Groups and descriptor blocks of a volume of so many blocks.
+    /// Groups of a volume of `blocks` blocks.
     fn groups(&self, blocks: u64) -> u64 {
         blocks
             .saturating_sub(self.first_data_block().into())

@@ -1,9 +1,10 @@
-//! The superblock as it lies on the disk, field by field.
+//! The superblock as it is on the disk, field by field.
 use zerocopy::little_endian::{I16, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{
-    FIRST_INODE_REVISION_0, INODE_SIZE_REVISION_0, SUPERBLOCK_SIZE, SuperblockError, demand,
+    CHECKSUM_CRC32C, FIRST_INODE_REVISION_0, INODE_SIZE_REVISION_0, SUPERBLOCK_SIZE,
+    SuperblockError, demand,
 };
 use crate::Fault;
 use crate::checksum::crc32c;
@@ -11,9 +12,8 @@ use crate::feature::{Feature, Features};
 
 /// Bytes before the checksum, which closes the superblock.
 const CHECKED_BYTES: usize = SUPERBLOCK_SIZE - 4;
-pub(super) const CHECKSUM_CRC32C: u8 = 1;
 
-/// The superblock as it lies on the disk.
+/// The superblock as it is on the disk.
 #[derive(Clone, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(super) struct RawSuperblock {
@@ -85,7 +85,8 @@ pub(super) struct RawSuperblock {
     pub(super) kbytes_written: U64,
     pub(super) snapshots: [u8; 20],
     pub(super) error_count: U32,
-    pub(super) errors: [u8; 104],
+    pub(super) first_error: RawFirstError,
+    pub(super) last_error: RawLastError,
     pub(super) mount_options: [u8; 64],
     pub(super) quota_inodes: [U32; 2],
     pub(super) overhead_clusters: U32,
@@ -98,11 +99,37 @@ pub(super) struct RawSuperblock {
     pub(super) mounted_high: u8,
     pub(super) created_high: u8,
     pub(super) checked_high: u8,
-    pub(super) error_times_high: [u8; 4],
-    pub(super) encoding: [U16; 2],
+    pub(super) first_error_time_high: u8,
+    pub(super) last_error_time_high: u8,
+    pub(super) first_error_code: u8,
+    pub(super) last_error_code: u8,
+    pub(super) encoding: U16,
+    pub(super) encoding_flags: U16,
     pub(super) orphan_file_inode: U32,
     pub(super) reserved: [U32; 94],
     pub(super) checksum: U32,
+}
+
+/// The first error that the kernel recorded.
+#[derive(Clone, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub(super) struct RawFirstError {
+    pub(super) time: U32,
+    pub(super) ino: U32,
+    pub(super) block: U64,
+    pub(super) function: [u8; 32],
+    pub(super) line: U32,
+}
+
+/// The last error that the kernel recorded: the same fields in another order.
+#[derive(Clone, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub(super) struct RawLastError {
+    pub(super) time: U32,
+    pub(super) ino: U32,
+    pub(super) line: U32,
+    pub(super) block: U64,
+    pub(super) function: [u8; 32],
 }
 
 pub(super) fn join(low: U32, high: U32) -> u64 {

@@ -1,5 +1,5 @@
-//! Every problem that the check knows: one table, one line a code.
-use super::problem::{Pass, Repair, Severity};
+//! Every kind of problem that the check knows: one table, one row a code.
+use super::rule::{Pass, Repair, Severity};
 
 /// What is known of a code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,7 +12,7 @@ pub struct Rule {
     pub pass: Pass,
     /// How much it matters.
     pub severity: Severity,
-    /// What is told of it. Blanks: `{group} {ino} {file_block} {block} {name} {other} {found}
+    /// What is said of it. Blanks: `{group} {ino} {file_block} {block} {name} {other} {found}
     /// {expected}`.
     pub sentence: &'static str,
     /// What a repair would do.
@@ -20,9 +20,12 @@ pub struct Rule {
 }
 
 macro_rules! codes {
-    ($($code:ident, $name:literal, $pass:ident, $severity:ident, $sentence:literal, $repair:ident;)*) => {
-        /// What can be wrong, one variant a fact. Within a pass and a place, problems are told in
-        /// this order.
+    ($(
+        $code:ident, $name:literal, $pass:ident, $severity:ident,
+        $sentence:literal, $repair:ident;
+    )*) => {
+        /// What can be wrong, one variant a fact. Within a pass and a place, problems are in this
+        /// order.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Code {
             $(#[doc = $sentence] $code,)*
@@ -502,7 +505,7 @@ mod tests {
         let mut names = std::collections::BTreeSet::new();
         for (index, rule) in CODES.iter().enumerate() {
             assert_eq!(rule.code as usize, index);
-            assert!(names.insert(rule.name), "{} stands twice", rule.name);
+            assert!(names.insert(rule.name), "{} is there twice", rule.name);
             assert!(
                 rule.name
                     .bytes()

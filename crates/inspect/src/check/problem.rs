@@ -1,105 +1,14 @@
-//! Problems as data: what is wrong, how much it matters, and what a repair would do about it.
+//! Problems as data: what is wrong and where, with the numbers that a repair would need.
 //!
-//! *Invariants*: a problem's place in the report depends on what it says alone, never on when or by
-//! which thread it was found; how many are kept is bounded, how many were found is exact.
-//! *Locking*: [`Sink`] has one short lock, held for an insertion.
+//! *Invariants*: the order of problems depends on what they say alone, never on when or by which
+//! thread they were found.
 use super::codes::{Code, Rule};
-use extant_block::ShortLock;
 use extant_format::{BlockNo, GroupNo, Ino};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Problems that are kept for the report; of more only the number is known.
-const KEPT_MAX: usize = 100_000;
-
-/// How much a problem matters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Nothing is wrong for anybody who uses the volume: the exit code is as without it.
-    Advice,
-    /// The volume is damaged: exit code 4.
-    Error,
-    /// The volume is damaged, and what follows cannot be judged until that is mended: exit code 4 +
-    /// 8.
-    Stopping,
-    /// Nothing can be checked: exit code 8.
-    Fatal,
-}
-
-/// The passes, in the order in which they run.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pass {
-    /// The superblock, descriptors and the journal.
-    Volume,
-    /// Inodes and their maps.
-    Inodes,
-    /// Blocks that two files claim.
-    Duplicates,
-    /// The blocks of directories.
-    Directories,
-    /// What is reached from the root.
-    Connectivity,
-    /// Link counts.
-    Links,
-    /// Bitmaps and counters.
-    Bitmaps,
-}
-
-/// What a repair would do: the seam for a writer that is not there yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Repair {
-    /// Nothing that a program should do by itself.
-    None,
-    /// Write the superblock (or its copies) anew.
-    RewriteSuperblock,
-    /// Write the group descriptor anew.
-    RewriteDescriptor,
-    /// Give the group a bitmap or an inode table elsewhere.
-    RelocateMetadata,
-    /// Replay or clear the journal.
-    RecoverJournal,
-    /// Make the journal anew.
-    RecreateJournal,
-    /// Free the inode.
-    ClearInode,
-    /// Set a field of the inode to what is expected.
-    RewriteInode,
-    /// Clear the pointer or extent to a block.
-    ClearPointer,
-    /// Build the inode's map anew from what is left of it.
-    RebuildMap,
-    /// Give each file its own copy of a shared block.
-    CopyBlock,
-    /// Clear the attribute, or the attribute block.
-    ClearAttributes,
-    /// Remove the entry from its directory.
-    RemoveEntry,
-    /// Set a field of the directory entry to what is expected.
-    RewriteEntry,
-    /// Write the directory block's entries anew from what is left of them.
-    RebuildDirectoryBlock,
-    /// Build the directory's index anew.
-    RebuildIndex,
-    /// Give the inode a name in `lost+found`.
-    ReconnectToLostFound,
-    /// Make the directory (the root, `lost+found`) anew.
-    CreateDirectory,
-    /// Store the count that was found.
-    Recount,
-    /// Write the bitmap anew.
-    RewriteBitmap,
-    /// Compute the checksum anew.
-    RewriteChecksum,
-    /// Write the quota file anew.
-    RewriteQuota,
-}
-
-/// One thing that is wrong. What a code does not tell about stays `None`.
+/// One thing that is wrong. What does not apply to its code stays `None`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// What is wrong.
@@ -112,13 +21,13 @@ pub struct Problem {
     pub file_block: Option<u64>,
     /// The block of the volume.
     pub block: Option<BlockNo>,
-    /// A name, as its bytes stand in the directory or attribute.
+    /// A name, as its bytes are in the directory or attribute.
     pub name: Option<Vec<u8>>,
     /// Another inode that has to do with it.
     pub other: Option<Ino>,
-    /// What stands on the disk.
+    /// What is on the disk.
     pub found: Option<u64>,
-    /// What should stand there.
+    /// What should be there.
     pub expected: Option<u64>,
 }
 
@@ -174,13 +83,13 @@ impl Problem {
         Problem { other: Some(other), ..self }
     }
 
-    /// The same, with what stands on the disk.
+    /// The same, with what is on the disk.
     #[must_use]
     pub fn found(self, found: impl Into<u64>) -> Problem {
         Problem { found: Some(found.into()), ..self }
     }
 
-    /// The same, with what should stand there.
+    /// The same, with what should be there.
     #[must_use]
     pub fn expected(self, expected: impl Into<u64>) -> Problem {
         Problem { expected: Some(expected.into()), ..self }
@@ -267,57 +176,5 @@ impl Serialize for Problem {
         fields.serialize_field("found", &self.found)?;
         fields.serialize_field("expected", &self.expected)?;
         fields.end()
-    }
-}
-
-/// Where problems are put by all threads.
-#[derive(Default)]
-pub(crate) struct Sink(ShortLock<Found>);
-
-/// What was found so far: the first in order, and how many of each code.
-#[derive(Default)]
-pub(crate) struct Found {
-    pub(crate) problems: BTreeSet<Problem>,
-    pub(crate) counts: BTreeMap<Code, u64>,
-}
-
-impl Sink {
-    /// Adds a problem; one that is there already counts once.
-    pub(crate) fn add(&self, problem: Problem) {
-        let mut found = self.0.lock();
-        let code = problem.code;
-        if found.problems.insert(problem) {
-            *found.counts.entry(code).or_default() += 1;
-        }
-        if found.problems.len() > KEPT_MAX {
-            found.problems.pop_last();
-        }
-    }
-
-    /// Whether a problem was found that is at least so severe.
-    pub(crate) fn has(&self, severity: Severity) -> bool {
-        let found = self.0.lock();
-        found.counts.keys().any(|code| code.rule().severity >= severity)
-    }
-
-    /// How many of this code were found.
-    pub(crate) fn count(&self, code: Code) -> u64 {
-        self.0.lock().counts.get(&code).copied().unwrap_or(0)
-    }
-
-    /// Everything, and leaves nothing.
-    pub(crate) fn take(&self) -> Found {
-        std::mem::take(&mut self.0.lock())
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Advice => "advice",
-            Severity::Error => "error",
-            Severity::Stopping => "stopping",
-            Severity::Fatal => "fatal",
-        })
     }
 }

@@ -1,10 +1,10 @@
-//! How far a check is: counters that all threads add to, told now and then.
-use super::problem::Pass;
+//! How far a check is: counters that all threads add to, shown to a listener now and then.
+use super::rule::Pass;
 use extant_block::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Steps in which a pass is told.
+/// How often a pass is shown, about.
 const STEPS: u64 = 200;
 
 /// How far a pass is.
@@ -18,11 +18,12 @@ pub struct Progress {
     pub expected_bytes: u64,
     /// Nanoseconds since the pass began, by the clock of the device.
     pub elapsed_ns: u64,
-    /// Nanoseconds that are left of the pass, if it goes on as until now; `None` at its beginning.
+    /// Nanoseconds that are left of the pass, at the speed that it had so far; `None` at its
+    /// beginning.
     pub left_ns: Option<u64>,
 }
 
-/// Who is told.
+/// What is called with the progress.
 pub type Listener = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// The counters of the pass that runs.
@@ -55,7 +56,7 @@ impl Meter {
         }
     }
 
-    /// A pass begins, which will read about so many bytes.
+    /// A pass begins, which will read about `expected_bytes`.
     pub(crate) fn begin(&self, pass: Pass, expected_bytes: u64, clock: &dyn Clock) {
         self.pass.store(pass as u64, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
@@ -63,10 +64,10 @@ impl Meter {
         if self.listener.is_some() {
             self.started_ns.store(clock.now(), Ordering::Relaxed);
         }
-        self.tell(0, clock);
+        self.show(0, clock);
     }
 
-    /// So many bytes were read.
+    /// Bytes were read.
     pub(crate) fn add(&self, bytes: u64, clock: &dyn Clock) {
         let before = self.done.fetch_add(bytes, Ordering::Relaxed);
         if self.listener.is_none() {
@@ -74,11 +75,11 @@ impl Meter {
         }
         let step = (self.expected.load(Ordering::Relaxed) / STEPS).max(1);
         if before / step != before.saturating_add(bytes) / step {
-            self.tell(before.saturating_add(bytes), clock);
+            self.show(before.saturating_add(bytes), clock);
         }
     }
 
-    fn tell(&self, done_bytes: u64, clock: &dyn Clock) {
+    fn show(&self, done_bytes: u64, clock: &dyn Clock) {
         let Some(listener) = &self.listener else { return };
         let expected_bytes = self.expected.load(Ordering::Relaxed).max(done_bytes);
         let elapsed_ns = clock.now().saturating_sub(self.started_ns.load(Ordering::Relaxed));

@@ -1,10 +1,10 @@
-//! Blocks of a list that is sorted by place, read many at a time: neighbours, and what lies closely
-//! behind them, in one read.
+//! Blocks of a list that is sorted by place, read many at a time: neighbours, and what follows them
+//! closely, in one read.
 //!
-//! *Invariants*: a batch takes at most [`BATCH_BYTES`] (or one block); items stand in its order.
+//! *Invariants*: a batch takes at most [`BATCH_BYTES`] (or one block); items are in its order.
 //! *Locking*: none; each thread has a reader of its own.
-use super::Plan;
-use super::state::State;
+use super::facts::Facts;
+use super::options::ReadOrder;
 use crate::error::Error;
 use extant_format::BlockNo;
 use std::ops::Range;
@@ -32,12 +32,12 @@ struct Run {
 impl Reader {
     /// Cuts a list that is sorted by place: ranges of it that cover all of it.
     pub(crate) fn batches<T>(
-        state: &State,
+        facts: &Facts,
         list: &[T],
         place: fn(&T) -> BlockNo,
     ) -> Vec<Range<usize>> {
-        let block_size = state.volume.block_size();
-        let gap = gap_blocks(state);
+        let block_size = facts.volume.block_size();
+        let gap = gap_blocks(facts);
         let (mut batches, mut start, mut blocks) = (Vec::new(), 0, 0);
         let mut before: Option<BlockNo> = None;
         for (at, item) in list.iter().enumerate() {
@@ -64,18 +64,18 @@ impl Reader {
     /// When the device fails.
     pub(crate) fn read<T>(
         &mut self,
-        state: &State,
+        facts: &Facts,
         what: &'static str,
         batch: &[T],
         place: fn(&T) -> BlockNo,
     ) -> Result<(), Error> {
-        self.block_size = state.volume.block_size();
+        self.block_size = facts.volume.block_size();
         self.items.clear();
-        let gap = gap_blocks(state);
+        let gap = gap_blocks(facts);
         let mut runs: Vec<Run> = Vec::new();
         let mut end = 0;
         for block in batch.iter().map(place) {
-            if !state.volume.holds(block) {
+            if !facts.volume.holds(block) {
                 self.items.push(None);
                 continue;
             }
@@ -99,7 +99,7 @@ impl Reader {
         let mut rest = self.bytes.as_mut_slice();
         for run in runs {
             let (bytes, after) = rest.split_at_mut(run.blocks * self.block_size);
-            state.read(what, run.first, bytes)?;
+            facts.read(what, run.first, bytes)?;
             rest = after;
         }
         Ok(())
@@ -113,16 +113,16 @@ impl Reader {
     }
 }
 
-/// Blocks from one to the next; `None` at the beginning and backwards.
+/// Blocks from one to the next; `None` for the first block, and backwards.
 fn distance(before: Option<BlockNo>, block: BlockNo) -> Option<usize> {
     usize::try_from(block.0.checked_sub(before?.0)?).ok()
 }
 
-/// The longest distance within one read. Checkers of the old time read block by block: only the
-/// same block again is at hand.
-fn gap_blocks(state: &State) -> usize {
-    match state.options.plan {
-        Plan::DiskOrder => (GAP_BYTES / state.volume.block_size()).max(1),
-        Plan::Vanilla => 0,
+/// The longest distance within one read. In vanilla order blocks are read one by one: only the same
+/// block again is not read twice.
+fn gap_blocks(facts: &Facts) -> usize {
+    match facts.read_order {
+        ReadOrder::DiskOrder => (GAP_BYTES / facts.volume.block_size()).max(1),
+        ReadOrder::Vanilla => 0,
     }
 }

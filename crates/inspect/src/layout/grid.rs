@@ -1,4 +1,4 @@
-//! What lies where: the blocks of a volume in cells, for whoever draws them.
+//! What is where: the blocks of a volume in cells, for a picture.
 //!
 //! Every block that is in use and neither data, nor of a map, nor of a directory counts as
 //! metadata: copies of superblock and descriptors, bitmaps, inode tables, the journal, extended
@@ -11,8 +11,8 @@ use super::each_file;
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
 use crate::volume::Volume;
+use extant_format::BlockNo;
 use extant_format::inode::FileType;
-use extant_format::{BlockNo, Run};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -72,8 +72,8 @@ pub fn layout_map(volume: &Volume, cells: usize) -> Result<LayoutMap, Error> {
 }
 
 /// Each group in `cells_per_group` cells, the last group in as many as it needs: for a picture with
-/// a row for each group. On a volume of so many groups that there would be more than [`CELLS_MAX`]
-/// cells, each group gets fewer.
+/// a row for each group. Where that would be more than [`CELLS_MAX`] cells, each
+/// group gets fewer.
 ///
 /// # Errors
 /// As [`layout_map`].
@@ -158,10 +158,13 @@ impl Grid {
     fn add_files(&mut self, volume: &Volume) -> Result<(), Error> {
         let mut claimed = Claimed::default();
         each_file(volume, &mut |_, inode| {
-            let is_directory = inode.file_type() == Some(FileType::Directory);
+            let count: fn(&mut Cell) -> &mut u64 = match inode.file_type() {
+                Some(FileType::Directory) => |cell| &mut cell.directory,
+                _ => |cell| &mut cell.data,
+            };
             map::walk(volume, inode, &mut claimed, &mut |visit| {
                 match visit {
-                    Visit::Run { run, .. } => self.add_run(run, is_directory),
+                    Visit::Run { run, .. } => self.add(run.start.0, run.length.into(), count),
                     Visit::MapBlock(BlockNo(block)) => self.add(block, 1, |cell| &mut cell.map),
                     Visit::Fault(_) => {}
                 }
@@ -171,15 +174,8 @@ impl Grid {
         Ok(())
     }
 
-    fn add_run(&mut self, run: Run, is_directory: bool) {
-        let count: fn(&mut Cell) -> &mut u64 = match is_directory {
-            true => |cell| &mut cell.directory,
-            false => |cell| &mut cell.data,
-        };
-        self.add(run.start.0, run.length.into(), count);
-    }
-
-    /// The rest is metadata. On a volume that lies, what was counted first is believed.
+    /// The rest is metadata. On a volume that contradicts itself, what was counted first is
+    /// believed.
     fn finish(mut self) -> Vec<Cell> {
         for cell in &mut self.0 {
             let mut left = cell.blocks;

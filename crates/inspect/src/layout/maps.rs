@@ -1,5 +1,4 @@
-//! How map blocks lie: together or scattered, and how far from what they map.
-use super::ratio;
+//! How map blocks are placed: together or scattered, and how far from what they map.
 use extant_format::BlockNo;
 use serde::Serialize;
 
@@ -10,7 +9,7 @@ const READ_OVER_BYTES: u64 = 256 << 10;
 /// metacluster.
 const CLUSTER_PART: u64 = 64;
 
-/// How the indirect blocks and extent nodes of a volume lie.
+/// How the indirect blocks and extent nodes of a volume are placed.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct MapLayout {
     /// How many.
@@ -24,7 +23,7 @@ pub struct MapLayout {
     pub seeks: u64,
     /// Groups that have two or more.
     pub groups: u64,
-    /// Of the map blocks of these groups, the share that lies in the 64th of the group that has
+    /// Of the map blocks of these groups, the share that is in the 64th of the group that has
     /// most of them: 1 where each group has a cluster.
     pub clustered: Option<f64>,
     /// Blocks from a map block to the first block of data below it, on average.
@@ -41,7 +40,7 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// A map block stands before what is below it.
+    /// A map block was met; it comes before what is below it.
     pub(super) fn map_block(&mut self, block: BlockNo) {
         // A path has at most five levels; without data below there is nothing to wait for.
         if self.waiting.len() < 8 {
@@ -59,6 +58,11 @@ impl Distances {
     pub(super) fn end_file(&mut self) {
         self.waiting.clear();
     }
+}
+
+/// A share of a whole; `None` of nothing.
+pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Where groups begin and how long they are.
@@ -107,7 +111,7 @@ impl MapLayout {
     }
 }
 
-/// Of these rising numbers, how many lie in the stretch of this length that has most.
+/// Of these rising numbers, how many are in the stretch of this length that has most.
 fn densest(blocks: &[u64], length: u64) -> u64 {
     let (mut first, mut most) = (0, 0);
     for (at, block) in blocks.iter().enumerate() {
@@ -126,7 +130,7 @@ mod tests {
     const GROUPING: Grouping = Grouping { first: 1, blocks_per_group: 6400, block_size: 1024 };
 
     #[test]
-    fn clusters_are_told_from_what_is_scattered() {
+    fn clusters_are_discerned_from_what_is_scattered() {
         let mut distances = Distances::default();
         distances.map_block(BlockNo(100));
         distances.map_block(BlockNo(110));
@@ -135,7 +139,8 @@ mod tests {
         distances.map_block(BlockNo(200));
         distances.end_file();
         distances.data(BlockNo(300));
-        // A cluster of 30 and one block far away; a group with one; a group of two that lie apart.
+        // A cluster of 30 and one block far away; a group with one; a group of two that are far
+        // apart.
         let blocks = (1000..1030).chain([5000, 6401 + 70, 13_000, 16_000]).rev().collect();
         let found = MapLayout::new(blocks, &distances, GROUPING);
         let expected = MapLayout {

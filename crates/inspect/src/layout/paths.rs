@@ -5,32 +5,41 @@ use rustc_hash::FxHashMap;
 
 /// Directories above each other, at most: a loop of directories ends here.
 const DEPTH_MAX: usize = 4096;
-/// Bytes of names that are kept, at most: what comes behind stays without a name.
+/// Bytes of names that are kept, at most: inodes that come later stay without a name.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Where a name stands, and what it is.
+/// A name, and the directory that it is in.
 struct Name {
     directory: Ino,
     name: Box<[u8]>,
 }
 
+/// What a name is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NameOf {
+    /// Directories are kept: paths lead through them.
+    Directory,
+    /// Others are kept where they are asked for.
+    Other,
+}
+
 /// Names of the inodes that are asked for, and of all directories.
 #[derive(Default)]
-pub(super) struct Paths {
+pub(super) struct PathTable {
     wanted: Vec<Ino>,
     names: FxHashMap<Ino, Name>,
     bytes: usize,
 }
 
-impl Paths {
-    pub(super) fn of(mut wanted: Vec<Ino>) -> Paths {
+impl PathTable {
+    pub(super) fn of(mut wanted: Vec<Ino>) -> PathTable {
         wanted.sort_unstable();
-        Paths { wanted, ..Paths::default() }
+        PathTable { wanted, ..PathTable::default() }
     }
 
-    /// Told of every name. The first of an inode is kept.
-    pub(super) fn note(&mut self, directory: Ino, ino: Ino, name: &[u8], is_directory: bool) {
-        let is_wanted = is_directory || self.wanted.binary_search(&ino).is_ok();
+    /// Takes a name that was found. The first of an inode is kept.
+    pub(super) fn note(&mut self, directory: Ino, ino: Ino, name: &[u8], kind: NameOf) {
+        let is_wanted = kind == NameOf::Directory || self.wanted.binary_search(&ino).is_ok();
         if !is_wanted || self.wanted.is_empty() || self.bytes > BYTES_MAX {
             return;
         }

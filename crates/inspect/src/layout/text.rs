@@ -1,5 +1,6 @@
 //! The report as text: rows of a label and a value, tables with numbers in columns.
-use super::{LayoutReport, ratio};
+use super::maps::ratio;
+use super::report::LayoutReport;
 use crate::text::Rows;
 use std::fmt::{self, Display, Formatter};
 

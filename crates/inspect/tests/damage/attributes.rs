@@ -151,7 +151,7 @@ pub const CASES: &[Case] = &[
              it, 1 do"],
     ),
     case(
-        "a value that nobody has",
+        "a value that no attribute has",
         unattached,
         &[
             "sector-count: inode 15: 4 sectors are counted, should be 2",
@@ -218,7 +218,7 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// The attributes of a file lie past the end of the volume.
+/// The attributes of a file are past the end of the volume.
 fn outside() -> Image {
     let mut image = Image::modern();
     let at = image.inode_of("/d/second");
@@ -252,7 +252,7 @@ fn unattached() -> Image {
     image
 }
 
-/// The target of a symlink lies in the inode, whose flags say that it has extents.
+/// The target of a symlink is in the inode, whose flags say that it has extents.
 fn fast_with_extents() -> Image {
     let mut image = Image::modern();
     let at = image.inode_of("/d/short");

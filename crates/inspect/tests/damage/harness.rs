@@ -10,13 +10,13 @@ use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
 use extant_inspect::{
     CheckOptions, CheckReport, Claimed, Severity, SuperblockPlace, Visit, Volume, check, walk,
 };
+use extant_testkit::command::{output, program};
+use extant_testkit::scratch::Scratch;
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
-use xtask::command::{output, program};
-use xtask::scratch::Scratch;
 
-/// A damaged volume, and all that is to be told of it.
+/// A damaged volume, and all that is to be reported of it.
 pub struct Case {
     pub name: &'static str,
     pub damage: fn() -> Image,
@@ -34,16 +34,16 @@ pub const fn case(
 }
 
 impl Case {
-    /// What is wrong with what is told.
+    /// What is wrong with the report.
     pub fn judge(&self) -> Vec<String> {
         let image = (self.damage)();
         let (report, several) = (image.check(1), image.check(4));
         let mut faults = Vec::new();
-        let told = sentences(&report);
-        if told != self.problems {
-            faults.push(format!("told {told:#?}, expected {:#?}", self.problems));
+        let reported = sentences(&report);
+        if reported != self.problems {
+            faults.push(format!("reported {reported:#?}, expected {:#?}", self.problems));
         }
-        if sentences(&several) != told {
+        if sentences(&several) != reported {
             faults.push(format!("with several threads {:#?}", sentences(&several)));
         }
         // Advice is what e2fsck does without a word, or does not count.
@@ -57,7 +57,7 @@ impl Case {
     }
 }
 
-/// What a report tells, as cases expect it.
+/// What a report says, as cases expect it.
 pub fn sentences(report: &CheckReport) -> Vec<String> {
     let sentence =
         |problem: &extant_inspect::Problem| format!("{}: {problem}", problem.rule().name);
@@ -126,12 +126,15 @@ fn make(words: &str, size: &str, more: &str, many: usize) -> Image {
     program("e2fsck").arg(order).arg(&image).output().expect("e2fsck runs");
     let bytes = std::fs::read(&image).unwrap();
     let image = Image { bytes };
-    assert_eq!(sentences(&image.check(1)), [""; 0], "a volume that nobody damaged: {words}");
+    assert_eq!(sentences(&image.check(1)), [""; 0], "a volume without damage: {words}");
     image
 }
 
 macro_rules! volumes {
-    ($($(#[$doc:meta])* $name:ident: $words:literal, $size:literal, $more:literal, $many:literal;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: $words:literal, $size:literal, $more:literal, $many:literal;
+    )*) => {
         impl Image {$(
             $(#[$doc])*
             pub fn $name() -> Image {
@@ -188,7 +191,7 @@ volumes! {
     /// With a file of orphans.
     orphaned: "-t ext4 -b 1024 -O metadata_csum,orphan_file,^resize_inode -J size=1 -N \
         64", "4M", "", 0;
-    /// With a block that tells of mounts.
+    /// With a block that records mounts.
     shared: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,mmp -N 64", "1M", "", 0;
     /// Clusters of four blocks.
     clustered: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,bigalloc -C 4096 -N \
@@ -331,7 +334,7 @@ impl Image {
         self.look_up(self.find(directory), name).1
     }
 
-    /// The inode that is the value of a file's first attribute, which stands in its inode.
+    /// The inode that is the value of a file's first attribute, which is in its inode.
     pub fn value_inode(&self, path: &str) -> u32 {
         let at = self.inode_of(path);
         let list = at + 128 + usize::from(self.get16(at + 128)) + 4;
@@ -360,7 +363,7 @@ impl Image {
         self.put32(1024 + 0x3fc, sum);
     }
 
-    /// Stores the checksum of a descriptor anew; it stands in the block behind the superblock.
+    /// Stores the checksum of a descriptor anew; it is in the block after the superblock.
     pub fn seal_descriptor(&mut self, group: u32) {
         let superblock = self.superblock();
         let size = usize::from(superblock.descriptor_size);

@@ -17,7 +17,7 @@ const ENCRYPTED: u32 = 0x800;
 const EXTENTS: u32 = 0x8_0000;
 const INLINE: u32 = 0x1000_0000;
 
-/// Fields of an extent node, and of the entries behind them.
+/// Fields of an extent node, and of the entries after them.
 const ENTRIES: usize = 2;
 const DEPTH: usize = 6;
 const FIRST: usize = 12;

@@ -159,12 +159,12 @@ pub const CASES: &[Case] = &[
         &["casefold-flag: inode 12: has the flag that names know no case, but cannot have it"],
     ),
     case(
-        "a feature that nobody knows",
+        "an unknown feature",
         || feature(0, 1 << 14),
         &["unknown-feature: the volume has a feature that nobody knows, 'FEATURE_C14'"],
     ),
     case(
-        "a feature that nobody knows and that changes everything",
+        "an unknown feature that changes everything",
         || feature(1, 1 << 22),
         &["unknown-incompatible: the volume has a feature that nobody knows, 'FEATURE_I22': \
              nothing can be said of it"],

@@ -1,4 +1,4 @@
-//! One damaged volume for each problem that the check knows: the exact list of what it tells, the
+//! One damaged volume for each problem that the check knows: the exact list of what it reports, the
 //! same with one thread and with four, and e2fsck is not silent either.
 //!
 //! Volumes are made by mke2fs and debugfs, and damaged byte by byte. `harness` has the volumes and
@@ -12,9 +12,9 @@ mod random;
 mod volume;
 
 use extant_inspect::CODES;
+use extant_testkit::oracle::require;
 use harness::Case;
 use std::collections::BTreeSet;
-use xtask::oracle::require;
 
 /// The cases of all parts.
 const PARTS: &[(&str, &[Case])] = &[
@@ -27,7 +27,7 @@ const PARTS: &[(&str, &[Case])] = &[
 
 /// Cases in which e2fsck exits otherwise, each with the reason.
 const DIFFERENT: &[(&str, &str)] = &[
-    ("a device cut short", "e2fsck asks, is told no, and forgets it"),
+    ("a device cut short", "e2fsck asks, gets a no, and forgets it"),
     ("an error in the journal", "e2fsck tries to clear it, although it must not write, and fails"),
 ];
 
@@ -35,7 +35,7 @@ const DIFFERENT: &[(&str, &str)] = &[
 const ELSEWHERE: [&str; 2] = ["too-many-groups", "directories-too-big"];
 
 #[test]
-fn every_damage_is_told_exactly() {
+fn every_damage_is_reported_exactly() {
     if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
         return;
     }
@@ -59,12 +59,12 @@ fn every_damage_is_told_exactly() {
 #[test]
 fn every_code_has_its_case() {
     let expected = PARTS.iter().flat_map(|(_, cases)| *cases).flat_map(|case| case.problems);
-    let told: BTreeSet<&str> =
+    let expected: BTreeSet<&str> =
         expected.filter_map(|problem| problem.split_once(": ").map(|(code, _)| code)).collect();
     let known: BTreeSet<&str> = CODES.iter().map(|rule| rule.name).collect();
-    let unknown: Vec<_> = told.difference(&known).collect();
+    let unknown: Vec<_> = expected.difference(&known).collect();
     assert!(unknown.is_empty(), "no such codes: {unknown:?}");
-    let missing = known.difference(&told).filter(|code| !ELSEWHERE.contains(code));
+    let missing = known.difference(&expected).filter(|code| !ELSEWHERE.contains(code));
     let missing: Vec<_> = missing.collect();
     assert!(missing.is_empty(), "no case: {missing:?}");
 }

@@ -573,7 +573,7 @@ fn sealed(change: impl FnOnce(&mut Image, usize)) -> Image {
     image
 }
 
-/// Changes the map of the inode of a directory that lies there.
+/// Changes the map of the inode of a directory that is there.
 fn inline(change: impl FnOnce(&mut Image, usize)) -> Image {
     let mut image = Image::inline();
     let at = image.inode_of("/d/sub");

@@ -1,15 +1,15 @@
-//! Random damage to the metadata of small volumes: the check never panics, ends, tells the same
+//! Random damage to the metadata of small volumes: the check never panics, ends, reports the same
 //! with one thread and with several, and agrees with e2fsck whether a volume is clean.
 use super::harness::{Image, sentences};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 
 /// Changed bytes a volume; the seed makes them the same in every run.
 const CHANGES: u64 = 60;
-/// Of a hundred volumes that e2fsck finds damaged, so many at most are clean to us.
+/// Of a hundred volumes that e2fsck finds damaged, at most this many are clean to us.
 const MISSED_PERCENT: usize = 1;
-/// Of a hundred volumes, so many at most are damaged to us alone.
+/// Of a hundred volumes, at most this many are damaged to us alone.
 const ALARM_PERCENT: usize = 2;
 
 /// A generator of numbers that are random enough (xorshift).
@@ -87,8 +87,8 @@ fn random_damage_is_judged_as_e2fsck_judges_it() {
     );
 }
 
-/// The map block of one file is the data of another: it is followed whoever comes first, and what
-/// is told of the file is the same with any number of threads.
+/// The map block of one file is the data of another: it is followed whichever comes first, and what
+/// is reported of the file is the same with any number of threads.
 #[test]
 fn a_map_block_that_is_data_of_another_is_followed() {
     if !require("mke2fs") || !require("debugfs") {
@@ -101,13 +101,13 @@ fn a_map_block_that_is_data_of_another_is_followed() {
     let node = image.get32(tree + MAP + 12 + 4);
     image.put32(file + MAP + 12 + 8, node);
     image.put32(tree + SECTORS, image.get32(tree + SECTORS) + 2);
-    let told = sentences(&image.check(1));
+    let reported = sentences(&image.check(1));
     for code in ["blocks-of-other", "sector-count"] {
-        assert!(told.iter().any(|told| told.starts_with(code)), "{code}: {told:#?}");
+        assert!(reported.iter().any(|problem| problem.starts_with(code)), "{code}: {reported:#?}");
     }
     for _ in 0..10 {
-        assert_eq!(sentences(&image.check(1)), told);
-        assert_eq!(sentences(&image.check(4)), told);
+        assert_eq!(sentences(&image.check(1)), reported);
+        assert_eq!(sentences(&image.check(4)), reported);
     }
 }
 

@@ -208,7 +208,7 @@ pub const CASES: &[Case] = &[
         &["encoding: the volume has the feature casefold, but nobody knows its encoding, number 0"],
     ),
     case(
-        "mounts that are told nowhere",
+        "mounts that are recorded nowhere",
         || changed(Image::plain(), |image| add(image, INCOMPAT, 0x100)),
         &["mount-block: the volume has the feature mmp, but block 0 cannot be the one that tells \
              of mounts"],
@@ -715,7 +715,7 @@ fn orphan_file(field: usize, value: u32) -> Image {
     })
 }
 
-/// Another word in the block that tells of mounts.
+/// Another word in the block that records mounts.
 fn shared(field: usize, value: u32) -> Image {
     changed(Image::shared(), |image| {
         let block = image.get32(SUPER + MOUNT_BLOCK) as usize;
@@ -731,7 +731,7 @@ fn table_on_bitmap() -> Image {
     })
 }
 
-/// A file that changed its owner behind the quotas' back.
+/// A file that changed its owner without the quotas.
 fn quota() -> Image {
     changed(Image::counted(), |image| {
         let at = image.inode_of("/d/file");
@@ -739,7 +739,7 @@ fn quota() -> Image {
     })
 }
 
-/// A file that was deleted while somebody had it open: without a name, but still counted.
+/// A file that was deleted while it was open: without a name, but still counted.
 fn deleted_orphan() -> Image {
     changed(bit(INODE_BITMAP, 59, true), |image| {
         let at = image.inode(60);

@@ -1,25 +1,25 @@
 //! What is put on the volumes: by the kernel where it mounts them, else by mke2fs and debugfs.
 use crate::table::Row;
+use extant_testkit::command::{find, program, run};
+use extant_testkit::oracle::{Access, mount_loop};
+use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
-use xtask::command::{find, program, run};
-use xtask::oracle::{Access, mount_loop};
-use xtask::scratch::Scratch;
 
 /// Files of the directory that gets an index.
 const MANY: usize = 260;
 
 /// Fills a volume that was just made, and says how.
 pub fn fill(row: &Row, folder: &Scratch, image: &Path) -> &'static str {
-    if xtask::command::is_root()
+    if extant_testkit::command::is_root()
         && let Ok(mounted) = mount_loop(image, Access::ReadWrite, "")
     {
         // A small volume may become full: that too is a state that must be clean.
         let _ = populate(mounted.path(), row.block_bytes());
         let _ = change(mounted.path());
-        mounted.unmount().expect("nobody uses it");
+        mounted.unmount().expect("it is not in use");
         return "filled";
     }
     let source = folder.join("source");

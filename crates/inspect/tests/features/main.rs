@@ -10,12 +10,12 @@ mod table;
 use extant_block::file::Access as DeviceAccess;
 use extant_block::{FileDevice, RealClock};
 use extant_inspect::{CheckOptions, check};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use table::{Change, Row};
-use xtask::command::{output, program};
-use xtask::oracle::require;
-use xtask::scratch::Scratch;
 
 /// What e2fsck mentions too when it exits with 0: tune2fs leaves blocks reserved when it takes the
 /// feature resize_inode away.

@@ -1,11 +1,11 @@
 //! Every feature word and every option of mke2fs 1.47 that changes what is on the disk.
 //!
 //! Not here: `read-only`, `shared_blocks` and `-E revision`, which mke2fs refuses; `^sparse_super`
-//! and `^extent` stand with what they need; `-E offset` and `-O journal_dev` make no volume at the
+//! and `^extent` come with what they need; `-E offset` and `-O journal_dev` make no volume at the
 //! start of a file.
+use extant_testkit::command::{output, program, run};
 use std::fs;
 use std::path::Path;
-use xtask::command::{output, program, run};
 
 /// A volume as mke2fs is asked for it.
 pub struct Row {

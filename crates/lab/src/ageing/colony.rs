@@ -6,7 +6,7 @@
 //! all living files, and one for each directory.
 //! *Locking*: none; one run owns it.
 use super::profile::{Population, Unit};
-use crate::random::Random;
+use extant_sim::random::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -318,7 +318,7 @@ pub(super) enum Age {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ageing::profile::find;
+    use crate::ageing::file::find;
 
     #[test]
     fn what_is_struck_off_is_never_due_and_blocks_are_counted() {

@@ -1,8 +1,8 @@
 //! Distributions as profiles write them: a number, a log-normal by its median and 99th percentile,
 //! an exponential by its mean.
-use crate::drive::file::{FileError, Section};
-use crate::random::{Quantiles, Random};
 use crate::scenario::fields;
+use extant_sim::drive::file::{FileError, Section};
+use extant_sim::random::{Quantiles, Random};
 use std::ops::RangeInclusive;
 
 /// A distribution of whole numbers, with a bound.

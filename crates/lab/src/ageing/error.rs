@@ -1,5 +1,5 @@
 //! What goes wrong while a volume ages: one line.
-use crate::drive::file::FileError;
+use extant_sim::drive::file::FileError;
 use std::fmt;
 
 /// Why ageing ended early. Shows as one line.

@@ -1,12 +1,13 @@
 //! Experiments: a profile, lists of policies, a drive. TOML files; those of the posts' questions
 //! are built in.
 use super::error::AgeingError;
-use super::file::{KINDS, VOLUME_BYTES, text};
-use super::profile::{self, Builtin, Profile};
-use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
+use super::file::{self, KINDS, VOLUME_BYTES, text};
+
+use super::profile::{Builtin, PROFILES, Profile, builtin};
 use crate::scenario::fields;
 use extant_engine::mkfs::Profile as VolumeKind;
 use extant_engine::preset::{PRESETS, Policies};
+use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use std::path::Path;
 use toml::de::DeTable;
 
@@ -103,10 +104,10 @@ impl Experiment {
         if let Some(builtin) = EXPERIMENTS.iter().find(|builtin| builtin.name == name) {
             return parse(builtin.name, builtin.text, Path::new(""));
         }
-        if profile::builtin(name).is_some() || !name.contains(['/', '.']) {
-            let known = EXPERIMENTS.iter().chain(profile::PROFILES).map(|builtin| builtin.name);
+        if builtin(name).is_some() || !name.contains(['/', '.']) {
+            let known = EXPERIMENTS.iter().chain(PROFILES).map(|builtin| builtin.name);
             let known: Vec<&str> = known.collect();
-            let profile = profile::find(name).map_err(|mut error| {
+            let profile = file::find(name).map_err(|mut error| {
                 if error.line == 0 {
                     error.reason =
                         format!("no such profile or experiment; there are {}", known.join(", "));
@@ -162,7 +163,7 @@ pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Experiment, Ageing
     let is_file = word.contains('/') || word.ends_with(".toml");
     let profile = match is_file {
         true => super::file::load(&folder.join(&word)),
-        false => profile::find(&word),
+        false => file::find(&word),
     };
     let profile = profile.map_err(|error| section.error("profile", error.to_string()))?;
     let bytes = fields::size(&mut section, "size", VOLUME_BYTES)?.unwrap_or(profile.bytes);

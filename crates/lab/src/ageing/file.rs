@@ -1,9 +1,11 @@
 //! The file of a profile, checked: what is wrong is told with file, line and key.
 use super::distribution::{Distribution, Scale};
-use super::profile::{Population, Profile, Rates, Unit, Utilisation, VolumeWishes};
-use crate::drive::file::{FileError, Section, Source};
+use super::profile::{
+    PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes, builtin,
+};
 use crate::scenario::fields::{self, Result};
 use extant_engine::mkfs::Profile as VolumeKind;
+use extant_sim::drive::file::{FileError, Section, Source};
 use std::path::Path;
 use toml::de::DeTable;
 
@@ -34,6 +36,26 @@ pub(super) fn text(path: &Path) -> Result<String> {
         return Err(whole(format!("has {length} bytes; it can have at most {FILE_BYTES_MAX}")));
     }
     std::fs::read_to_string(path).map_err(|error| whole(error.to_string()))
+}
+
+/// The profile of that name: a built-in one, or else a file.
+///
+/// # Errors
+/// One line; of a name that is no file, the built-in ones.
+pub fn find(name: &str) -> Result<Profile> {
+    match builtin(name) {
+        Some(builtin) => parse(builtin.name, builtin.text),
+        None if name.contains(['/', '.']) => load(Path::new(name)),
+        None => {
+            let known: Vec<&str> = PROFILES.iter().map(|builtin| builtin.name).collect();
+            Err(FileError {
+                file: name.to_owned(),
+                line: 0,
+                key: String::new(),
+                reason: format!("no such profile; there are {}", known.join(", ")),
+            })
+        }
+    }
 }
 
 /// The profile of a file.
@@ -110,9 +132,9 @@ fn utilisation(section: &mut Section<'_>) -> Result<Utilisation> {
 
 fn populations(section: &mut Section<'_>) -> Result<Vec<Population>> {
     let mut populations: Vec<Population> = Vec::new();
-    for (key, is_tree) in [("files", false), ("trees", true)] {
+    for (key, of) in [("files", Members::Files), ("trees", Members::Trees)] {
         for mut table in section.sections(key)? {
-            let population = population(&mut table, is_tree)?;
+            let population = population(&mut table, of)?;
             if let Some(other) = populations.iter().find(|other| clash(other, &population)) {
                 let reason =
                     format!("{:?} has the same name, or lies in the same directory", other.name);
@@ -144,7 +166,14 @@ fn clash(one: &Population, other: &Population) -> bool {
     one.name == other.name || one.at == other.at
 }
 
-fn population(table: &mut Section<'_>, is_tree: bool) -> Result<Population> {
+/// What a population is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Members {
+    Files,
+    Trees,
+}
+
+fn population(table: &mut Section<'_>, of: Members) -> Result<Population> {
     let size = Distribution::parse(table, "size", Scale::Bytes, 0..=FILE_SIZE_MAX)?;
     let lifetime =
         Distribution::parse(table, "lifetime_days", Scale::Thousandths, 1..=LIFETIME_MAX)?;
@@ -158,7 +187,7 @@ fn population(table: &mut Section<'_>, is_tree: bool) -> Result<Population> {
         lifetime,
         depth: two(table, "depth", 0, 0..=DEPTH_MAX)?.unwrap_or((1, 1)),
         file_names: pattern(table, "names", "file-%d")?,
-        unit: unit(table, is_tree)?,
+        unit: unit(table, of)?,
         rates: rates(table)?,
         append: append.unwrap_or(Distribution::constant(4096)),
         overwrite: overwrite.unwrap_or(Distribution::constant(4096)),
@@ -167,8 +196,8 @@ fn population(table: &mut Section<'_>, is_tree: bool) -> Result<Population> {
     Ok(population)
 }
 
-fn unit(table: &mut Section<'_>, is_tree: bool) -> Result<Unit> {
-    if is_tree {
+fn unit(table: &mut Section<'_>, of: Members) -> Result<Unit> {
+    if of == Members::Trees {
         let files = Distribution::parse(table, "files", Scale::Whole, 1..=10_000_000)?;
         return Ok(Unit::Tree {
             files: fields::required(table, "files", files)?,

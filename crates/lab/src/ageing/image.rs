@@ -5,7 +5,7 @@
 //! host's time. What is on the image already is never touched.
 //! *Locking*: none.
 use super::error::{AgeingError, doing};
-use super::life::{Life, Others, Place, Tally};
+use super::life::{Life, Others, Tally, VolumePlace};
 use super::profile::Profile;
 use super::run::Tell;
 use extant_block::{BlockDevice, Clock, RealClock, Task, Unparked, Waker, WallTime};
@@ -122,7 +122,7 @@ pub fn age_image(
     dated(0);
     let filesystem = doing("opening the volume", Filesystem::open(device, &open))?;
     let room = filesystem.statfs();
-    let place = Place {
+    let place = VolumePlace {
         blocks: room.blocks,
         block_bytes: room.block_size,
         base_blocks: room.blocks.saturating_sub(room.free_blocks),

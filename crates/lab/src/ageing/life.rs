@@ -10,9 +10,9 @@
 //! *Locking*: none; one process owns it.
 use super::colony::Colony;
 use super::profile::{Profile, Unit};
-use crate::random::{Random, mix};
 use extant_engine::{Error, ErrorKind, File, Filesystem, Rename};
 use extant_format::inode::{Device, FileType};
+use extant_sim::random::{Random, mix};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ pub struct Tally {
 }
 
 /// Where a life takes place.
-pub(super) struct Place {
+pub(super) struct VolumePlace {
     /// Blocks of the volume.
     pub(super) blocks: u64,
     /// Bytes of one.
@@ -147,7 +147,7 @@ fn full(result: Result<()>) -> Result<Done> {
 
 impl Life {
     /// One that has not begun.
-    pub(super) fn new(profile: Arc<Profile>, place: &Place, seed: u64) -> Life {
+    pub(super) fn new(profile: Arc<Profile>, place: &VolumePlace, seed: u64) -> Life {
         let colony = |population| Colony::new(population, place.block_bytes.into(), seed);
         let colonies: Vec<Colony> = profile.populations.iter().map(colony).collect();
         let bytes = place.blocks.saturating_mul(place.block_bytes.into());

@@ -5,17 +5,17 @@ use super::colony::{Age, Colony};
 use super::error::{AgeingError, doing};
 use super::report::{Sample, Timing};
 use super::sample::parts;
-use crate::clock::{Settings, VirtualClock};
-use crate::device::{DeviceSettings, SimDevice, TraceKeeping};
-use crate::drive::file::DriveSpec;
-use crate::random::Random;
-use crate::trace::TraceRecord;
 use extant_block::queue::QueueSettings;
 use extant_block::{MemoryDevice, Operation};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
 use extant_format::inode::FileType;
 use extant_inspect::{CheckOptions, check};
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::drive::file::DriveSpec;
+use extant_sim::random::Random;
+use extant_sim::trace::TraceRecord;
 use std::sync::Arc;
 
 /// Memory of the machine that reads and writes the samples.
@@ -44,21 +44,21 @@ pub(super) struct Bench {
 
 /// What is read and written.
 #[derive(Clone, Default)]
-pub(super) struct Plan {
+pub(super) struct FilesToRead {
     directories: Vec<String>,
     newest: Vec<String>,
     oldest: Vec<String>,
     writes: Vec<(String, u64)>,
 }
 
-impl Plan {
+impl FilesToRead {
     /// For the volume as it is now; the seed decides which directories, and what is written.
-    pub(super) fn new(colonies: &[Colony], seed: u64, size_most: u64) -> Plan {
+    pub(super) fn new(colonies: &[Colony], seed: u64, size_most: u64) -> FilesToRead {
         let mut random = Random::for_part(seed, "samples");
-        let mut plan = Plan {
+        let mut plan = FilesToRead {
             newest: by_age(colonies, Age::Newest),
             oldest: by_age(colonies, Age::Oldest),
-            ..Plan::default()
+            ..FilesToRead::default()
         };
         // Any living file, in any population by its number of files: what a reader would meet.
         let total: u64 = colonies.iter().map(|colony| colony.living.len() as u64).sum();
@@ -109,13 +109,13 @@ struct Work {
     bytes: u64,
 }
 
-type Act = fn(&Filesystem, &Plan, &mut Work) -> extant_engine::Result<()>;
+type Act = fn(&Filesystem, &FilesToRead, &mut Work) -> extant_engine::Result<()>;
 
 /// Reads, writes and checks a volume, and notes what it took.
 pub(super) fn measure(
     bench: &Bench,
     contents: &MemoryDevice,
-    plan: &Plan,
+    plan: &FilesToRead,
     sample: &mut Sample,
 ) -> Result<(), AgeingError> {
     let run = |access, keeping, act| bench.run(contents, plan, access, keeping, act);
@@ -194,7 +194,7 @@ impl Bench {
     fn run(
         &self,
         contents: &MemoryDevice,
-        plan: &Plan,
+        plan: &FilesToRead,
         access: Access,
         keeping: TraceKeeping,
         act: Act,
@@ -266,16 +266,24 @@ fn read_files(
     Ok(())
 }
 
-fn read_newest(filesystem: &Filesystem, plan: &Plan, work: &mut Work) -> extant_engine::Result<()> {
+fn read_newest(
+    filesystem: &Filesystem,
+    plan: &FilesToRead,
+    work: &mut Work,
+) -> extant_engine::Result<()> {
     read_files(filesystem, &plan.newest, work)
 }
 
-fn read_oldest(filesystem: &Filesystem, plan: &Plan, work: &mut Work) -> extant_engine::Result<()> {
+fn read_oldest(
+    filesystem: &Filesystem,
+    plan: &FilesToRead,
+    work: &mut Work,
+) -> extant_engine::Result<()> {
     read_files(filesystem, &plan.oldest, work)
 }
 
 /// Directory by directory, file by file in the order of readdir.
-fn scan(filesystem: &Filesystem, plan: &Plan, work: &mut Work) -> extant_engine::Result<()> {
+fn scan(filesystem: &Filesystem, plan: &FilesToRead, work: &mut Work) -> extant_engine::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
     for directory in &plan.directories {
         for entry in filesystem.read_dir(directory)? {
@@ -293,7 +301,11 @@ fn scan(filesystem: &Filesystem, plan: &Plan, work: &mut Work) -> extant_engine:
 }
 
 /// New files, then a sync. A volume that gets full ends it.
-fn write(filesystem: &Filesystem, plan: &Plan, work: &mut Work) -> extant_engine::Result<()> {
+fn write(
+    filesystem: &Filesystem,
+    plan: &FilesToRead,
+    work: &mut Work,
+) -> extant_engine::Result<()> {
     let buffer = vec![0; CHUNK_BYTES];
     for (path, bytes) in &plan.writes {
         match write_file(filesystem, path, *bytes, &buffer, work) {

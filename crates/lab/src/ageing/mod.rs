@@ -2,11 +2,19 @@
 //! overwrites and renames.
 //!
 //! ```text
-//! profile, file, distribution   what a volume is used for: TOML files           report, text   what ageing gave
-//! experiment                    a profile, lists of policies, a drive           sample         a look at the layout
-//! colony                        which files live                                measure        cold reads, writes, checks
-//! life                          what is done to a volume, session by session    run            months, series by series
-//! image                         the same on a real image, in place
+//! run            months, series by series
+//! image          the same on a real image, in place
+//! life           what is done to a volume, session by session
+//! colony         which files live
+//! measure        cold reads, writes, checks
+//! text           what ageing gave, as text
+//! report         what ageing gave
+//! sample         a look at the layout
+//! experiment     a profile, lists of policies, a drive
+//! file           the TOML file of a profile
+//! profile        what a volume is used for
+//! distribution   sizes and lifetimes
+//! error          what goes wrong
 //! ```
 //!
 //! A profile has *populations* of files, or of whole trees. Each has its share of the room, its
@@ -31,12 +39,10 @@ mod text;
 pub use distribution::Distribution;
 pub use error::AgeingError;
 pub use experiment::{DRIVE, EXPERIMENTS, Experiment, Subject, volume_kind};
-pub use file::{load, parse};
+pub use file::{find, load, parse};
 pub use image::{DatedClock, ImageAged, ImageOptions, age_image};
 pub use life::Tally;
-pub use profile::{
-    Builtin, PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes, find,
-};
+pub use profile::{Builtin, PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes};
 pub use report::{
     AgeingReport, Better, Form, FreeClass, FreeFigures, METRICS, Metric, MetricFacts, ProfileFacts,
     SCHEMA, Sample, Series, Timing,

@@ -1,7 +1,6 @@
 //! What a volume is used for: populations of files and of trees, how large they are, how long they
 //! live, what is done to them a day.
 use super::distribution::Distribution;
-use crate::drive::file::FileError;
 use extant_engine::mkfs::Profile as VolumeKind;
 
 /// A profile, checked.
@@ -168,24 +167,4 @@ pub static PROFILES: &[Builtin] = &[
 /// The built-in profile of that name.
 pub fn builtin(name: &str) -> Option<&'static Builtin> {
     PROFILES.iter().find(|builtin| builtin.name == name)
-}
-
-/// The profile of that name: a built-in one, or else a file.
-///
-/// # Errors
-/// One line; of a name that is no file, the built-in ones.
-pub fn find(name: &str) -> Result<Profile, FileError> {
-    match builtin(name) {
-        Some(builtin) => super::file::parse(builtin.name, builtin.text),
-        None if name.contains(['/', '.']) => super::file::load(std::path::Path::new(name)),
-        None => {
-            let known: Vec<&str> = PROFILES.iter().map(|builtin| builtin.name).collect();
-            Err(FileError {
-                file: name.to_owned(),
-                line: 0,
-                key: String::new(),
-                reason: format!("no such profile; there are {}", known.join(", ")),
-            })
-        }
-    }
 }

@@ -223,36 +223,60 @@ fn rate(timing: Option<Timing>) -> Option<f64> {
     timing.map(|timing| timing.bytes_per_second() as f64 / 1e6)
 }
 
-macro_rules! metrics {
-    ($($key:literal $name:literal $unit:literal $digits:literal $better:ident $value:expr;)*) => {
-        &[$(Metric {
-            key: $key, name: $name, unit: $unit, digits: $digits, better: Better::$better, value: $value,
-        },)*]
-    };
+const fn metric(
+    key: &'static str,
+    name: &'static str,
+    unit: &'static str,
+    digits: u8,
+    better: Better,
+    value: fn(&Sample) -> Option<f64>,
+) -> Metric {
+    Metric { key, name, unit, digits, better, value }
 }
 
 /// All that can be drawn, in the order of tables and pages.
-pub static METRICS: &[Metric] = metrics! {
-    "utilisation_ppm" "utilisation" "" 3 Neither |sample| share(Some(sample.utilisation_ppm));
-    "files" "files" "" 0 Neither |sample| Some(sample.files as f64);
-    "layout_score_ppm" "layout score" "" 4 Higher |sample| share(sample.layout_score_ppm);
-    "dynamic_layout_score_ppm" "dynamic layout \
-     score" "" 4 Higher |sample| share(sample.dynamic_layout_score_ppm);
-    "fragments_per_file_permille" "fragments a file" "" 2 Lower
-        |sample| Some(sample.fragments_per_file_permille as f64 / 1e3);
-    "same_group_ppm" "in directory's group" "" 3 Higher |sample| share(sample.same_group_ppm);
-    "distance_blocks" "distance to directory" "blocks" 0 Lower |sample| sample.distance_blocks.map(|blocks| blocks as f64);
-    "free.mean_run_permille" "mean free run" "blocks" 1 Higher |sample| Some(sample.free.mean_run_permille as f64 / 1e3);
-    "free.in_large_runs_ppm" "free in runs of 1 \
-     MiB" "" 3 Higher |sample| share(Some(sample.free.in_large_runs_ppm));
-    "map_blocks" "map blocks" "" 0 Neither |sample| Some(sample.map_blocks as f64);
-    "map_clustering_ppm" "map blocks clustered" "" 3 Higher |sample| share(sample.map_clustering_ppm);
-    "scan" "scan" "MB/s" 2 Higher |sample| rate(sample.scan);
-    "read_newest" "read newest" "MB/s" 2 Higher |sample| rate(sample.read_newest);
-    "read_oldest" "read oldest" "MB/s" 2 Higher |sample| rate(sample.read_oldest);
-    "write" "write" "MB/s" 2 Higher |sample| rate(sample.write);
-    "check" "check" "s" 2 Lower |sample| seconds(sample.check);
-};
+pub static METRICS: &[Metric] = &[
+    metric("utilisation_ppm", "utilisation", "", 3, Better::Neither, |sample| {
+        share(Some(sample.utilisation_ppm))
+    }),
+    metric("files", "files", "", 0, Better::Neither, |sample| Some(sample.files as f64)),
+    metric("layout_score_ppm", "layout score", "", 4, Better::Higher, |sample| {
+        share(sample.layout_score_ppm)
+    }),
+    metric("dynamic_layout_score_ppm", "dynamic layout score", "", 4, Better::Higher, |sample| {
+        share(sample.dynamic_layout_score_ppm)
+    }),
+    metric("fragments_per_file_permille", "fragments a file", "", 2, Better::Lower, |sample| {
+        Some(sample.fragments_per_file_permille as f64 / 1e3)
+    }),
+    metric("same_group_ppm", "in directory's group", "", 3, Better::Higher, |sample| {
+        share(sample.same_group_ppm)
+    }),
+    metric("distance_blocks", "distance to directory", "blocks", 0, Better::Lower, |sample| {
+        sample.distance_blocks.map(|blocks| blocks as f64)
+    }),
+    metric("free.mean_run_permille", "mean free run", "blocks", 1, Better::Higher, |sample| {
+        Some(sample.free.mean_run_permille as f64 / 1e3)
+    }),
+    metric("free.in_large_runs_ppm", "free in runs of 1 MiB", "", 3, Better::Higher, |sample| {
+        share(Some(sample.free.in_large_runs_ppm))
+    }),
+    metric("map_blocks", "map blocks", "", 0, Better::Neither, |sample| {
+        Some(sample.map_blocks as f64)
+    }),
+    metric("map_clustering_ppm", "map blocks clustered", "", 3, Better::Higher, |sample| {
+        share(sample.map_clustering_ppm)
+    }),
+    metric("scan", "scan", "MB/s", 2, Better::Higher, |sample| rate(sample.scan)),
+    metric("read_newest", "read newest", "MB/s", 2, Better::Higher, |sample| {
+        rate(sample.read_newest)
+    }),
+    metric("read_oldest", "read oldest", "MB/s", 2, Better::Higher, |sample| {
+        rate(sample.read_oldest)
+    }),
+    metric("write", "write", "MB/s", 2, Better::Higher, |sample| rate(sample.write)),
+    metric("check", "check", "s", 2, Better::Lower, |sample| seconds(sample.check)),
+];
 
 impl AgeingReport {
     /// A report without series.
@@ -300,7 +324,6 @@ impl AgeingReport {
 
     /// One JSON document, with a line's end.
     pub fn to_json(&self) -> String {
-        // Neither maps with odd keys nor writers that fail are in it.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        crate::report::json(self)
     }
 }

@@ -8,18 +8,18 @@
 //! *Locking*: none; each series has its own device and clock.
 use super::error::{AgeingError, doing};
 use super::experiment::{Experiment, Subject};
-use super::life::{LARGEST_PART, Life, Others, Place};
-use super::measure::{Bench, Plan, measure};
+use super::life::{LARGEST_PART, Life, Others, VolumePlace};
+use super::measure::{Bench, FilesToRead, measure};
 use super::profile::Profile;
 use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
 use super::sample;
-use crate::clock::{Settings, VirtualClock};
-use crate::drive::file::DriveSpec;
-use crate::random::Random;
 use extant_block::{Clock, MemoryDevice, RealClock, ShortLock, Task};
 use extant_engine::mkfs::{self, FormatOptions, default_wishes};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_format::layout::Inodes;
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::drive::file::DriveSpec;
+use extant_sim::random::Random;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -201,7 +201,7 @@ fn series(setting: &Arc<Setting>, subject: &Subject) -> Outcome {
     let device = Arc::clone(&stage.device);
     let policies = subject.policies.clone();
     stage.on_clock(move || doing("making the volume", mkfs::format(device, &format, &policies)))?;
-    let place = Place {
+    let place = VolumePlace {
         blocks,
         block_bytes,
         base_blocks: setting.base_blocks,
@@ -295,7 +295,7 @@ impl Stage {
                 policies: self.subject.policies.clone(),
                 seed: setting.seed,
             };
-            let plan = Plan::new(&life.colonies, setting.seed, setting.bytes / LARGEST_PART);
+            let plan = FilesToRead::new(&life.colonies, setting.seed, setting.bytes / LARGEST_PART);
             measure(&bench, &self.device, &plan, &mut sample)?;
         }
         Ok(sample)

@@ -1,7 +1,7 @@
 //! A report as tables: what changed from the first sample to the last, and each series over the
 //! months.
 use super::report::{AgeingReport, Better, Form, Metric, Sample, Series};
-use crate::report::{Alignment, Table, wrapped};
+use extant_chart::{Alignment, Table, wrapped};
 use std::fmt::Write;
 
 fn value(metric: &Metric, sample: &Sample) -> String {

@@ -1,9 +1,9 @@
 //! The page of ageing: each thing that samples hold as a curve over the months, a line for each
 //! list of policies.
-use super::markup::Markup;
-use super::scale::show;
+
 use crate::ageing::{AgeingReport, Better, Form, METRICS, Metric};
-use crate::report::{Axis, Figure, LineChart, Unit};
+use extant_chart::page::{Markup, show, with_lead};
+use extant_chart::{Axis, Figure, LineChart, Unit};
 
 /// The page.
 #[must_use]
@@ -30,7 +30,7 @@ pub fn of_ageing(report: &AgeingReport) -> String {
         lead.element("dd", &[], &series.policies).raw("</div>");
     }
     lead.raw("</dl>");
-    super::document(&report.name, lead, &figures_of_ageing(report))
+    with_lead(&report.name, lead, &figures_of_ageing(report))
 }
 
 /// The curves alone, for a page of something larger: those of which some sample holds a value.

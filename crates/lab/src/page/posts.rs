@@ -1,46 +1,8 @@
 //! The page of the posts: a section each, with its question, its tables and its plots.
-use super::document::{Document, Section};
-use super::markup::Markup;
-use super::{figures, tables};
+use super::tables;
 use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, Scale};
-use crate::report::{Axis, BarChart, Figure, Origin, Unit};
-
-/// What each post asked, and what was measured: by number.
-const QUESTIONS: [(u32, &str); 5] = [
-    (
-        0,
-        "A file system of 2001 puts each new directory into another group, far from its parent, \
-         and writes inodes and blocks as \
-         they come. What does that cost when trees are unpacked, compared, archived and removed, \
-         and what do seven changes give?",
-    ),
-    (
-        1,
-        "A full check of a large volume reads indirect blocks that lie scattered among the data. \
-         What if each group kept them \
-         together, in a metacluster: how much faster is the check, and what do ordinary reads and \
-         writes pay for it?",
-    ),
-    (
-        2,
-        "While one process writes without pause, every other waits, because all share one limit of \
-         dirty memory. What does a \
-         limit of its own for each device, shared in proportion to its speed, do for the readers?",
-    ),
-    (
-        3,
-        "Listing a cold directory of a thousand names takes tens of milliseconds, because its \
-         blocks are read one by one, each \
-         after a seek. Would a directory that grows by several blocks at once, and is read ahead, \
-         list faster?",
-    ),
-    (
-        4,
-        "FreeBSD's ext2 spread the blocks of small files over the volume. What do an allocator \
-         that keeps a file and its \
-         neighbours together, and clustered reads, give for tar, copies and dumps?",
-    ),
-];
+use extant_chart::page::{Document, Markup, Section, draw};
+use extant_chart::{Axis, BarChart, Figure, Origin, Unit};
 
 /// The whole page.
 pub(super) fn page(report: &PostsReport) -> String {
@@ -124,20 +86,23 @@ fn capital(words: &str) -> String {
 fn section(post: &PostReport, model_version: u32) -> Section {
     let id = format!("post-{}", post.number);
     let mut body = Markup::default();
-    let question = QUESTIONS.iter().find(|(number, _)| *number == post.number);
-    if let Some((_, question)) = question {
-        body.element("p", &[("class", "question")], question);
+    if !post.question.is_empty() {
+        body.element("p", &[("class", "question")], &post.question);
     }
     facts(post, model_version, &mut body);
     let mut parts = Vec::new();
     for (number, table) in post.tables.iter().enumerate() {
         let id = format!("{id}-{}", number + 1);
-        body.element("h3", &[("id", &id)], &capital(&table.title));
+        let heading = capital(table.heading.as_ref().unwrap_or(&table.title));
+        body.element("h3", &[("id", &id)], &heading);
+        if !table.caption.is_empty() {
+            body.element("p", &[("class", "facts")], &table.caption);
+        }
         tables::of_post(table, &id, &mut body);
         let bars = against_the_post(table);
         let own = post.figures.iter().filter(|figure| figure.section == table.title);
         together(bars.iter().chain(own), &mut body);
-        parts.push((id, capital(&table.title)));
+        parts.push((id, heading));
     }
     further(post, &id, &mut body, &mut parts);
     if !post.notes.is_empty() {
@@ -163,7 +128,7 @@ fn together<'a>(all: impl Iterator<Item = &'a Figure>, out: &mut Markup) {
         return;
     }
     out.raw("<div class=\"figures\">");
-    all.for_each(|figure| figures::draw(figure, out));
+    all.for_each(|figure| draw(figure, out));
     out.raw("</div>");
 }
 

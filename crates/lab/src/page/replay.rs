@@ -1,11 +1,10 @@
 //! The page of a replayed trace: how long requests took on the model, and on the drive where that
 //! was measured.
-use super::markup::Markup;
-use super::scale::show;
-use crate::device;
-use crate::report::{
-    Alignment, Axis, Distribution, Figure, Histogram, LineChart, LineStyle, Origin, Table, Unit,
-};
+
+use crate::report::Distribution;
+use extant_chart::page::{Markup, show, with_lead};
+use extant_chart::{Alignment, Axis, Figure, Histogram, LineChart, LineStyle, Origin, Table, Unit};
+use extant_sim::device;
 
 /// Which of the times are set beside each other: after so many thousandths of them.
 const QUANTILES: [usize; 23] = [
@@ -31,7 +30,7 @@ pub fn of_replay(
         figures.extend(measured_ns.and_then(|measured_ns| quantiles(times_ns, measured_ns)));
     }
     figures = figures.into_iter().map(|figure| figure.section("Response times")).collect();
-    super::document("A trace, replayed", lead, &figures)
+    with_lead("A trace, replayed", lead, &figures)
 }
 
 fn collected(times_ns: &[u64]) -> Distribution {

@@ -1,73 +1,7 @@
-//! Tables: the first column stays where it is while the others move in their box.
-use super::markup::Markup;
+//! The table of a post: what it says, what we have, and how the two compare.
 use crate::posts::text::{asked, hundredths, note, number, shown, time};
 use crate::posts::{Class, PostTable, Row, Verdict, judge};
-use crate::report::{Alignment, Table};
-
-/// Begins a box in which a table moves.
-fn open(label: &str, class: &str, out: &mut Markup) {
-    out.open(
-        "div",
-        &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)],
-    );
-    out.open("table", &[("class", class)]);
-}
-
-fn close(out: &mut Markup) {
-    out.close("tbody").close("table").close("div");
-}
-
-/// A table of a report.
-pub(super) fn plain(table: &Table, out: &mut Markup) {
-    open(table.title(), "plain", out);
-    out.raw("<thead><tr>");
-    let side = |alignment: Alignment| match alignment {
-        Alignment::Left => "left",
-        Alignment::Right => "right",
-    };
-    for (words, alignment) in table.columns() {
-        out.element("th", &[("scope", "col"), ("class", side(*alignment))], words);
-    }
-    out.raw("</tr></thead><tbody>");
-    for row in table.rows() {
-        out.open("tr", &[]);
-        for (at, (_, alignment)) in table.columns().iter().enumerate() {
-            let words = row.get(at).map_or("", String::as_str);
-            match at {
-                0 => out.element("th", &[("scope", "row"), ("class", side(*alignment))], words),
-                _ => out.element("td", &[("class", side(*alignment))], words),
-            };
-        }
-        out.close("tr");
-    }
-    close(out);
-}
-
-/// Rows of which the first is the head.
-pub(super) fn of_cells(rows: &[Vec<String>], out: &mut Markup) {
-    let Some((head, rows)) = rows.split_first() else { return };
-    open("The numbers of this figure", "plain", out);
-    out.raw("<thead><tr>");
-    for (at, words) in head.iter().enumerate() {
-        out.element(
-            "th",
-            &[("scope", "col"), ("class", if at == 0 { "left" } else { "right" })],
-            words,
-        );
-    }
-    out.raw("</tr></thead><tbody>");
-    for row in rows {
-        out.open("tr", &[]);
-        for (at, words) in row.iter().enumerate() {
-            match at {
-                0 => out.element("th", &[("scope", "row"), ("class", "left")], words),
-                _ => out.element("td", &[("class", "right")], words),
-            };
-        }
-        out.close("tr");
-    }
-    close(out);
-}
+use extant_chart::page::{Markup, close_table as close, open_table as open};
 
 /// What stands beside the rows of a post's table: only what some row has.
 struct Shape {
@@ -78,12 +12,8 @@ struct Shape {
 
 impl Shape {
     fn of(table: &PostTable) -> Shape {
-        let is_posted = |column: usize| {
-            let mut cells = table.rows.iter().filter_map(|row| row.cells.get(column));
-            cells.any(|cell| cell.posted.is_some())
-        };
         Shape {
-            posted: (0..table.columns.len()).map(is_posted).collect(),
+            posted: table.posted_columns(),
             has_best: table.rows.iter().any(|row| table.over_best_permille(row).is_some()),
             has_limit: table.rows.iter().any(|row| row.limit.is_some()),
         }

@@ -1,7 +1,8 @@
 //! Whether a row agrees with its post.
 //!
 //! Everything is compared in whole numbers: a ratio of ratios is a product on either side.
-use super::{Cell, Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row};
+use super::limit::Limit;
+use super::report::{Cell, Class, PostReport, PostTable, PostsReport, Quantity, Row};
 use serde::{Serialize, Serializer};
 
 /// What a row came to.
@@ -128,6 +129,15 @@ impl PostTable {
         let is_modern = |policies: &str| policies.split(',').next() == Some(MODERN);
         let named = self.columns.iter().position(|column| column.name == MODERN);
         named.or_else(|| self.columns.iter().rposition(|column| is_modern(&column.policies)))
+    }
+
+    /// Column by column: whether the post has a figure in it.
+    pub(crate) fn posted_columns(&self) -> Vec<bool> {
+        let is_posted = |column: usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.cells.get(column));
+            cells.any(|cell| cell.posted.is_some())
+        };
+        (0..self.columns.len()).map(is_posted).collect()
     }
 
     /// What `modern` takes over the physical limit of a row, in thousandths.

@@ -1,6 +1,6 @@
 //! The least time that a machine could take: bytes over the rate of its drive's medium, the least
 //! possible seeks, and the processor's work, where that goes on meanwhile.
-use crate::drive::DriveInfo;
+use extant_sim::drive::DriveInfo;
 use serde::Serialize;
 
 /// What a piece of work asks of a drive at least.

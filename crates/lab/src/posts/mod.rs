@@ -1,70 +1,52 @@
-//! The mailing list posts as experiments: their rows, their figures, the scenarios that give ours,
-//! and how far they agree.
+//! The mailing list posts as experiments: their figures, the scenarios that give ours, and how far
+//! the two agree.
 //!
-//! Each post is a module with one function that runs its scenarios (TOML files of the ordinary
-//! kind, in `crates/lab/posts`) and gives a [`PostReport`]. A row says what the post measured, what
-//! the model gives, and which [`Class`] of agreement is asked of it: exact rows and ratios must
-//! hold, absolute times are shown with their error, and what is not modelled is shown with the
-//! reason.
+//! A post is a file in `crates/lab/posts/reports`: its systems, what is run (scenarios of the
+//! ordinary kind, in `crates/lab/posts`, with changes), and its tables. A row says what the post
+//! measured, what is measured of our runs, and which [`Class`] of agreement is asked of it: exact
+//! rows and ratios must hold, absolute times are shown with their error, and what is not modelled
+//! is shown with the reason.
 //!
 //! ```text
-//! post_N   the scenarios, figures and rows of a post        judge   whether a row agrees; a row as JSON
-//! limit    the least time that a drive could take           text    the tables
+//! text      the tables for a terminal
+//! judge     whether a row agrees; a row as JSON
+//! tables    the rows of a post           figures  what a page draws besides
+//! limits    the limits that are computed
+//! value     what is measured of a run    kept     of the volume that it left
+//! runs      systems through scenarios    jobs     two at a time, results in order
+//! names     reads a file: what it names is in it
+//! file      the file of a post, as types
+//! report    tables, rows and cells       limit    the least time that a drive could take
 //! readdir_cost   what post 3 asks of the processor, in real time: no part of a report
 //! ```
+mod figures;
+mod file;
+mod jobs;
 mod judge;
+mod kept;
 mod limit;
-mod post_0;
-mod post_1;
-mod post_2;
-mod post_3;
-mod post_4;
+mod limits;
+mod names;
 mod readdir_cost;
+mod report;
+mod runs;
+mod tables;
 pub(crate) mod text;
+mod value;
 
+pub use file::Post;
 pub use judge::{Verdict, judge};
 pub use limit::{Limit, Need};
 pub use readdir_cost::{ReaddirCost, readdir_cost};
+pub use report::{
+    Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
+};
 
-use crate::random;
-use crate::report::{Figure, MODEL_VERSION, Report};
-use crate::scenario::{self, Outcome, RunOptions, ScenarioError};
-use serde::Serialize;
-use std::path::Path;
-
-/// Names the schema of [`PostsReport`].
-pub const SCHEMA: &str = "extant-lab-posts/1";
-
-/// What `modern` does with the work of a post: without access times, because the systems that it
-/// stands beside are modelled without. They all get them together, with the other corrections to
-/// these systems.
-const MODERN_POLICIES: &str = "modern,atime=none";
-
-/// How large the work of a post is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scale {
-    /// Seconds in all: counts are divided where that keeps what the row is about.
-    Quick,
-    /// As in the post.
-    Full,
-}
-
-/// One of the posts.
-pub struct Post {
-    /// Its number, as in its file's name.
-    pub number: u32,
-    /// Author and year.
-    pub origin: &'static str,
-    /// What it is about.
-    pub title: &'static str,
-    /// The drive that stands for the one that the post does not name.
-    pub drive: &'static str,
-    /// Which of the drive's values were fitted (at most two), with the reason.
-    pub fitted: &'static [&'static str],
-    /// Runs its scenarios.
-    pub run: RunPost,
-}
+use crate::report::{MODEL_VERSION, Report};
+use crate::scenario::ScenarioError;
+use extant_sim::random;
+use runs::Runs;
+use std::sync::LazyLock;
 
 /// What is asked of a run of the posts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,11 +64,23 @@ impl From<Scale> for Work {
     }
 }
 
-/// Runs the scenarios of a post as is asked, and tells what it is running.
-pub type RunPost = fn(Work, &mut dyn FnMut(&str)) -> Result<PostReport, ScenarioError>;
+/// The files of the posts, in the order in which they are shown.
+const FILES: [&str; 5] = [
+    include_str!("../../posts/reports/post-0.toml"),
+    include_str!("../../posts/reports/post-1.toml"),
+    include_str!("../../posts/reports/post-2.toml"),
+    include_str!("../../posts/reports/post-3.toml"),
+    include_str!("../../posts/reports/post-4.toml"),
+];
 
 /// The posts that are modelled, in the order in which they are shown.
-pub static POSTS: &[Post] = &[post_0::POST, post_1::POST, post_2::POST, post_3::POST, post_4::POST];
+///
+/// # Panics
+/// A file that is built in is wrong: a test reads them all.
+pub static POSTS: LazyLock<Vec<Post>> = LazyLock::new(|| {
+    let read = |text: &&str| names::parse(text).expect("the file of a post is right");
+    FILES.iter().map(read).collect()
+});
 
 /// Runs posts one after another, in the order asked for; all that are modelled when none is named.
 /// `progress` is told what is being run, a line at a time.
@@ -106,7 +100,7 @@ pub fn run_posts(
     let mut posts = Vec::new();
     for post in chosen {
         progress(&format!("post {}: {} ({})", post.number, post.title, post.origin));
-        posts.push((post.run)(work, progress)?);
+        posts.push(run(post, work, progress)?);
     }
     Ok(PostsReport { schema: SCHEMA, model_version: MODEL_VERSION, scale: work.scale, posts })
 }
@@ -125,167 +119,32 @@ pub fn find(number: u32) -> Result<&'static Post, ScenarioError> {
     })
 }
 
-/// Runs the scenario of a text that is built in; `name` is its file's.
-fn run_scenario(name: &str, text: &str, options: &RunOptions) -> Result<Outcome, ScenarioError> {
-    let scenario = scenario::parse(name, text, Path::new(""))?;
-    scenario::run(&scenario, options)
+fn run(
+    post: &Post,
+    work: Work,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PostReport, ScenarioError> {
+    let runs = Runs::make(post, work, progress)?;
+    Ok(PostReport {
+        number: post.number,
+        origin: post.origin.clone(),
+        title: post.title.clone(),
+        question: post.question.clone(),
+        drive: post.drive.clone(),
+        fitted: post.fitted.clone(),
+        seed: runs.reports().next().map_or(1, |report| report.seed),
+        tables: tables::tables(&runs)?,
+        figures: figures::figures(&runs),
+        notes: post.notes.clone(),
+        trace_hash: joined_hash(runs.reports()),
+    })
 }
 
 /// The trace hashes of several runs as one, in hexadecimal.
-fn joined_hash<'a>(reports: impl IntoIterator<Item = &'a Report>) -> String {
+fn joined_hash<'a>(reports: impl Iterator<Item = &'a Report>) -> String {
     let mut joined = 0;
-    for byte in reports.into_iter().flat_map(|report| report.trace_hash.bytes()) {
+    for byte in reports.flat_map(|report| report.trace_hash.bytes()) {
         joined = random::mix(joined ^ u64::from(byte));
     }
     format!("{joined:016x}")
-}
-
-/// All that was run.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct PostsReport {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// See [`crate::report::MODEL_VERSION`].
-    pub model_version: u32,
-    /// Quick or full.
-    pub scale: Scale,
-    /// In the order asked for.
-    pub posts: Vec<PostReport>,
-}
-
-impl PostsReport {
-    /// As JSON, indented, with a line end. Rows have, besides what [`Row`] says, `class`, `verdict`
-    /// and each cell's `ratio_permille`; absent values are `null`.
-    pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
-        json.push('\n');
-        json
-    }
-
-    /// As tables for people, in lines of at most `width` columns, ending in the rows that do not
-    /// agree.
-    pub fn to_text(&self, width: usize) -> String {
-        text::render(self, width)
-    }
-}
-
-/// What came of one post.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct PostReport {
-    /// Its number.
-    pub number: u32,
-    /// Author and year.
-    pub origin: String,
-    /// What it is about.
-    pub title: String,
-    /// The drive's model.
-    pub drive: String,
-    /// What of it was fitted.
-    pub fitted: Vec<String>,
-    /// The seed of its scenarios.
-    pub seed: u64,
-    /// The tables.
-    pub tables: Vec<PostTable>,
-    /// What a page shows besides the tables: curves, seek plots, distributions. Not in the JSON.
-    #[serde(skip)]
-    pub figures: Vec<Figure>,
-    /// What a reader has to know: assumptions, what is not modelled.
-    pub notes: Vec<String>,
-    /// Over the trace hashes of all its runs, in hexadecimal.
-    pub trace_hash: String,
-}
-
-/// A table: rows of measurements against columns of systems.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct PostTable {
-    /// What it shows.
-    pub title: String,
-    /// Systems.
-    pub columns: Vec<PostColumn>,
-    /// Measurements.
-    pub rows: Vec<Row>,
-}
-
-/// A system that was measured.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct PostColumn {
-    /// Its heading: "stock".
-    pub name: String,
-    /// The words that give its policies: "linux-2.4,placement=orlov".
-    pub policies: String,
-}
-
-/// A quantity with its unit.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-#[serde(tag = "unit", content = "value", rename_all = "kebab-case")]
-pub enum Quantity {
-    /// Time in nanoseconds.
-    Nanoseconds(u64),
-    /// A number of things.
-    Count(u64),
-    /// A ratio in thousandths.
-    Permille(u64),
-}
-
-/// What was measured, in one line of a table. As JSON it has its class, its verdict and the ratio
-/// of each cell too.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Row {
-    /// What.
-    pub what: String,
-    /// Which agreement is asked for.
-    pub class: Class,
-    /// One for each column of the table.
-    pub cells: Vec<Cell>,
-    /// The least time that the drive could take for the same work, with what it is made of.
-    pub limit: Option<Limit>,
-    /// Why it is as it is, where that has to be said.
-    pub note: Option<String>,
-}
-
-/// A row in one column.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Cell {
-    /// What the post measured.
-    pub posted: Option<Quantity>,
-    /// What the model gives.
-    pub ours: Option<Quantity>,
-}
-
-/// Which agreement is asked of a row (tolerances: a missed exact or ratio row fails the tests, a
-/// missed absolute row warns).
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(tag = "class", rename_all = "kebab-case")]
-pub enum Class {
-    /// The same number.
-    Exact,
-    /// The ratio of each column to the first one that has a posted value agrees with the posts'
-    /// within so many thousandths.
-    Ratio {
-        /// 350 is 35 %.
-        within_permille: u64,
-    },
-    /// The time agrees within so many thousandths; a miss is a warning.
-    Absolute {
-        /// 250 is 25 %.
-        within_permille: u64,
-    },
-    /// Ours, a ratio in thousandths, lies within these where the post has a figure, whatever that
-    /// is: where a post is one of many measurements that could have been made.
-    Between {
-        /// At least.
-        least: u64,
-        /// At most.
-        most: u64,
-    },
-    /// The post says a bound in words ("under 25 ms"): ours must be at most the posted value.
-    AtMost,
-    /// The post has no figure for it: shown for comparison.
-    Shown,
-    /// Not modelled, and why.
-    NotModelled {
-        /// Why.
-        reason: String,
-    },
 }

@@ -3,8 +3,9 @@
 //!
 //! The engine that ships lists the posted directory on a device in memory, in real time. That
 //! differs from run to run and from host to host, and so is no part of any report.
-use crate::report::{Alignment, ListingCall, TEXT_WIDTH, Table};
+use crate::report::ListingCall;
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
+use extant_chart::{Alignment, TEXT_WIDTH, Table};
 use extant_engine::mkfs::{self, FormatOptions, Profile, default_wishes};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Error, Filesystem, Options, record_bytes};

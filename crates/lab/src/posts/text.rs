@@ -1,10 +1,10 @@
 //! Reports of posts as text: every row of every table, the bad ones and those that are not modelled
 //! too.
-use super::{
-    Class, Limit, PostReport, PostTable, PostsReport, Quantity, Row, Scale, Verdict, judge,
-};
-use crate::report::{Alignment, Table, beside, wrapped};
+use super::judge::{Verdict, judge};
+use super::limit::Limit;
+use super::report::{Class, PostReport, PostTable, PostsReport, Quantity, Row, Scale};
 use Alignment::{Left, Right};
+use extant_chart::{Alignment, Table, beside, wrapped};
 
 /// What the columns mean.
 const LEGEND: [&str; 2] = [
@@ -15,6 +15,20 @@ const LEGEND: [&str; 2] = [
      over the best other one, \
      and over the limit.",
 ];
+
+impl PostsReport {
+    /// As JSON, indented, with a line end. Rows have, besides what [`Row`] says, `class`, `verdict`
+    /// and each cell's `ratio_permille`; absent values are `null`.
+    pub fn to_json(&self) -> String {
+        crate::report::json(self)
+    }
+
+    /// As tables for people, in lines of at most `width` columns, ending in the rows that do not
+    /// agree.
+    pub fn to_text(&self, width: usize) -> String {
+        render(self, width)
+    }
+}
 
 /// All posts, and what they came to, in lines of at most `width` columns.
 pub(super) fn render(report: &PostsReport, width: usize) -> String {
@@ -86,12 +100,8 @@ struct Shape {
 
 impl Shape {
     fn of(table: &PostTable) -> Shape {
-        let has_posted = |column: usize| {
-            let mut cells = table.rows.iter().filter_map(|row| row.cells.get(column));
-            cells.any(|cell| cell.posted.is_some())
-        };
         Shape {
-            posted: (0..table.columns.len()).map(has_posted).collect(),
+            posted: table.posted_columns(),
             has_limit: table.rows.iter().any(|row| row.limit.is_some()),
             has_best: table.rows.iter().any(|row| table.over_best_permille(row).is_some()),
         }

@@ -1,5 +1,5 @@
 //! A distribution of times as reports keep it.
-use crate::device::Histogram;
+use extant_sim::device::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Sums that rows of a report are made of: what a drive did, what a process did, where everything
 //! lay.
-use crate::device::Statistics;
-use crate::drive::Parts;
 use extant_inspect::LayoutReport;
+use extant_sim::device::Statistics;
+use extant_sim::drive::Parts;
 use serde::{Deserialize, Serialize};
 
 /// What a drive did in some time.

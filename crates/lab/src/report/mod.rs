@@ -17,27 +17,23 @@
 //! | `measures[]` | rows: steps in a row with the same `measure`, taken together; `traffic` is that of the drive meanwhile; copies of a process first together (`copy` is `null`), then each |
 //! | `steps[]` | each step: time, traffic of its drive meanwhile (of all processes), work done, calls of getdents |
 //! | `trace_hash` | over all drives: equal for equal runs |
+//!
+//! ```text
+//! text           the report as tables
+//! figures        sums of what drives, processes and layouts did
+//! distribution   how long requests and calls took
+//! ```
 mod distribution;
-pub mod figure;
 mod figures;
-mod stem;
-mod table;
 mod text;
-mod wrap;
 
 pub use distribution::Distribution;
-pub use figure::{
-    Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
-    Origin, Raster, RasterCell, Series, Unit,
-};
 pub use figures::{LayoutFigures, Traffic, Work};
-pub use stem::StemPlot;
-pub use table::{Alignment, Table, seconds};
-pub use wrap::{TEXT_WIDTH, beside, wrapped};
 
-use crate::device::Activity;
-use crate::drive::file::DriveSpec;
-use crate::trace::TraceRecord;
+use extant_chart::{Figure, Table};
+use extant_sim::device::Activity;
+use extant_sim::drive::file::DriveSpec;
+use extant_sim::trace::TraceRecord;
 use serde::{Deserialize, Serialize};
 
 /// Names the schema.
@@ -285,6 +281,14 @@ pub struct ListingCall {
     pub elapsed_ns: u64,
 }
 
+/// A report as JSON, indented, with a line end.
+pub(crate) fn json(report: &impl Serialize) -> String {
+    let mut json = serde_json::to_string_pretty(report)
+        .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+    json.push('\n');
+    json
+}
+
 fn hash_or_null<S: serde::Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::Error> {
     Some(hash).filter(|hash| !hash.is_empty()).serialize(serializer)
 }
@@ -292,10 +296,7 @@ fn hash_or_null<S: serde::Serializer>(hash: &str, serializer: S) -> Result<S::Ok
 impl Report {
     /// As JSON, indented, with a line end: see the schema above.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
-        json.push('\n');
-        json
+        json(self)
     }
 
     /// As tables for people, in lines of at most `width` columns.

@@ -1,9 +1,7 @@
 //! A report as tables for people.
-use super::{
-    Alignment, Distribution, FilesystemReport, Report, StepReport, Table, TimeKind, seconds,
-    wrapped,
-};
+use super::{Distribution, FilesystemReport, Report, StepReport, TimeKind};
 use Alignment::{Left, Right};
+use extant_chart::{Alignment, Table, seconds, wrapped};
 use std::collections::BTreeMap;
 
 /// What a reader of real times has to know.

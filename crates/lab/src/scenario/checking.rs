@@ -1,7 +1,7 @@
 //! fsck as a step: the check of `extant check` on the drive of the scenario, in its time.
 use super::process::{Outcome, Stop, Worker};
 use extant_block::{BlockDevice, Clock, Completed, DeviceInfo, Operation, Request, Segment};
-use extant_inspect::{CheckOptions, Plan, check};
+use extant_inspect::{CheckOptions, ReadOrder, check};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ impl Worker {
     /// Checks the file system, closed meanwhile. Problems fail the step.
     pub(super) fn check(
         &mut self,
-        plan: Plan,
+        plan: ReadOrder,
         threads: NonZeroU32,
         processor_ns_per_kib: u64,
     ) -> Outcome {
@@ -25,7 +25,7 @@ impl Worker {
             nanoseconds_per_kib: processor_ns_per_kib,
             bytes_read: AtomicU64::new(0),
         });
-        let options = CheckOptions { plan, threads, ..CheckOptions::default() };
+        let options = CheckOptions { read_order: plan, threads, ..CheckOptions::default() };
         let report = check(Arc::clone(&read) as Arc<dyn BlockDevice>, &options)?;
         self.work.bytes_read += read.bytes_read.load(Ordering::Relaxed);
         self.work.directories += report.summary.directories;

@@ -1,6 +1,6 @@
 //! What goes wrong with a scenario: one line, with the file, and the line and key, or the process
 //! and step.
-use crate::drive::file::FileError;
+use extant_sim::drive::file::FileError;
 use std::fmt;
 
 /// Why a scenario cannot be read, or did not run to its end. Shows as one line.

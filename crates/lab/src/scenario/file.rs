@@ -1,19 +1,19 @@
 //! The scenario file as a whole: what it says of drives, file systems and processes, checked.
+use super::changes::{Changes, merge};
 use super::fields::{self, Result};
-use super::prepare::each_step;
-use super::step::{Action, End, Surroundings, parse_steps, parse_tree};
+use super::step::{Action, End, Surroundings, each_step, parse_steps, parse_tree};
 use super::tree::TreeSpec;
 use super::{
     BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Samples,
     Scenario, Start, Workplace, builtin,
 };
-use crate::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
-use crate::drive::presets::PRESETS;
-use crate::random::Random;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
 use extant_engine::preset::{Policies, preset};
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
+use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
+use extant_sim::drive::presets::PRESETS;
+use extant_sim::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -74,8 +74,18 @@ pub fn load(path: &Path) -> Result<Scenario> {
 /// # Errors
 /// One line: file, line, key, reason.
 pub fn parse(file: &str, text: &str, folder: &Path) -> Result<Scenario> {
+    parse_changed(file, text, folder, &Changes::default())
+}
+
+/// The scenario of a text, with values of its own for some keys.
+///
+/// # Errors
+/// As [`parse`]; and a change of what is not there.
+pub fn parse_changed(file: &str, text: &str, folder: &Path, changes: &Changes) -> Result<Scenario> {
     let source = Source { file, text };
-    let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
+    let written = changes.written();
+    let mut table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
+    changes.apply(&written, &source, table.get_mut())?;
     let mut section = Section::root(&source, table.get_ref());
     let seed = section.whole_within("seed", 0..=i64::MAX as u64, Some(1))?;
     let memory =
@@ -219,20 +229,6 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     let source = Source { file: "", text: "" };
     let changed = drive_file::from_section(Section::root(&source, &merged), &spec.name);
     changed.map_err(|error| table.error("override", format!("{}: {}", error.key, error.reason)))
-}
-
-/// Puts values over those that there are, table by table.
-fn merge<'a>(base: &mut DeTable<'a>, changes: &DeTable<'a>) {
-    for (key, value) in changes.iter() {
-        if let DeValue::Table(changes) = value.get_ref()
-            && let Some(inner) = base.get_mut(key)
-            && let DeValue::Table(inner) = inner.get_mut()
-        {
-            merge(inner, changes);
-            continue;
-        }
-        base.insert(key.clone(), value.clone());
-    }
 }
 
 fn parse_filesystems(
@@ -446,19 +442,14 @@ fn parse_processes(
     let mut processes = Vec::new();
     for (number, mut table) in tables.into_iter().enumerate() {
         let place = parse_place(&mut table, drives, filesystems)?;
-        let surroundings = Surroundings {
-            processes: &names,
-            trees,
-            folder,
-            has_filesystem: matches!(place, Workplace::Filesystem(_)),
-            depth: 0,
-        };
+        let surroundings =
+            Surroundings { processes: &names, trees, folder, workplace: place, depth: 0 };
         processes.push(ProcessEntry {
             name: names[number].clone(),
             line: table.line(),
             place,
             start: parse_start(&mut table, number, &names)?,
-            samples: match table.flag("samples", false)? {
+            samples: match table.flag("samples")? {
                 true => Samples::Kept,
                 false => Samples::Summed,
             },

@@ -1,19 +1,11 @@
 //! Files until a file system is so full, or has not a block left.
 use super::process::{Call, Outcome, Worker};
+use super::step::Filling;
 use extant_engine::{ErrorKind, File, Filesystem};
 use std::sync::Arc;
 
 /// What is written at once while there is room.
 const PIECE: u64 = 64 << 10;
-
-/// How full a file system is made, and with what.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Filling {
-    /// Of its blocks, how many in a hundred; 100: all that can be had.
-    pub percent: u32,
-    /// Bytes of each file.
-    pub bytes: u64,
-}
 
 /// Whether there was room.
 #[derive(Clone, Copy, PartialEq, Eq)]

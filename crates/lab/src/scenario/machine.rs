@@ -1,19 +1,20 @@
 //! The machine of a run: devices with their queues, file systems on them.
 use super::image;
 use super::mount::{Mount, Parts};
+use super::options::{Existing, Layouts, RunOptions};
 use super::partition::{Contents, Partition};
-use super::prepare::{each_step, refused, writes};
-use super::run::{Existing, Layouts, RunOptions};
+use super::prepare::{refused, writes};
+use super::step::each_step;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{DriveEntry, FilesystemEntry, Origin, Scenario, ScenarioError, Workplace};
-use crate::device::{DeviceSettings, SimDevice};
-use crate::drive::file::FileError;
 use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::Access;
 use extant_engine::mkfs::{self, Contents as Before};
 use extant_engine::throttle::DirtyBudget;
+use extant_sim::device::{DeviceSettings, SimDevice};
+use extant_sim::drive::file::FileError;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;

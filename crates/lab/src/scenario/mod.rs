@@ -23,7 +23,8 @@
 //! name = "tar"
 //! filesystem = "home"
 //! steps = [
-//!     { step = "untar", at = "/linux", tree = { rule = "source", files = 10100, directories = 600, bytes = "133M" }, measure = "untar, sync" },
+//!     { step = "untar", at = "/linux", measure = "untar, sync",
+//!       tree = { rule = "source", files = 10100, directories = 600, bytes = "133M" } },
 //!     { step = "sync", measure = "untar, sync" },
 //!     { step = "remount" },
 //!     { step = "tar", at = "/linux", to = "zero" },
@@ -50,11 +51,25 @@
 //! leaves as they are.
 //!
 //! ```text
-//! file      the file as a whole: drives, file systems, processes     tree      trees by rule, from listings, from tar files
-//! step      steps and what they take                                 run       runs a scenario, gives a report
-//! quantity  sizes and times                                          process   what a process does, step by step
+//! run             runs a scenario, gives a report
+//! summary         the report of a run                 machine    drives, file systems
+//! prepare         a scenario as it is run: what cannot be is refused before it starts
+//! process         what a process does, step by step: making, filling, placing, placing_trees,
+//!                 walk, stream, checking
+//! world           what the processes of a run share   mount      a file system that is open
+//! time            virtual or real                     partition  parts of a device
+//! image           an image as the contents of a drive
+//! options         how a scenario is run
+//! builtin         the scenarios that are built in
+//! file            the file as a whole: drives, file systems, processes
+//! changes         other values than those of the file
+//! step            what steps do; parse and volumes: how a file says it
+//! tree            trees by rule (names, sizes), and from a listing
+//! fields          keys of all kinds                   quantity   sizes and times
+//! error           what goes wrong
 //! ```
 mod builtin;
+mod changes;
 mod checking;
 mod error;
 pub(crate) mod fields;
@@ -64,6 +79,7 @@ mod image;
 mod machine;
 mod making;
 mod mount;
+mod options;
 mod partition;
 mod placing;
 mod placing_trees;
@@ -79,15 +95,18 @@ pub mod tree;
 mod walk;
 mod world;
 
+pub(crate) use builtin::of_post;
 pub use builtin::{BUILTINS, Builtin, POST_SCENARIOS, builtin};
+pub use changes::{Changes, Setting, Settings};
 pub use error::ScenarioError;
-pub use file::{find, load, parse};
-pub use run::{Existing, Layouts, Left, Outcome, Prepared, RunOptions, Target, run};
+pub use file::{find, load, parse, parse_changed};
+pub use options::{Existing, Layouts, Prepared, RunOptions, Target};
+pub use run::{Left, Outcome, run};
 
-use crate::drive::file::DriveSpec;
 use extant_block::ElevatorChoice;
 use extant_engine::mkfs::FormatOptions;
 use extant_engine::preset::Policies;
+use extant_sim::drive::file::DriveSpec;
 use std::path::PathBuf;
 
 /// A scenario, checked: every name in it is known.

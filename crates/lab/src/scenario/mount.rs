@@ -4,7 +4,7 @@
 //! when there is no other than the one that closes it.
 //! *Locking*: `state` is short; nothing is called with it held.
 use super::Data;
-use crate::page;
+use crate::figures::layout;
 use crate::report::{LayoutFigures, LayoutRecord};
 use extant_block::{BlockDevice, FileDevice, ShortLock};
 use extant_engine::preset::Policies;
@@ -28,10 +28,10 @@ pub(super) struct Mount {
     data: Data,
     /// What is dirty on all file systems of the run.
     budget: Option<Arc<DirtyBudget>>,
-    state: ShortLock<State>,
+    state: ShortLock<MountState>,
 }
 
-struct State {
+struct MountState {
     filesystem: Option<Filesystem>,
     policies: Policies,
     users: u32,
@@ -68,7 +68,7 @@ pub(super) struct Parts {
 impl Mount {
     /// A file system that is not open yet.
     pub(super) fn new(parts: Parts) -> Mount {
-        let state = State {
+        let state = MountState {
             filesystem: None,
             policies: parts.policies,
             users: 0,
@@ -190,7 +190,7 @@ impl Mount {
             LayoutRecord { when: when.to_owned(), at_ns, layout: LayoutFigures::from(&layout) };
         let is_drawn = self.state.lock().maps.is_some();
         let map = match is_drawn {
-            true => Some(extant_inspect::layout_map(&volume, page::FIELDS).map_err(failed)?),
+            true => Some(extant_inspect::layout_map(&volume, layout::FIELDS).map_err(failed)?),
             false => None,
         };
         let mut state = self.state.lock();

@@ -1,9 +1,9 @@
 //! Ways to look at a device: a part of it, and what is on a simulated one without waiting for its
 //! drive.
-use crate::device::SimDevice;
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment,
 };
+use extant_sim::device::SimDevice;
 use std::io;
 use std::sync::Arc;
 

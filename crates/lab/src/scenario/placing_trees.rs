@@ -7,14 +7,14 @@
 //! data get their blocks by the policies of the file system. The drive has no part in it.
 use super::placing::{LOST_AND_FOUND, first_free, node};
 use super::process::{Outcome, Stop, Worker};
-use super::step::{Inodes, PlacedTree};
+use super::step::{InodeOrder, PlacedTree};
 use super::tree::{Entry, Tree};
-use crate::random::Random;
 use extant_engine::Filesystem;
 use extant_engine::Packing;
 use extant_engine::import::{Import, NewEntry};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_sim::random::Random;
 use std::sync::Arc;
 
 /// Objects between two looks at memory.
@@ -67,7 +67,7 @@ impl Worker {
 
 /// Everything in the order of its inodes.
 fn order(placed: &[PlacedTree], planted: &[Planted], random: &mut Random) -> Vec<Object> {
-    let objects = |inodes: Inodes| {
+    let objects = |inodes: InodeOrder| {
         let trees = placed.iter().zip(planted).enumerate();
         let trees = trees.filter(move |(_, (one, _))| one.inodes == inodes);
         trees.flat_map(|(number, (_, planted))| {
@@ -76,11 +76,11 @@ fn order(placed: &[PlacedTree], planted: &[Planted], random: &mut Random) -> Vec
             top.chain(planted.tree.entries()).map(object)
         })
     };
-    let mut order: Vec<Object> = objects(Inodes::Scattered).collect();
+    let mut order: Vec<Object> = objects(InodeOrder::Scattered).collect();
     random.shuffle(&mut order);
-    order.extend(objects(Inodes::InOrder));
-    let grown =
-        objects(Inodes::ByDirectory).filter(|object| matches!(object.entry, Entry::Directory(_)));
+    order.extend(objects(InodeOrder::InOrder));
+    let grown = objects(InodeOrder::ByDirectory)
+        .filter(|object| matches!(object.entry, Entry::Directory(_)));
     let mut grown: Vec<Object> = grown.collect();
     random.shuffle(&mut grown);
     for object in grown {

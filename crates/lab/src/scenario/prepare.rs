@@ -1,13 +1,13 @@
 //! What is decided before a run: the options, the trees, and whether it can fit.
 use super::file;
-use super::run::RunOptions;
-use super::step::{Action, Direction, PlacedFiles, Step};
+use super::options::RunOptions;
+use super::step::{Action, Direction, OnImage, PlacedFiles, Step, each_step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, Origin, Scenario, ScenarioError, Workplace};
-use crate::drive::file::FileError;
 use extant_engine::preset::{Policies, preset};
 use extant_format::layout::Inodes;
+use extant_sim::drive::file::FileError;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), Scenar
             Workplace::Drive(_) => false,
         };
         if is_image {
-            process.steps.retain(|step| !step.skip_on_image);
+            process.steps.retain(|step| step.on_image == OnImage::Done);
         }
         if process.steps.is_empty() {
             let reason = format!("process {} has no step left on an image", process.name);
@@ -108,16 +108,6 @@ fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), Scenar
         }
     }
     Ok(())
-}
-
-/// Calls `visit` for each step of a process, those within others too.
-pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) {
-    for step in steps {
-        visit(step);
-        if let Action::Repeat { steps, .. } | Action::Until { steps, .. } = &step.action {
-            each_step(steps, visit);
-        }
-    }
 }
 
 /// Whether a step changes the file system.

@@ -7,11 +7,11 @@ use super::step::{Action, End, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{World, tree_key};
 use super::{ProcessEntry, Samples, ScenarioError, Start, Workplace};
-use crate::device::Histogram;
-use crate::random::Random;
 use crate::report::{
     CallLatency, Distribution, ListingCall, Measure, ProcessReport, StepReport, Traffic, Work,
 };
+use extant_sim::device::Histogram;
+use extant_sim::random::Random;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;

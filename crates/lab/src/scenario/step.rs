@@ -5,13 +5,12 @@
 //! one row of the report together).
 mod parse;
 
-pub use parse::{KINDS, Kind};
+pub use parse::{COMMON_KEYS, KINDS, StepKind};
 pub(super) use parse::{Surroundings, parse_steps, parse_tree};
 
-pub use super::filling::Filling;
 use super::tree::TreeSpec;
 use extant_engine::preset::Policies;
-use extant_inspect::Plan;
+use extant_inspect::ReadOrder;
 use std::num::NonZeroU32;
 
 /// A step of a process.
@@ -25,10 +24,19 @@ pub struct Step {
     pub label: String,
     /// The row of the report that it is part of.
     pub measure: Option<String>,
-    /// It makes what an image already has: left out on one.
-    pub skip_on_image: bool,
+    /// What becomes of it when the file system is a copy of an image.
+    pub on_image: OnImage,
     /// What it does.
     pub action: Action,
+}
+
+/// Whether a step is done on a file system that is a copy of an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnImage {
+    /// It is.
+    Done,
+    /// It makes what an image already has, and is left out.
+    Skipped,
 }
 
 /// What a step does.
@@ -65,7 +73,7 @@ pub enum Action {
     /// Checks the file system as fsck does, closed meanwhile. What is found fails the step.
     Check {
         /// In which order the disk is read.
-        plan: Plan,
+        plan: ReadOrder,
         /// How many threads share the work.
         threads: NonZeroU32,
         /// What the processor takes for each KiB that was read, in nanoseconds.
@@ -106,7 +114,7 @@ pub enum Action {
         policies: Option<Policies>,
     },
     /// Reads or writes a file or the bare drive in pieces.
-    Stream(Stream),
+    Stream(StreamAction),
     /// Lists a directory as `ls` does.
     List {
         /// Which.
@@ -161,12 +169,12 @@ pub struct PlacedTree {
     /// What.
     pub tree: TreeSpec,
     /// Which inodes it gets.
-    pub inodes: Inodes,
+    pub inodes: InodeOrder,
 }
 
 /// In which order the entries of a tree that is put there at once get their inodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Inodes {
+pub enum InodeOrder {
     /// As the tree is made.
     InOrder,
     /// Each directory with its files in a row, the directories by chance: they were made at
@@ -235,7 +243,7 @@ pub enum Detail {
 
 /// Reads or writes in pieces.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stream {
+pub struct StreamAction {
     /// The file; `None` for the bare drive.
     pub path: Option<String>,
     /// Reading or writing.
@@ -299,4 +307,23 @@ pub enum End {
     Process(usize),
     /// So many nanoseconds after the step began.
     After(u64),
+}
+
+/// Calls `visit` for each step of a process, those within others too.
+pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) {
+    for step in steps {
+        visit(step);
+        if let Action::Repeat { steps, .. } | Action::Until { steps, .. } = &step.action {
+            each_step(steps, visit);
+        }
+    }
+}
+
+/// How full a file system is made, and with what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Filling {
+    /// Of its blocks, how many in a hundred; 100: all that can be had.
+    pub percent: u32,
+    /// Bytes of each file.
+    pub bytes: u64,
 }

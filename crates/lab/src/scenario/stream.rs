@@ -1,6 +1,6 @@
 //! Reads and writes in pieces: in a row, at random, in strides; of a file or of the bare drive.
 use super::process::{Call, Outcome, Stop, Worker};
-use super::step::{Direction, Durability, Pattern, Stream};
+use super::step::{Direction, Durability, Pattern, StreamAction};
 use super::time::Time;
 use extant_block::{BlockDevice, Operation, Segment};
 use extant_engine::{ErrorKind, File, Filesystem};
@@ -27,7 +27,7 @@ struct Places {
 }
 
 impl Places {
-    fn new(stream: &Stream, span: u64) -> Places {
+    fn new(stream: &StreamAction, span: u64) -> Places {
         let streams = stream.streams.max(1);
         let share = if span == u64::MAX && streams == 1 {
             span
@@ -73,7 +73,7 @@ impl Places {
 }
 
 impl Worker {
-    pub(super) fn stream(&mut self, stream: &Stream) -> Outcome {
+    pub(super) fn stream(&mut self, stream: &StreamAction) -> Outcome {
         let world = Arc::clone(&self.world);
         let in_use = match &stream.path {
             Some(_) => Some(self.enter(&world)?),
@@ -131,7 +131,7 @@ impl Worker {
     }
 
     /// Bytes in which the pieces lie; what is read has to be there.
-    fn span(&mut self, target: &Target, stream: &Stream) -> Outcome<u64> {
+    fn span(&mut self, target: &Target, stream: &StreamAction) -> Outcome<u64> {
         let (name, size) = match target {
             Target::File(file, path) => {
                 (path.display().to_string(), self.call(Call::Stat, || file.metadata())?.size)
@@ -158,7 +158,7 @@ impl Worker {
     fn piece(
         &mut self,
         target: &Target,
-        stream: &Stream,
+        stream: &StreamAction,
         offset: u64,
         buffer: &mut [u8],
     ) -> Outcome {
@@ -182,7 +182,7 @@ impl Worker {
         &mut self,
         device: &dyn BlockDevice,
         direction: Direction,
-        stream: &Stream,
+        stream: &StreamAction,
         offset: u64,
     ) -> Outcome {
         let segment = || match self.world.time {

@@ -1,18 +1,18 @@
 //! The report of a run, from what its processes and drives gave.
 use super::machine::queue;
 use super::process::Finished;
-use super::run::simulated;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
-use crate::device::{Activity, TraceKeeping};
-use crate::page;
-use crate::random;
+use crate::figures::layout;
 use crate::report::{
-    Column, Distribution, DriveReport, Figure, FilesystemReport, MODEL_VERSION, Measure, Report,
-    SCHEMA, TimeKind,
+    Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA,
+    TimeKind,
 };
+use extant_chart::Figure;
 use extant_engine::read_superblock;
+use extant_sim::device::{Activity, TraceKeeping};
+use extant_sim::random;
 
 pub(super) fn report(
     world: &World,
@@ -23,7 +23,8 @@ pub(super) fn report(
     let scenario = &world.scenario;
     let drives = scenario.drives.iter().enumerate();
     let filesystems = scenario.filesystems.iter().enumerate();
-    let hashes = world.drives.iter().filter_map(simulated).map(|device| device.trace_hash());
+    let hashes =
+        world.drives.iter().filter_map(Medium::simulated).map(|device| device.trace_hash());
     let mut report = Report {
         schema: SCHEMA,
         model_version: MODEL_VERSION,
@@ -84,7 +85,7 @@ fn maps(world: &World) -> Vec<Figure> {
     let mounts = world.scenario.filesystems.iter().zip(&world.mounts);
     let figures = mounts.filter_map(|(entry, mount)| {
         let title = format!("{}: what its blocks are used for", entry.name);
-        page::of_layouts(&mount.maps(), &title)
+        layout::of_layouts(&mount.maps(), &title)
     });
     figures.collect()
 }

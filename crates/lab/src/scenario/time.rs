@@ -1,6 +1,6 @@
 //! The clock of a run: virtual, or the host's.
-use crate::clock::VirtualClock;
 use extant_block::{Clock, RealClock, Unparked};
+use extant_sim::clock::VirtualClock;
 use std::sync::Arc;
 
 /// The clock of a run.

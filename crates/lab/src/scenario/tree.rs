@@ -14,7 +14,7 @@ mod sizes;
 
 pub use listing::{ListingError, read as read_listing};
 
-use crate::random::Random;
+use extant_sim::random::Random;
 use names::Names;
 use sizes::Blocks;
 use std::sync::Arc;

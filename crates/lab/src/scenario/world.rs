@@ -5,9 +5,9 @@ use super::mount::Mount;
 use super::time::Time;
 use super::tree::{Tree, TreeSpec};
 use super::{ProcessEntry, Scenario};
-use crate::device::SimDevice;
 use crate::report::Traffic;
 use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
+use extant_sim::device::SimDevice;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +26,14 @@ impl Medium {
         match self {
             Medium::Simulated(device) => Arc::clone(device) as Arc<dyn BlockDevice>,
             Medium::Host(device) => Arc::clone(device) as Arc<dyn BlockDevice>,
+        }
+    }
+
+    /// The model, if it is one.
+    pub(super) fn simulated(&self) -> Option<&SimDevice> {
+        match self {
+            Medium::Simulated(device) => Some(device),
+            Medium::Host(_) => None,
         }
     }
 

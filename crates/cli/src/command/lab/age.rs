@@ -3,14 +3,13 @@ use super::failure;
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use crate::progress::Status;
 use crate::size::Amount;
+use extant_chart::{Figure, TEXT_WIDTH, beside};
 use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
     Subject, Tell,
 };
 use extant_lab::page;
-use extant_lab::report::{Figure, TEXT_WIDTH, beside};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -19,8 +18,8 @@ use std::sync::{Arc, Mutex};
 /// WHAT is an experiment (post-0, post-1), a profile (mail, git, packages, containers,
 /// new-directories, file-server), or a TOML file of one of the two. A profile runs under every
 /// preset. Volumes have their full size, with data that has places but no content; every month
-/// where everything lies is looked at, and samples are read and written on the simulated drive,
-/// cold. The same command gives the same bytes.
+/// where everything is on the volume is looked at, and samples are read and written on the
+/// simulated drive, cold. The same command gives the same bytes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab age post-1
@@ -41,7 +40,7 @@ pub struct Arguments {
     /// ext2, ext3 or ext4, for all policies; by default what was usual in a preset's time
     #[arg(long, value_name = "KIND", value_parser = ["ext2", "ext3", "ext4"])]
     pub volume: Option<String>,
-    /// For so many months of 30 days
+    /// For this many months of 30 days
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=120))]
     pub months: Option<u32>,
     /// Size of the volume, as 8G; what is done on it a day grows and shrinks with it
@@ -51,12 +50,13 @@ pub struct Arguments {
     #[arg(long)]
     pub full: bool,
     /// Everything random comes from this
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(long, value_name = "NUMBER", default_value = "1",
+        value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: u64,
     /// Where samples are read and written: a built-in drive, or a file
     #[arg(long, value_name = "DRIVE")]
     pub drive: Option<String>,
-    /// Only look where everything lies; read and write no samples
+    /// Only look where everything is; read and write no samples
     #[arg(long, conflicts_with = "drive")]
     pub layout_only: bool,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub struct Arguments {
 /// Volumes that can be aged.
 const BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
 
-/// Runs it. With `--json`: the report, whose schema stands in docs/LAB.md.
+/// Runs it. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     let Some(what) = &arguments.what else {
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let experiment = experiment(arguments, what)?;
     let options = options(arguments)?;
-    let status = Mutex::new(Status::new(console));
+    let status = Mutex::new(console.status());
     let tell: Tell = Arc::new(move |line: &str| {
         if let Ok(mut status) = status.lock() {
             status.show(line);

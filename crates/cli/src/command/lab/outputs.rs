@@ -1,7 +1,8 @@
 //! The files that a run writes, `--trace`, `--save` and `--html`: looked at before it starts, so
-//! that no run is lost for a folder that is not there, and no file that somebody still needs is
+//! that no run is lost for a folder that is not there, and no file that is still needed is
 //! replaced.
 use crate::error::Error;
+use extant_lab::scenario::Existing;
 use extant_lab::scenario::Scenario;
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -19,11 +20,11 @@ pub struct Output {
     pub path: PathBuf,
 }
 
-/// Files of a trace, one for each drive: `PATH` itself for the only one, `PATH.NAME` for one of
-/// several.
-pub fn trace_path(path: &Path, drive: &str, several: bool) -> PathBuf {
+/// The file for the trace of a drive, where `drives` are traced: `PATH` itself for the only one,
+/// `PATH.NAME` for one of several.
+pub fn trace_path(path: &Path, drive: &str, drives: usize) -> PathBuf {
     let mut whole: OsString = path.into();
-    if several {
+    if drives > 1 {
         whole.push(".");
         whole.push(drive.replace('/', "_"));
     }
@@ -51,10 +52,10 @@ pub struct Asked<'a> {
 pub fn outputs(scenario: &Scenario, asked: &Asked) -> Vec<Output> {
     let mut outputs = Vec::new();
     if let Some(path) = asked.trace {
-        let several = scenario.drives.len() > 1;
+        let drives = scenario.drives.len();
         outputs.extend(scenario.drives.iter().map(|drive| Output {
             option: "--trace",
-            path: trace_path(path, &drive.name, several),
+            path: trace_path(path, &drive.name, drives),
         }));
     }
     if let Some(path) = asked.save {
@@ -73,7 +74,7 @@ pub fn outputs(scenario: &Scenario, asked: &Asked) -> Vec<Output> {
 
 /// Refuses what would write over something: an input of the run or another of its outputs always,
 /// any other file unless it may be lost.
-pub fn check(outputs: &[Output], inputs: &[PathBuf], may_overwrite: bool) -> Result<(), Error> {
+pub fn check(outputs: &[Output], inputs: &[PathBuf], existing: Existing) -> Result<(), Error> {
     let inputs: Vec<(&PathBuf, Metadata)> =
         inputs.iter().filter_map(|path| Some((path, std::fs::metadata(path).ok()?))).collect();
     for (at, output) in outputs.iter().enumerate() {
@@ -96,11 +97,9 @@ pub fn check(outputs: &[Output], inputs: &[PathBuf], may_overwrite: bool) -> Res
         }
         // What is written to a terminal or a pipe replaces nothing.
         let replaces = !(found.file_type().is_char_device() || found.file_type().is_fifo());
-        if replaces && !may_overwrite && output.option != PAGE {
-            return Err(Error::new(format!("{name}: exists already")).hint(
-                "--overwrite replaces \
-                it",
-            ));
+        if replaces && existing == Existing::Keep && output.option != PAGE {
+            let error = Error::new(format!("{name}: exists already"));
+            return Err(error.hint("--overwrite replaces it"));
         }
     }
     Ok(())
@@ -125,7 +124,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Where a file lies or will lie, whatever its path looks like.
+/// Where a file is or will be, whatever its path looks like.
 fn place(output: &Output) -> PathBuf {
     let whole = output.path.canonicalize();
     whole.unwrap_or_else(|_| {

@@ -3,9 +3,9 @@
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
+use extant_chart::{Alignment, Figure, Table, beside, wrapped};
 use extant_engine::preset::{COLUMNS, PRESETS, Policies};
 use extant_lab::page;
-use extant_lab::report::{Alignment, Figure, Table, beside, wrapped};
 use serde::Serialize;
 
 /// List what can be chosen: the columns of the policies with all their choices, and the presets.
@@ -109,11 +109,7 @@ fn page(tables: &Tables) -> String {
         rows.for_each(|choice| table.row([choice.name.to_owned(), choice.line.to_owned()]));
         figures.push(Figure::new(column.name, table).line(column.line).section("Columns"));
     }
-    page::of_figures(
-        "Policies",
-        "What a file system of the laboratory can be told to do.",
-        &figures,
-    )
+    page::of_figures("Policies", "What a file system of the laboratory can be set to do.", &figures)
 }
 
 fn text(tables: &Tables, columns: usize) -> String {

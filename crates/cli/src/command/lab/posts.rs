@@ -3,7 +3,6 @@ use super::failure;
 use super::page::PageOption;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
-use crate::progress::Status;
 use extant_lab::page;
 use extant_lab::posts::{
     self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, Work, judge,
@@ -38,7 +37,8 @@ pub struct Arguments {
     pub full: bool,
     /// In place of the seeds of the scenarios: another UUID and hash seed, other trees, other draws
     /// of drives and processes
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Show these columns only, besides the first of each table, to which ratios are formed; may be
     /// given several times
@@ -49,7 +49,7 @@ pub struct Arguments {
     pub page: PageOption,
 }
 
-/// Runs them. With `--json`: the report, whose schema stands in docs/LAB.md.
+/// Runs them. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let numbers = chosen(&arguments.numbers)?;
     arguments.page.check()?;
@@ -90,7 +90,7 @@ type Ran = Result<Vec<PostReport>, ScenarioError>;
 /// Runs as many at a time as there are processors: each has a clock of its own, so none knows of
 /// the others.
 fn all(numbers: &[u32], work: Work, console: &Console) -> Result<PostsReport, ScenarioError> {
-    let status = Mutex::new(Status::new(console));
+    let status = Mutex::new(console.status());
     let tell = |line: &str| {
         if let Ok(mut status) = status.lock() {
             status.show(line);
@@ -135,7 +135,7 @@ fn take<'a>(
     Some((*numbers.get(at)?, slots.get(at)?))
 }
 
-/// Takes away the columns that nobody asked for.
+/// Takes away the columns that were not asked for.
 fn keep_columns(report: &mut PostsReport, only: &[String]) -> Result<(), Error> {
     let names: Vec<String> = tables(report)
         .flat_map(|table| table.columns.iter().map(|column| column.name.clone()))

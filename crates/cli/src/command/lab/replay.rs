@@ -4,12 +4,12 @@ use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use clap::ValueEnum;
-use extant_lab::drive::file::DriveSpec;
 use extant_lab::page;
-use extant_lab::replay::{
+use extant_sim::drive::file::DriveSpec;
+use extant_sim::replay::{
     in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times,
 };
-use extant_lab::trace::{self, TraceFormat};
+use extant_sim::trace::{self, TraceFormat};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

@@ -7,11 +7,11 @@ use crate::error::{Error, Exit};
 use crate::image;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
-use extant_lab::device::TraceKeeping;
 use extant_lab::page;
 use extant_lab::report::Report;
 use extant_lab::scenario::{self, Existing, Layouts, Left, Origin, RunOptions, Scenario, Target};
-use extant_lab::trace::{self, TraceFormat, TraceRecord};
+use extant_sim::device::TraceKeeping;
+use extant_sim::trace::{self, TraceFormat, TraceRecord};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -53,10 +53,12 @@ pub struct Arguments {
     #[arg(long, value_name = "POLICIES", visible_alias = "policies")]
     pub preset: Option<String>,
     /// In place of the scenario's seed
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    #[arg(long, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Divide all counts of steps and trees by this
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value = "1",
+        value_parser = clap::value_parser!(u64).range(1..))]
     pub scale: u64,
     /// Write every command that the drives got; with several drives, FILE.DRIVE for each
     #[arg(long, value_name = "FILE")]
@@ -93,7 +95,7 @@ fn trace_form(word: &str) -> Result<TraceForm, String> {
     }
 }
 
-/// Runs it. With `--json`: the report, whose schema stands in docs/LAB.md.
+/// Runs it. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let scenario = failure::scenario(&arguments.scenario)?;
     let options = options(arguments)?;
@@ -108,7 +110,8 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let written = outputs::outputs(&scenario, &files);
     arguments.page.check()?;
-    outputs::check(&written, &inputs(arguments, &scenario), arguments.overwrite)?;
+    let existing = if arguments.overwrite { Existing::Overwrite } else { Existing::Keep };
+    outputs::check(&written, &inputs(arguments, &scenario), existing)?;
     arguments.image.as_deref().map_or(Ok(()), look_at)?;
     let mut outcome = scenario::run(&scenario, &options).map_err(|error| failure::ran(&error))?;
     if let Some(path) = &arguments.trace {
@@ -125,7 +128,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-/// On the host's own file nothing is copied: an image that lies elsewhere would be ignored, and the
+/// On the host's own file nothing is copied: an image that is elsewhere would be ignored, and the
 /// file written over.
 fn check_pair(arguments: &Arguments) -> Result<(), Error> {
     let (Some(image), Some(real)) = (&arguments.image, &arguments.real) else {
@@ -178,15 +181,15 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
     })
 }
 
-/// Whether an image can be opened and is one: told before anything runs, in the words of the other
-/// commands.
+/// Whether an image can be opened and is one: found out before anything runs, in the words of the
+/// other commands.
 fn look_at(path: &Path) -> Result<(), Error> {
     let device = image::device(path, 0)?;
     match Volume::open(device.clone(), SuperblockPlace::Primary) {
         Err(extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. }) => {
             Err(without_offset(path, image::not_ext(path, &*device, 0)))
         }
-        // What else is wrong with it, the run tells.
+        // What else is wrong with it shows in the run.
         _ => Ok(()),
     }
 }
@@ -205,9 +208,9 @@ fn without_offset(path: &Path, refused: Error) -> Error {
 
 /// Takes the traces out of the report: they are written to files of their own.
 fn write_traces(path: &Path, form: TraceForm, report: &mut Report) -> Result<(), Error> {
-    let several = report.drives.len() > 1;
+    let drives = report.drives.len();
     for drive in &mut report.drives {
-        let path = trace_path(path, &drive.name, several);
+        let path = trace_path(path, &drive.name, drives);
         let records = drive.trace.take().unwrap_or_default();
         write_trace(&path, form, &records, &drive.name)
             .map_err(|reason| Error::new(format!("{}: {reason}", path.display())))?;
@@ -221,7 +224,8 @@ fn write_trace(
     records: &[TraceRecord],
     drive: &str,
 ) -> Result<(), String> {
-    let mut out = BufWriter::new(File::create(path).map_err(|error| crate::error::reason(&error))?);
+    let mut out =
+        BufWriter::new(File::create(path).map_err(|error| extant_archive::reason(&error))?);
     match form {
         TraceForm::Foreign(format) => {
             let device: String = drive.split_whitespace().collect::<Vec<_>>().join("_");
@@ -230,11 +234,11 @@ fn write_trace(
         TraceForm::Json => {
             for record in records {
                 serde_json::to_writer(&mut out, record).map_err(|error| error.to_string())?;
-                out.write_all(b"\n").map_err(|error| crate::error::reason(&error))?;
+                out.write_all(b"\n").map_err(|error| extant_archive::reason(&error))?;
             }
         }
     }
-    out.flush().map_err(|error| crate::error::reason(&error))
+    out.flush().map_err(|error| extant_archive::reason(&error))
 }
 
 fn save(path: &Path, filesystems: &[Left]) -> Result<(), Error> {

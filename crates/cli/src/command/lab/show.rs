@@ -2,10 +2,10 @@
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use extant_lab::drive::presets::PRESETS;
+use extant_chart::Figure;
 use extant_lab::page;
-use extant_lab::report::Figure;
 use extant_lab::scenario::{BUILTINS, POST_SCENARIOS, builtin};
+use extant_sim::drive::presets::PRESETS;
 
 /// Print the TOML file of a built-in scenario (also of a post's) or drive, to be changed and run.
 #[derive(clap::Args)]
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-/// Names that are longer: `post-3` stands for none of its two scenarios.
+/// Names that are longer: `post-3` means neither of its two scenarios.
 fn beginning_with(name: &str) -> Vec<&'static str> {
     let scenarios = BUILTINS.iter().chain(POST_SCENARIOS).map(|builtin| builtin.name);
     let all = scenarios.chain(PRESETS.iter().map(|preset| preset.name));

@@ -2,29 +2,37 @@
 mod volumes;
 
 use super::{
-    Action, Detail, Direction, Durability, End, Inodes, MakeStyle, Order, Pattern, PlacedTree, Step,
+    Action, Detail, Direction, Durability, End, InodeOrder, MakeStyle, OnImage, Order, Pattern,
+    PlacedTree, Step,
 };
-use super::{Stream, Task};
-use crate::drive::file::Section;
+use super::{StreamAction, Task};
+use crate::scenario::Workplace;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
 use crate::scenario::tree::{
     BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing,
 };
 use extant_engine::preset::Policies;
+use extant_sim::drive::file::Section;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A kind of step.
-pub struct Kind {
+pub struct StepKind {
     /// What `step` says.
     pub name: &'static str,
+    /// The keys that it reads, besides those of every step ([`COMMON_KEYS`]), in lists that kinds
+    /// share.
+    pub keys: &'static [&'static [&'static str]],
     /// One line about it, with its keys.
     pub line: &'static str,
     parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
     on: On,
 }
+
+/// The keys that every step may have.
+pub const COMMON_KEYS: [&str; 4] = ["label", "measure", "skip_on_image", "step"];
 
 /// What a step works on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,149 +50,189 @@ pub struct Surroundings<'a> {
     pub trees: &'a BTreeMap<String, TreeSpec>,
     /// Where relative paths begin.
     pub folder: &'a Path,
-    /// Whether the process has a file system.
-    pub has_filesystem: bool,
-    /// How many steps lie around.
+    /// What the process works on.
+    pub workplace: Workplace,
+    /// How many steps are around this one.
     pub depth: usize,
 }
 
-const fn kind(
+/// A kind that needs a file system.
+const fn on_filesystem(
     name: &'static str,
-    on: On,
+    keys: &'static [&'static [&'static str]],
     line: &'static str,
     parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
-) -> Kind {
-    Kind { name, line, parse, on }
+) -> StepKind {
+    StepKind { name, keys, line, parse, on: On::Filesystem }
 }
 
-/// All kinds of steps.
-pub static KINDS: &[Kind] = &[
-    kind("make-tree", On::Filesystem, "make directories and files: at, tree", |s, x| {
-        make(s, x, MakeStyle::Plain)
-    }),
-    kind(
+/// A kind that a bare drive will do for too.
+const fn on_anything(
+    name: &'static str,
+    keys: &'static [&'static [&'static str]],
+    line: &'static str,
+    parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
+) -> StepKind {
+    StepKind { name, keys, line, parse, on: On::Anything }
+}
+
+/// The keys of every stream.
+const STREAM: &[&str] =
+    &["path", "chunk", "bytes", "count", "offset", "span", "streams", "rate", "synced"];
+/// What ends a step.
+const END: &[&str] = &["for", "process"];
+
+/// All kinds of steps, with all that is known of each: it feeds the parser, the errors, `extant lab
+/// list` and a test of docs/LAB.md.
+pub static KINDS: &[StepKind] = &[
+    on_filesystem(
+        "make-tree",
+        &[&["at", "tree"]],
+        "make directories and files: at, tree",
+        |s, x| make(s, x, MakeStyle::Plain),
+    ),
+    on_filesystem(
         "untar",
-        On::Filesystem,
+        &[&["at", "tree", "unpack_rate"]],
         "the same as tar does it, with owners and times: at, tree, unpack_rate",
         |s, x| {
             let unpack_rate = fields::size(s, "unpack_rate", 1024..=1 << 40)?;
             make(s, x, MakeStyle::Archive { unpack_rate })
         },
     ),
-    kind(
+    on_filesystem(
         "make-directories",
-        On::Filesystem,
+        &[&["at", "count", "names"]],
         "count directories side by side: at, count, names",
         make_directories,
     ),
-    kind(
+    on_filesystem(
         "create-files",
-        On::Filesystem,
+        &[&["at", "count", "directories", "size", "size_max", "names", "directory_names", "order"]],
         "count files of some size over directories: at, count, directories, size, size_max, names, \
          directory_names, order",
         create_files,
     ),
-    kind(
+    on_filesystem(
         "place-trees",
-        On::Filesystem,
+        &[&["trees"]],
         "trees onto an empty file system at once, without its drive: trees (at, tree, inodes)",
         place_trees,
     ),
-    kind(
+    on_filesystem(
         "place-files",
-        On::Filesystem,
+        &[&["files"]],
         "files onto an empty file system at once, without its drive: files (count, bytes, names)",
         volumes::place_files,
     ),
-    kind(
+    on_filesystem(
         "fill",
-        On::Filesystem,
+        &[&["at", "percent", "size"]],
         "files until the file system is so full: at, percent (100: to the last block), size",
         volumes::fill,
     ),
-    kind(
+    on_filesystem(
         "check",
-        On::Filesystem,
+        &[&["plan", "threads", "processor_per_kib"]],
         "check the file system, closed meanwhile: plan (vanilla, ours), threads, processor_per_kib",
         volumes::check,
     ),
-    kind("find", On::Filesystem, "list all names of a tree: at, order, for or process", |s, x| {
-        walk(s, x, Task::Find)
-    }),
-    kind(
+    on_filesystem(
+        "find",
+        &[&["at", "order"], END],
+        "list all names of a tree: at, order, for or process",
+        |s, x| walk(s, x, Task::Find),
+    ),
+    on_filesystem(
         "stat-all",
-        On::Filesystem,
+        &[&["at", "order"], END],
         "stat everything in a tree: at, order, for or process",
         |s, x| walk(s, x, Task::Stat),
     ),
-    kind(
+    on_filesystem(
         "read-all",
-        On::Filesystem,
+        &[&["at", "order", "chunk"], END],
         "read every file of a tree: at, order, chunk, for or process",
         |s, x| walk(s, x, Task::Read),
     ),
-    kind(
+    on_filesystem(
         "tar",
-        On::Filesystem,
+        &[&["at", "to", "order", "chunk"]],
         "tar a tree to null (which only stats) or to zero: at, to, order, chunk",
         tar,
     ),
-    kind("diff", On::Filesystem, "compare two trees file by file: at, with, chunk", diff),
-    kind("remove", On::Filesystem, "remove a tree: at", |s, _| {
+    on_filesystem(
+        "diff",
+        &[&["at", "with", "chunk"]],
+        "compare two trees file by file: at, with, chunk",
+        diff,
+    ),
+    on_filesystem("remove", &[&["at"]], "remove a tree: at", |s, _| {
         Ok(Action::Remove { at: fields::path(s, "at")? })
     }),
-    kind("sync", On::Filesystem, "write everything that changed, and wait", |_, _| {
-        Ok(Action::Sync)
-    }),
-    kind(
+    on_filesystem("sync", &[], "write everything that changed, and wait", |_, _| Ok(Action::Sync)),
+    on_filesystem(
         "remount",
-        On::Filesystem,
+        &[&["preset"]],
         "close and open: everything is cold; preset: with other policies",
         remount,
     ),
-    kind(
+    on_anything(
         "sequential",
-        On::Anything,
+        &[&["direction"], STREAM, END],
         "read or write in a row: direction, path, chunk, bytes or count, offset, span, streams, \
          rate, synced, for or process",
         |s, x| stream(s, x, Walkway::Sequential),
     ),
-    kind("random", On::Anything, "read or write at random: as sequential, and near", |s, x| {
-        stream(s, x, Walkway::Random)
-    }),
-    kind(
+    on_anything(
+        "random",
+        &[&["direction", "near"], STREAM, END],
+        "read or write at random: as sequential, and near",
+        |s, x| stream(s, x, Walkway::Random),
+    ),
+    on_anything(
         "stride",
-        On::Anything,
+        &[&["direction", "stride"], STREAM, END],
         "read or write every so many bytes: as sequential, and stride",
         |s, x| stream(s, x, Walkway::Stride),
     ),
-    kind(
+    on_anything(
         "writer",
-        On::Anything,
+        &[STREAM, END],
         "write until something ends it: as sequential, without direction",
         |s, x| stream(s, x, Walkway::Writer),
     ),
-    kind("ls", On::Filesystem, "list a directory: at, long", list),
-    kind("getdents", On::Filesystem, "list a directory call by call: at, buffer", getdents),
-    kind(
+    on_filesystem("ls", &[&["at", "long"]], "list a directory: at, long", list),
+    on_filesystem(
+        "getdents",
+        &[&["at", "buffer"]],
+        "list a directory call by call: at, buffer",
+        getdents,
+    ),
+    on_filesystem(
         "open-program",
-        On::Filesystem,
+        &[&["at", "reads", "bytes"]],
         "a chain of dependent reads in a tree: at, reads, bytes",
         program,
     ),
-    kind("wait", On::Anything, "let time pass: for; or until a process ended: process", wait),
-    kind("survey", On::Filesystem, "write everything, and record where it lies", |_, _| {
+    on_anything("wait", &[END], "let time pass: for; or until a process ended: process", wait),
+    on_filesystem("survey", &[], "write everything, and record where it lies", |_, _| {
         Ok(Action::Survey)
     }),
-    kind("repeat", On::Anything, "do steps several times: count, steps", |s, x| {
-        Ok(Action::Repeat {
-            count: required_count(s, "count", 1..=1_000_000_000)?,
-            steps: parse_steps(s, x)?,
-        })
-    }),
-    kind(
+    on_anything(
+        "repeat",
+        &[&["count", "steps"]],
+        "do steps several times: count, steps",
+        |s, x| {
+            Ok(Action::Repeat {
+                count: required_count(s, "count", 1..=1_000_000_000)?,
+                steps: parse_steps(s, x)?,
+            })
+        },
+    ),
+    on_anything(
         "until",
-        On::Anything,
+        &[&["steps"], END],
         "do steps until a process ended or for some time: process or for, steps",
         |s, x| Ok(Action::Until { end: required_end(s, x)?, steps: parse_steps(s, x)? }),
     ),
@@ -223,7 +271,8 @@ fn parse_step(mut section: Section<'_>, surroundings: &Surroundings<'_>) -> Resu
         let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         section.error("step", format!("unknown step {name:?}: known are {}", known.join(", ")))
     })?;
-    if kind.on == On::Filesystem && !surroundings.has_filesystem {
+    let is_bare = matches!(surroundings.workplace, Workplace::Drive(_));
+    if kind.on == On::Filesystem && is_bare {
         return Err(section.error(
             "step",
             format!("{name} needs a file system, and this process works on a bare drive"),
@@ -231,11 +280,16 @@ fn parse_step(mut section: Section<'_>, surroundings: &Surroundings<'_>) -> Resu
     }
     let label = section.optional_text("label")?.unwrap_or(kind.name).to_owned();
     let measure = section.optional_text("measure")?.map(str::to_owned);
-    let skip_on_image = section.flag("skip_on_image", false)?;
+    let on_image = match section.flag("skip_on_image")? {
+        true => OnImage::Skipped,
+        false => OnImage::Done,
+    };
     let line = section.line();
     let action = (kind.parse)(&mut section, surroundings)?;
-    section.finish()?;
-    Ok(Step { line, kind: kind.name, label, measure, skip_on_image, action })
+    let keys: Vec<&str> =
+        COMMON_KEYS.iter().chain(kind.keys.iter().copied().flatten()).copied().collect();
+    section.finish_with(&keys)?;
+    Ok(Step { line, kind: kind.name, label, measure, on_image, action })
 }
 
 fn required_count(
@@ -406,14 +460,14 @@ fn place_trees(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Re
             ));
         }
         let orders = [
-            ("in-order", Inodes::InOrder),
-            ("by-directory", Inodes::ByDirectory),
-            ("scattered", Inodes::Scattered),
+            ("in-order", InodeOrder::InOrder),
+            ("by-directory", InodeOrder::ByDirectory),
+            ("scattered", InodeOrder::Scattered),
         ];
         trees.push(PlacedTree {
             at,
             tree: named_or_own_tree(&mut table, surroundings)?,
-            inodes: table.choice("inodes", &orders, Inodes::InOrder)?,
+            inodes: table.choice("inodes", &orders, InodeOrder::InOrder)?,
         });
         table.finish()?;
     }
@@ -469,7 +523,7 @@ fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
 }
 
 fn list(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let detail = if section.flag("long", false)? { Detail::Long } else { Detail::Names };
+    let detail = if section.flag("long")? { Detail::Long } else { Detail::Names };
     Ok(Action::List { at: fields::path(section, "at")?, detail })
 }
 
@@ -555,9 +609,9 @@ fn stream(
     surroundings: &Surroundings<'_>,
     walkway: Walkway,
 ) -> Result<Action> {
-    let path = match surroundings.has_filesystem {
-        true => Some(fields::path(section, "path")?),
-        false => None,
+    let path = match surroundings.workplace {
+        Workplace::Filesystem(_) => Some(fields::path(section, "path")?),
+        Workplace::Drive(_) => None,
     };
     let default = if walkway == Walkway::Writer { 1 << 20 } else { 4096 };
     let chunk = chunk(section, default)?;
@@ -575,9 +629,8 @@ fn stream(
         ));
     }
     let direction = direction(section, walkway)?;
-    let durability =
-        if section.flag("synced", false)? { Durability::Synced } else { Durability::Cached };
-    Ok(Action::Stream(Stream {
+    let durability = if section.flag("synced")? { Durability::Synced } else { Durability::Cached };
+    Ok(Action::Stream(StreamAction {
         path,
         direction,
         pattern: pattern(section, walkway)?,

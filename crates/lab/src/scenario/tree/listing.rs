@@ -3,10 +3,11 @@
 //! that are not listed are made where they are first needed.
 use super::names::{Kept, Names};
 use super::{ENTRIES_MAX, Tree};
+use extant_archive::{Bodies, Content, ReadError, Reader, begins_with_header};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 /// Why a listing makes no tree.
@@ -26,9 +27,8 @@ impl fmt::Display for ListingError {
 
 impl std::error::Error for ListingError {}
 
-const BLOCK: usize = 512;
-/// No extended header is longer.
-const EXTENDED_MAX: u64 = 1 << 20;
+/// Bytes by which an archive is recognised: a header.
+const HEADER_BYTES: u64 = 512;
 /// No line of a listing is longer.
 const LINE_MAX: usize = 8192;
 
@@ -36,11 +36,13 @@ const LINE_MAX: usize = 8192;
 pub fn read(path: &Path) -> Result<Tree, ListingError> {
     let name = path.display().to_string();
     let failed = |error: io::Error| ListingError { place: name.clone(), reason: error.to_string() };
-    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
-    let head = reader.fill_buf().map_err(failed)?;
-    match head.get(257..262) == Some(b"ustar") {
-        true => Archive::new(name, reader).read(),
-        false => read_lines(&name, reader),
+    let mut file = File::open(path).map_err(failed)?;
+    let mut head = Vec::new();
+    (&file).take(HEADER_BYTES).read_to_end(&mut head).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    match begins_with_header(&head) {
+        true => read_archive(&name, file),
+        false => read_lines(&name, BufReader::new(file)),
     }
 }
 
@@ -51,8 +53,8 @@ struct Growing {
     directories: BTreeMap<String, u32>,
 }
 
-/// What an entry is.
-enum Kind {
+/// What an entry of a listing is.
+enum Listed {
     Directory,
     File(u64),
     Other,
@@ -70,7 +72,7 @@ impl Growing {
         }
     }
 
-    fn add(&mut self, path: &str, kind: Kind) -> Result<(), String> {
+    fn add(&mut self, path: &str, entry: Listed) -> Result<(), String> {
         let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
         if parts.iter().any(|part| *part == ".." || part.len() > 255 || part.contains('\0')) {
             return Err(format!("{path:?} is not a path inside a tree"));
@@ -81,10 +83,10 @@ impl Growing {
         let Some((last, above)) = parts.split_last() else {
             return Ok(());
         };
-        match kind {
-            Kind::Other => Ok(()),
-            Kind::Directory => self.directory(&parts).map(drop),
-            Kind::File(bytes) => {
+        match entry {
+            Listed::Other => Ok(()),
+            Listed::Directory => self.directory(&parts).map(drop),
+            Listed::File(bytes) => {
                 let directory = self.directory(above)?;
                 let name = self.keep(last)?;
                 self.tree.add_file(directory, name, bytes);
@@ -148,20 +150,20 @@ fn read_lines(name: &str, reader: impl BufRead) -> Result<Tree, ListingError> {
 }
 
 /// `-rw-r--r-- user/group  123 2001-11-04 21:18 path`, or `123 path`, or `path/`.
-fn line_entry(line: &str) -> Option<(&str, Kind)> {
+fn line_entry(line: &str) -> Option<(&str, Listed)> {
     if let Some(path) = line.strip_suffix('/')
         && !line.starts_with('d')
     {
-        return Some((path, Kind::Directory));
+        return Some((path, Listed::Directory));
     }
     let (first, rest) = line.trim_start().split_once(char::is_whitespace).unwrap_or((line, ""));
     if let Ok(bytes) = first.parse::<u64>() {
-        return (!rest.trim().is_empty()).then(|| (rest.trim_start(), Kind::File(bytes)));
+        return (!rest.trim().is_empty()).then(|| (rest.trim_start(), Listed::File(bytes)));
     }
     let is_mode =
         first.len() >= 10 && first.bytes().all(|letter| b"-dlrwxsStTbcphC+.@".contains(&letter));
     if !is_mode {
-        return line.strip_suffix('/').map(|path| (path, Kind::Directory));
+        return line.strip_suffix('/').map(|path| (path, Listed::Directory));
     }
     let mut rest = rest;
     let mut fields = [""; 4];
@@ -169,167 +171,38 @@ fn line_entry(line: &str) -> Option<(&str, Kind)> {
         (*field, rest) = rest.trim_start().split_once(char::is_whitespace)?;
     }
     let kind = match first.as_bytes().first()? {
-        b'd' => Kind::Directory,
-        b'-' => Kind::File(fields[1].parse().ok()?),
-        _ => Kind::Other,
+        b'd' => Listed::Directory,
+        b'-' => Listed::File(fields[1].parse().ok()?),
+        _ => Listed::Other,
     };
     Some((rest, kind))
 }
 
-/// A tar file being read.
-struct Archive<R> {
-    name: String,
-    reader: R,
-    at: u64,
-    growing: Growing,
-    /// What an extended header said of the next entry.
-    path: Option<String>,
-    bytes: Option<u64>,
-}
-
-impl<R: Read + Seek> Archive<R> {
-    fn new(name: String, reader: R) -> Archive<R> {
-        Archive { name, reader, at: 0, growing: Growing::new(), path: None, bytes: None }
-    }
-
-    fn error(&self, reason: impl fmt::Display) -> ListingError {
-        ListingError {
-            place: format!("{}:byte {}", self.name, self.at),
-            reason: reason.to_string(),
-        }
-    }
-
-    fn read(mut self) -> Result<Tree, ListingError> {
-        let mut header = [0u8; BLOCK];
-        loop {
-            match self.reader.read_exact(&mut header) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-                result => result.map_err(|error| self.error(error))?,
-            }
-            if header.iter().all(|byte| *byte == 0) {
-                break;
-            }
-            self.entry(&header)?;
-        }
-        Ok(self.growing.finish())
-    }
-
-    fn entry(&mut self, header: &[u8; BLOCK]) -> Result<(), ListingError> {
-        let stored =
-            number(&header[124..136]).ok_or_else(|| self.error("no size that a file can have"))?;
-        let kind = header[156];
-        self.at += BLOCK as u64;
-        if matches!(kind, b'L' | b'x') {
-            let body = self.extended(stored)?;
-            match kind {
-                b'L' => self.path = Some(text(&body)),
-                _ => self.pax(&body),
-            }
-            return Ok(());
-        }
-        if matches!(kind, b'g' | b'K') {
-            return self.skip(stored);
-        }
-        let bytes = self.bytes.take().unwrap_or(stored);
-        let path = self.path.take().unwrap_or_else(|| header_path(header));
-        let is_directory = kind == b'5' || (matches!(kind, b'0' | 0) && path.ends_with('/'));
-        let (entry, body) = match kind {
-            _ if is_directory => (Kind::Directory, 0),
-            b'0' | 0 | b'7' => (Kind::File(bytes), bytes),
-            b'1'..=b'6' => (Kind::Other, 0),
-            _ => (Kind::Other, bytes),
+/// Directories and plain files of an archive, in its order. Bodies are passed over.
+fn read_archive(name: &str, file: File) -> Result<Tree, ListingError> {
+    let failed = |error: ReadError| ListingError {
+        place: format!("{name}:byte {}", error.offset),
+        reason: error.to_string(),
+    };
+    let mut growing = Growing::new();
+    let mut reader = Reader::new(file, &Bodies::Skip).map_err(failed)?;
+    while let Some(entry) = reader.next_entry().map_err(failed)? {
+        let wrong = |reason: String| ListingError { place: name.to_owned(), reason };
+        let path = entry.path.map_err(|error| wrong(error.to_string()))?;
+        let listed = match &entry.content {
+            Content::Directory => Listed::Directory,
+            Content::File(body) => Listed::File(body.size),
+            _ => Listed::Other,
         };
-        self.growing.add(&path, entry).map_err(|reason| ListingError {
-            place: format!("{}:byte {}", self.name, self.at),
-            reason,
-        })?;
-        self.skip(body)
+        growing.add(&String::from_utf8_lossy(&path), listed).map_err(wrong)?;
     }
-
-    fn extended(&mut self, bytes: u64) -> Result<Vec<u8>, ListingError> {
-        if bytes > EXTENDED_MAX {
-            return Err(self.error(format!("an extended header of {bytes} bytes")));
-        }
-        let mut body = vec![0; bytes.next_multiple_of(BLOCK as u64) as usize];
-        self.reader.read_exact(&mut body).map_err(|error| self.error(error))?;
-        self.at += body.len() as u64;
-        body.truncate(bytes as usize);
-        Ok(body)
-    }
-
-    /// Records of `LENGTH KEY=VALUE\n`; what is none ends the list.
-    fn pax(&mut self, mut body: &[u8]) {
-        while let Some(space) = body.iter().position(|byte| *byte == b' ') {
-            let length = std::str::from_utf8(&body[..space])
-                .ok()
-                .and_then(|digits| digits.parse::<usize>().ok());
-            let Some(record) = length.and_then(|length| body.get(space + 1..length)) else {
-                return;
-            };
-            let record = String::from_utf8_lossy(record);
-            match record.trim_end_matches('\n').split_once('=') {
-                Some(("path", path)) => self.path = Some(path.to_owned()),
-                Some(("size", bytes)) => self.bytes = bytes.parse().ok(),
-                _ => {}
-            }
-            body = &body[length.unwrap_or(body.len())..];
-        }
-    }
-
-    fn skip(&mut self, bytes: u64) -> Result<(), ListingError> {
-        let padded = bytes
-            .checked_next_multiple_of(BLOCK as u64)
-            .and_then(|bytes| i64::try_from(bytes).ok());
-        let padded = padded.ok_or_else(|| self.error("no size that a file can have"))?;
-        self.reader.seek_relative_by(padded).map_err(|error| self.error(error))?;
-        self.at = self.at.saturating_add(padded.unsigned_abs());
-        Ok(())
-    }
-}
-
-/// Going on without dropping what is buffered.
-trait SeekRelative {
-    fn seek_relative_by(&mut self, bytes: i64) -> io::Result<()>;
-}
-
-impl<R: Read + Seek> SeekRelative for R {
-    fn seek_relative_by(&mut self, bytes: i64) -> io::Result<()> {
-        self.seek(SeekFrom::Current(bytes)).map(drop)
-    }
-}
-
-fn header_path(header: &[u8; BLOCK]) -> String {
-    let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
-    match &header[257..263] == b"ustar\0" && !prefix.is_empty() {
-        true => format!("{prefix}/{name}"),
-        false => name,
-    }
-}
-
-fn text(field: &[u8]) -> String {
-    let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
-    String::from_utf8_lossy(&field[..end]).into_owned()
-}
-
-/// Octal digits, or base 256 with the top bit of the first byte set.
-fn number(field: &[u8]) -> Option<u64> {
-    if field.first()? & 0x80 != 0 {
-        let mut value = u64::from(field[0] & 0x7f);
-        for byte in &field[1..] {
-            value = value.checked_mul(256)?.checked_add(u64::from(*byte))?;
-        }
-        return Some(value).filter(|value| *value < 1 << 60);
-    }
-    let digits = text(field);
-    match digits.trim() {
-        "" => Some(0),
-        digits => u64::from_str_radix(digits, 8).ok(),
-    }
+    Ok(growing.finish())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use extant_archive::{Facts, NewContent, NewEntry, Writer};
 
     fn paths(tree: &Tree) -> Vec<(String, Option<u64>)> {
         let entry = |entry| match entry {
@@ -362,6 +235,38 @@ mod tests {
             let found: Vec<_> = found.iter().map(|(path, bytes)| (path.as_str(), *bytes)).collect();
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn an_archive_makes_the_tree_of_its_directories_and_files() {
+        let facts = Facts::default();
+        let entries = [
+            (&b"a"[..], NewContent::Directory),
+            (b"a/b c", NewContent::File { size: 3 }),
+            (b"a/l", NewContent::Symlink { target: b"b" }),
+            (b"d/e/f", NewContent::File { size: 600 }),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tree.tar");
+        let mut writer = Writer::new(File::create(&path).unwrap());
+        for (path, content) in entries {
+            writer.append(&NewEntry { path, facts: &facts, content }, &mut io::repeat(7)).unwrap();
+        }
+        writer.finish().unwrap();
+        let found = paths(&read(&path).unwrap());
+        let found: Vec<_> = found.iter().map(|(path, bytes)| (path.as_str(), *bytes)).collect();
+        let expected = [
+            ("/a", None),
+            ("/a/b c", Some(3)),
+            ("/d", None),
+            ("/d/e", None),
+            ("/d/e/f", Some(600)),
+        ];
+        assert_eq!(found, expected);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(700).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("tree.tar:byte "), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Names of a tree's directories and files: by a pattern, invented, or kept from a listing.
-use crate::random;
+use extant_sim::random;
 
 /// Where names come from. A number says which; for invented ones also whose child it is.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! How many files a directory has and how large files are: uneven as in life, with exact totals.
 use super::Tree;
-use crate::random::{Quantiles, Random};
+use extant_sim::random::{Quantiles, Random};
 
 /// Cuts `total` by weights; the parts add up to it.
 fn proportional(total: u64, weights: &[u64]) -> Vec<u64> {

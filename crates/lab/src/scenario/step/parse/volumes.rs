@@ -1,10 +1,10 @@
 //! Steps about a file system as a whole: what is laid on it, how full it is made, how it is
 //! checked.
 use super::{ENTRIES_MAX, SIZE_MAX, Surroundings, name_pattern, required_count};
-use crate::drive::file::Section;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::step::{Action, Filling, PlacedFiles};
-use extant_inspect::Plan;
+use extant_inspect::ReadOrder;
+use extant_sim::drive::file::Section;
 use std::num::NonZeroU32;
 
 pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
@@ -25,10 +25,10 @@ pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Re
 }
 
 pub(super) fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let plans = [("vanilla", Plan::Vanilla), ("ours", Plan::DiskOrder)];
+    let plans = [("vanilla", ReadOrder::Vanilla), ("ours", ReadOrder::DiskOrder)];
     let threads = section.whole_within("threads", 1..=64, Some(1))? as u32;
     Ok(Action::Check {
-        plan: section.choice("plan", &plans, Plan::DiskOrder)?,
+        plan: section.choice("plan", &plans, ReadOrder::DiskOrder)?,
         threads: NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN),
         processor_ns_per_kib: fields::time(section, "processor_per_kib")?.unwrap_or(0),
     })

@@ -1,0 +1,110 @@
+//! What an archive says of a file.
+use crate::path::PathError;
+use extant_format::attribute::Attribute;
+use extant_format::inode::{Device, Time};
+use std::ops::Range;
+
+/// An entry that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The path from the root of the archive on, empty for the root; or why it is refused.
+    pub path: Result<Vec<u8>, PathError>,
+    /// What the entry is.
+    pub content: Content,
+    /// What is known of it besides; `None` for a hard link, which has what its target has.
+    pub facts: Option<Facts>,
+    /// What the archive says of it that is in none of the other fields.
+    pub unkept: Unkept,
+}
+
+/// What an entry is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// A regular file.
+    File(Body),
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink {
+        /// Where it leads, as the archive has it.
+        target: Vec<u8>,
+    },
+    /// One more name for an entry that came before.
+    HardLink {
+        /// The path of that entry, as the archive has it: [`crate::clean_path`] checks it.
+        target: Vec<u8>,
+    },
+    /// A character device.
+    CharacterDevice(Device),
+    /// A block device.
+    BlockDevice(Device),
+    /// A named pipe.
+    Fifo,
+}
+
+/// Owner, mode, times and attributes of an entry.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// The lower twelve bits of the mode.
+    pub permissions: u16,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// When the content changed.
+    pub modify_time: Time,
+    /// When it was read; `None` where the archive does not say.
+    pub access_time: Option<Time>,
+    /// When the inode changed; `None` where the archive does not say.
+    pub change_time: Option<Time>,
+    /// Extended attributes under their full names, access lists among them in the form that
+    /// `getxattr` gives. No name is there twice; the order is the archive's.
+    pub attributes: Vec<Attribute>,
+}
+
+/// What an archive may say of a file that ext has no place for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Unkept {
+    /// The type letter that no standard knows; such an entry is read as a regular file.
+    pub unknown_type: Option<u8>,
+    /// Users and groups whose entries in an access list have a name and no number. They were left
+    /// out of the list.
+    pub nameless: Vec<String>,
+    /// Whether there was an access list of NFSv4.
+    pub nfs4_access_list: NfsAccessList,
+    /// File flags, as `chattr` sets them, in words.
+    pub file_flags: Option<String>,
+}
+
+/// Whether an entry has an access list in the form of NFSv4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NfsAccessList {
+    /// It has none.
+    #[default]
+    Absent,
+    /// It has one, which was left out.
+    Present,
+}
+
+/// The bytes of a regular file, and where they are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Body {
+    /// Bytes of the file, holes included.
+    pub size: u64,
+    /// The first stored byte in [`crate::Reader::body_file`]. Without meaning for an empty file,
+    /// and where the reader skips bodies.
+    pub offset: u64,
+    /// The parts of the file that are stored, rising, none empty, none touching the next; they are
+    /// stored end to end. `None` for a file without holes, all of which is stored.
+    pub pieces: Option<Vec<Range<u64>>>,
+}
+
+impl Body {
+    /// Bytes that are stored: the size without the holes.
+    pub fn stored_bytes(&self) -> u64 {
+        match &self.pieces {
+            None => self.size,
+            Some(pieces) => pieces.iter().map(|piece| piece.end - piece.start).sum(),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! How an archive ends: two blocks of zeros, as the standard has it, or less than that.
+//!
+//! Nothing is lost when an archive ends after a whole entry without its mark, and every other tar
+//! reads such an archive. But one that was cut off there looks the same: the caller learns it, and
+//! decides. Within an entry an archive is cut off, which is always an error.
+use super::header::Header;
+use super::input::Input;
+use crate::block::BLOCK_BYTES;
+use crate::error::ErrorKind;
+
+/// Bytes after the end that are looked at, in a file and in a pipe: as many as the largest record
+/// that tapes had.
+const LOOKED_AT_BYTES: usize = 1 << 20;
+
+/// What was found where an entry could begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Two blocks of zeros, and nothing but zeros after them.
+    Marked,
+    /// The last byte, or less than two blocks of zeros.
+    Unmarked,
+    /// Zeros, and after them a block that is a header: another archive, or more of this one.
+    ThenArchive,
+    /// Zeros, and after them something else.
+    ThenBytes,
+}
+
+impl End {
+    /// A sentence without a subject; `None` for an end as it should be.
+    pub fn sentence(self) -> Option<&'static str> {
+        match self {
+            End::Marked => None,
+            End::Unmarked => Some("does not end with two blocks of zeros"),
+            End::ThenArchive => {
+                Some("has more entries after the zeros that end it, which are not read")
+            }
+            End::ThenBytes => Some("has bytes after the zeros that end it, which are not read"),
+        }
+    }
+}
+
+/// Judges what follows a first block of zeros, as far as it is looked at.
+pub(super) fn after_zeros(input: &mut Input) -> Result<End, ErrorKind> {
+    let mut block = [0; BLOCK_BYTES];
+    let mut end = End::Unmarked;
+    for _ in 0..LOOKED_AT_BYTES / BLOCK_BYTES {
+        let length = input.read(&mut block)?;
+        if block[..length].iter().any(|byte| *byte != 0) {
+            let is_header = length == BLOCK_BYTES && Header::parse(&block).is_some();
+            return Ok(if is_header { End::ThenArchive } else { End::ThenBytes });
+        }
+        if length < BLOCK_BYTES {
+            break;
+        }
+        end = End::Marked;
+    }
+    Ok(end)
+}

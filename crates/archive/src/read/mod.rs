@@ -1,0 +1,622 @@
+//! Reads an archive, entry by entry.
+//!
+//! A sequential reader does not say where each body is. This one does, so that bodies can be read
+//! later, once, in whatever order suits. One `pread` a header; bodies are passed over.
+//!
+//! Bytes of an archive are never trusted: sizes are checked before anything is kept, extended
+//! headers and maps have limits, no path leads out of the archive.
+//!
+//! ```text
+//! header   one header of 512 bytes
+//! pax      extended headers
+//! pieces   what is stored of a file with holes; holes: maps in front of the data
+//! end      how an archive ends
+//! input    the bytes: a window over a file, or
+//! stream   what comes only once: decompressed, bodies kept in a spool
+//! gzip     members one after the other, and the zeros after the last
+//! ```
+mod end;
+mod gzip;
+mod header;
+mod holes;
+mod input;
+mod pax;
+mod pieces;
+mod stream;
+
+pub use end::End;
+
+use crate::block::{BLOCK_BYTES, Block, padding};
+use crate::entry::{Body, Content, Entry, Facts, Unkept};
+use crate::error::{Corruption, ErrorKind, MapFault, ReadError};
+use crate::path::{PathError, clean_path};
+use extant_format::inode::{Device, Time};
+use header::{Header, More};
+use input::Input;
+use pax::Extended;
+use pieces::Pieces;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use stream::{Compression, Keep, MAGIC_BYTES, SpooledStream, compression};
+
+/// An archive without entries is padded to this at most.
+const EMPTY_BYTES_MAX: usize = 1 << 20;
+
+/// What happens to the bodies of files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Bodies {
+    /// They are passed over: for a listing.
+    Skip,
+    /// They can be read later. Those of a plain archive stay in its file; those of a compressed one
+    /// or of a pipe are copied, without their holes, to a file without a name.
+    Keep {
+        /// The folder of that file; the host's folder for temporary files if `None`.
+        spool_folder: Option<PathBuf>,
+    },
+}
+
+/// Whether the first bytes of a file are those of a plain archive: a header of 512 bytes with the
+/// right checksum. Compressed archives and empty ones are not recognised.
+pub fn begins_with_header(first: &[u8]) -> bool {
+    let block = first.first_chunk::<BLOCK_BYTES>();
+    block.is_some_and(|block| Header::parse(block).is_some())
+}
+
+/// Reads an archive from its first entry to its last.
+///
+/// *Invariants*: bytes before `input.position()` are read once and never again. What global
+/// headers said is in `global`; what comes before the next entry is in `preceding`.
+pub struct Reader {
+    input: Input,
+    /// The file that holds the bodies; `None` where they are skipped.
+    bodies: Option<File>,
+    /// A block that was read to see whether it is a header, and how many bytes of it there are.
+    ahead: Option<(Block, usize)>,
+    /// What global headers say of all files that follow.
+    global: Arc<Extended>,
+    preceding: Preceding,
+    /// The path of the entry under way, clean if it can be; empty between two entries.
+    path: Vec<u8>,
+    last_whole: Vec<u8>,
+    /// Where the header under way begins.
+    offset: u64,
+    headers: u64,
+    state: ReaderState,
+}
+
+/// How far an archive was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReaderState {
+    /// Entries may follow.
+    Open,
+    /// The archive has ended.
+    Ended(End),
+    /// It cannot be read on.
+    Failed,
+}
+
+/// What comes before an entry: extended headers of its own, and GNU's long names.
+#[derive(Default)]
+struct Preceding {
+    extended: Option<Arc<Extended>>,
+    long_name: Option<Vec<u8>>,
+    long_link: Option<Vec<u8>>,
+}
+
+impl Preceding {
+    fn is_empty(&self) -> bool {
+        self.extended.is_none() && self.long_name.is_none() && self.long_link.is_none()
+    }
+}
+
+/// What one header turned out to be.
+enum Step {
+    /// Something about the entries that follow.
+    Preamble,
+    Entry(Box<Entry>),
+    End(End),
+}
+
+/// A map of holes as an archive gives it.
+struct Map {
+    pieces: Pieces,
+    /// Bytes of the file.
+    size: u64,
+    /// Bytes of data in the archive.
+    stored: u64,
+}
+
+/// What an entry is, as far as its type letter and its name say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EntryType {
+    File,
+    HardLink,
+    Symlink,
+    CharacterDevice,
+    BlockDevice,
+    Directory,
+    Fifo,
+}
+
+impl Reader {
+    /// Begins to read an archive: a regular file from where it is positioned, or a pipe. Plain, or
+    /// compressed with gzip, zstd or xz.
+    ///
+    /// # Errors
+    /// What is no archive, as far as its first bytes show; a spool that cannot be made.
+    pub fn new(file: File, bodies: &Bodies) -> Result<Reader, ReadError> {
+        Reader::open(file, bodies).map_err(at_start)
+    }
+
+    /// Begins to read an archive that comes from somewhere else than a file.
+    ///
+    /// # Errors
+    /// As [`Reader::new`].
+    pub fn from_stream(
+        mut source: impl Read + Send + 'static,
+        bodies: &Bodies,
+    ) -> Result<Reader, ReadError> {
+        let first = read_start(&mut source).and_then(|first| {
+            check_start(&first)?;
+            Ok(first)
+        });
+        let begun = first.and_then(|first| Reader::from_rest(source, first, bodies));
+        begun.map_err(at_start)
+    }
+
+    fn open(mut file: File, bodies: &Bodies) -> Result<Reader, ErrorKind> {
+        let metadata = file.metadata().map_err(ErrorKind::Open)?;
+        let start = match metadata.is_file() {
+            true => rustix::fs::tell(&file).map_err(|error| ErrorKind::Open(error.into()))?,
+            false => 0,
+        };
+        let first = read_start(&mut file)?;
+        check_zeros(&file, &metadata, start, &first)?;
+        match check_start(&first)? {
+            Compression::None if metadata.is_file() => {
+                let kept = match bodies {
+                    Bodies::Skip => None,
+                    Bodies::Keep { .. } => Some(file.try_clone().map_err(ErrorKind::Open)?),
+                };
+                Ok(Reader::begin(Input::file(file, start, metadata.len()), kept))
+            }
+            _ => Reader::from_rest(file, first, bodies),
+        }
+    }
+
+    /// A stream whose first bytes were read already.
+    fn from_rest(
+        rest: impl Read + Send + 'static,
+        first: Vec<u8>,
+        bodies: &Bodies,
+    ) -> Result<Reader, ErrorKind> {
+        let made = match bodies {
+            Bodies::Skip => return Reader::from_spooled(rest, first, None),
+            Bodies::Keep { spool_folder: Some(folder) } => tempfile::tempfile_in(folder),
+            Bodies::Keep { spool_folder: None } => tempfile::tempfile(),
+        };
+        Reader::from_spooled(rest, first, Some(made.map_err(ErrorKind::Spool)?))
+    }
+
+    fn from_spooled(
+        rest: impl Read + Send + 'static,
+        first: Vec<u8>,
+        spool: Option<File>,
+    ) -> Result<Reader, ErrorKind> {
+        let kept = spool.as_ref().map(File::try_clone).transpose().map_err(ErrorKind::Spool)?;
+        let stream = SpooledStream::new(rest, first, spool).map_err(ErrorKind::Open)?;
+        Ok(Reader::begin(Input::stream(stream), kept))
+    }
+
+    fn begin(input: Input, bodies: Option<File>) -> Reader {
+        Reader {
+            input,
+            bodies,
+            ahead: None,
+            global: Arc::default(),
+            preceding: Preceding::default(),
+            path: Vec::new(),
+            last_whole: Vec::new(),
+            offset: 0,
+            headers: 0,
+            state: ReaderState::Open,
+        }
+    }
+
+    /// The next entry; `None` after the last, and after an error. The archive is positioned after
+    /// the entry's body, which [`Reader::read_body`] reads at any later time.
+    ///
+    /// # Errors
+    /// An archive that cannot be read on: nothing after the error is trusted.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, ReadError> {
+        while self.state == ReaderState::Open {
+            self.path.clear();
+            match self.step() {
+                Ok(Step::Preamble) => {}
+                Ok(Step::Entry(entry)) => return Ok(Some(*entry)),
+                Ok(Step::End(end)) => self.state = ReaderState::Ended(end),
+                Err(kind) => {
+                    self.state = ReaderState::Failed;
+                    return Err(ReadError {
+                        kind,
+                        offset: self.offset,
+                        entry: (!self.path.is_empty()).then(|| self.path.clone()),
+                        last_whole: self.last_whole().map(<[u8]>::to_vec),
+                    });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// How the archive ended; `None` before [`Reader::next_entry`] gave `None`, and after an error.
+    pub fn end(&self) -> Option<End> {
+        match self.state {
+            ReaderState::Ended(end) => Some(end),
+            ReaderState::Open | ReaderState::Failed => None,
+        }
+    }
+
+    /// The path of the last entry that was read whole; `None` if there is none, or if it was the
+    /// root.
+    pub fn last_whole(&self) -> Option<&[u8]> {
+        (!self.last_whole.is_empty()).then_some(self.last_whole.as_slice())
+    }
+
+    /// Bytes of the archive, decompressed, that were read so far.
+    pub fn position(&self) -> u64 {
+        self.input.position()
+    }
+
+    /// The file in which bodies begin at [`Body::offset`]: the archive, or the spool;
+    /// `None` where bodies are skipped. Of a stream it is complete when the archive has ended.
+    pub fn body_file(&self) -> Option<&File> {
+        self.bodies.as_ref()
+    }
+
+    /// Fills `buffer` from byte `offset` of a file of this archive. Holes, and what is beyond the
+    /// end, are zeros.
+    ///
+    /// # Errors
+    /// `Unsupported` where bodies are skipped; the host's.
+    pub fn read_body(&mut self, body: &Body, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.input.flush().map_err(|kind| match kind {
+            ErrorKind::Spool(error) => error,
+            _ => io::ErrorKind::Other.into(),
+        })?;
+        let file = self.bodies.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        buffer.fill(0);
+        let whole = 0..body.size;
+        let pieces = body.pieces.as_deref().unwrap_or(std::slice::from_ref(&whole));
+        let end = offset.saturating_add(buffer.len() as u64);
+        let mut stored = body.offset;
+        for piece in pieces {
+            let (from, to) = (piece.start.max(offset), piece.end.min(end));
+            if from < to {
+                let part = &mut buffer[(from - offset) as usize..(to - offset) as usize];
+                file.read_exact_at(part, stored + (from - piece.start))?;
+            }
+            stored += piece.end - piece.start;
+        }
+        Ok(())
+    }
+
+    /// Reads one header and what belongs to it.
+    fn step(&mut self) -> Result<Step, ErrorKind> {
+        let (block, length) = self.next_block()?;
+        self.offset = self.input.position().saturating_sub(length as u64);
+        if block[..length].iter().all(|byte| *byte == 0) {
+            return self.ended(length).map(Step::End);
+        }
+        if length < BLOCK_BYTES {
+            return Err(ErrorKind::Truncated);
+        }
+        let header = Header::parse(&block).ok_or(match self.headers {
+            0 => ErrorKind::NotAnArchive,
+            _ => ErrorKind::Corrupt(Corruption::Checksum),
+        })?;
+        self.headers += 1;
+        header.name(&mut self.path);
+        match header.type_letter() {
+            b'x' | b'X' => {
+                let records = self.extension(&header)?;
+                // The last one counts, alone: what an earlier one said is not kept.
+                let mut extended = (*self.global).clone();
+                extended.apply(&records)?;
+                self.preceding.extended = Some(Arc::new(extended));
+            }
+            b'g' => {
+                let records = self.extension(&header)?;
+                Arc::make_mut(&mut self.global).apply(&records)?;
+            }
+            b'L' => self.preceding.long_name = Some(trimmed(self.extension(&header)?)),
+            b'K' => self.preceding.long_link = Some(trimmed(self.extension(&header)?)),
+            // A label of the volume says nothing about files.
+            b'V' => {
+                let extended = std::mem::take(&mut self.preceding).extended;
+                let size = extended.and_then(|extended| extended.size);
+                self.pass(size.map_or_else(|| header.size(), Ok)?, Keep::Nothing)?;
+            }
+            b'M' => return Err(ErrorKind::Continuation),
+            _ => return self.entry(&header).map(|entry| Step::Entry(Box::new(entry))),
+        }
+        Ok(Step::Preamble)
+    }
+
+    /// The next block, zeros where the archive ends within it, and how much of it the archive has.
+    fn next_block(&mut self) -> Result<(Block, usize), ErrorKind> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(ahead);
+        }
+        let mut block = [0; BLOCK_BYTES];
+        let length = self.input.read(&mut block)?;
+        Ok((block, length))
+    }
+
+    /// The archive ends where a header could be, with `length` bytes of zeros.
+    fn ended(&mut self, length: usize) -> Result<End, ErrorKind> {
+        // Extended headers belong to an entry that is missing.
+        if !self.preceding.is_empty() {
+            return Err(ErrorKind::Truncated);
+        }
+        let end = match length {
+            BLOCK_BYTES => end::after_zeros(&mut self.input)?,
+            _ => End::Unmarked,
+        };
+        self.input.finish()?;
+        Ok(end)
+    }
+
+    /// The content of an extended header.
+    fn extension(&mut self, header: &Header<'_>) -> Result<Vec<u8>, ErrorKind> {
+        let (bytes, most) = (header.size()?, pax::BYTES_MAX);
+        if bytes > most {
+            return Err(Corruption::ExtendedHeaderTooLong { bytes, most }.into());
+        }
+        let content = self.input.take(bytes)?;
+        self.input.pass(padding(bytes), Keep::Nothing)?;
+        Ok(content)
+    }
+
+    /// Passes over a body and its padding; where the body is kept.
+    fn pass(&mut self, size: u64, keep: Keep) -> Result<u64, ErrorKind> {
+        let start = self.input.pass(size, keep)?;
+        self.input.pass(padding(size), Keep::Nothing)?;
+        Ok(start)
+    }
+
+    /// Passes over what follows an entry that has no content, whatever size its header says.
+    ///
+    /// Writers have put all kinds of sizes there: what a directory may grow to, the size of the
+    /// file that a hard link leads to, with or without its bytes. Whether bytes follow is seen by
+    /// what follows: a header, or the end of the archive, is none of them.
+    fn pass_claimed(&mut self, size: u64) -> Result<(), ErrorKind> {
+        if size == 0 {
+            return Ok(());
+        }
+        let (block, length) = self.next_block()?;
+        let is_zero = block.iter().all(|byte| *byte == 0);
+        if length < BLOCK_BYTES || is_zero || Header::parse(&block).is_some() {
+            self.ahead = Some((block, length));
+            return Ok(());
+        }
+        let padded = size.checked_add(padding(size)).ok_or(ErrorKind::Truncated)?;
+        self.input.pass(padded - BLOCK_BYTES as u64, Keep::Nothing)?;
+        Ok(())
+    }
+
+    /// A header that is an entry's, and its body.
+    fn entry(&mut self, header: &Header<'_>) -> Result<Entry, ErrorKind> {
+        let preceding = std::mem::take(&mut self.preceding);
+        let extended = preceding.extended.unwrap_or_else(|| Arc::clone(&self.global));
+        let sparse_name = extended.sparse.name.clone();
+        if let Some(name) = sparse_name.or(extended.path.clone()).or(preceding.long_name) {
+            self.path = name;
+        }
+        let own_link = || header.link().to_vec();
+        let link = extended.link.clone().or(preceding.long_link).unwrap_or_else(own_link);
+        let letter = header.type_letter();
+        let entry_type = entry_type(letter, &self.path);
+        let unkept = Unkept {
+            // The standard has readers take unknown types for regular files.
+            unknown_type: entry_type.is_none().then_some(letter),
+            nameless: extended.nameless.clone(),
+            nfs4_access_list: extended.nfs4_access_list,
+            file_flags: extended.file_flags.clone(),
+        };
+        let path = clean_path(&self.path);
+        self.path.clear();
+        if let Ok(path) = &path {
+            self.path.extend_from_slice(path);
+        }
+        let entry_type = entry_type.unwrap_or(EntryType::File);
+        let (content, facts) = self.content(header, &extended, entry_type, link, &path)?;
+        if path.is_ok() {
+            std::mem::swap(&mut self.last_whole, &mut self.path);
+        }
+        Ok(Entry { path, content, facts, unkept })
+    }
+
+    /// What an entry is; the archive is passed over to its end.
+    fn content(
+        &mut self,
+        header: &Header<'_>,
+        extended: &Extended,
+        entry_type: EntryType,
+        link: Vec<u8>,
+        path: &Result<Vec<u8>, PathError>,
+    ) -> Result<(Content, Option<Facts>), ErrorKind> {
+        if entry_type == EntryType::HardLink {
+            // By the standard one with an extended header for its size has content.
+            match extended.size {
+                Some(size) => drop(self.pass(size, Keep::Nothing)?),
+                None => self.pass_claimed(header.size()?)?,
+            }
+            return Ok((Content::HardLink { target: link }, None));
+        }
+        let size = extended.size.map_or_else(|| header.size(), Ok)?;
+        let facts = facts(header, extended)?;
+        if entry_type == EntryType::File {
+            let keep = if path.is_ok() { Keep::Spool } else { Keep::Nothing };
+            return Ok((Content::File(self.body(header, extended, size, keep)?), Some(facts)));
+        }
+        match header.type_letter() {
+            b'2'..=b'6' => self.pass_claimed(size)?,
+            // GNU's directories with a listing, and files of old dialects that are directories by
+            // their name.
+            _ => drop(self.pass(size, Keep::Nothing)?),
+        }
+        let content = match entry_type {
+            EntryType::Symlink => Content::Symlink { target: link },
+            EntryType::CharacterDevice => Content::CharacterDevice(device(header, extended)?),
+            EntryType::BlockDevice => Content::BlockDevice(device(header, extended)?),
+            EntryType::Fifo => Content::Fifo,
+            EntryType::Directory | EntryType::File | EntryType::HardLink => Content::Directory,
+        };
+        Ok((content, Some(facts)))
+    }
+
+    /// The body of a regular file, with the holes that it may have.
+    fn body(
+        &mut self,
+        header: &Header<'_>,
+        extended: &Extended,
+        size: u64,
+        keep: Keep,
+    ) -> Result<Body, ErrorKind> {
+        let Some(map) = self.map(header, extended, size)? else {
+            let offset = self.pass(size, keep)?;
+            return Ok(Body { size, offset, pieces: None });
+        };
+        let Map { pieces, size, stored } = map;
+        let pieces = pieces.finish(size, stored)?;
+        let offset = self.pass(stored, keep)?;
+        let is_whole = size == 0 || matches!(&pieces[..], [only] if *only == (0..size));
+        Ok(Body { size, offset, pieces: (!is_whole).then_some(pieces) })
+    }
+
+    /// The map of a file with holes, in whichever form; `None` for a plain file. What is left to
+    /// pass over is `stored`.
+    fn map(
+        &mut self,
+        header: &Header<'_>,
+        extended: &Extended,
+        size: u64,
+    ) -> Result<Option<Map>, ErrorKind> {
+        let sparse = &extended.sparse;
+        if header.type_letter() == b'S' {
+            let old = header.old_sparse()?;
+            let (mut pieces, mut more) = (old.pieces, old.more);
+            while more == More::Follows {
+                let mut block = [0; BLOCK_BYTES];
+                self.input.read_all(&mut block)?;
+                more = header::append_continuation(&block, &mut pieces)?;
+            }
+            return Ok(Some(Map { pieces, size: old.size, stored: size }));
+        }
+        if sparse.major == Some(1) && sparse.minor == Some(0) {
+            let real = sparse.size.ok_or(MapFault::NoSize)?;
+            let (pieces, used) = holes::read_front(&mut self.input, size)?;
+            return Ok(Some(Map { pieces, size: real, stored: size - used }));
+        }
+        if let Some(major) = sparse.major.filter(|major| *major > 0) {
+            let minor = sparse.minor.unwrap_or(0);
+            return Err(MapFault::UnknownForm { major, minor }.into());
+        }
+        let Some(listed) = &sparse.pieces else {
+            return Ok(None);
+        };
+        let real = sparse.size.ok_or(MapFault::NoSize)?;
+        let mut pieces = Pieces::default();
+        for piece in listed {
+            pieces.push(*piece)?;
+        }
+        Ok(Some(Map { pieces, size: real, stored: size }))
+    }
+}
+
+/// `None` for a letter that no standard knows.
+fn entry_type(letter: u8, path: &[u8]) -> Option<EntryType> {
+    Some(match letter {
+        b'0' | 0 | b'7' if path.ends_with(b"/") => EntryType::Directory,
+        b'0' | 0 | b'7' | b'S' => EntryType::File,
+        b'1' => EntryType::HardLink,
+        b'2' => EntryType::Symlink,
+        b'3' => EntryType::CharacterDevice,
+        b'4' => EntryType::BlockDevice,
+        b'5' | b'D' => EntryType::Directory,
+        b'6' => EntryType::Fifo,
+        _ => return None,
+    })
+}
+
+fn device(header: &Header<'_>, extended: &Extended) -> Result<Device, Corruption> {
+    let (major, minor) = header.device()?;
+    Ok(Device { major: extended.major.unwrap_or(major), minor: extended.minor.unwrap_or(minor) })
+}
+
+fn facts(header: &Header<'_>, extended: &Extended) -> Result<Facts, Corruption> {
+    let whole = |seconds: i64| Time { seconds, nanoseconds: 0 };
+    let [access_time, change_time] = header.other_times().map(|time| time.map(whole));
+    Ok(Facts {
+        permissions: header.mode()?,
+        uid: extended.uid.map_or_else(|| header.uid(), Ok)?,
+        gid: extended.gid.map_or_else(|| header.gid(), Ok)?,
+        modify_time: extended.modify_time.map_or_else(|| header.modify_time().map(whole), Ok)?,
+        access_time: extended.access_time.or(access_time),
+        change_time: extended.change_time.or(change_time),
+        attributes: extended.attributes.clone(),
+    })
+}
+
+/// A long name up to the first NUL: some writers fill blocks with them.
+fn trimmed(mut name: Vec<u8>) -> Vec<u8> {
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    name.truncate(end);
+    name
+}
+
+fn at_start(kind: ErrorKind) -> ReadError {
+    ReadError { kind, offset: 0, entry: None, last_whole: None }
+}
+
+/// The first bytes, as many as show the compression.
+fn read_start(source: &mut impl Read) -> Result<Vec<u8>, ErrorKind> {
+    let mut first = Vec::with_capacity(MAGIC_BYTES);
+    source.take(MAGIC_BYTES as u64).read_to_end(&mut first).map_err(ErrorKind::Open)?;
+    Ok(first)
+}
+
+/// Refuses what is no archive by its first bytes.
+fn check_start(first: &[u8]) -> Result<Compression, ErrorKind> {
+    match compression(first) {
+        _ if first.is_empty() => Err(ErrorKind::Empty),
+        Compression::Foreign(tool) => Err(ErrorKind::ForeignCompression(tool)),
+        known => Ok(known),
+    }
+}
+
+/// Zeros are an empty archive, if there is nothing else: a file that begins with zeros by chance is
+/// none. The archive begins at byte `start` of the file.
+fn check_zeros(
+    file: &File,
+    metadata: &Metadata,
+    start: u64,
+    first: &[u8],
+) -> Result<(), ErrorKind> {
+    if first.iter().any(|byte| *byte != 0) || first.is_empty() || !metadata.is_file() {
+        return Ok(());
+    }
+    let length = metadata.len().saturating_sub(start);
+    let looked_at = usize::try_from(length).unwrap_or(usize::MAX).min(EMPTY_BYTES_MAX);
+    let mut bytes = vec![0; looked_at];
+    file.read_exact_at(&mut bytes, start).map_err(ErrorKind::Open)?;
+    let is_empty = length <= EMPTY_BYTES_MAX as u64 && bytes.iter().all(|byte| *byte == 0);
+    if is_empty { Ok(()) } else { Err(ErrorKind::BeginsWithZeros) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Which locks a thread holds, in debug builds: that it waits with no short lock held, and takes
+//! locks in their order.
+//!
+//! *Invariants*: a thread's counts are of the guards that it holds; guards never move to another
+//! thread.
+//! *Locking*: none; all of it belongs to one thread.
+use std::cell::Cell;
+
+/// The place of a lock in the order in which a thread may take several. A lock without a rank is
+/// not judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rank {
+    /// Locks are taken in rising order; 1 to 31.
+    pub order: u8,
+    /// Whether a thread may hold several locks of this rank, whose order among each other is a
+    /// matter of its own.
+    pub company: Company,
+    /// What it is called when the order is broken.
+    pub name: &'static str,
+}
+
+/// Whether a thread may hold several locks of one rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Company {
+    /// One.
+    One,
+    /// Any number.
+    Several,
+}
+
+impl Rank {
+    /// A rank of which a thread holds one lock at a time.
+    pub const fn one(order: u8, name: &'static str) -> Rank {
+        Rank { order, company: Company::One, name }
+    }
+
+    /// A rank of which a thread may hold several.
+    pub const fn several(order: u8, name: &'static str) -> Rank {
+        Rank { order, company: Company::Several, name }
+    }
+}
+
+const ORDERS: usize = 32;
+
+thread_local! {
+    static SHORT_LOCKS_HELD: Cell<u32> = const { Cell::new(0) };
+    /// How many locks of each order are held.
+    static HELD: [Cell<u16>; ORDERS] = const { [const { Cell::new(0) }; ORDERS] };
+    /// What a lock of each order is called.
+    static NAMES: [Cell<&'static str>; ORDERS] = const { [const { Cell::new("") }; ORDERS] };
+}
+
+/// One more short lock of this thread, as long as it lives. Counts in debug builds only.
+pub(crate) struct CountedShort;
+
+impl CountedShort {
+    pub(crate) fn new() -> CountedShort {
+        if cfg!(debug_assertions) {
+            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() + 1));
+        }
+        CountedShort
+    }
+}
+
+impl Drop for CountedShort {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            let _ = SHORT_LOCKS_HELD.try_with(|held| held.set(held.get() - 1));
+        }
+    }
+}
+
+/// One more lock of a rank that this thread holds, as long as it lives. Counts in debug builds
+/// only.
+pub(crate) struct CountedRank(Option<Rank>);
+
+impl CountedRank {
+    /// The thread is about to take a lock.
+    ///
+    /// # Panics
+    /// In debug builds, when it holds one that comes later in the order, or another one of a rank
+    /// that has no company.
+    #[track_caller]
+    pub(crate) fn new(rank: Option<Rank>) -> CountedRank {
+        if cfg!(debug_assertions)
+            && let Some(rank) = rank
+        {
+            let at = usize::from(rank.order) % ORDERS;
+            let first = match rank.company {
+                Company::One => at,
+                Company::Several => at + 1,
+            };
+            let later = HELD
+                .try_with(|held| (first..ORDERS).find(|order| held[*order].get() > 0))
+                .unwrap_or(None);
+            if let Some(later) = later
+                && !std::thread::panicking()
+            {
+                let name = NAMES.with(|names| names[later].get());
+                panic!("{} is locked while {name} is, which comes later", rank.name);
+            }
+            let _ = HELD.try_with(|held| held[at].set(held[at].get() + 1));
+            let _ = NAMES.try_with(|names| names[at].set(rank.name));
+        }
+        CountedRank(rank)
+    }
+}
+
+impl Drop for CountedRank {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions)
+            && let Some(rank) = self.0
+        {
+            let at = usize::from(rank.order) % ORDERS;
+            let _ = HELD.try_with(|held| held[at].set(held[at].get().saturating_sub(1)));
+        }
+    }
+}
+
+/// In debug builds panics when the calling thread holds a short lock; every `Clock::park` calls it.
+/// A thread that is panicking already is left in peace.
+#[track_caller]
+pub fn assert_no_short_lock() {
+    if cfg!(debug_assertions) && !std::thread::panicking() {
+        let held = SHORT_LOCKS_HELD.try_with(Cell::get).unwrap_or(0);
+        assert!(held == 0, "a thread that holds {held} short lock(s) is about to wait");
+    }
+}

@@ -1,0 +1,455 @@
+//! The laboratory from outside: each of its commands, the same bytes twice, and one line for what
+//! is wrong.
+use extant_testkit::scratch::Scratch;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn extant(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_extant")).args(words).output().unwrap()
+}
+
+/// Standard output of a command that must end with 0 and say nothing else.
+fn told(words: &[&str]) -> String {
+    let output = extant(words);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(words: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&told(words)).unwrap()
+}
+
+/// How a command fails: its exit code and its first line, which may be followed by a hint and
+/// nothing else.
+fn failure(words: &[&str]) -> (i32, String) {
+    let output = extant(words);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut lines = errors.lines();
+    let first = lines.next().unwrap_or_default().to_owned();
+    assert!(lines.all(|line| line.starts_with("  hint: ")), "{words:?}: {errors}");
+    assert!(output.stdout.is_empty(), "{words:?} printed a result");
+    (output.status.code().unwrap(), first)
+}
+
+/// A small scenario: files are made, and read back cold.
+const SMALL: &str = r#"name = "small"
+seed = 7
+memory = "16M"
+
+[[drive]]
+name = "disk"
+model = "ide-2001-7200"
+
+[[filesystem]]
+name = "volume"
+size = "64M"
+profile = "ext2"
+preset = "linux-2.4"
+
+[[process]]
+name = "worker"
+steps = [
+    { step = "create-files", at = "/files", count = 200, directories = 10, size = "8K", skip_on_image = true },
+    { step = "remount", skip_on_image = true },
+    { step = "read-all", at = "/", measure = "read" },
+]
+"#;
+
+fn written(folder: &Scratch, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn lists_name_what_can_be_shown_and_run() {
+    let lists = json(&["lab", "list", "--json"]);
+    let names = |list: &str| -> Vec<String> {
+        let entries = lists[list].as_array().unwrap().iter();
+        entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names("steps").contains(&"untar".to_owned()));
+    assert_eq!(names("posts"), ["0", "1", "2", "3", "4"]);
+    let text = told(&["lab", "list"]);
+    for name in names("scenarios").iter().chain(&names("drives")) {
+        assert!(text.contains(name.as_str()), "{name}");
+        let file = told(&["lab", "show", name]);
+        assert!(file.contains("name = "), "{name}: {file}");
+    }
+    let (code, line) = failure(&["lab", "show", "nothing"]);
+    assert_eq!(
+        (code, line.as_str()),
+        (2, "extant: lab: nothing: no scenario and no drive of that name is built in")
+    );
+}
+
+#[test]
+fn policies_have_a_line_each_and_every_preset_resolves() {
+    let tables = json(&["lab", "policies", "--json"]);
+    let text = told(&["lab", "policies"]);
+    // Lines are folded: words are compared.
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let columns = tables["columns"].as_array().unwrap();
+    for column in columns {
+        for choice in column["choices"].as_array().unwrap() {
+            let line = choice["line"].as_str().unwrap();
+            assert!(!line.is_empty() && flat.contains(line), "{choice}");
+        }
+    }
+    for preset in tables["presets"].as_array().unwrap() {
+        let chosen = preset["columns"].as_object().unwrap();
+        assert_eq!(chosen.len(), columns.len(), "{preset}");
+    }
+    for name in
+        ["linux-2.4", "linux-2.4-akpm", "linux-2.6", "freebsd-5.2", "freebsd-2010", "modern"]
+    {
+        assert!(text.contains(&format!("\n{name}: ")), "{name}");
+    }
+}
+
+/// UUID and hash seed of the file system that a run with this seed leaves.
+fn identity(folder: &Scratch, file: &str, seed: &[&str]) -> [String; 2] {
+    let image = folder.join("left.img");
+    let _ = std::fs::remove_file(&image);
+    let image = image.to_str().unwrap();
+    told(&[&["lab", "run", file, "--save", image], seed].concat());
+    let facts = json(&["info", "-h", "--json", image]);
+    ["uuid", "directory_hash_seed"].map(|field| facts["volume"][field].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_seed_decides_the_identity_of_new_volumes() {
+    let folder = Scratch::new("extant-lab-seed");
+    let file = written(&folder, "small.toml", SMALL);
+    let of = |seed: &[&str]| identity(&folder, &file, seed);
+    let (own, same, other) = (of(&[]), of(&["--seed", "7"]), of(&["--seed", "8"]));
+    assert_eq!(own, same, "7 is the file's own");
+    assert_eq!(other, of(&["--seed", "8"]));
+    assert!(own[0] != other[0] && own[1] != other[1], "{own:?} {other:?}");
+}
+
+#[test]
+fn the_same_command_gives_the_same_bytes() {
+    let folder = Scratch::new("extant-lab-run");
+    let file = written(&folder, "small.toml", SMALL);
+    let (text, again) = (told(&["lab", "run", &file]), told(&["lab", "run", &file]));
+    assert_eq!(text, again);
+    assert!(text.contains("linux-2.4") && text.contains("read"), "{text}");
+    let report = json(&["lab", "run", &file, "--json", "--seed", "8"]);
+    assert_eq!(report["schema"], "extant-lab-report/1");
+    assert_eq!(report["seed"], 8);
+    let read = &report["measures"][0];
+    assert_eq!((&read["measure"], &read["work"]["files"]), (&"read".into(), &200.into()));
+    assert!(read["elapsed_ns"].as_u64().unwrap() > 10_000_000, "{read}");
+    let scaled = json(&["lab", "run", &file, "--json", "--scale", "10"]);
+    assert_eq!(scaled["measures"][0]["work"]["files"], 20);
+}
+
+#[test]
+fn drive_and_policies_can_be_changed_from_the_command_line() {
+    let folder = Scratch::new("extant-lab-change");
+    let file = written(&folder, "small.toml", SMALL);
+    let time = |words: &[&str]| {
+        let mut all = vec!["lab", "run", &file, "--json"];
+        all.extend(words);
+        let report = json(&all);
+        (report["measures"][0]["elapsed_ns"].as_u64().unwrap(), report)
+    };
+    let (disk, _) = time(&[]);
+    let (ssd, report) = time(&["--drive", "ssd-nvme"]);
+    assert!(ssd * 5 < disk, "{ssd} ns on an ssd, {disk} ns on a disk");
+    assert_eq!(report["drives"][0]["spec"]["kind"], "ssd");
+    let (_, changed) = time(&["--preset", "placement=orlov"]);
+    let columns = changed["filesystems"][0]["columns"].as_array().unwrap();
+    let choice = |name: &str| {
+        columns.iter().find(|column| column["column"] == name).unwrap()["choice"].clone()
+    };
+    assert_eq!((choice("placement"), choice("allocation")), ("orlov".into(), "ext2-goal".into()));
+    let (_, modern) = time(&["--policies", "modern"]);
+    assert_eq!(modern["filesystems"][0]["preset"], "modern");
+}
+
+#[test]
+fn an_image_takes_part_and_what_is_left_is_saved() {
+    let folder = Scratch::new("extant-lab-image");
+    let (tree, image, saved) =
+        (folder.join("tree"), folder.join("disk.img"), folder.join("after.img"));
+    std::fs::create_dir(&tree).unwrap();
+    for number in 0..50 {
+        std::fs::write(tree.join(format!("file-{number}")), vec![number; 20_000]).unwrap();
+    }
+    let (image, saved) = (image.to_str().unwrap(), saved.to_str().unwrap());
+    told(&["build", "-q", "-t", "ext4", tree.to_str().unwrap(), image]);
+    let run = ["lab", "run", "read-cold", "--image", image, "--drive", "ide-2001-7200", "--json"];
+    let report = json(&run);
+    assert_eq!(report["measures"][0]["work"]["files"], 50);
+    assert_eq!(report["measures"][0]["work"]["bytes_read"], 1_000_000);
+    let before = std::fs::read(image).unwrap();
+    told(&[&run[..], &["--save", saved]].concat());
+    assert_eq!(before, std::fs::read(image).unwrap(), "the image itself is never changed");
+    // File data is not kept, as the scenario says; names, sizes and all metadata are.
+    assert_eq!(told(&["ls", "-lR", saved]), told(&["ls", "-lR", image]));
+    if extant_testkit::oracle::require("e2fsck") {
+        extant_testkit::oracle::e2fsck(Path::new(saved)).unwrap();
+    }
+}
+
+#[test]
+fn the_same_scenario_runs_on_a_real_file() {
+    let folder = Scratch::new("extant-lab-real");
+    let (file, real) = (written(&folder, "small.toml", SMALL), folder.join("real.img"));
+    let run = ["lab", "run", &file, "--real", real.to_str().unwrap(), "--json"];
+    let report = json(&run);
+    assert_eq!(report["time"], "real");
+    assert_eq!(report["measures"][0]["work"]["files"], 200);
+    // What the host's drive does is not counted: that is no zero.
+    assert!(report["trace_hash"].is_null() && report["drives"][0]["traffic"].is_null());
+    assert!(report["measures"][0]["traffic"].is_null() && report["steps"][0]["traffic"].is_null());
+    // What is there is kept, unless its loss is asked for.
+    assert_eq!(failure(&run[..5]).0, 1);
+    told(&[&run[..], &["--overwrite"]].concat());
+}
+
+#[test]
+fn a_real_run_ignores_no_image_and_makes_its_file() {
+    let folder = Scratch::new("extant-lab-pair");
+    let file = written(&folder, "small.toml", SMALL);
+    let (image, real) = (folder.join("disk.img"), folder.join("real.img"));
+    let (image, real) = (image.to_str().unwrap(), real.to_str().unwrap());
+    told(&["lab", "run", &file, "--save", image]);
+    std::fs::write(real, vec![7; 100_000]).unwrap();
+    let pair = ["lab", "run", &file, "--image", image, "--real", real];
+    for words in [&pair[..], &[&pair[..], &["--overwrite"]].concat()] {
+        let (code, line) = failure(words);
+        assert!(code == 2 && line.contains("is not copied"), "{line}");
+        assert_eq!(std::fs::read(real).unwrap(), vec![7; 100_000]);
+    }
+    // The same in the file.
+    let text = SMALL.replace("size = \"64M\"\nprofile = \"ext2\"", &format!("image = {image:?}"));
+    let other = written(&folder, "image.toml", &text);
+    let (code, line) = failure(&["lab", "run", &other, "--real", real, "--overwrite"]);
+    assert!(code == 1 && line.contains("is not the image"), "{line}");
+    assert_eq!(std::fs::read(real).unwrap(), vec![7; 100_000]);
+    // What the file itself holds can be read, and is not written to.
+    let before = std::fs::read(image).unwrap();
+    let report = json(&["lab", "run", &file, "--image", image, "--real", image, "--json"]);
+    assert_eq!(report["measures"][0]["work"]["files"], 200);
+    assert!(before == std::fs::read(image).unwrap());
+    // A bare drive needs a file as large as it is; one that is not there is made.
+    let bare = "name = \"bare\"\n[[drive]]\nname = \"d\"\nmodel \
+        = \"ide-2001-7200\"\n[[process]]\nname = \"p\"\ndrive = \"d\"\n\
+                steps = [{ step = \"random\", direction = \"read\", chunk = \"4K\", count = 20 \
+                }]\n";
+    let (bare, made) = (written(&folder, "bare.toml", bare), folder.join("new.img"));
+    told(&["lab", "run", &bare, "--real", made.to_str().unwrap()]);
+    assert!(std::fs::metadata(&made).unwrap().len() > 1 << 30);
+}
+
+#[test]
+fn outputs_replace_neither_inputs_nor_unasked_what_is_there() {
+    let folder = Scratch::new("extant-lab-outputs");
+    let file = written(&folder, "small.toml", SMALL);
+    let sheet = told(&["lab", "show", "ide-2001-7200"]);
+    let drive = written(&folder, "drive.toml", &sheet);
+    let image = folder.join("disk.img");
+    let image = image.to_str().unwrap();
+    told(&["lab", "run", &file, "--save", image]);
+    let before = std::fs::read(image).unwrap();
+    let run = ["lab", "run", &file, "--image", image, "--drive", &drive, "--overwrite"];
+    let link = folder.join("link");
+    std::os::unix::fs::symlink(image, &link).unwrap();
+    for output in [&file, &drive, image, link.to_str().unwrap()] {
+        for option in ["--trace", "--save"] {
+            let (code, line) = failure(&[&run[..], &[option, output]].concat());
+            assert!(code == 2 && line.contains("which this run reads"), "{line}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), SMALL);
+    assert_eq!(std::fs::read_to_string(&drive).unwrap(), sheet);
+    assert!(std::fs::read(image).unwrap() == before);
+    // Others are kept, unless their loss is asked for.
+    let kept = written(&folder, "kept", "mine");
+    for option in ["--trace", "--save"] {
+        let (code, line) = failure(&["lab", "run", &file, option, &kept]);
+        assert!(code == 1 && line.ends_with("exists already"), "{line}");
+        let (code, line) = failure(&["lab", "run", &file, option, "/not/there/out"]);
+        assert!(code == 1 && line.contains("there is no folder"), "{line}");
+    }
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine");
+    let (code, _) =
+        failure(&["lab", "run", &file, "--save", &kept, "--trace", &kept, "--overwrite"]);
+    assert_eq!(code, 2);
+    told(&["lab", "run", &file, "--trace", &kept, "--overwrite"]);
+    assert_ne!(std::fs::read_to_string(&kept).unwrap(), "mine");
+}
+
+#[test]
+fn traces_are_written_and_read_back() {
+    let folder = Scratch::new("extant-lab-trace");
+    let (file, trace) = (written(&folder, "small.toml", SMALL), folder.join("trace"));
+    let trace = trace.to_str().unwrap();
+    let mut counts = Vec::new();
+    for format in ["disksim", "blktrace"] {
+        told(&["lab", "run", &file, "--trace", trace, "--trace-format", format, "--overwrite"]);
+        let words =
+            ["lab", "replay", "--drive", "ide-2001-7200", "--trace", trace, "--format", format];
+        let times = told(&words);
+        assert_eq!(times, told(&words));
+        assert!(times.lines().all(|line| line.parse::<f64>().unwrap() > 0.0), "{times}");
+        counts.push(times.lines().count());
+    }
+    // Flushes have no place in DiskSim's format.
+    assert!(counts[0] > 20 && counts[1] >= counts[0], "{counts:?}");
+    for format in ["fio-iolog", "fio-iolog-3"] {
+        told(&["lab", "run", &file, "--trace", trace, "--trace-format", format, "--overwrite"]);
+        assert!(std::fs::read_to_string(trace).unwrap().starts_with("fio version "));
+    }
+    told(&["lab", "run", &file, "--trace", trace, "--trace-format", "json", "--overwrite"]);
+    let records = std::fs::read_to_string(trace).unwrap();
+    let first: serde_json::Value = serde_json::from_str(records.lines().next().unwrap()).unwrap();
+    assert!(first["queue_depth"].is_u64() && first["parts"]["seek"].is_u64(), "{first}");
+}
+
+#[test]
+fn measured_drives_are_replayed_within_the_bounds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/drives");
+    if !folder.is_dir() {
+        println!("../shared/drives is not there: replay is NOT compared with real drives");
+        return;
+    }
+    for drive in ["atlas10k", "barracuda", "cheetah9LP", "dec_rz26", "hp_c2247a", "ibm18es"] {
+        let path =
+            |ending: &str| folder.join(format!("{drive}.{ending}")).to_str().unwrap().to_owned();
+        let (file, trace) = (path("toml"), path("trace"));
+        let words = ["lab", "replay", "--drive", &file, "--trace", &trace];
+        let times: Vec<f64> = told(&words).lines().map(|line| line.parse().unwrap()).collect();
+        let measured = std::fs::read_to_string(&trace).unwrap();
+        let measured: Vec<f64> = measured
+            .lines()
+            .map(|line| line.split_whitespace().nth(4).unwrap().parse::<f64>().unwrap() / 1000.0)
+            .collect();
+        assert_eq!(times.len(), measured.len());
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let error = mean(&times) / mean(&measured) - 1.0;
+        assert!(error.abs() <= 0.08, "{drive}: the mean is off by {:.1} %", error * 100.0);
+    }
+}
+
+#[test]
+fn a_request_past_the_end_is_moved_and_a_damaged_trace_is_refused() {
+    let folder = Scratch::new("extant-lab-past");
+    let past = written(
+        &folder,
+        "past.trace",
+        "R Miss 999999999999 8 1000.0 10.0\nW Miss 0 8 1000.0 10.0\n",
+    );
+    let times = told(&["lab", "replay", "--drive", "ide-2001-7200", "--trace", &past]);
+    assert_eq!(times.lines().count(), 2);
+    let bad = written(&folder, "bad.trace", "R Miss 0 8 1000.0 10.0\nR Miss 0 many 1000.0 10.0\n");
+    let (code, line) = failure(&["lab", "replay", "--drive", "ide-2001-7200", "--trace", &bad]);
+    assert_eq!(code, 1);
+    assert!(line.contains("bad.trace:2: sectors: "), "{line}");
+    let (code, line) = failure(&[
+        "lab",
+        "replay",
+        "--drive",
+        "ide-2001-7200",
+        "--trace",
+        &bad,
+        "--format",
+        "disksim",
+    ]);
+    assert!(code == 1 && line.contains("bad.trace:1: "), "{line}");
+}
+
+/// What is wrong with a scenario: what is changed in [`SMALL`], and what the line says after the
+/// file's name.
+const WRONG: [(&str, &str, &str); 12] = [
+    ("count = 200", "count = 200.5", ":18: process.steps.count: has to be a whole number"),
+    ("seed = 7", "seed = 7e-1", ":2: seed: has to be a whole number"),
+    (
+        "at = \"/\", measure",
+        "at = \"/\", colour = 1, measure",
+        ":20: process.steps.colour: no such key; there are at, chunk, for, label,",
+    ),
+    ("ide-2001-7200", "ide-1901", ":7: drive.model: "),
+    ("\"linux-2.4\"", "\"linux-2.5\"", ":13: filesystem.preset: unknown preset \"linux-2.5\""),
+    (
+        "\"linux-2.4\"",
+        "\"linux-2.4,colour=red\"",
+        ":13: filesystem.preset: unknown column \"colour\"",
+    ),
+    ("read-all", "read-none", ":20: process.steps.step: unknown step \"read-none\""),
+    ("64M", "64T", ":11: filesystem.size: "),
+    ("count = 200", "count = 2_000_000", ":18: create-files: "),
+    ("at = \"/\"", "att = \"/\"", ":20: process.steps.att: no such key; at is missing"),
+    ("seed = 7", "seed = \"7\"", ":2: seed: has to be a number"),
+    ("[[process]]", "[[process", ":15:"),
+];
+
+#[test]
+fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
+    let folder = Scratch::new("extant-lab-wrong");
+    for (right, wrong, said) in WRONG {
+        let file = written(&folder, "wrong.toml", &SMALL.replacen(right, wrong, 1));
+        let (code, line) = failure(&["lab", "run", &file]);
+        assert_eq!(code, 1, "{line}");
+        assert!(line.starts_with(&format!("extant: lab: {file}{said}")), "{wrong}: {line}");
+    }
+    let sheet = told(&["lab", "show", "ide-2001-7200"]);
+    let impossible = [
+        ("heads = 4", "heads = 0", "heads: "),
+        ("avg = 8.9", "avg = 88.9", "seek.avg: "),
+        ("rpm", "rmp", "rmp: no such key; rpm is missing"),
+        ("heads = 4", "heads = 4.7", "heads: has to be a whole number"),
+    ];
+    for (right, wrong, said) in impossible {
+        let drive = written(&folder, "wrong-drive.toml", &sheet.replacen(right, wrong, 1));
+        let (code, line) = failure(&["lab", "run", "read-cold", "--drive", &drive]);
+        assert_eq!(code, 1, "{line}");
+        assert!(line.contains("wrong-drive.toml:") && line.contains(said), "{line}");
+    }
+}
+
+#[test]
+fn unknown_names_on_the_command_line_are_wrong_usage() {
+    let wrong: [&[&str]; 7] = [
+        &["lab", "run", "nothing"],
+        &["lab", "run", "read-cold", "--drive", "nothing"],
+        &["lab", "run", "read-cold", "--preset", "linux-9"],
+        &["lab", "run", "read-cold", "--preset", "modern,placement=nowhere"],
+        &["lab", "run", "read-cold", "--preset", "colour=red"],
+        &["lab", "replay", "--drive", "nothing", "--trace", "/dev/null"],
+        &["lab", "posts", "17"],
+    ];
+    for words in wrong {
+        let (code, line) = failure(words);
+        assert_eq!(code, 2, "{line}");
+        assert!(line.starts_with("extant: lab: "), "{line}");
+    }
+    assert_eq!(failure(&["lab", "run", "drive-patterns", "--save", "left.img"]).0, 2);
+    for image in ["/not/there.img", "/dev/null"] {
+        let (code, line) = failure(&["lab", "run", "read-cold", "--image", image]);
+        assert!(code == 1 && line.contains(image), "{line}");
+    }
+    let (code, line) = failure(&["lab", "run", "./not-there.toml"]);
+    assert!(code == 1 && line.starts_with("extant: lab: ./not-there.toml: "), "{line}");
+}
+
+#[test]
+fn posts_show_their_rows_and_the_modern_column() {
+    let output = extant(&["lab", "posts", "3", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&report["schema"], &report["scale"]),
+        (&"extant-lab-posts/1".into(), &"quick".into())
+    );
+    let tables = report["posts"][0]["tables"].as_array().unwrap();
+    let rows: Vec<_> = tables.iter().flat_map(|table| table["rows"].as_array().unwrap()).collect();
+    assert!(!rows.is_empty());
+    let missed = rows.iter().any(|row| row["verdict"] == "misses");
+    assert_eq!(output.status.code(), Some(i32::from(missed)));
+    let (code, line) = failure(&["lab", "posts", "3", "--only", "nothing"]);
+    assert!(code == 2 && line.contains("--only nothing: no such column"), "{line}");
+}

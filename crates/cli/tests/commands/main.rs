@@ -1,0 +1,25 @@
+//! The commands from outside, run as a person or a script runs them.
+//!
+//! ```text
+//! reading      info, ls, stat, cat and mkfs beside mke2fs, dumpe2fs, ls and the kernel
+//! mkfs_words   mkfs: the same words give what mke2fs gives
+//! tar_export   tar against the kernel, GNU tar and our own reader
+//! check        check beside e2fsck
+//! layout       layout, and --metacluster
+//! age          age and lab age
+//! lab          the laboratory; page: what it writes with --html
+//! words        words and files that mean something to other tools; how wide text is
+//! targets      images in use, and signals
+//! claims       images that claim much and hold little
+//! ```
+mod age;
+mod check;
+mod claims;
+mod lab;
+mod layout;
+mod mkfs_words;
+mod page;
+mod reading;
+mod tar_export;
+mod targets;
+mod words;

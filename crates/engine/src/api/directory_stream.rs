@@ -1,0 +1,101 @@
+//! An open directory, listed buffer by buffer as getdents does.
+//!
+//! *Invariants*: a name that is there all the time is given exactly once, whatever comes and goes
+//! meanwhile.
+//! *Locking*: the directory's inode is held shared during a call, and not between calls.
+use crate::api::filesystem::{DirectoryEntry, Filesystem};
+use crate::error::{ErrorKind, Result};
+use crate::flush::Core;
+use crate::inode::Node;
+use crate::name::directory::Listing;
+use crate::name::namespace::Follow;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A directory that is being listed.
+pub struct DirectoryStream {
+    core: Arc<Core>,
+    node: Arc<Node>,
+    listing: Listing,
+}
+
+/// Bytes of a record besides its name: `d_ino` and `d_off` of 8 bytes, `d_reclen` of 2, `d_type` of
+/// 1, and the name's zero byte.
+const RECORD_BYTES: usize = 8 + 8 + 2 + 1 + 1;
+
+/// Bytes of a getdents record of 64-bit Linux for a name of that length: rounded up to 8. (getdents
+/// and getdents64 differ only in where the type stands.)
+pub fn record_bytes(name_length: usize) -> usize {
+    (RECORD_BYTES + name_length).next_multiple_of(8)
+}
+
+impl Filesystem {
+    /// Opens a directory to list it. Symlinks are followed.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`; `Corrupt`; what the device answers.
+    pub fn open_dir(&self, path: impl AsRef<Path>) -> Result<DirectoryStream> {
+        let path = path.as_ref();
+        let node = self.at(path, |core| {
+            let node = core.inodes.resolve(path.as_os_str().as_bytes(), Follow::Last)?;
+            node.state.read().check_directory()?;
+            Ok(node)
+        })?;
+        Ok(DirectoryStream { core: Arc::clone(&self.core), node, listing: Listing::new() })
+    }
+}
+
+impl DirectoryStream {
+    /// The entries that come next, "." and ".." among them, as many as a buffer of so many bytes
+    /// takes in the records of getdents (see [`record_bytes`]); none at the end. What is read ahead
+    /// of them is the policy's.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the buffer is too small for the next entry; `NotFound` when the
+    /// directory was removed; `Corrupt`; what the device answers, when it could give no entry: else
+    /// the entries come first, and the error with the next call.
+    pub fn next_entries(&mut self, buffer_bytes: usize) -> Result<Vec<DirectoryEntry>> {
+        let mut entries = Vec::new();
+        self.next_with(buffer_bytes, |entry| entries.push(entry))?;
+        Ok(entries)
+    }
+
+    fn next_with(
+        &mut self,
+        buffer_bytes: usize,
+        mut take: impl FnMut(DirectoryEntry),
+    ) -> Result<()> {
+        let state = self.node.state.read();
+        state.check_directory()?;
+        let (mut left, mut taken, mut is_full) = (buffer_bytes, 0u32, false);
+        let outcome = self.listing.go_on(&self.core.inodes.volume, &state, &mut |entry| {
+            let bytes = record_bytes(entry.name.len());
+            if bytes > left {
+                is_full = true;
+                return ControlFlow::Break(());
+            }
+            left -= bytes;
+            taken += 1;
+            take(DirectoryEntry {
+                name: entry.name.to_vec(),
+                ino: entry.ino,
+                file_type: entry.file_type,
+            });
+            ControlFlow::Continue(())
+        });
+        let costs = self.core.inodes.volume.store.policies.costs;
+        let names_ns = costs.name_ns * u64::from(taken);
+        self.core.inodes.volume.store.clock.charge(costs.call_ns + names_ns);
+        drop(state);
+        self.core.inodes.note_access(&self.node);
+        match outcome {
+            _ if taken > 0 => Ok(()),
+            Ok(()) if is_full => {
+                Err(ErrorKind::InvalidArgument("the buffer is too small for an entry").into())
+            }
+            outcome => outcome,
+        }
+    }
+}

@@ -1,0 +1,701 @@
+//! The file system as a library user sees it: paths in, `std::fs`-like values out.
+//!
+//! *Invariants*: every error carries the path that was asked for. *Locking*: none of its own.
+use crate::error::{Error, ErrorKind, Result};
+use crate::flush::Core;
+use crate::flush::flusher::Flusher;
+use crate::inode::Node;
+use crate::inode::attribute::{self, SetAttribute};
+use crate::inode::credits;
+use crate::inode::file::{self, Size};
+use crate::inode::rights::{self, Change, FlagChange};
+use crate::inode::volume::Volume;
+use crate::name::directory;
+use crate::name::namespace::{Follow, NewInode};
+use crate::name::rename::Rename;
+use crate::policy::readahead::Stream;
+use crate::store::budget::DirtyBudget;
+use crate::store::{DataKeeping, Options};
+use extant_block::{BlockDevice, ShortLock};
+use extant_format::Ino;
+use extant_format::attribute::Attribute;
+use extant_format::inode::{Device, FileType, Inode, Time};
+use extant_format::superblock::Superblock;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open ext2, ext3 or ext4 file system. Cheap to clone; shared between threads.
+///
+/// Nothing is written before memory runs short, or [`Filesystem::sync`] or [`Filesystem::close`] is
+/// called: a file system opened for writing has to be closed.
+#[derive(Clone)]
+pub struct Filesystem {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What `stat` tells of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Its number.
+    pub ino: Ino,
+    /// Its type.
+    pub file_type: FileType,
+    /// Type and permissions as in `st_mode`.
+    pub mode: u16,
+    /// Names that it has.
+    pub links: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Units of 512 bytes that it occupies, its map and attributes included.
+    pub sectors: u64,
+    /// Last read.
+    pub access_time: Time,
+    /// Last change of the inode.
+    pub change_time: Time,
+    /// Last change of the content.
+    pub modify_time: Time,
+    /// When it was made, where the inode has room for that.
+    pub create_time: Option<Time>,
+    /// Of devices.
+    pub device: Option<Device>,
+    /// Inode flags as `lsattr` shows them.
+    pub flags: u32,
+    /// Told apart from earlier users of the number.
+    pub generation: u32,
+}
+
+impl Metadata {
+    pub(crate) fn new(ino: Ino, inode: &Inode) -> Result<Metadata> {
+        let mode = || {
+            Error::field(
+                crate::error::Place::Inode(ino),
+                "inode",
+                "mode",
+                inode.mode.into(),
+                "not a file type",
+            )
+        };
+        let file_type = inode.file_type().ok_or_else(mode)?;
+        let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
+        Ok(Metadata {
+            ino,
+            file_type,
+            mode: inode.mode,
+            links: inode.links,
+            uid: inode.uid,
+            gid: inode.gid,
+            size: inode.size,
+            sectors: inode.sectors,
+            access_time: inode.access_time,
+            change_time: inode.change_time,
+            modify_time: inode.modify_time,
+            create_time: inode.create_time,
+            device: is_device.then(|| inode.device()),
+            flags: inode.flags,
+            generation: inode.generation,
+        })
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    /// The name's bytes.
+    pub name: Vec<u8>,
+    /// What it leads to.
+    pub ino: Ino,
+    /// Its type, where the volume keeps types in directories.
+    pub file_type: Option<FileType>,
+}
+
+/// Room on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statfs {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Blocks of the volume.
+    pub blocks: u64,
+    /// Blocks free (those promised to writes under way are not).
+    pub free_blocks: u64,
+    /// Blocks that only root may take.
+    pub reserved_blocks: u64,
+    /// Inodes.
+    pub inodes: u32,
+    /// Inodes free.
+    pub free_inodes: u32,
+}
+
+/// Blocks of metadata that a change of an inode's attributes changes.
+const CHANGE: u32 = credits::ATTRIBUTES + credits::INODE;
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+impl Filesystem {
+    /// Opens the file system on a device.
+    ///
+    /// # Errors
+    /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the
+    /// place; device errors.
+    pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
+        Filesystem::start(Core::open(device, options, None)?, options)
+    }
+
+    /// The same for one of several that share memory, and with it one dirty limit: `number` tells
+    /// devices apart, so two volumes on one device have the same. All run by the clock of the
+    /// budget.
+    ///
+    /// # Errors
+    /// As [`Filesystem::open`].
+    pub fn open_within(
+        device: Arc<dyn BlockDevice>,
+        options: &Options,
+        budget: &Arc<DirtyBudget>,
+        number: u32,
+    ) -> Result<Filesystem> {
+        Filesystem::start(Core::open(device, options, Some((budget, number)))?, options)
+    }
+
+    fn start(core: Core, options: &Options) -> Result<Filesystem> {
+        let core = Arc::new(core);
+        if core.is_writable() && options.policies.throttle.has_flusher() {
+            Flusher::start(&core);
+        }
+        Ok(Filesystem { core })
+    }
+
+    /// The superblock as it was when the file system was opened.
+    pub fn superblock(&self) -> &Superblock {
+        &self.core.inodes.volume.store.superblock
+    }
+
+    /// Room.
+    pub fn statfs(&self) -> Statfs {
+        let superblock = &self.core.inodes.volume.store.superblock;
+        let totals = self.core.inodes.volume.space.totals();
+        Statfs {
+            block_size: superblock.block_size(),
+            blocks: superblock.blocks_count,
+            free_blocks: totals.free_blocks - totals.reserved_blocks,
+            reserved_blocks: superblock.reserved_blocks,
+            inodes: superblock.inodes_count,
+            free_inodes: totals.free_inodes,
+        }
+    }
+
+    /// Writes everything that changed and waits until the device has it.
+    pub fn sync(&self) -> Result<()> {
+        self.core.sync()
+    }
+
+    /// Writes everything, marks the volume clean, and waits. Later changes through clones fail with
+    /// `ReadOnly`.
+    pub fn close(self) -> Result<()> {
+        self.core.close()
+    }
+
+    /// Work that only looks. What goes wrong when memory is looked after is not the reader's: he
+    /// has his answer.
+    pub(crate) fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let result = self.answer(path, work);
+        self.core.balance_after_reading();
+        result
+    }
+
+    fn answer<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let volume = &self.core.inodes.volume;
+        volume.store.clock.charge(volume.store.policies.costs.call_ns);
+        self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path))
+    }
+
+    /// Work that changes something.
+    fn change_at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
+        let pledge = self.core.admit_call().map_err(|error| error.at(path))?;
+        let result = self.answer(path, work);
+        drop(pledge);
+        self.core.balance()?;
+        let result = result?;
+        self.core.write_through()?;
+        Ok(result)
+    }
+
+    /// What `stat` tells; symlinks are followed.
+    pub fn metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
+        self.stat(path.as_ref(), Follow::Last)
+    }
+
+    /// What `lstat` tells.
+    pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
+        self.stat(path.as_ref(), Follow::NotLast)
+    }
+
+    fn stat(&self, path: &Path, follow: Follow) -> Result<Metadata> {
+        self.at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), follow)?;
+            let state = node.state.read();
+            state.check_alive()?;
+            Metadata::new(node.ino, &state.inode)
+        })
+    }
+
+    /// The names in a directory, without "." and "..", in the order of readdir.
+    pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirectoryEntry>> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), Follow::Last)?;
+            let state = node.state.read();
+            state.check_directory()?;
+            let mut entries = Vec::new();
+            directory::list(&core.inodes.volume, &state, &mut |name, ino, file_type| {
+                if name != b"." && name != b".." {
+                    entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
+                }
+            })?;
+            let volume = &core.inodes.volume;
+            volume.store.clock.charge(volume.store.policies.costs.name_ns * entries.len() as u64);
+            drop(state);
+            core.inodes.note_access(&node);
+            Ok(entries)
+        })
+    }
+
+    fn make(&self, path: &Path, new: &NewInode<'_>) -> Result<Arc<Node>> {
+        self.change_at(path, |core| {
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
+            if name.is_empty() {
+                return Err(ErrorKind::Exists.into());
+            }
+            core.inodes.make(&parent, name, new)
+        })
+    }
+
+    /// Makes a directory with these permissions, owned by root.
+    pub fn create_dir(&self, path: impl AsRef<Path>, permissions: u16) -> Result<()> {
+        let new = NewInode { permissions, ..blank(FileType::Directory) };
+        self.make(path.as_ref(), &new).map(drop)
+    }
+
+    /// Makes a symlink that leads to `target`.
+    pub fn symlink(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
+        let new = NewInode {
+            permissions: 0o777,
+            target: bytes(target.as_ref()),
+            ..blank(FileType::Symlink)
+        };
+        self.make(path.as_ref(), &new).map(drop)
+    }
+
+    /// Makes a fifo, socket, device or empty file.
+    pub fn make_node(
+        &self,
+        path: impl AsRef<Path>,
+        file_type: FileType,
+        permissions: u16,
+        device: Device,
+    ) -> Result<()> {
+        if matches!(file_type, FileType::Directory | FileType::Symlink) {
+            return Err(Error::from(ErrorKind::NotPermitted(
+                "directories and symlinks are made otherwise",
+            ))
+            .at(path));
+        }
+        self.make(path.as_ref(), &NewInode { permissions, device, ..blank(file_type) }).map(drop)
+    }
+
+    /// A symlink's target.
+    pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let target = core.inodes.read_link(&node)?;
+            core.inodes.note_access(&node);
+            Ok(target)
+        })
+    }
+
+    /// Gives an object one more name. Symlinks are not followed.
+    pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> Result<()> {
+        let (original, link) = (original.as_ref(), link.as_ref());
+        let node =
+            self.at(original, |core| core.inodes.resolve(bytes(original), Follow::NotLast))?;
+        self.change_at(link, |core| {
+            let (parent, name) = core.inodes.resolve_parent(bytes(link))?;
+            core.inodes.link(&node, &parent, name)
+        })
+    }
+
+    /// Moves a name.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, how: Rename) -> Result<()> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let (from_parent, from_name) =
+            self.at(from, |core| core.inodes.resolve_parent(bytes(from)))?;
+        self.change_at(to, |core| {
+            let (to_parent, to_name) = core.inodes.resolve_parent(bytes(to))?;
+            core.inodes.rename((&from_parent, from_name), (&to_parent, to_name), how)
+        })
+    }
+
+    /// Removes a name of anything but a directory.
+    pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.change_at(path, |core| {
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
+            core.inodes.unlink(&parent, name)
+        })
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        self.change_at(path, |core| {
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
+            core.inodes.remove_directory(&parent, name)
+        })
+    }
+
+    /// Opens a file for reading and writing.
+    pub fn open_file(&self, path: impl AsRef<Path>) -> Result<File> {
+        let path = path.as_ref();
+        let node = self.at(path, |core| core.inodes.resolve(bytes(path), Follow::Last))?;
+        self.open_node(node).map_err(|error| error.at(path))
+    }
+
+    /// Makes a file, or empties the one that is there, and opens it.
+    pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File> {
+        let path = path.as_ref();
+        let new = NewInode { permissions, ..blank(FileType::Regular) };
+        let node = match self.make(path, &new) {
+            Err(Error { kind: ErrorKind::Exists, .. }) => {
+                let node = self.at(path, |core| core.inodes.resolve(bytes(path), Follow::Last))?;
+                self.change_at(path, |core| file::set_size(&core.inodes.volume, &node, 0))?;
+                node
+            }
+            made => made?,
+        };
+        self.open_node(node).map_err(|error| error.at(path))
+    }
+
+    fn open_node(&self, node: Arc<Node>) -> Result<File> {
+        if node.state.read().file_type()? == FileType::Directory {
+            return Err(ErrorKind::IsDirectory.into());
+        }
+        self.core.inodes.hold(&node)?;
+        Ok(File { core: Arc::clone(&self.core), node, position: 0, stream: ShortLock::default() })
+    }
+
+    /// Reads a whole file.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
+        let file = self.open_file(path.as_ref())?;
+        let size = file.metadata()?.size;
+        let too_large = || Error::from(ErrorKind::FileTooLarge).at(path.as_ref());
+        let mut content = Vec::new();
+        content
+            .try_reserve_exact(usize::try_from(size).map_err(|_| too_large())?)
+            .map_err(|_| too_large())?;
+        content.resize(size as usize, 0);
+        let length = file.read_at(0, &mut content).map_err(|error| error.at(path.as_ref()))?;
+        if content.is_empty() {
+            // A read of no bytes at all is no access; this one found that there are none.
+            self.core.inodes.note_access(&file.node);
+        }
+        content.truncate(length);
+        Ok(content)
+    }
+
+    /// Makes a file, or empties the one that is there, and writes it whole.
+    pub fn write(&self, path: impl AsRef<Path>, content: &[u8]) -> Result<()> {
+        let file = self.create_file(path.as_ref(), 0o644)?;
+        file.write_all_at(0, content).map_err(|error| error.at(path.as_ref()))
+    }
+
+    /// Changes owner, permissions or times. Symlinks are not followed. A new owner or group takes
+    /// set-user-ID, set-group-ID of what its group may execute, and the capabilities away from
+    /// everything but directories, unless permissions are given too: these are then the new ones.
+    ///
+    /// # Errors
+    /// `NotPermitted` for an immutable or append-only object.
+    pub fn change(&self, path: impl AsRef<Path>, change: &Change) -> Result<()> {
+        let path = path.as_ref();
+        self.change_at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            core.inodes
+                .volume
+                .change(CHANGE, |operation| rights::change(operation, &mut state, change))
+        })
+    }
+
+    /// Sets and clears inode flags of a regular file or a directory, as `chattr` does. Symlinks are
+    /// not followed.
+    ///
+    /// # Errors
+    /// `OperationUnsupported` for other flags than [`FlagChange`] names, or another object;
+    /// `NotPermitted` for any change of an immutable one that leaves it immutable.
+    pub fn change_flags(&self, path: impl AsRef<Path>, change: FlagChange) -> Result<()> {
+        let path = path.as_ref();
+        self.change_at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            let volume = &core.inodes.volume;
+            volume.change(CHANGE, |operation| rights::change_flags(operation, &mut state, change))
+        })
+    }
+
+    /// All extended attributes, access lists in the form of `getxattr`. Symlinks are not followed.
+    pub fn attributes(&self, path: impl AsRef<Path>) -> Result<Vec<Attribute>> {
+        let path = path.as_ref();
+        self.at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let state = node.state.read();
+            state.check_alive()?;
+            attribute::list(&core.inodes.volume, &state)
+        })
+    }
+
+    /// Sets an extended attribute. It is kept as it is: setting an access list does not change the
+    /// mode.
+    pub fn set_attribute(
+        &self,
+        path: impl AsRef<Path>,
+        name: &[u8],
+        value: &[u8],
+        how: SetAttribute,
+    ) -> Result<()> {
+        let path = path.as_ref();
+        self.change_at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            state.check_alive()?;
+            let volume = &core.inodes.volume;
+            volume
+                .change(CHANGE, |operation| attribute::set(operation, &mut state, name, value, how))
+        })
+    }
+
+    /// Removes an extended attribute.
+    pub fn remove_attribute(&self, path: impl AsRef<Path>, name: &[u8]) -> Result<()> {
+        let path = path.as_ref();
+        self.change_at(path, |core| {
+            let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
+            let mut state = node.state.write();
+            state.check_alive()?;
+            let volume = &core.inodes.volume;
+            volume.change(CHANGE, |operation| attribute::remove(operation, &mut state, name))
+        })
+    }
+
+    /// Free runs of a group, as (first block of the volume, length), rising.
+    pub fn free_runs(
+        &self,
+        group: extant_format::GroupNo,
+    ) -> Result<Vec<(extant_format::BlockNo, u32)>> {
+        let volume = &self.core.inodes.volume;
+        let start = volume.store.superblock.group_start(group).0;
+        let runs = volume.space.free_runs(group)?;
+        Ok(runs
+            .into_iter()
+            .map(|(at, length)| (extant_format::BlockNo(start + u64::from(at)), length))
+            .collect())
+    }
+}
+
+fn blank(file_type: FileType) -> NewInode<'static> {
+    NewInode { file_type, permissions: 0, uid: 0, gid: 0, device: Device::default(), target: b"" }
+}
+
+/// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and
+/// [`std::io::Seek`], or at offsets from many threads.
+pub struct File {
+    core: Arc<Core>,
+    node: Arc<Node>,
+    position: u64,
+    /// How it was read so far: how far ahead it is read next.
+    stream: ShortLock<Stream>,
+}
+
+impl File {
+    /// Work that changes the file.
+    fn changing<T>(&self, work: impl Fn(&Volume) -> Result<T>) -> Result<T> {
+        let volume = &self.core.inodes.volume;
+        self.core.with_room(|| work(volume))
+    }
+
+    /// The same for what changes few blocks.
+    fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
+        let pledge = self.core.admit_call()?;
+        self.changing(work)?;
+        drop(pledge);
+        self.core.balance()
+    }
+
+    /// The processor's work of a call that copies so many bytes.
+    fn charge(&self, bytes: usize) {
+        let volume = &self.core.inodes.volume;
+        let costs = &volume.store.policies.costs;
+        volume.store.clock.charge(costs.call_ns + costs.kib_ns * bytes as u64 / 1024);
+    }
+
+    /// What `fstat` tells.
+    pub fn metadata(&self) -> Result<Metadata> {
+        let state = self.node.state.read();
+        state.check_alive()?;
+        Metadata::new(self.node.ino, &state.inode)
+    }
+
+    /// Reads at an offset; gives how many bytes, fewer than asked only at the end. Changes the
+    /// access time as the policy says.
+    ///
+    /// # Errors
+    /// `NotFound` when the file had no name left when the volume was closed; `Corrupt`; what the
+    /// device answers.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let length =
+            file::read(&self.core.inodes.volume, &self.node, &self.stream, offset, buffer)?;
+        self.charge(length);
+        if !buffer.is_empty() {
+            self.core.inodes.note_access(&self.node);
+        }
+        self.core.balance_after_reading();
+        Ok(length)
+    }
+
+    /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a
+    /// file may have. Takes set-user-ID, set-group-ID and capabilities away, as every change of the
+    /// content does.
+    ///
+    /// # Errors
+    /// `NotPermitted` for an immutable file, and for one that is append-only unless the offset is
+    /// its size; `NoSpace`, `FileTooLarge`, `ReadOnly`; `Corrupt`; what the device answers.
+    pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
+        let length = self.write_pieces(offset, content)?;
+        self.charge(length);
+        self.core.balance()?;
+        Ok(length)
+    }
+
+    /// Writes as much at once as the policy lets through. What goes wrong behind the first piece is
+    /// told by the next call.
+    fn write_pieces(&self, offset: u64, content: &[u8]) -> Result<usize> {
+        let mut done = 0;
+        loop {
+            let at = offset.saturating_add(done as u64);
+            let piece = self.core.piece(at, content.len() - done);
+            let bytes = &content[done..done + piece];
+            let written = self.core.admit(piece as u64).and_then(|pledge| {
+                let written = self.changing(|volume| file::write(volume, &self.node, at, bytes));
+                drop(pledge);
+                written
+            });
+            match written {
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => return Ok(done),
+                Ok(length) => done += length,
+            }
+            if done == content.len()
+                || at.saturating_add(piece as u64) > offset.saturating_add(done as u64)
+            {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Writes all of it at an offset.
+    pub fn write_all_at(&self, offset: u64, content: &[u8]) -> Result<()> {
+        // Piece by piece, so that a large content does not need as much memory once more.
+        for (at, piece) in content.chunks(1 << 20).enumerate() {
+            let offset = offset + ((at as u64) << 20);
+            let mut done = 0;
+            // A call that ended short has not said why: the next one does, unless it gets further.
+            while done < piece.len() {
+                match self.write_at(offset + done as u64, &piece[done..])? {
+                    0 => return Err(ErrorKind::FileTooLarge.into()),
+                    written => done += written,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the size.
+    pub fn set_len(&self, size: u64) -> Result<()> {
+        self.changing_map(|volume| file::set_size(volume, &self.node, size))
+    }
+
+    /// Allocates blocks that read as zeros (files with extents only).
+    pub fn allocate(&self, offset: u64, length: u64, size: Size) -> Result<()> {
+        self.changing_map(|volume| file::allocate(volume, &self.node, offset, length, size))
+    }
+
+    /// Makes a hole.
+    pub fn punch_hole(&self, offset: u64, length: u64) -> Result<()> {
+        self.changing_map(|volume| file::punch(volume, &self.node, offset, length))
+    }
+
+    /// The next stretch of data at or behind an offset; `None` when only a hole is left.
+    pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>> {
+        file::next_data(&self.core.inodes.volume, &self.node, offset)
+    }
+
+    /// Writes this file's data and the volume's metadata, and waits until the device has them.
+    pub fn sync(&self) -> Result<()> {
+        let core = &self.core;
+        let sync = || {
+            core.inodes.free_replaced()?;
+            core.inodes.chain_orphans()?;
+            file::sync(&core.inodes.volume, &self.node)
+        };
+        core.told(sync())
+    }
+
+    /// Whether bytes are kept at all (see [`DataKeeping`]).
+    pub fn keeps_bytes(&self) -> bool {
+        self.core.inodes.volume.pages.data == DataKeeping::Bytes
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // Freeing what has no name may fail only when the disk does; the volume has latched that by
+        // then.
+        let _ = self.core.inodes.release(&self.node);
+    }
+}
+
+impl std::io::Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.read_at(self.position, buffer)?;
+        self.position += length as u64;
+        Ok(length)
+    }
+}
+
+impl std::io::Write for File {
+    fn write(&mut self, content: &[u8]) -> std::io::Result<usize> {
+        let length = self.write_at(self.position, content)?;
+        self.position += length as u64;
+        Ok(length)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::io::Seek for File {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        let position = match to {
+            std::io::SeekFrom::Start(offset) => Some(offset),
+            std::io::SeekFrom::Current(delta) => self.position.checked_add_signed(delta),
+            std::io::SeekFrom::End(delta) => self.metadata()?.size.checked_add_signed(delta),
+        };
+        let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
+        self.position = position.ok_or_else(invalid)?;
+        Ok(self.position)
+    }
+}

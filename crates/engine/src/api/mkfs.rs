@@ -1,0 +1,258 @@
+//! An empty file system from a layout: tables by direct writes in rising order, then root,
+//! lost+found, the resize inode and the journal through the engine like any other file, then the
+//! copies.
+//!
+//! *Invariants*: nothing is written before everything that is asked for was judged; the primary
+//! superblock is the last block of the tables, and says that the volume is clean only when
+//! [`format`] returns.
+//! *Locking*: none: nobody else knows the volume yet.
+mod files;
+mod profile;
+mod tables;
+
+pub use files::orphan_file_blocks;
+pub use profile::{Profile, default_wishes};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::inode::volume::Volume;
+use crate::policy::preset::Policies;
+use crate::store::{Access, DataKeeping, Options};
+use extant_block::BlockDevice;
+use extant_format::layout::{Layout, Wishes};
+use extant_format::superblock::{
+    Feature, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+};
+use extant_format::{Ino, journal};
+use std::sync::Arc;
+
+/// Everything that is asked of a new file system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormatOptions {
+    /// Sizes, features and identity.
+    pub wishes: Wishes,
+    /// The journal.
+    pub journal: JournalWish,
+    /// User and group of the root directory.
+    pub root_owner: (u32, u32),
+    /// Permission bits of the root directory.
+    pub root_mode: u16,
+    /// The directory that e2fsck puts files without a name into.
+    pub lost_and_found: LostAndFound,
+    /// What the device holds now.
+    pub contents: Contents,
+}
+
+impl FormatOptions {
+    /// These wishes, and for the rest what mke2fs does on a device that reads as zeros.
+    pub fn new(wishes: Wishes) -> FormatOptions {
+        FormatOptions {
+            wishes,
+            journal: JournalWish::Default,
+            root_owner: (0, 0),
+            root_mode: 0o755,
+            lost_and_found: LostAndFound::Default,
+            contents: Contents::Zeros,
+        }
+    }
+}
+
+/// Which journal a new volume gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JournalWish {
+    /// None, whatever the features say.
+    None,
+    /// With has_journal, one of the size that mke2fs gives it; none on a volume of less than 2,048
+    /// blocks, unless the orphan file needs one.
+    Default,
+    /// One of so many blocks (1,024 to 10,240,000): has_journal is set.
+    Blocks(u32),
+}
+
+/// Whether the root gets a lost+found, and how large.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LostAndFound {
+    /// No such directory.
+    None,
+    /// 16 KiB, but no less than 2 and no more than 12 blocks, as mke2fs makes it.
+    Default,
+    /// So many blocks; at least 1 is used.
+    Blocks(u32),
+}
+
+/// What a device holds before it is formatted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// It reads as zeros: a new sparse file, or memory. What is to be zero is not written.
+    Zeros,
+    /// It may hold anything: inode tables and the journal are zeroed.
+    Unknown,
+}
+
+/// Memory for the metadata of the first files, in bytes.
+const CACHE_BYTES: usize = 8 << 20;
+const JOURNAL_BLOCKS_MIN: u32 = 1024;
+const JOURNAL_BLOCKS_MAX: u32 = 10_240_000;
+/// `s_state`: whoever meets it checks the volume first.
+const STATE_UNFINISHED: u16 = 0;
+/// `s_state`: unmounted in order.
+const STATE_CLEAN: u16 = 1;
+/// `s_jnl_backup_type`: the journal inode's map and size.
+const JOURNAL_BACKUP_BLOCKS: u8 = 1;
+
+/// Makes an empty file system and gives its superblock as stored.
+///
+/// # Errors
+/// `Layout` when the wishes cannot be met and `InvalidArgument` for other options, both before
+/// anything is written; `NoSpace` when journal and directories do not fit; what the device answers.
+pub fn format(
+    device: Arc<dyn BlockDevice>,
+    asked: &FormatOptions,
+    policies: &Policies,
+) -> Result<Superblock> {
+    let plan = Plan::new(asked)?;
+    plan.check_device(&*device)?;
+    tables::write(&*device, &plan.layout, asked.contents)?;
+    let options = Options {
+        access: Access::ReadWrite,
+        policies: policies.clone(),
+        cache_bytes: CACHE_BYTES,
+        data: DataKeeping::Bytes,
+    };
+    let volume = Volume::open(Arc::clone(&device), &options, None)?;
+    let made = files::make(&volume, asked, &plan)?;
+    volume.space.sync()?;
+    drop(volume);
+    finish(&*device, &plan, made)
+}
+
+/// What mke2fs calls `-n`: everything decided, nothing written.
+///
+/// # Errors
+/// As [`format`], as far as they do not come from a device.
+pub fn plan(options: &FormatOptions) -> Result<(Layout, u32)> {
+    let plan = Plan::new(options)?;
+    Ok((plan.layout, plan.journal_blocks))
+}
+
+/// What is decided before the first write.
+struct Plan {
+    layout: Layout,
+    /// 0 for none.
+    journal_blocks: u32,
+}
+
+impl Plan {
+    fn new(options: &FormatOptions) -> Result<Plan> {
+        let mut wishes = options.wishes.clone();
+        if options.root_mode & !0o7777 != 0 {
+            return Err(ErrorKind::InvalidArgument(
+                "the root directory's mode has more than permission bits",
+            )
+            .into());
+        }
+        let resizable = wishes.features.has(Feature::RESIZE_INODE);
+        if resizable && files::resize_inode_size(wishes.block_size) >= 1 << 31 {
+            wishes.features.set(Feature::LARGE_FILE);
+        }
+        let mut layout = Layout::new(&wishes).map_err(ErrorKind::Layout)?;
+        let superblock = &mut layout.superblock;
+        superblock.state = STATE_UNFINISHED;
+        // The layout may have left a last group out: what counts is what the volume has.
+        let journal_blocks = journal_blocks(options, superblock.blocks_count)?;
+        if journal_blocks > 0 {
+            superblock.features.set(Feature::HAS_JOURNAL);
+            superblock.journal_inode = Ino::JOURNAL.0;
+        } else if superblock.has(Feature::ORPHAN_FILE) {
+            return Err(ErrorKind::InvalidArgument("orphan_file needs a journal").into());
+        } else {
+            superblock.features.clear(Feature::HAS_JOURNAL);
+        }
+        let plan = Plan { layout, journal_blocks };
+        plan.check_journal()?;
+        Ok(plan)
+    }
+
+    /// Judged again with every map block when it is made; this one comes before the first write.
+    fn check_journal(&self) -> Result<()> {
+        let superblock = &self.layout.superblock;
+        let wanted_blocks = u64::from(self.journal_blocks);
+        if wanted_blocks >= superblock.free_blocks {
+            return Err(
+                ErrorKind::NoSpace { wanted_blocks, free_blocks: superblock.free_blocks }.into()
+            );
+        }
+        let kind = if superblock.has(Feature::EXTENTS) {
+            MappingKind::Extents
+        } else {
+            MappingKind::Indirect
+        };
+        let bytes = wanted_blocks.saturating_mul(superblock.block_size().into());
+        if bytes > superblock.max_file_size(kind) {
+            return Err(ErrorKind::FileTooLarge.into());
+        }
+        Ok(())
+    }
+
+    fn check_device(&self, device: &dyn BlockDevice) -> Result<()> {
+        let info = device.info();
+        let superblock = &self.layout.superblock;
+        let bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+        if info.read_only {
+            return Err(ErrorKind::ReadOnly.into());
+        }
+        if bytes > info.bytes {
+            return Err(ErrorKind::InvalidArgument(
+                "the file system would be larger than its device",
+            )
+            .into());
+        }
+        Ok(())
+    }
+}
+
+/// How many blocks of journal; 0 for none.
+fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
+    let wanted = options.wishes.features.has(Feature::HAS_JOURNAL);
+    match options.journal {
+        JournalWish::Blocks(blocks)
+            if !(JOURNAL_BLOCKS_MIN..=JOURNAL_BLOCKS_MAX).contains(&blocks) =>
+        {
+            Err(ErrorKind::InvalidArgument("a journal has 1,024 to 10,240,000 blocks").into())
+        }
+        JournalWish::Blocks(blocks) => Ok(blocks),
+        // The orphan file is nothing without a journal: a small volume gets the smallest.
+        JournalWish::Default if wanted && options.wishes.features.has(Feature::ORPHAN_FILE) => {
+            Ok(journal::default_blocks(volume_blocks).max(JOURNAL_BLOCKS_MIN))
+        }
+        JournalWish::Default if wanted => Ok(journal::default_blocks(volume_blocks)),
+        JournalWish::Default | JournalWish::None => Ok(0),
+    }
+}
+
+/// What the superblock says of the files that were made.
+struct Made {
+    /// The journal's map and size, kept twice.
+    journal_backup: Option<[u32; 17]>,
+    orphan_file: Option<Ino>,
+}
+
+/// Completes the superblock, and writes its copies and those of the descriptors.
+fn finish(device: &dyn BlockDevice, plan: &Plan, made: Made) -> Result<Superblock> {
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
+    let mut superblock = Superblock::parse(&bytes)?;
+    if let Some(backup) = made.journal_backup {
+        superblock.journal_backup = backup;
+        superblock.journal_backup_type = JOURNAL_BACKUP_BLOCKS;
+    }
+    if let Some(ino) = made.orphan_file {
+        superblock.orphan_file_inode = ino.0;
+    }
+    let overhead = plan.layout.overhead_blocks().saturating_add(plan.journal_blocks.into());
+    superblock.set_overhead_clusters(u32::try_from(overhead).unwrap_or(0));
+    superblock.state = STATE_CLEAN;
+    tables::write_copies(device, &superblock)?;
+    device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    device.flush().map_err(Error::from)?;
+    Ok(superblock)
+}

@@ -1,0 +1,309 @@
+//! The files that a new volume has: root, lost+found, the resize inode, the journal, the orphan
+//! file. All but the resize inode, whose map is its purpose, get their blocks as any file does.
+use super::{Contents, FormatOptions, LostAndFound, Made, Plan};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::NodeState;
+use crate::inode::mapping;
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
+use crate::name::directory;
+use crate::policy::allocation::{self, Purpose, Search};
+use crate::space::{InodeKind, Reservation};
+use crate::store::cache::Kind;
+use extant_format::checksum::crc32c;
+use extant_format::extent::State;
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::journal::NewJournal;
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal};
+
+const LOST_AND_FOUND: &[u8] = b"lost+found";
+const LOST_AND_FOUND_BYTES: u32 = 16 * 1024;
+/// Changed blocks of one step here: a few of maps and bitmaps, and the inode.
+const CREDITS: u32 = 64;
+/// Where the resize inode's only tree hangs.
+const DOUBLE_INDIRECT: u32 = 13;
+const ORPHAN_MAGIC: u32 = 0x0b10_ca04;
+/// Magic and checksum at the end of each block of the orphan file.
+const ORPHAN_TAIL: usize = 8;
+const ZEROS_BYTES: usize = 1 << 20;
+
+/// Makes them all. Sync is for the caller.
+pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &Plan) -> Result<Made> {
+    make_root(volume, options)?;
+    if volume.store.superblock.has(Feature::RESIZE_INODE) {
+        make_resize_inode(volume, plan)?;
+    }
+    let journal_backup = match plan.journal_blocks {
+        0 => None,
+        blocks => Some(make_journal(volume, blocks, options.contents)?),
+    };
+    let orphan_file = match volume.store.superblock.has(Feature::ORPHAN_FILE) {
+        true => Some(make_orphan_file(volume)?),
+        false => None,
+    };
+    Ok(Made { journal_backup, orphan_file })
+}
+
+/// A new inode with an empty map, all its times now.
+fn new_inode(volume: &Volume, file_type: FileType, permissions: u16, links: u16) -> Inode {
+    let mut inode = Inode::new(file_type.mode_bits() | permissions, &volume.store.superblock);
+    let now = volume.store.now();
+    (inode.access_time, inode.change_time, inode.modify_time) = (now, now, now);
+    inode.create_time = inode.create_time.map(|_| now);
+    inode.links = links;
+    if volume.store.superblock.has(Feature::EXTENTS) {
+        inode.flags |= flags::EXTENTS;
+    }
+    inode
+}
+
+/// The node of a new file, without blocks.
+fn new_node(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
+    let mut node = NodeState::new(volume, ino, inode);
+    mapping::initialize(&mut node);
+    node
+}
+
+fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
+    let operation = Operation::begin(volume, CREDITS)?;
+    let mut inode = new_inode(volume, FileType::Directory, options.root_mode, 2);
+    (inode.uid, inode.gid) = options.root_owner;
+    let mut root = new_node(volume, Ino::ROOT, inode);
+    let need = mapping::worst_case(volume, &root, FileBlock(0), 1);
+    let mut reservation = volume.space.reserve(need)?;
+    directory::create(&operation, &mut reservation, &mut root, Ino::ROOT)?;
+    drop(reservation);
+    if let Some(blocks) = lost_and_found_blocks(options.lost_and_found, volume.store.block_size()) {
+        let ino = make_lost_and_found(&operation, blocks, options.root_owner)?;
+        let need = directory::insert_need(volume, &root, LOST_AND_FOUND)?;
+        let mut reservation = volume.space.reserve(need)?;
+        directory::insert(
+            &operation,
+            &mut reservation,
+            &mut root,
+            LOST_AND_FOUND,
+            ino,
+            FileType::Directory,
+        )?;
+        root.inode.links += 1;
+    }
+    root.store_now(&operation)
+}
+
+fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
+    match wish {
+        LostAndFound::None => None,
+        LostAndFound::Default => {
+            Some((LOST_AND_FOUND_BYTES / block_size).clamp(2, indirect::DIRECT))
+        }
+        LostAndFound::Blocks(blocks) => Some(blocks.max(1)),
+    }
+}
+
+/// Its blocks are there from the start: e2fsck then need not allocate any on a volume that it does
+/// not trust.
+fn make_lost_and_found(operation: &Operation<'_>, blocks: u32, owner: (u32, u32)) -> Result<Ino> {
+    let volume = operation.volume();
+    let ino = first_free_inode(operation, InodeKind::Directory)?;
+    let mut inode = new_inode(volume, FileType::Directory, 0o700, 2);
+    (inode.uid, inode.gid) = owner;
+    let mut node = new_node(volume, ino, inode);
+    let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
+    let mut reservation = volume.space.reserve(need)?;
+    directory::create(operation, &mut reservation, &mut node, Ino::ROOT)?;
+    let runs = allocate(operation, &mut reservation, &mut node, 1..blocks, Purpose::Directory)?;
+    for (place, block) in
+        runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)).zip(1..)
+    {
+        let kind =
+            Kind::Directory { ino, seed: node.seed, block: FileBlock(block), indexed: false };
+        operation.need(CREDITS);
+        operation.create(BlockNo(place), kind, |bytes| volume.store.style.initialize(bytes));
+    }
+    // It will not grow here, whatever the policy gave it in hand.
+    mapping::window::discard(operation, &mut node)?;
+    node.inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
+    node.store_now(operation)?;
+    Ok(ino)
+}
+
+/// The first inode that is not reserved, or the next.
+fn first_free_inode(operation: &Operation<'_>, kind: InodeKind) -> Result<Ino> {
+    let volume = operation.volume();
+    let first = Ino(volume.store.superblock.first_inode);
+    let (group, index) =
+        volume.store.superblock.group_of_inode(first).ok_or(ErrorKind::NoInodes)?;
+    volume.space.allocate_inode(operation, group, index, kind)
+}
+
+/// Gives blocks to all of a range of a file.
+fn allocate(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    range: std::ops::Range<u32>,
+    purpose: Purpose,
+) -> Result<Vec<Run>> {
+    let mut runs = Vec::new();
+    let mut next = range.start;
+    while next < range.end {
+        let want = range.end - next;
+        operation.need(CREDITS);
+        let run = mapping::allocate(
+            operation,
+            reservation,
+            node,
+            FileBlock(next),
+            want,
+            purpose,
+            State::Written,
+        )?;
+        next += run.length.min(want);
+        runs.push(run);
+    }
+    Ok(runs)
+}
+
+/// `i_size` of the resize inode: all that its tree could map.
+pub(super) fn resize_inode_size(block_size: u32) -> u64 {
+    let pointers = u64::from(block_size / 4);
+    (pointers * pointers + pointers + u64::from(indirect::DIRECT)) * u64::from(block_size)
+}
+
+/// The reserved descriptor blocks of group 0, which list their copies, hang under one
+/// double-indirect block, each at the index of its place in the descriptor table. Data blocks of
+/// the inode are the reserved blocks of the copies.
+fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
+    let superblock = &volume.store.superblock;
+    let reserved = plan.layout.reserved_descriptor_blocks();
+    let operation = Operation::begin(volume, CREDITS)?;
+    let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
+    inode.flags &= !flags::EXTENTS;
+    inode.block = [0; 60];
+    inode.size = resize_inode_size(volume.store.block_size());
+    let mut reservation = volume.space.reserve(1)?;
+    let first_group = superblock.group_start(GroupNo(0));
+    let search = allocation::Plan { goal: first_group, length: 1, search: Search::Sequential };
+    let route = volume.store.policies.map_blocks.map_route(first_group);
+    let tree = volume.space.allocate(&operation, &mut reservation, &search, route)?.start;
+    operation.create(tree, Kind::Plain, |bytes| {
+        let pointers = (bytes.len() / 4) as u32;
+        let first_index = superblock.descriptor_blocks();
+        for (offset, (_, block)) in (0..).zip(reserved.iter().filter(|(group, _)| group.0 == 0)) {
+            indirect::set_pointer(bytes, (first_index + offset) % pointers, low_word(*block));
+        }
+    });
+    indirect::set_pointer(&mut inode.block, DOUBLE_INDIRECT, low_word(tree));
+    inode.sectors = (reserved.len() as u64 + 1) * u64::from(volume.store.block_size() / 512);
+    NodeState::new(volume, Ino::RESIZE, inode).store_now(&operation)
+}
+
+/// A block number of a volume with a resize inode, which has at most 2^32 blocks: the layout sees
+/// to it.
+fn low_word(block: BlockNo) -> u32 {
+    u32::try_from(block.0).unwrap_or(0)
+}
+
+/// A journal of so many blocks; gives the copy of its map for the superblock.
+fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32; 17]> {
+    let operation = Operation::begin(volume, CREDITS)?;
+    let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
+    inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
+    let mut node = new_node(volume, Ino::JOURNAL, inode);
+    let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
+    let mut reservation = volume.space.reserve(need)?;
+    let runs = allocate(&operation, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
+    if contents == Contents::Unknown {
+        zero(volume, &runs)?;
+    }
+    let mut first = vec![0; volume.store.block_size() as usize];
+    journal::initialize(
+        &mut first,
+        &NewJournal { block_size: volume.store.block_size(), blocks, uuid: [0; 16] },
+    );
+    if let Some(run) = runs.first() {
+        volume.store.write_unreferenced(run.start, &first)?;
+    }
+    node.store_now(&operation)?;
+    Ok(journal_backup(&node.inode))
+}
+
+fn journal_backup(inode: &Inode) -> [u32; 17] {
+    let mut backup = [0; 17];
+    for (index, word) in (0..15).zip(&mut backup) {
+        *word = indirect::pointer(&inode.block, index);
+    }
+    backup[15] = (inode.size >> 32) as u32;
+    backup[16] = inode.size as u32;
+    backup
+}
+
+fn zero(volume: &Volume, runs: &[Run]) -> Result<()> {
+    let block_size = volume.store.block_size() as usize;
+    let zeros = vec![0; ZEROS_BYTES.max(block_size)];
+    let per_write = (zeros.len() / block_size) as u32;
+    for run in runs {
+        let mut at = 0;
+        while at < run.length {
+            let blocks = per_write.min(run.length - at);
+            let start = BlockNo(run.start.0 + u64::from(at));
+            volume.store.write_unreferenced(start, &zeros[..blocks as usize * block_size])?;
+            at += blocks;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks of the orphan file that mke2fs makes, and [`super::format`] too.
+pub fn orphan_file_blocks(volume_blocks: u64) -> u32 {
+    match volume_blocks {
+        0..0x2_0000 => 32,
+        0x2_0000..0x20_0000 => (volume_blocks / 4096) as u32,
+        _ => 512,
+    }
+}
+
+/// An orphan file without orphans: each block ends with a magic number and a checksum.
+fn make_orphan_file(volume: &Volume) -> Result<Ino> {
+    let operation = Operation::begin(volume, CREDITS)?;
+    let ino = first_free_inode(&operation, InodeKind::Other)?;
+    let blocks = orphan_file_blocks(volume.store.superblock.blocks_count);
+    let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
+    inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
+    let mut node = new_node(volume, ino, inode);
+    let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
+    let mut reservation = volume.space.reserve(need)?;
+    let runs = allocate(&operation, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
+    for place in runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)) {
+        let block =
+            orphan_block(volume, node.seed, BlockNo(place)).ok_or_else(|| too_small(volume))?;
+        volume.store.write_unreferenced(BlockNo(place), &block)?;
+    }
+    node.store_now(&operation)?;
+    Ok(ino)
+}
+
+fn too_small(volume: &Volume) -> Error {
+    let bytes = volume.store.block_size().into();
+    Error::field(
+        Place::Superblock,
+        "superblock",
+        "block size",
+        bytes,
+        "too small for an orphan block",
+    )
+}
+
+/// `None` when a block has no room for the tail, which no block size that is allowed lacks.
+fn orphan_block(volume: &Volume, seed: u32, place: BlockNo) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; volume.store.block_size() as usize];
+    let room = bytes.len().checked_sub(ORPHAN_TAIL)?;
+    let (entries, tail) = bytes.split_at_mut(room);
+    tail[..4].copy_from_slice(&ORPHAN_MAGIC.to_le_bytes());
+    if volume.store.superblock.has(Feature::METADATA_CSUM) {
+        let sum = crc32c(crc32c(seed, &place.0.to_le_bytes()), entries);
+        tail[4..].copy_from_slice(&sum.to_le_bytes());
+    }
+    Some(bytes)
+}

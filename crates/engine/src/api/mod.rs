@@ -1,0 +1,7 @@
+//! What a program calls.
+pub(crate) mod directory_stream;
+pub(crate) mod filesystem;
+pub mod import;
+pub mod mkfs;
+pub(crate) mod object;
+pub mod survey;

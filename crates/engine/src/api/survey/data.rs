@@ -1,0 +1,190 @@
+//! Where the bytes of a file are, run by run, as far as the file goes.
+use super::{Content, FileRun, ObjectId, Survey};
+use crate::error::{Error, Place, Result};
+use crate::inode::NodeState;
+use crate::inode::mapping::{self, Piece};
+use crate::inode::volume::Volume;
+use extant_format::extent::State;
+use extant_format::inode::FileType;
+use extant_format::{BlockNo, FileBlock};
+
+/// A stretch of a file that holds data. What lies between stretches reads as zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Data {
+    /// First byte in the file.
+    pub file_offset: u64,
+    /// First byte on the volume.
+    pub volume_offset: u64,
+    /// Bytes, at least 1; never beyond the end of the file.
+    pub length: u64,
+}
+
+/// The stretches of a file, in the order of the file. An error is the last item.
+pub struct Pieces<'a> {
+    survey: &'a Survey,
+    object: ObjectId,
+    source: Source<'a>,
+}
+
+enum Source<'a> {
+    Kept(std::slice::Iter<'a, FileRun>),
+    One(Option<FileRun>),
+    Map(Box<Walk>),
+    /// The map is to be read first.
+    Unread,
+    Ended,
+}
+
+/// A map that is walked along.
+struct Walk {
+    state: NodeState,
+    next: u32,
+    end: u32,
+    /// Blocks that it may still lead to: none but the volume's own.
+    left: u64,
+    /// Stretches that it led to.
+    runs: u64,
+}
+
+/// Stretches of a file that are taken from any map, and beyond which the device is asked what it
+/// holds.
+const RUNS_FEW: u64 = 1 << 16;
+
+impl Survey {
+    /// Where a file's data is; nothing for anything else than a regular file.
+    pub fn data(&self, id: ObjectId) -> Pieces<'_> {
+        let object = self.record(id);
+        let is_file = FileType::from_mode(object.mode) == Some(FileType::Regular);
+        let source = match object.content {
+            _ if !is_file || object.size == 0 => Source::Ended,
+            Content::Run { start, length } => {
+                Source::One(Some(FileRun { block: 0, length, start }))
+            }
+            Content::Runs { first, count } => {
+                let runs = self.runs.get(first as usize..first as usize + count as usize);
+                Source::Kept(runs.unwrap_or_default().iter())
+            }
+            Content::Mapped { .. } => Source::Unread,
+            _ => Source::Ended,
+        };
+        Pieces { survey: self, object: id, source }
+    }
+
+    /// The one stretch that is the whole file; `None` when the file is empty, has holes or several
+    /// stretches.
+    pub fn whole(&self, id: ObjectId) -> Option<Data> {
+        let object = self.record(id);
+        match object.content {
+            Content::Run { start, length } => {
+                let data = self.stretch(id, FileRun { block: 0, length, start })?;
+                (data.length == object.size).then_some(data)
+            }
+            _ => None,
+        }
+    }
+
+    /// A run as far as the file goes.
+    fn stretch(&self, id: ObjectId, run: FileRun) -> Option<Data> {
+        let block_size = u64::from(self.block_size());
+        let file_offset = u64::from(run.block) * block_size;
+        let left = self.record(id).size.checked_sub(file_offset).filter(|left| *left > 0)?;
+        Some(Data {
+            file_offset,
+            volume_offset: run.start.0 * block_size,
+            length: left.min(u64::from(run.length) * block_size),
+        })
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Result<Data>;
+
+    fn next(&mut self) -> Option<Result<Data>> {
+        let run = match &mut self.source {
+            Source::Kept(runs) => runs.next().copied(),
+            Source::One(run) => run.take(),
+            Source::Ended => None,
+            Source::Unread => match self.begin_walk() {
+                Ok(walk) => {
+                    self.source = Source::Map(Box::new(walk));
+                    return self.next();
+                }
+                Err(error) => return self.fail(error),
+            },
+            Source::Map(walk) => match walk.step(self.survey) {
+                Ok(run) => run,
+                Err(error) => return self.fail(error),
+            },
+        };
+        let data = run.and_then(|run| self.survey.stretch(self.object, run));
+        if data.is_none() {
+            self.source = Source::Ended;
+        }
+        data.map(Ok)
+    }
+}
+
+impl Pieces<'_> {
+    fn fail(&mut self, error: Error) -> Option<Result<Data>> {
+        self.source = Source::Ended;
+        Some(Err(error))
+    }
+
+    fn begin_walk(&self) -> Result<Walk> {
+        let state = self.survey.state(self.object)?;
+        let blocks = state.inode.size.div_ceil(u64::from(self.survey.block_size()));
+        let end = u32::try_from(blocks).unwrap_or(u32::MAX);
+        Ok(Walk {
+            state,
+            next: 0,
+            end,
+            left: self.survey.core.inodes.volume.store.superblock.blocks_count,
+            runs: 0,
+        })
+    }
+}
+
+impl Walk {
+    /// The next run that holds data.
+    fn step(&mut self, survey: &Survey) -> Result<Option<FileRun>> {
+        while self.next < self.end {
+            let block = self.next;
+            let piece = mapping::find(
+                &survey.core.inodes.volume,
+                &self.state,
+                FileBlock(block),
+                self.end - block,
+            )?;
+            self.next = block.saturating_add(piece.length().max(1));
+            let Piece::Run(run, state) = piece else { continue };
+            self.left =
+                self.left.checked_sub(run.length.into()).ok_or_else(|| self.too_many(run.start))?;
+            self.runs += 1;
+            if self.runs > RUNS_FEW && self.runs > runs_max(&survey.core.inodes.volume)? {
+                return Err(self.too_many(run.start));
+            }
+            if state == State::Written {
+                return Ok(Some(FileRun { block, length: run.length, start: run.start }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn too_many(&self, block: BlockNo) -> Error {
+        let place = Place::InodeBlock(self.state.ino, block);
+        Error::field(
+            place,
+            "block map",
+            "count of blocks",
+            self.next.into(),
+            "more than the volume has: some are in it twice",
+        )
+    }
+}
+
+/// Stretches that all map blocks of a volume can lead to: map blocks are not zeros, and each is in
+/// one map once.
+fn runs_max(volume: &Volume) -> Result<u64> {
+    let pointers = u64::from(volume.store.block_size() / 4);
+    Ok(volume.store.held_blocks()?.saturating_mul(pointers))
+}

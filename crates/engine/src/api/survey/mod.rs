@@ -1,0 +1,476 @@
+//! A whole volume at once, for whoever wants all of it: every inode in use and every name, read in
+//! the order of the disk.
+//!
+//! Going from name to name through an ordinary file system asks the disk for a block here and a
+//! block there, an inode at a time. A survey reads the used part of each inode table in large
+//! reads, then all blocks of all directories, sorted by where they lie; maps of more than an inode
+//! holds are left for when the file itself is read, because they lie beside it.
+//!
+//! ```text
+//! objects   72 bytes an inode in use: owner, times, size, and where its content is       }
+//! index     12 bytes for 64 places in inode tables: which are in use, how many before    } about 110 bytes a file
+//! names     16 bytes a name, sorted by directory, and the bytes of all names, end to end }
+//! ```
+//! `tables` reads the inodes, `names` the directories, `data` tells where the bytes of files are.
+//!
+//! *Invariants*: what is wrong with one inode is kept as that inode's fault, and matters only to
+//! who is led to it by a name; no block is taken for a directory twice, so that a survey holds no
+//! more names than the volume. Nothing here says that the names make a tree: a hostile volume leads
+//! to a directory twice, or round in circles.
+//! *Locking*: none; a survey is made once and then only read, by any number of threads.
+mod data;
+mod names;
+mod tables;
+
+pub use data::{Data, Pieces};
+
+use crate::api::filesystem::Filesystem;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::flush::Core;
+use crate::inode::{self, NodeState};
+use extant_block::{BlockDevice, Holes};
+use extant_format::attribute::Attribute;
+use extant_format::inode::{Device, FileType, Time};
+use extant_format::superblock::Superblock;
+use extant_format::{BlockNo, Ino};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of one read from the device, at most.
+const READ_BYTES_MAX: usize = 1 << 20;
+/// What lies between two wanted places is read along when it is no longer than this.
+const GAP_BYTES_MAX: u64 = 64 << 10;
+
+/// An inode in use, in the order of the inode tables.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ObjectId(pub u32);
+
+/// A name in a directory; "." and ".." are none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NameId(pub u32);
+
+/// What is known of an inode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts {
+    /// What it is.
+    pub file_type: FileType,
+    /// The low twelve bits of its mode.
+    pub permissions: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Last read.
+    pub access_time: Time,
+    /// Last change of the inode.
+    pub change_time: Time,
+    /// Last change of the content.
+    pub modify_time: Time,
+    /// Of devices; else 0 and 0.
+    pub device: Device,
+}
+
+/// Everything on a volume.
+pub struct Survey {
+    core: Arc<Core>,
+    objects: Vec<Object>,
+    index: Index,
+    names: Vec<NameRecord>,
+    /// Names and short symlink targets, end to end.
+    text: Vec<u8>,
+    /// Runs of files that have several, as far as their inodes hold them.
+    runs: Vec<FileRun>,
+    faults: Vec<Error>,
+}
+
+/// One inode in use.
+struct Object {
+    size: u64,
+    /// Access, change, modify.
+    times: [PackedTime; 3],
+    content: Content,
+    ino: Ino,
+    uid: u32,
+    gid: u32,
+    /// Index into `faults`, plus 1; 0 is none.
+    fault: u32,
+    mode: u16,
+    attributes: Attributes,
+}
+
+/// Whether an inode may have extended attributes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attributes {
+    None,
+    Perhaps,
+}
+
+/// What an inode holds, and where.
+#[derive(Clone, Copy)]
+enum Content {
+    Nothing,
+    /// A file in one run from its first block on.
+    Run {
+        start: BlockNo,
+        length: u32,
+    },
+    /// Several: a stretch of `runs`.
+    Runs {
+        first: u32,
+        count: u32,
+    },
+    /// The map is larger than the inode; it, or what it maps, begins here.
+    Mapped {
+        near: BlockNo,
+    },
+    /// A symlink's target: a stretch of `text`.
+    Target {
+        start: u32,
+        length: u32,
+    },
+    Device(Device),
+    /// A directory's names: a stretch of `names`.
+    Names {
+        first: u32,
+        count: u32,
+    },
+}
+
+/// A run of a file: in the file, and on the volume.
+#[derive(Clone, Copy)]
+struct FileRun {
+    block: u32,
+    length: u32,
+    start: BlockNo,
+}
+
+#[derive(Clone, Copy)]
+struct NameRecord {
+    directory: ObjectId,
+    ino: Ino,
+    start: u32,
+    length: u8,
+}
+
+/// 34 bits of seconds from 1901 on, and 30 of nanoseconds: all that an inode keeps.
+#[derive(Clone, Copy)]
+struct PackedTime(u64);
+
+const SECONDS_MIN: i64 = i32::MIN as i64;
+
+impl PackedTime {
+    fn new(time: Time) -> PackedTime {
+        let seconds =
+            time.seconds.saturating_sub(SECONDS_MIN).clamp(0, (1 << 34) - 1).cast_unsigned();
+        PackedTime(seconds << 30 | u64::from(time.nanoseconds.min(999_999_999)))
+    }
+    fn time(self) -> Time {
+        let seconds = (self.0 >> 30).cast_signed() + SECONDS_MIN;
+        Time { seconds, nanoseconds: (self.0 & 0x3fff_ffff) as u32 }
+    }
+}
+
+/// From inode numbers to objects.
+#[derive(Default)]
+struct Index {
+    /// Where each group's words begin; one more than there are groups.
+    groups: Vec<u32>,
+    words: Vec<IndexWord>,
+}
+
+#[derive(Clone, Copy)]
+struct IndexWord {
+    used: u64,
+    /// Objects before the first of these.
+    before: u32,
+}
+
+impl Filesystem {
+    /// Reads all inodes in use and all names. The file system must not change meanwhile.
+    ///
+    /// # Errors
+    /// What keeps the whole from being read: more names than memory has numbers for. What is wrong
+    /// with single inodes is told by [`Survey::fault`].
+    pub fn survey(&self) -> Result<Survey> {
+        let mut survey = Survey {
+            core: Arc::clone(&self.core),
+            objects: Vec::new(),
+            index: Index::default(),
+            names: Vec::new(),
+            text: Vec::new(),
+            runs: Vec::new(),
+            faults: Vec::new(),
+        };
+        let directories = tables::read(&mut survey)?;
+        names::read(&mut survey, directories)?;
+        Ok(survey)
+    }
+}
+
+impl Survey {
+    /// How many inodes are in use, those included that no name leads to.
+    pub fn object_count(&self) -> u32 {
+        self.objects.len() as u32
+    }
+
+    /// How many names there are.
+    pub fn name_count(&self) -> u32 {
+        self.names.len() as u32
+    }
+
+    /// The inode of that number.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is free, reserved, or no inode at all: a name that leads there leads
+    /// nowhere.
+    pub fn object(&self, ino: Ino) -> Result<ObjectId> {
+        let superblock = &self.core.inodes.volume.store.superblock;
+        let nowhere = |reason| {
+            Error::field(Place::Inode(ino), "directory entry", "inode", ino.0.into(), reason)
+        };
+        let (group, at) =
+            superblock.group_of_inode(ino).ok_or_else(|| nowhere("beyond the last inode"))?;
+        if !superblock.is_usable(ino) {
+            return Err(nowhere("reserved"));
+        }
+        self.index.find(group.0, at).map(ObjectId).ok_or_else(|| nowhere("not in use"))
+    }
+
+    fn record(&self, id: ObjectId) -> &Object {
+        &self.objects[id.0 as usize]
+    }
+
+    /// Its number.
+    ///
+    /// # Panics
+    /// As all functions here, when the id is not of this survey.
+    pub fn ino(&self, id: ObjectId) -> Ino {
+        self.record(id).ino
+    }
+
+    /// What is wrong with an inode: then its facts, its names or its data cannot be relied on.
+    pub fn fault(&self, id: ObjectId) -> Option<&Error> {
+        let at = self.record(id).fault.checked_sub(1)?;
+        self.faults.get(at as usize)
+    }
+
+    /// What is known of it; `None` when not even its type is.
+    pub fn facts(&self, id: ObjectId) -> Option<Facts> {
+        let object = self.record(id);
+        let [access_time, change_time, modify_time] = object.times.map(PackedTime::time);
+        Some(Facts {
+            file_type: FileType::from_mode(object.mode)?,
+            permissions: object.mode & 0o7777,
+            uid: object.uid,
+            gid: object.gid,
+            size: object.size,
+            access_time,
+            change_time,
+            modify_time,
+            device: match object.content {
+                Content::Device(device) => device,
+                _ => Device::default(),
+            },
+        })
+    }
+
+    /// The type; `None` when nothing is known of it.
+    pub fn file_type(&self, id: ObjectId) -> Option<FileType> {
+        FileType::from_mode(self.record(id).mode)
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self, id: ObjectId) -> u64 {
+        self.record(id).size
+    }
+
+    /// The names in a directory, in no order that means anything; none of anything else.
+    pub fn names(&self, directory: ObjectId) -> impl ExactSizeIterator<Item = NameId> + use<> {
+        let range = match self.record(directory).content {
+            Content::Names { first, count } => first..first + count,
+            _ => 0..0,
+        };
+        range.map(NameId)
+    }
+
+    /// A name's bytes: no slash, no NUL, never "." or "..".
+    pub fn name(&self, name: NameId) -> &[u8] {
+        let record = &self.names[name.0 as usize];
+        &self.text[record.start as usize..record.start as usize + usize::from(record.length)]
+    }
+
+    /// The number that a name leads to, whatever that is.
+    pub fn leads_to(&self, name: NameId) -> Ino {
+        self.names[name.0 as usize].ino
+    }
+
+    /// The directory that a name stands in.
+    pub fn directory_of(&self, name: NameId) -> ObjectId {
+        self.names[name.0 as usize].directory
+    }
+
+    /// Where on the volume a file's data begins, or the map that leads there; `None` when it has
+    /// neither.
+    pub fn position(&self, id: ObjectId) -> Option<BlockNo> {
+        match self.record(id).content {
+            Content::Run { start, .. } => Some(start),
+            Content::Runs { first, .. } => self.runs.get(first as usize).map(|run| run.start),
+            Content::Mapped { near } => Some(near),
+            _ => None,
+        }
+    }
+
+    /// Extended attributes, access lists in the form of getxattr, in the order in which they are
+    /// kept.
+    ///
+    /// # Errors
+    /// `Corrupt`, and what the device answers.
+    pub fn attributes(&self, id: ObjectId) -> Result<Vec<Attribute>> {
+        match self.record(id).attributes {
+            Attributes::None => Ok(Vec::new()),
+            Attributes::Perhaps => {
+                crate::inode::attribute::list(&self.core.inodes.volume, &self.state(id)?)
+            }
+        }
+    }
+
+    /// A symlink's target: at least one byte, no NUL.
+    ///
+    /// # Errors
+    /// `Corrupt`, and what the device answers; `InvalidArgument` for anything else than a symlink.
+    pub fn target(&self, id: ObjectId) -> Result<Vec<u8>> {
+        let object = self.record(id);
+        let target = match object.content {
+            Content::Target { start, length } => {
+                self.text[start as usize..start as usize + length as usize].to_vec()
+            }
+            _ => {
+                let node = self.core.inodes.nodes.get(&self.core.inodes.volume, object.ino)?;
+                self.core.inodes.read_link(&node)?
+            }
+        };
+        if target.is_empty() || target.contains(&0) {
+            let (length, reason) =
+                (target.len() as u64, "that of no path: it is empty, or has a NUL in it");
+            return Err(Error::field(
+                Place::Inode(object.ino),
+                "symlink",
+                "target's length",
+                length,
+                reason,
+            ));
+        }
+        Ok(target)
+    }
+
+    /// The device that places on the volume are places of.
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.core.inodes.volume.store.device
+    }
+
+    /// Bytes of a block.
+    pub fn block_size(&self) -> u32 {
+        self.core.inodes.volume.store.block_size()
+    }
+
+    /// The superblock of the volume.
+    pub fn superblock(&self) -> &Superblock {
+        &self.core.inodes.volume.store.superblock
+    }
+
+    /// The inode once more, for what is too large or too rare to be kept.
+    fn state(&self, id: ObjectId) -> Result<NodeState> {
+        let ino = self.record(id).ino;
+        Ok(NodeState::new(
+            &self.core.inodes.volume,
+            ino,
+            inode::load(&self.core.inodes.volume, ino)?,
+        ))
+    }
+
+    fn add_fault(&mut self, id: ObjectId, error: Error) {
+        let object = &mut self.objects[id.0 as usize];
+        if object.fault == 0 {
+            self.faults.push(error);
+            object.fault = self.faults.len() as u32;
+        }
+    }
+
+    /// Keeps bytes; where they are.
+    fn keep_text(&mut self, bytes: &[u8]) -> Result<u32> {
+        let start = u32::try_from(self.text.len()).map_err(|_| too_much())?;
+        self.text.extend_from_slice(bytes);
+        Ok(start)
+    }
+}
+
+impl Index {
+    /// Starts the next group.
+    fn begin_group(&mut self) -> Result<()> {
+        self.groups.push(u32::try_from(self.words.len()).map_err(|_| too_much())?);
+        Ok(())
+    }
+
+    /// Notes an inode of the group begun last that is an object. Words reach as far as there are
+    /// objects.
+    fn insert(&mut self, at: u32) {
+        let first = self.groups.last().map_or(0, |first| *first as usize);
+        let word = first + (at / 64) as usize;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, IndexWord { used: 0, before: 0 });
+        }
+        self.words[word].used |= 1 << (at % 64);
+    }
+
+    /// Counts the objects of the group begun last, before which there were so many.
+    fn end_group(&mut self, mut before: u32) {
+        let first = self.groups.last().map_or(0, |first| *first as usize);
+        for word in self.words.get_mut(first..).unwrap_or_default() {
+            word.before = before;
+            before += word.used.count_ones();
+        }
+    }
+
+    fn find(&self, group: u32, at: u32) -> Option<u32> {
+        let (start, end) =
+            (*self.groups.get(group as usize)?, *self.groups.get(group as usize + 1)?);
+        let word = self.words.get(start as usize..end as usize)?.get((at / 64) as usize)?;
+        let bit = 1u64 << (at % 64);
+        (word.used & bit != 0).then(|| word.before + (word.used & (bit - 1)).count_ones())
+    }
+}
+
+/// More than numbers of 32 bits count.
+fn too_much() -> Error {
+    ErrorKind::OperationUnsupported("the volume has more names than can be surveyed at once").into()
+}
+
+/// Memory that is read into again and again.
+struct Reads {
+    bytes: Vec<u8>,
+    holes: Holes,
+}
+
+impl Reads {
+    fn new() -> Reads {
+        Reads { bytes: Vec::new(), holes: Holes::default() }
+    }
+
+    /// The first byte at or after this one that may be anything but zero.
+    fn next_data(&mut self, device: &dyn BlockDevice, from: u64) -> Result<u64> {
+        Ok(self.holes.next_data(device, from)?)
+    }
+
+    /// Reads a stretch of at most `READ_BYTES_MAX`.
+    fn read(&mut self, device: &dyn BlockDevice, range: Range<u64>) -> Result<&[u8]> {
+        let length =
+            usize::try_from(range.end - range.start).unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
+        if self.bytes.len() < length {
+            self.bytes.resize(length, 0);
+        }
+        device.read(range.start, &mut self.bytes[..length])?;
+        Ok(&self.bytes[..length])
+    }
+}

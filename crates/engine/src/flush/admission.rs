@@ -1,0 +1,179 @@
+//! Who may make blocks dirty, and when: writers ask the policy, and do what it says.
+//!
+//! *Locking*: nothing is held while somebody waits here; called before an inode is locked, or
+//! after.
+use super::Core;
+use super::changes::Changed;
+use crate::error::{ErrorKind, Result};
+use crate::policy::throttle::{Manner, WriterAdvice, WriterFacts};
+use crate::store::budget::{Answer, Pledge, Stop};
+use std::sync::atomic::Ordering;
+
+/// What a call that changes names or inodes makes dirty, about: some blocks of directories, tables
+/// and bitmaps.
+const CALL_BYTES: u64 = 32 << 10;
+
+impl Core {
+    /// How the policy is asked.
+    pub(crate) fn manner(&self) -> Manner {
+        self.volume().store.policies.throttle.manner()
+    }
+
+    /// How much of a call that has so many bytes left at this offset is made dirty in one go.
+    pub(crate) fn piece(&self, offset: u64, left: usize) -> usize {
+        if self.manner() == Manner::Whole {
+            return left;
+        }
+        let block = u64::from(self.volume().store.block_size());
+        let piece = self.volume().store.seat.piece_bytes().max(block);
+        // It ends where a block ends, so that none is changed twice.
+        let end = offset.saturating_add(piece);
+        let piece = (end - end % block).saturating_sub(offset).max(1);
+        usize::try_from(piece).unwrap_or(usize::MAX).min(left)
+    }
+
+    /// Waits until a call that changes something else than a file's bytes may begin.
+    pub(crate) fn admit_call(&self) -> Result<Pledge<'_>> {
+        self.admit(CALL_BYTES)
+    }
+
+    /// Waits until so many bytes may be made dirty.
+    ///
+    /// # Errors
+    /// `ReadOnly` behind a failure; what the write-back that the writer has to do itself meets.
+    pub(crate) fn admit(&self, bytes: u64) -> Result<Pledge<'_>> {
+        self.told(self.wait_for_room(bytes))
+    }
+
+    fn wait_for_room(&self, bytes: u64) -> Result<Pledge<'_>> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(ErrorKind::ReadOnly.into());
+        }
+        let volume = self.volume();
+        if self.manner() == Manner::Whole || volume.store.check_writable().is_err() {
+            return Ok(Pledge::none());
+        }
+        let mut stop = Stop::default();
+        loop {
+            let advice = match volume.store.seat.ask(bytes, stop) {
+                Answer::Go(pledge) => {
+                    self.call_flusher_if_much();
+                    return Ok(pledge);
+                }
+                Answer::Stop(advice) => advice,
+            };
+            stop.since.get_or_insert(volume.store.clock.now());
+            self.flusher.call();
+            self.obey(advice, &mut stop)?;
+            volume.store.check_writable()?;
+        }
+    }
+
+    fn call_flusher_if_much(&self) {
+        let seat = &self.volume().store.seat;
+        if seat.load().dirty_bytes > seat.limits().background_bytes {
+            self.flusher.call();
+        }
+    }
+
+    fn obey(&self, advice: WriterAdvice, stop: &mut Stop) -> Result<()> {
+        let seat = &self.volume().store.seat;
+        match advice {
+            WriterAdvice::WriteOwn(bytes) => match self.write_own(bytes)? {
+                // All that is dirty has an older write under way.
+                0 => seat.wait(WAIT_NS),
+                written => stop.written_bytes += written,
+            },
+            // What the flusher cannot write is met by whoever waits for it.
+            WriterAdvice::Wait(_) if self.flusher.is_stuck() => {
+                self.write_own(u64::MAX)?;
+                seat.wait(WAIT_NS);
+            }
+            WriterAdvice::Wait(nanoseconds) => seat.wait(nanoseconds),
+            WriterAdvice::Pause(nanoseconds) => self.pause(nanoseconds),
+            WriterAdvice::WriteBack(bytes) => self.write_some(bytes)?,
+            WriterAdvice::Proceed | WriterAdvice::OnAccount | WriterAdvice::WakeFlusher => {}
+        }
+        Ok(())
+    }
+
+    fn pause(&self, nanoseconds: u64) {
+        let clock = &self.volume().store.clock;
+        let deadline = clock.now().saturating_add(nanoseconds);
+        while clock.now() < deadline {
+            clock.park(Some(deadline));
+        }
+    }
+
+    /// What somebody owes who has made blocks dirty, asked behind a call.
+    pub(crate) fn throttle(&self) -> Result<()> {
+        if self.manner() == Manner::Pieces {
+            self.call_flusher_if_much();
+            return Ok(());
+        }
+        loop {
+            let volume = self.volume();
+            let facts = WriterFacts {
+                dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
+                memory_bytes: volume.store.seat.memory_bytes(),
+                ..WriterFacts::default()
+            };
+            match volume.store.policies.throttle.writer(&facts) {
+                WriterAdvice::Proceed | WriterAdvice::OnAccount => return Ok(()),
+                WriterAdvice::WakeFlusher => {
+                    self.flusher.call();
+                    return Ok(());
+                }
+                WriterAdvice::WriteBack(bytes) | WriterAdvice::WriteOwn(bytes) => {
+                    return self.write_some(bytes);
+                }
+                WriterAdvice::Pause(nanoseconds) | WriterAdvice::Wait(nanoseconds) => {
+                    self.pause(nanoseconds)
+                }
+            }
+        }
+    }
+
+    fn write_some(&self, bytes: u64) -> Result<()> {
+        let mut changes = self.changes();
+        if changes.is_empty() {
+            self.write_metadata()?;
+        } else {
+            self.write_changes(&mut changes, bytes)?;
+        }
+        self.volume().store.cache.wait()?;
+        self.volume().store.writes.wait()
+    }
+
+    /// Starts to write so many bytes of this volume, oldest first; gives how many it were. The next
+    /// one goes on where this ends.
+    fn write_own(&self, bytes: u64) -> Result<u64> {
+        let mut changes = std::mem::take(&mut *self.backlog.lock());
+        if changes.is_empty() {
+            changes = self.changes();
+        }
+        if changes.is_empty() {
+            // Where data comes first, writing metadata waits for the device: that is the flusher's,
+            // unless it failed, so that a writer is held no longer than its policy says.
+            let has_flusher =
+                self.volume().store.policies.throttle.has_flusher() && !self.flusher.is_stuck();
+            if self.volume().store.writes_data_first() && has_flusher {
+                self.flusher.call();
+                return Ok(0);
+            }
+            return self.start_metadata();
+        }
+        let outcome = self.write_pieces(&mut changes, bytes);
+        let mut backlog = self.backlog.lock();
+        if backlog.is_empty() {
+            *backlog = changes;
+        }
+        outcome
+    }
+}
+
+/// Whoever finds nothing to write, though something is dirty, waits so long for what is under way.
+const WAIT_NS: u64 = 100_000_000;
+
+/// What writers go on with: files and blocks that were dirty when it was filled.
+pub(crate) type Backlog = std::collections::VecDeque<Changed>;

@@ -1,0 +1,134 @@
+//! What there is to write, and in which order it is written.
+use super::Core;
+use crate::error::Result;
+use crate::inode::Node;
+use crate::inode::write_back::{PIECE_BYTES, write_back, write_back_piece};
+use crate::policy::preset::InodeWriteBack;
+use crate::store::cache::Frame;
+use extant_format::Ino;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Something to write, and since when.
+pub(crate) enum Changed {
+    /// A file's blocks, or its inode that is not in its table yet.
+    Node(u64, Arc<Node>),
+    /// A block of metadata.
+    Frame(u64, Arc<Frame>),
+}
+
+impl Changed {
+    /// Since when.
+    pub(crate) fn since(&self) -> u64 {
+        match self {
+            Changed::Node(since, _) | Changed::Frame(since, _) => *since,
+        }
+    }
+
+    /// By time, then blocks before inodes, each by number.
+    fn order(&self) -> (u64, bool, u64) {
+        match self {
+            Changed::Frame(since, frame) => (*since, false, frame.block().0),
+            Changed::Node(since, node) => (*since, true, node.ino.0.into()),
+        }
+    }
+}
+
+/// Since when a node is changed.
+fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
+    let data = node.pages.is_dirty().then(|| node.pages.dirty_since());
+    let inode = unstored.get(&node.ino).copied();
+    data.into_iter().chain(inode).min().unwrap_or(0)
+}
+
+impl Core {
+    /// What there is to write, in the order in which it is written: by number where blocks are
+    /// given at write-back (the layout follows it), metadata in a sweep at the end; else in the
+    /// order in which it was changed, as its blocks were given.
+    pub(crate) fn changes(&self) -> VecDeque<Changed> {
+        let mut nodes = self.inodes.nodes.all();
+        let unstored = self.volume().unstored.inodes.lock().clone();
+        nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
+        if self.volume().store.delays_allocation() {
+            let since = |node: &Arc<Node>| changed_since(node, &unstored);
+            return nodes.into_iter().map(|node| Changed::Node(since(&node), node)).collect();
+        }
+        let nodes =
+            nodes.into_iter().map(|node| Changed::Node(changed_since(&node, &unstored), node));
+        let frames = self.volume().store.cache.changed().into_iter();
+        let mut changes: Vec<Changed> =
+            nodes.chain(frames.map(|(since, frame)| Changed::Frame(since, frame))).collect();
+        changes.sort_by_key(Changed::order);
+        changes.into()
+    }
+
+    /// Starts to write from the front until so many bytes are under way; stores inodes as the
+    /// policy says.
+    pub(crate) fn write_changes(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<()> {
+        let volume = self.volume();
+        let before = volume.dirty_bytes();
+        let mut late = Vec::new();
+        while volume.dirty_bytes().saturating_add(bytes) > before {
+            let node = match changes.pop_front() {
+                None => break,
+                Some(Changed::Frame(_, frame)) => {
+                    volume.store.cache.start_writing(vec![frame]);
+                    continue;
+                }
+                Some(Changed::Node(_, node)) => node,
+            };
+            if node.pages.is_dirty() {
+                write_back(volume, &node)?;
+            }
+            match volume.store.policies.inode_write_back {
+                InodeWriteBack::Interleaved => self.inodes.store_late(&node)?,
+                InodeWriteBack::Clustered => late.push(node),
+            }
+        }
+        self.inodes.store_clustered(late)
+    }
+
+    /// Starts to write from the front until so many bytes were begun, a piece of each file in turn;
+    /// gives how many it were. What is left of a file goes to the end.
+    pub(crate) fn write_pieces(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<u64> {
+        let volume = self.volume();
+        let mut begun = 0;
+        let mut late = Vec::new();
+        while begun < bytes {
+            let node = match changes.pop_front() {
+                None => break,
+                Some(Changed::Frame(_, frame)) => {
+                    volume.store.cache.start_writing(vec![frame]);
+                    begun += u64::from(volume.store.block_size());
+                    continue;
+                }
+                Some(Changed::Node(_, node)) => node,
+            };
+            begun += write_back_piece(volume, &node, (bytes - begun).min(PIECE_BYTES))?;
+            if node.pages.is_dirty() {
+                changes.push_back(Changed::Node(node.pages.dirty_since(), node));
+                continue;
+            }
+            match volume.store.policies.inode_write_back {
+                InodeWriteBack::Interleaved => self.inodes.store_late(&node)?,
+                InodeWriteBack::Clustered => late.push(node),
+            }
+        }
+        self.inodes.store_clustered(late)?;
+        Ok(begun)
+    }
+
+    /// Starts to write all of these, each file as it is now, piece by piece.
+    pub(crate) fn write_each(&self, changes: VecDeque<Changed>) -> Result<()> {
+        for change in changes {
+            let left = match &change {
+                Changed::Node(_, node) => {
+                    node.pages.dirty_blocks() * u64::from(self.volume().store.block_size())
+                }
+                Changed::Frame(..) => 1,
+            };
+            self.write_pieces(&mut VecDeque::from([change]), left.max(1))?;
+        }
+        Ok(())
+    }
+}

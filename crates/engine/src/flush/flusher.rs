@@ -1,0 +1,203 @@
+//! The flusher of a volume: a thread of the clock that writes in the background what the throttle
+//! says, and what writers owe.
+//!
+//! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. A write that
+//! fails is latched: whoever writes next is told; what cannot be read is met again by whoever asks
+//! to have everything written.
+//! *Locking*: `shared` is a short lock, never held while anything is written.
+use super::Core;
+use super::changes::Changed;
+use crate::error::Result;
+use crate::policy::throttle::{FlusherAdvice, FlusherFacts, Manner};
+use crate::ranks;
+use extant_block::{Clock, ShortLock, Task, WaitQueue};
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+/// What could not be read (a block of an inode table) stops no other writing, and is tried again so
+/// much later.
+const RETRY_NS: u64 = 5_000_000_000;
+
+#[derive(Default)]
+struct Shared {
+    /// A writer found that there is work.
+    called: bool,
+    ended: bool,
+    /// Its last round met what cannot be read or written.
+    stuck: bool,
+    task: Option<Task>,
+}
+
+/// What wakes and ends the flusher.
+pub(crate) struct Flusher {
+    shared: Arc<(ShortLock<Shared>, WaitQueue)>,
+}
+
+impl Flusher {
+    /// Not started yet.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Flusher {
+        let queue = WaitQueue::new(Arc::clone(clock));
+        Flusher { shared: Arc::new((ShortLock::ranked(ranks::LAST, Shared::default()), queue)) }
+    }
+
+    /// Starts it.
+    pub(crate) fn start(core: &Arc<Core>) {
+        let shared = Arc::clone(&core.flusher.shared);
+        let weak = Arc::downgrade(core);
+        let task =
+            core.volume().store.clock.spawn("flusher", Box::new(move || run(&weak, &shared)));
+        core.flusher.shared.0.lock().task = Some(task);
+    }
+
+    /// There is work.
+    pub(crate) fn call(&self) {
+        self.shared.0.lock().called = true;
+        self.shared.1.wake_all();
+    }
+
+    /// Whether its last round failed.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.shared.0.lock().stuck
+    }
+
+    /// Ends it, and waits until it has ended.
+    pub(crate) fn stop(&self) {
+        self.end();
+        let task = self.shared.0.lock().task.take();
+        if let Some(task) = task {
+            task.join();
+        }
+    }
+
+    fn end(&self) {
+        self.shared.0.lock().ended = true;
+        self.shared.1.wake_all();
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Until it is told to end, or the file system is gone.
+fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
+    let (state, queue) = shared;
+    let mut round = Round::default();
+    loop {
+        if state.lock().ended {
+            return;
+        }
+        let Some(core) = core.upgrade() else { return };
+        let next = match core.is_writable() {
+            true => {
+                let outcome = round.work(&core);
+                state.lock().stuck = outcome.is_err();
+                outcome.unwrap_or_else(|_| {
+                    let now = core.volume().store.clock.now();
+                    Some(Sleep::Until(now.saturating_add(RETRY_NS)))
+                })
+            }
+            false => {
+                // What is dirty behind a failure is never written: it is nobody's burden.
+                core.volume().store.seat.leave();
+                None
+            }
+        };
+        drop(core);
+        match next {
+            Some(Sleep::No) => {}
+            Some(Sleep::Until(deadline)) => {
+                queue.wait_until_deadline(state, deadline, |shared| {
+                    (std::mem::take(&mut shared.called) || shared.ended).then_some(())
+                });
+            }
+            None => {
+                queue.wait_until(state, |shared| shared.ended.then_some(()));
+            }
+        }
+    }
+}
+
+/// How long a flusher rests that found nothing which it could write.
+const STUCK_NS: u64 = 1_000_000;
+
+enum Sleep {
+    No,
+    Until(u64),
+}
+
+/// What the flusher remembers between two looks.
+#[derive(Default)]
+struct Round {
+    changes: VecDeque<Changed>,
+    last_look: u64,
+    metadata_written: u64,
+}
+
+impl Round {
+    /// Does what the policy says, once; `None` when there will never be anything to do.
+    fn work(&mut self, core: &Core) -> Result<Option<Sleep>> {
+        let volume = core.volume();
+        let now = volume.store.clock.now();
+        let facts = FlusherFacts {
+            dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
+            ..volume.store.seat.flusher_facts(now, self.last_look)
+        };
+        match volume.store.policies.throttle.flusher(&facts) {
+            FlusherAdvice::SleepUntil(deadline) => {
+                self.changes.clear();
+                Ok(Some(Sleep::Until(deadline.max(now + 1))))
+            }
+            FlusherAdvice::Write(bytes) => {
+                let before = volume.dirty_bytes();
+                self.write(core, bytes)?;
+                // All that is dirty may have an older write under way: then there is nothing to do
+                // until one has ended.
+                let is_stuck = volume.dirty_bytes() >= before && !volume.store.cache.wait_for_one();
+                Ok(Some(if is_stuck {
+                    Sleep::Until(now.saturating_add(STUCK_NS))
+                } else {
+                    Sleep::No
+                }))
+            }
+            FlusherAdvice::WriteOlderThan(since) => {
+                self.last_look = now;
+                self.write_old(core, since)?;
+                Ok(Some(Sleep::No))
+            }
+        }
+    }
+
+    fn write(&mut self, core: &Core, bytes: u64) -> Result<()> {
+        if self.changes.is_empty() {
+            self.changes = core.changes();
+        }
+        if self.changes.is_empty() && core.manner() == Manner::Pieces {
+            core.start_metadata().map(drop)
+        } else if self.changes.is_empty() {
+            core.write_metadata()
+        } else if core.manner() == Manner::Pieces {
+            core.write_pieces(&mut self.changes, bytes).map(drop)
+        } else {
+            core.write_changes(&mut self.changes, bytes)
+        }
+    }
+
+    fn write_old(&mut self, core: &Core, since: u64) -> Result<()> {
+        self.changes.clear();
+        let mut old = core.changes();
+        old.retain(|change| change.since() <= since);
+        match core.manner() {
+            Manner::Whole => core.write_changes(&mut old, u64::MAX)?,
+            Manner::Pieces => core.write_each(old)?,
+        }
+        // Where blocks are given at the write, metadata has its turn among the changes.
+        if core.volume().store.delays_allocation() && self.metadata_written <= since {
+            self.metadata_written = core.volume().store.clock.now();
+            core.write_metadata()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Access times: which reads change them, by the policy.
+//!
+//! Reads of bytes, of directories and of symlinks that a caller asked for are accesses; looking at
+//! attributes is none, nor is what the engine reads itself on the way: the walk of a path, an
+//! [`Object`](crate::Object), a survey. POSIX leaves open whether following a symlink is one; Linux
+//! says yes, this engine says no.
+//!
+//! *Invariants*: an access changes an inode in memory and marks it as not stored; its table block
+//! is written with the next write-back, as if the inode had been changed otherwise. So a read costs
+//! no write, and never fails for one.
+//! *Locking*: the inode is held exclusively for a moment, after the read has let go of it.
+use crate::inode::inodes::Inodes;
+use crate::inode::node::{Node, NodeState};
+use crate::inode::volume::Volume;
+use crate::policy::preset::AccessTimes;
+use extant_format::inode::{Inode, Time, flags};
+
+/// An access time that is older than this is changed by any access: a day, as on Linux.
+const STALE_SECONDS: i64 = 24 * 60 * 60;
+/// Each time that so many more inodes wait to be stored they are: nodes that wait stay in memory.
+const WAITING_MAX: usize = 4096;
+
+/// The times of an inode that decide.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    access: Time,
+    modify: Time,
+    change: Time,
+}
+
+/// Whether an access at this time changes the access time.
+fn is_due(policy: AccessTimes, times: Times, now: Time) -> bool {
+    match policy {
+        AccessTimes::None => false,
+        AccessTimes::Strict => times.access != now,
+        AccessTimes::Relative => {
+            let age = now.seconds.saturating_sub(times.access.seconds);
+            times.access != now
+                && (times.access <= times.modify
+                    || times.access <= times.change
+                    || age >= STALE_SECONDS)
+        }
+    }
+}
+
+fn is_due_for(volume: &Volume, inode: &Inode, now: Time) -> bool {
+    let times =
+        Times { access: inode.access_time, modify: inode.modify_time, change: inode.change_time };
+    inode.flags & flags::NOATIME == 0 && is_due(volume.store.policies.access_times, times, now)
+}
+
+/// Changes the access time if it is due; gives how many inodes wait to be stored now, if this is
+/// one more.
+fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
+    if state.gone || !is_due_for(volume, &state.inode, now) {
+        return None;
+    }
+    state.inode.access_time = now;
+    let mut unstored = volume.unstored.inodes.lock();
+    let before = unstored.len();
+    unstored.entry(state.ino).or_insert(volume.store.clock.now());
+    (unstored.len() > before).then_some(unstored.len())
+}
+
+impl Inodes {
+    /// A caller read the content of this inode. Called with no lock held. What goes wrong when
+    /// inodes are stored is not the reader's: a failed write has latched, and who asks to have
+    /// everything written meets what could not be read.
+    pub(crate) fn note_access(&self, node: &Node) {
+        let volume = &self.volume;
+        if volume.store.policies.access_times == AccessTimes::None || !self.is_writable() {
+            return;
+        }
+        let now = volume.store.now();
+        if !is_due_for(volume, &node.state.read().inode, now) {
+            return;
+        }
+        let waiting = mark(volume, &mut node.state.write(), now);
+        if waiting.is_some_and(|waiting| waiting % WAITING_MAX == 0) {
+            let _ = self.store_clustered(self.nodes.all());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_of_mount_8() {
+        let at = |seconds| Time { seconds, nanoseconds: 5 };
+        let now = at(1_000_000);
+        // Access, modify and change time; whether it is due under relatime.
+        let rows = [
+            (at(999_000), at(998_000), at(998_000), false),
+            (at(999_000), at(999_000), at(998_000), true),
+            (at(999_000), at(998_000), at(999_000), true),
+            (at(999_000), at(999_500), at(998_000), true),
+            (at(999_000), at(998_000), at(999_500), true),
+            (at(1_000_000 - STALE_SECONDS), at(5), at(5), true),
+            (at(1_000_001 - STALE_SECONDS), at(5), at(5), false),
+            (at(2_000_000), at(5), at(5), false),
+            (at(2_000_000), at(2_000_000), at(5), true),
+        ];
+        for (access, modify, change, due) in rows {
+            let times = Times { access, modify, change };
+            assert_eq!(is_due(AccessTimes::Relative, times, now), due, "{times:?}");
+            assert!(is_due(AccessTimes::Strict, times, now), "{times:?}");
+            assert!(!is_due(AccessTimes::None, times, now), "{times:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Extended attributes of an inode: in its tail and in a block that inodes with the same attributes
+//! may share.
+//!
+//! *Invariants*: a shared block is never changed in place; its reference count is the number of
+//! inodes that point to it.
+//! *Locking*: the caller holds the inode.
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::NodeState;
+use crate::inode::operation::Operation;
+use crate::inode::permission::check_not_locked;
+use crate::inode::volume::Volume;
+use crate::space::Reuse;
+use crate::store::cache::{Frame, Kind};
+use extant_format::attribute::{self, Attribute, AttributeError};
+use extant_format::{BlockNo, Run};
+use std::sync::Arc;
+
+/// Whether a set may make a new attribute, or change one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetAttribute {
+    /// Either.
+    Any,
+    /// Fails with `Exists` when it is there.
+    Create,
+    /// Fails with `NoAttribute` when it is not there.
+    Replace,
+}
+
+impl From<AttributeError> for Error {
+    fn from(error: AttributeError) -> Error {
+        match error {
+            AttributeError::UnknownPrefix => ErrorKind::AttributeUnsupported,
+            AttributeError::BadName => {
+                ErrorKind::InvalidArgument("an attribute name that is empty or too long")
+            }
+            AttributeError::NoRoom => ErrorKind::AttributesTooLarge,
+            AttributeError::BadAccessList => {
+                ErrorKind::InvalidArgument("not an access control list")
+            }
+        }
+        .into()
+    }
+}
+
+/// All attributes: those of the tail, then those of the block.
+pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> {
+    let mut attributes = attribute::parse_tail(&node.inode.tail)
+        .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
+    if node.inode.attribute_block.0 != 0 {
+        let (frame, place) = read_block(volume, node)?;
+        let block = node.inode.attribute_block;
+        let more = attribute::parse_block(&frame.bytes(), block, &volume.store.superblock);
+        attributes.extend(more.map_err(|fault| Error::corrupt(place, fault))?);
+    }
+    Ok(attributes)
+}
+
+fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> {
+    let block = node.inode.attribute_block;
+    let place = Place::InodeBlock(node.ino, block);
+    if !volume.store.holds_block(block) {
+        return Err(Error::field(place, "inode", "attribute block", block.0, "outside the volume"));
+    }
+    Ok((volume.store.cache.read(block, Kind::Attributes)?, place))
+}
+
+/// Sets one attribute.
+///
+/// # Errors
+/// `NotPermitted`, `Exists`, `NoAttribute`, those of the name and of its room.
+pub(crate) fn set(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    name: &[u8],
+    value: &[u8],
+    how: SetAttribute,
+) -> Result<()> {
+    check_not_locked(node)?;
+    attribute::check_name(name)?;
+    let mut attributes = list(operation.volume(), node)?;
+    let found = attributes.iter_mut().find(|attribute| attribute.name == name);
+    match (found, how) {
+        (Some(_), SetAttribute::Create) => return Err(ErrorKind::Exists.into()),
+        (None, SetAttribute::Replace) => return Err(ErrorKind::NoAttribute.into()),
+        (Some(attribute), _) => attribute.value = value.to_vec(),
+        (None, _) => attributes.push(Attribute { name: name.to_vec(), value: value.to_vec() }),
+    }
+    replace_all(operation, node, &attributes)
+}
+
+/// Removes one attribute.
+///
+/// # Errors
+/// `NotPermitted`, `NoAttribute`.
+pub(crate) fn remove(operation: &Operation<'_>, node: &mut NodeState, name: &[u8]) -> Result<()> {
+    check_not_locked(node)?;
+    let mut attributes = list(operation.volume(), node)?;
+    let before = attributes.len();
+    attributes.retain(|attribute| attribute.name != name);
+    if attributes.len() == before {
+        return Err(ErrorKind::NoAttribute.into());
+    }
+    replace_all(operation, node, &attributes)
+}
+
+/// Keeps exactly these attributes, and stores the inode. Nothing has changed when it fails for want
+/// of room.
+///
+/// # Errors
+/// `AttributesTooLarge`, `NoSpace`; what the device answers.
+pub(crate) fn replace_all(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    attributes: &[Attribute],
+) -> Result<()> {
+    let volume = operation.volume();
+    let placed = attribute::place(attributes, node.inode.tail.len(), &volume.store.superblock)?;
+    let own = node.inode.attribute_block.0 != 0 && {
+        let (frame, _) = read_block(volume, node)?;
+        attribute::reference_count(&frame.bytes()) <= 1
+    };
+    match placed.block {
+        None => release(operation, node)?,
+        Some(bytes) if own => {
+            let (frame, _) = read_block(volume, node)?;
+            operation.modify(&frame, |old| fill_block(volume, old, &bytes, frame.block()));
+        }
+        Some(bytes) => {
+            let block = allocate_block(operation, node)?;
+            release(operation, node)?;
+            operation.create(block, Kind::Attributes, |new| fill_block(volume, new, &bytes, block));
+            point_to(volume, node, block);
+        }
+    }
+    node.inode.tail = placed.tail;
+    node.inode.change_time = volume.store.now();
+    node.store(operation)
+}
+
+/// Whoever reads the block verifies its checksum, also before it is written.
+fn fill_block(volume: &Volume, target: &mut [u8], bytes: &[u8], block: BlockNo) {
+    target.copy_from_slice(bytes);
+    attribute::seal_block(target, block, &volume.store.superblock);
+}
+
+fn point_to(volume: &Volume, node: &mut NodeState, block: BlockNo) {
+    node.inode.attribute_block = block;
+    node.inode.sectors += u64::from(volume.store.block_size() / 512);
+}
+
+fn allocate_block(operation: &Operation<'_>, node: &NodeState) -> Result<BlockNo> {
+    let volume = operation.volume();
+    let mut reservation = volume.space.reserve(1)?;
+    let facts = crate::inode::mapping::attribute_facts(volume, node);
+    let plan = volume.store.policies.allocation.plan(&facts);
+    let plan = crate::policy::allocation::Plan { length: 1, ..plan };
+    let route = volume.store.policies.map_blocks.route(&facts, &plan);
+    let run = volume.space.allocate(operation, &mut reservation, &plan, route)?;
+    volume.store.policies.allocation.given(&facts, run);
+    Ok(run.start)
+}
+
+/// Lets go of the attribute block: one reference less, or freed.
+pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
+    let block = node.inode.attribute_block;
+    if block.0 == 0 {
+        return Ok(());
+    }
+    let volume = operation.volume();
+    let (frame, _) = read_block(volume, node)?;
+    // Read and counted down in one step: another inode may let go of the same block now.
+    let shared = operation.modify(&frame, |bytes| {
+        let count = attribute::reference_count(bytes);
+        if count > 1 {
+            attribute::set_reference_count(bytes, count - 1, block, &volume.store.superblock);
+        }
+        count > 1
+    });
+    if !shared {
+        let run = Run { start: block, length: 1 };
+        volume.space.free(operation, run, Reuse::WhenDurable)?;
+        node.note_freed(volume, run);
+    }
+    node.inode.attribute_block = BlockNo(0);
+    node.inode.sectors =
+        node.inode.sectors.saturating_sub(u64::from(volume.store.block_size() / 512));
+    Ok(())
+}
+
+/// A new inode takes attributes that another one has already: its tail, and one reference more to
+/// its block.
+pub(crate) fn share(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    tail: &[u8],
+    block: Option<BlockNo>,
+) -> Result<()> {
+    let volume = operation.volume();
+    node.inode.tail = tail.to_vec();
+    let Some(block) = block else { return Ok(()) };
+    let frame = volume.store.cache.read(block, Kind::Attributes)?;
+    operation.modify(&frame, |bytes| {
+        let count = attribute::reference_count(bytes);
+        attribute::set_reference_count(bytes, count + 1, block, &volume.store.superblock);
+    });
+    point_to(volume, node, block);
+    Ok(())
+}
+
+/// A new inode takes attributes that nobody has yet; gives the block that holds what its tail does
+/// not.
+pub(crate) fn place_new(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    placed: &attribute::Placed,
+) -> Result<Option<BlockNo>> {
+    node.inode.tail.clone_from(&placed.tail);
+    let Some(bytes) = &placed.block else { return Ok(None) };
+    let block = allocate_block(operation, node)?;
+    operation
+        .create(block, Kind::Attributes, |new| fill_block(operation.volume(), new, bytes, block));
+    point_to(operation.volume(), node, block);
+    Ok(Some(block))
+}

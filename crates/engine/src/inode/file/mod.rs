@@ -1,0 +1,514 @@
+//! A file's bytes: read, write, truncate, allocate, punch, find holes and data.
+//!
+//! *Invariants*: room for every dirty block is promised before its bytes are taken, so that
+//! write-back never meets a full disk; bytes behind the end of a file, in its last block, are zero
+//! on the disk.
+//! *Locking*: the inode is held shared to read and exclusively to change.
+mod read;
+
+pub(crate) use read::read;
+
+use crate::error::{ErrorKind, Result};
+use crate::inode::credits;
+use crate::inode::mapping::{self, Piece};
+use crate::inode::node::{Leads, Node, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::pages::{Pages, Payload};
+use crate::inode::permission::{self, check_not_append, check_not_immutable};
+use crate::inode::rights;
+use crate::inode::volume::Volume;
+use crate::inode::write_back::{write_back, write_back_locked};
+use crate::policy::allocation::Purpose;
+use crate::space::Reservation;
+use crate::store::DataKeeping;
+use extant_format::FileBlock;
+use extant_format::extent::State;
+use extant_format::inode::FileType;
+use extant_format::superblock::MappingKind;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The largest size that this file may have.
+pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
+    let kind = if state.inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
+    volume.store.superblock.max_file_size(kind)
+}
+
+/// Fails unless the inode has a map of bytes.
+fn check_mapped(state: &NodeState) -> Result<()> {
+    state.check_alive()?;
+    match state.file_type()? {
+        FileType::Directory => Err(ErrorKind::IsDirectory.into()),
+        FileType::Regular | FileType::Symlink => Ok(()),
+        _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
+    }
+}
+
+fn check_changeable(state: &NodeState) -> Result<()> {
+    state.check_alive()?;
+    check_not_immutable(state)?;
+    check_mapped(state)
+}
+
+/// The content changed: so do its times, and nobody runs it with another's rights any more.
+fn note_change(volume: &Volume, state: &mut NodeState) {
+    let now = volume.store.now();
+    state.inode.modify_time = now;
+    state.inode.change_time = now;
+    state.inode.mode = permission::without_set_id(state.inode.mode);
+}
+
+/// Writes at `offset`; gives how many bytes, fewer than asked only at the largest size a file may
+/// have.
+pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> Result<usize> {
+    volume.store.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    if offset != state.inode.size {
+        check_not_append(&state)?;
+    }
+    if bytes.is_empty() {
+        return Ok(0);
+    }
+    let room = size_max(volume, &state).saturating_sub(offset);
+    if room == 0 {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        write_locked(operation, &node.pages, &mut state, offset, bytes)?;
+        note_change(volume, &mut state);
+        if offset + bytes.len() as u64 > state.inode.size {
+            state.inode.size = offset + bytes.len() as u64;
+            operation.note_size(state.inode.size);
+        }
+        state.store(operation)
+    })?;
+    Ok(bytes.len())
+}
+
+/// Blocks of metadata that a change of bytes begins with: rights may end with it. What it allocates
+/// or frees is counted run by run.
+const WRITE: u32 = credits::ATTRIBUTES + credits::INODE;
+
+/// Takes the bytes into pages, with room promised or given. Size and times are the caller's.
+fn write_locked(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    offset: u64,
+    bytes: &[u8],
+) -> Result<()> {
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
+    let end = offset + bytes.len() as u64;
+    let range = offset / block_size..end.div_ceil(block_size);
+    if !offset.is_multiple_of(block_size)
+        || range.end == range.start + 1 && !end.is_multiple_of(block_size)
+    {
+        load_for_change(volume, pages, state, range.start)?;
+    }
+    if !end.is_multiple_of(block_size) && range.end > range.start + 1 {
+        load_for_change(volume, pages, state, range.end - 1)?;
+    }
+    promise(operation, state, range.clone())?;
+    let mut at = 0;
+    while at < bytes.len() {
+        let position = offset + at as u64;
+        let within = (position % block_size) as usize;
+        let length = (bytes.len() - at).min(block_size as usize - within);
+        let block = (position / block_size) as u32;
+        match volume.pages.data {
+            DataKeeping::Bytes => {
+                pages.write(block, block_size as usize, within, &bytes[at..at + length])
+            }
+            DataKeeping::Phantom => pages.insert(block, Payload::Phantom),
+        }
+        at += length;
+    }
+    volume.pages.count((range.end - range.start) as usize);
+    state.dirty.insert(range);
+    volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
+    Ok(())
+}
+
+/// Brings a block that is changed in part into memory.
+fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64) -> Result<()> {
+    let Ok(block) = u32::try_from(block) else {
+        return Err(ErrorKind::FileTooLarge.into());
+    };
+    if read::page(volume, pages, state, block)?.is_none() {
+        let zeros = match volume.pages.data {
+            DataKeeping::Bytes => {
+                Payload::Bytes(Arc::new(vec![0; volume.store.block_size() as usize]))
+            }
+            DataKeeping::Phantom => Payload::Phantom,
+        };
+        pages.insert(block, zeros);
+    }
+    Ok(())
+}
+
+/// What a range of a file lacks before it can be written.
+struct Missing {
+    holes: Vec<Range<u64>>,
+    /// Stretches of blocks that are allocated and read as zeros: writing them may split their
+    /// extents.
+    unwritten: u64,
+}
+
+impl Missing {
+    fn blocks(&self) -> u64 {
+        self.holes.iter().map(|hole| hole.end - hole.start).sum()
+    }
+}
+
+/// What a range lacks. Blocks that are dirty have what they need, or it is promised to them.
+fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Missing> {
+    let mut missing = Missing { holes: Vec::new(), unwritten: 0 };
+    let mut at = range.start;
+    while at < range.end {
+        let dirty = state.dirty.next(at);
+        if let Some(dirty) = &dirty
+            && dirty.start == at
+        {
+            at = dirty.end;
+            continue;
+        }
+        let Ok(block) = u32::try_from(at) else {
+            return Err(ErrorKind::FileTooLarge.into());
+        };
+        let end = dirty.map_or(range.end, |dirty| dirty.start.min(range.end));
+        let max = (end - at).min(u64::from(u32::MAX)) as u32;
+        let piece = mapping::find(volume, state, FileBlock(block), max)?;
+        let behind = at + u64::from(piece.length());
+        match (piece, missing.holes.last_mut()) {
+            (Piece::Hole(_), Some(hole)) if hole.end == at => hole.end = behind,
+            (Piece::Hole(_), _) => missing.holes.push(at..behind),
+            (Piece::Run(_, State::Unwritten), _) => missing.unwritten += 1,
+            (Piece::Run(..), _) => {}
+        }
+        at = behind;
+    }
+    Ok(missing)
+}
+
+/// Promises room for a write, or gives the blocks at once where the policy does. This decides
+/// ENOSPC.
+fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) -> Result<()> {
+    let volume = operation.volume();
+    let Missing { holes, unwritten } = missing(volume, state, range)?;
+    if holes.is_empty() && unwritten == 0 {
+        return Ok(());
+    }
+    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+    let new_map = mapping::map_need(volume, state, &holes, 0);
+    let split_map = mapping::map_need(volume, state, &[], unwritten);
+    let mut reservation = volume.space.reserve(blocks + new_map + split_map)?;
+    // Stretches are split when they are written back, whatever the policy.
+    reservation.take(split_map);
+    state.promised_map += split_map;
+    if volume.store.delays_allocation() {
+        reservation.take(blocks + new_map);
+        state.promised_map += new_map;
+        for hole in holes {
+            state.delayed.insert(hole);
+        }
+        return Ok(());
+    }
+    fill_holes(operation, &mut reservation, state, &holes, State::Written)
+}
+
+/// Gives blocks to all of these holes, or, if it fails, to none.
+fn fill_holes(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+    holes: &[Range<u64>],
+    written: State,
+) -> Result<()> {
+    let mut filled = Vec::new();
+    for hole in holes {
+        let mut at = hole.start;
+        while at < hole.end {
+            let (block, want) =
+                (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
+            operation.need(credits::RUN + WRITE);
+            match mapping::allocate(
+                operation,
+                reservation,
+                state,
+                block,
+                want,
+                Purpose::Data,
+                written,
+            ) {
+                Ok(run) => {
+                    filled.push(at..at + u64::from(run.length));
+                    at += u64::from(run.length);
+                }
+                Err(error) => {
+                    // Nothing was written to them yet: what they hold belongs to somebody else.
+                    for range in filled {
+                        mapping::remove(operation, state, range, Purpose::Data)?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives back what was promised to blocks that will not be written.
+fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Range<u64>) {
+    let given_up = state.delayed.remove(range.clone());
+    volume.space.release_kept(given_up);
+    state.dirty.remove(range.clone());
+    if state.dirty.is_empty() {
+        volume.space.release_kept(std::mem::take(&mut state.promised_map));
+    }
+    pages.under_way.wait_for(&range);
+    pages.drop_range(range);
+    volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
+}
+
+/// Gives back everything that is promised to a file that goes away.
+pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) {
+    forget_range(volume, pages, state, 0..u64::MAX);
+}
+
+/// Sets the size: cuts the file, or lets it end in a hole.
+pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
+    volume.store.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    check_not_append(&state)?;
+    if size > size_max(volume, &state) {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    if size > 0 && size < state.inode.size {
+        state.before_map_change(volume, Leads::Fewer)?;
+    }
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        if size == 0 && state.inode.size > 0 {
+            node.rewritten.store(true, Ordering::Release);
+        }
+        if size <= state.inode.size {
+            // The size goes first: no size on the disk counts on what is cut off.
+            if state.table_size() > size {
+                state.inode.size = size;
+                state.store(operation)?;
+            }
+            // Also where the size stays: blocks that were allocated after the end go, as in the
+            // kernel.
+            shrink(operation, &node.pages, &mut state, size)?;
+        }
+        state.inode.size = size;
+        operation.note_size(size);
+        note_change(volume, &mut state);
+        state.store(operation)
+    })
+}
+
+fn shrink(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    size: u64,
+) -> Result<()> {
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
+    zero_part(operation, pages, state, size..size.next_multiple_of(block_size))?;
+    let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
+    forget_range(volume, pages, state, range.clone());
+    volume.space.close_window(state.ino);
+    operation.need(credits::RUN + WRITE);
+    mapping::window::discard(operation, state)?;
+    mapping::remove(operation, state, range, Purpose::Data)?;
+    operation.need(WRITE);
+    Ok(())
+}
+
+/// Zeros bytes within one block, if it holds any data.
+fn zero_part(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    bytes: Range<u64>,
+) -> Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
+    let block = bytes.start / block_size;
+    let Ok(number) = u32::try_from(block) else {
+        return Ok(());
+    };
+    let in_memory = state.dirty.contains(block);
+    let on_disk = matches!(
+        mapping::find(volume, state, FileBlock(number), 1)?,
+        Piece::Run(_, State::Written)
+    );
+    if in_memory || on_disk {
+        let zeros = vec![0; (bytes.end - bytes.start) as usize];
+        write_locked(operation, pages, state, bytes.start, &zeros)?;
+    }
+    Ok(())
+}
+
+/// Whether allocation beyond the end makes the file longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Size {
+    /// The file grows to cover what was allocated.
+    Grow,
+    /// The size stays.
+    Keep,
+}
+
+/// Allocates blocks that read as zeros for all holes of a range.
+pub(crate) fn allocate(
+    volume: &Volume,
+    node: &Node,
+    offset: u64,
+    length: u64,
+    size: Size,
+) -> Result<()> {
+    volume.store.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    check_not_append(&state)?;
+    let Some(end) = offset.checked_add(length) else {
+        return Err(ErrorKind::FileTooLarge.into());
+    };
+    if length == 0 {
+        return Err(ErrorKind::InvalidArgument("nothing to allocate").into());
+    }
+    if !state.inode.has_extents() {
+        return Err(
+            ErrorKind::OperationUnsupported("blocks that read as zeros need extents").into()
+        );
+    }
+    if end > size_max(volume, &state) {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    write_back_locked(volume, &node.pages, &mut state)?;
+    state.before_map_change(volume, Leads::More)?;
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        let block_size = u64::from(volume.store.block_size());
+        let range = offset / block_size..end.div_ceil(block_size);
+        let missing = missing(volume, &state, range)?;
+        let need = missing.blocks() + mapping::map_need(volume, &state, &missing.holes, 0);
+        let mut reservation = volume.space.reserve(need)?;
+        let unwritten = State::Unwritten;
+        fill_holes(operation, &mut reservation, &mut state, &missing.holes, unwritten)?;
+        if size == Size::Grow && end > state.inode.size {
+            state.inode.size = end;
+            operation.note_size(end);
+        }
+        note_change(volume, &mut state);
+        state.store(operation)
+    })
+}
+
+/// Makes a hole: whole blocks are freed, the rest is zeroed. The size stays.
+pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
+    volume.store.check_writable()?;
+    let mut state = node.state.write();
+    check_changeable(&state)?;
+    check_not_append(&state)?;
+    if length == 0 {
+        return Err(ErrorKind::InvalidArgument("nothing to punch").into());
+    }
+    let block_size = u64::from(volume.store.block_size());
+    let last = state.inode.size.next_multiple_of(block_size);
+    let bytes = offset..offset.saturating_add(length).min(last);
+    let whole = bytes.start.div_ceil(block_size)..bytes.end / block_size;
+    let frees = bytes.start < bytes.end && whole.start <= whole.end;
+    if frees {
+        write_back_locked(volume, &node.pages, &mut state)?;
+        state.before_map_change(volume, Leads::Fewer)?;
+    }
+    volume.change(WRITE, |operation| {
+        rights::remove_capability(operation, &mut state)?;
+        if frees {
+            punch_blocks(operation, &node.pages, &mut state, bytes, whole)?;
+        } else if bytes.start < bytes.end {
+            zero_part(operation, &node.pages, &mut state, bytes)?;
+        }
+        note_change(volume, &mut state);
+        state.store(operation)
+    })
+}
+
+/// Frees the blocks `whole`, and zeroes the rest of `bytes` on either side of them.
+fn punch_blocks(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    bytes: Range<u64>,
+    whole: Range<u64>,
+) -> Result<()> {
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
+    // Room for a split extent is promised before anything changes.
+    let mut reservation = mapping::reserve_removal(volume, state, &whole)?;
+    zero_part(operation, pages, state, bytes.start..whole.start * block_size)?;
+    zero_part(operation, pages, state, whole.end * block_size..bytes.end)?;
+    forget_range(volume, pages, state, whole.clone());
+    mapping::remove_reserved(operation, &mut reservation, state, whole, Purpose::Data)?;
+    operation.need(WRITE);
+    Ok(())
+}
+
+/// The next byte at or after `offset` that may hold data, and where that data ends; `None` when
+/// only a hole is left.
+pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Option<Range<u64>>> {
+    let state = node.state.read();
+    check_mapped(&state)?;
+    let block_size = u64::from(volume.store.block_size());
+    let size = state.inode.size;
+    if offset >= size {
+        return Ok(None);
+    }
+    let blocks = size.div_ceil(block_size);
+    let mut at = offset / block_size;
+    let mut data: Option<Range<u64>> = None;
+    while at < blocks {
+        let Ok(block) = u32::try_from(at) else { break };
+        let dirty = state.dirty.next(at);
+        let (has_data, behind) = match &dirty {
+            Some(run) if run.start == at => (true, run.end.min(blocks)),
+            _ => {
+                let end = dirty.map_or(blocks, |run| run.start.min(blocks));
+                let max = (end - at).min(u64::from(u32::MAX)) as u32;
+                let piece = mapping::find(volume, &state, FileBlock(block), max)?;
+                (matches!(piece, Piece::Run(_, State::Written)), at + u64::from(piece.length()))
+            }
+        };
+        match (&mut data, has_data) {
+            (None, true) => data = Some(at..behind),
+            (Some(data), true) => data.end = behind,
+            (Some(_), false) => break,
+            (None, false) => {}
+        }
+        at = behind;
+    }
+    Ok(data.map(|data| (data.start * block_size).max(offset)..(data.end * block_size).min(size)))
+}
+
+/// Writes a file's blocks and its inode, and waits until the device has them.
+pub(crate) fn sync(volume: &Volume, node: &Node) -> Result<()> {
+    write_back(volume, node)?;
+    let mut state = node.state.write();
+    if volume.unstored.inodes.lock().contains_key(&node.ino) {
+        volume.change(credits::INODE, |operation| state.store_now(operation))?;
+    }
+    drop(state);
+    volume.space.sync()
+}

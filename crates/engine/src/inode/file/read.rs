@@ -1,0 +1,388 @@
+//! Reading: what is wanted comes in one request for each run and is waited for; what the policy
+//! reads ahead is started behind it and is not.
+//!
+//! *Invariants*: a block that is on its way is waited for, not read again; a failed read-ahead is
+//! silent, and the block is read when it is wanted.
+//! *Locking*: the inode is held shared; who changes the file waits until the reader has what he
+//! wanted, not for what was read ahead.
+use super::check_mapped;
+use crate::error::{Error, Result};
+use crate::inode::mapping::{self, Piece};
+use crate::inode::pages::{Failure, Landing, Pages, Payload};
+use crate::inode::volume::Volume;
+use crate::inode::{Node, NodeState};
+use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, Stream};
+use crate::store::DataKeeping;
+use crate::store::cache::Kind;
+use extant_block::{Operation, Request, Segment, ShortLock, Urgency};
+use extant_format::extent::State;
+use extant_format::indirect::DIRECT;
+use extant_format::{BlockNo, FileBlock, Run};
+use std::ops::Range;
+
+/// Bytes of one request, at most.
+const REQUEST_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a part of a large read: while one is copied the next is on its way.
+const CHUNK_BYTES: usize = 2 << 20;
+/// Reads from this size on are large: see [`LargeReads`].
+const LARGE_BYTES_MIN: usize = 256 << 10;
+
+/// Reads at `offset` as the next read of a stream; gives how many bytes, 0 at the end.
+pub(crate) fn read(
+    volume: &Volume,
+    node: &Node,
+    stream: &ShortLock<Stream>,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<usize> {
+    let state = node.state.read();
+    check_mapped(&state)?;
+    let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+    let policy = &volume.store.policies.file_read_ahead;
+    let reader = Reader::new(volume, &node.pages, &state);
+    let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= LARGE_BYTES_MIN;
+    let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
+    let mut done = 0;
+    while done < length {
+        let end = reader.part_end(offset, done, length, part_bytes);
+        reader.read_part(stream, offset + done as u64, &mut buffer[done..end])?;
+        done = end;
+    }
+    Ok(length)
+}
+
+/// One block's page, for who changes a part of it; `None` where it reads as zeros.
+pub(super) fn page(
+    volume: &Volume,
+    pages: &Pages,
+    state: &NodeState,
+    block: u32,
+) -> Result<Option<Payload>> {
+    let reader = Reader::new(volume, pages, state);
+    if let Some(page) = reader.arrived(block) {
+        return Ok(Some(page));
+    }
+    match mapping::find(volume, state, FileBlock(block), 1)? {
+        Piece::Run(run, State::Written) => reader.load(block, run.start).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// A file that is being read.
+struct Reader<'a> {
+    volume: &'a Volume,
+    pages: &'a Pages,
+    state: &'a NodeState,
+    block_size: usize,
+}
+
+impl Reader<'_> {
+    fn new<'a>(volume: &'a Volume, pages: &'a Pages, state: &'a NodeState) -> Reader<'a> {
+        Reader { volume, pages, state, block_size: volume.store.block_size() as usize }
+    }
+
+    /// Where the next part of a read ends: at the end of a block, unless it is the last.
+    fn part_end(&self, offset: u64, done: usize, length: usize, most: usize) -> usize {
+        let within = (offset + done as u64) % self.block_size as u64;
+        let most = (most / self.block_size).max(1).saturating_mul(self.block_size);
+        done.saturating_add(most - within as usize).min(length)
+    }
+
+    /// The blocks that bytes lie in; `None` behind the last one that a file can have.
+    fn blocks(&self, offset: u64, bytes: usize) -> Option<Range<u32>> {
+        let block_size = self.block_size as u64;
+        let end = (offset + bytes as u64).div_ceil(block_size);
+        Some(u32::try_from(offset / block_size).ok()?..u32::try_from(end).ok()?)
+    }
+
+    fn read_part(&self, stream: &ShortLock<Stream>, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let Some(wanted) = self.blocks(offset, buffer.len()) else {
+            buffer.fill(0);
+            return Ok(());
+        };
+        let policy = &self.volume.store.policies.file_read_ahead;
+        self.note(stream, &wanted);
+        self.fetch_maps(stream, wanted.clone(), Urgency::Awaited);
+        if buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
+            stream.lock().next = wanted.end;
+            return self.copy(offset, buffer, &Way::Straight);
+        }
+        let window = self.window(stream, &wanted);
+        let mut done = 0;
+        let mut failure = self
+            .fetch_wanted(offset, &buffer[..self.part_end(offset, 0, buffer.len(), CHUNK_BYTES)])?;
+        while done < buffer.len() {
+            let end = self.part_end(offset, done, buffer.len(), CHUNK_BYTES);
+            let next_end = self.part_end(offset, end, buffer.len(), CHUNK_BYTES);
+            let next = match &window {
+                _ if end < buffer.len() => {
+                    self.fetch_wanted(offset + end as u64, &buffer[end..next_end])?
+                }
+                Some(window) => self.fetch_ahead(stream, window.clone()),
+                None => Failure::default(),
+            };
+            self.copy(offset + done as u64, &mut buffer[done..end], &Way::Pages(failure))?;
+            (done, failure) = (end, next);
+        }
+        Ok(())
+    }
+
+    /// Notes how long the stream goes on.
+    fn note(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) {
+        let access = self.access(wanted, false);
+        stream.lock().going.note(&access);
+    }
+
+    /// Starts to read the map blocks of a range of the file that lie together with others of the
+    /// file, and these with them.
+    fn fetch_maps(&self, stream: &ShortLock<Stream>, range: Range<u32>, urgency: Urgency) {
+        let volume = self.volume;
+        if volume.store.policies.map_read_ahead == MapReadAhead::None {
+            return;
+        }
+        let block_size = volume.store.block_size();
+        let look = || stream.lock().going.maps(&range, block_size, block_size / 4, DIRECT);
+        while let Some((block, most)) = look() {
+            // What is wrong with the map is met by who follows it.
+            let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most)
+                .unwrap_or_default();
+            let maps = maps.into_iter().map(|block| (block, Kind::Plain));
+            volume.store.cache.fetch(urgency, maps);
+        }
+    }
+
+    /// Asks the policy what to read ahead.
+    fn window(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) -> Option<Range<u32>> {
+        let first = wanted.start..wanted.start.saturating_add(1);
+        let cached = self.pages.arrivals.missing(self.pages.map(), first).is_empty();
+        let access = self.access(wanted, cached);
+        self.volume.store.policies.file_read_ahead.window(&mut stream.lock(), &access)
+    }
+
+    fn access(&self, wanted: &Range<u32>, cached: bool) -> Access {
+        let blocks = self.state.inode.size.div_ceil(self.block_size as u64);
+        Access {
+            block: wanted.start,
+            count: wanted.end - wanted.start,
+            file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+            cached,
+            block_size: self.volume.store.block_size(),
+        }
+    }
+
+    fn fetch_wanted(&self, offset: u64, part: &[u8]) -> Result<Failure> {
+        let failure = Failure::default();
+        if let Some(blocks) = self.blocks(offset, part.len()) {
+            self.fetch(blocks, Some(&failure))?;
+        }
+        Ok(failure)
+    }
+
+    /// Starts to read a window. What goes wrong shows when it is wanted.
+    fn fetch_ahead(&self, stream: &ShortLock<Stream>, mut window: Range<u32>) -> Failure {
+        if self.volume.store.policies.file_read_ahead.reach() == Reach::Contiguous {
+            let most = window.end - window.start;
+            let contiguous =
+                match mapping::find(self.volume, self.state, FileBlock(window.start), most) {
+                    Ok(Piece::Run(run, State::Written)) => run.length,
+                    _ => 0,
+                };
+            window.end = window.start + contiguous;
+            stream.lock().cut(window.end);
+        }
+        // Of this window, before it; of the next one, behind it.
+        self.fetch_maps(stream, window.clone(), Urgency::Background);
+        let next = window.end..window.end.saturating_add(window.end - window.start);
+        let _ = self.fetch(window, None);
+        self.fetch_maps(stream, next, Urgency::Background);
+        Failure::default()
+    }
+
+    /// Starts to read what is missing of a range: one request for each run of the disk. It is
+    /// waited for when there is a place for an error.
+    fn fetch(&self, range: Range<u32>, failure: Option<&Failure>) -> Result<()> {
+        let mut gathered: Option<(u32, Run)> = None;
+        for gap in self.pages.arrivals.missing(self.pages.map(), range) {
+            let mut at = gap.start;
+            while at < gap.end {
+                let piece = mapping::find(self.volume, self.state, FileBlock(at), gap.end - at)?;
+                let length = piece.length().max(1);
+                if let Piece::Run(run, State::Written) = piece {
+                    match &mut gathered {
+                        Some((first, before))
+                            if *first + before.length == at && follows(before, &run) =>
+                        {
+                            before.length += run.length;
+                        }
+                        _ => self.submit_gathered(gathered.replace((at, run)), failure),
+                    }
+                }
+                at = at.saturating_add(length);
+            }
+        }
+        self.submit_gathered(gathered, failure);
+        Ok(())
+    }
+
+    /// Starts to read a run, but for what somebody else began to read meanwhile.
+    fn submit_gathered(&self, gathered: Option<(u32, Run)>, failure: Option<&Failure>) {
+        let Some((block, run)) = gathered else { return };
+        let range = block..block.saturating_add(run.length);
+        let most = (REQUEST_BYTES_MAX / self.block_size).max(1) as u32;
+        let arrivals = &self.pages.arrivals;
+        for landing in arrivals.claim(self.pages.map(), range, most, failure) {
+            let blocks = landing.blocks();
+            let start = run.start.0 + u64::from(blocks.start - block);
+            let count = (blocks.end - blocks.start) as usize;
+            self.volume.pages.count(count);
+            let urgency = if failure.is_some() { Urgency::Awaited } else { Urgency::Background };
+            self.submit(BlockNo(start), count, urgency, landing);
+        }
+    }
+
+    fn submit(&self, start: BlockNo, count: usize, urgency: Urgency, landing: Landing) {
+        let block_size = self.block_size;
+        self.volume.store.traffic.submit(Request {
+            operation: Operation::Read,
+            offset: start.0 * block_size as u64,
+            segments: self.segments(count),
+            urgency,
+            completion: Box::new(move |completed| landing.land(completed, block_size)),
+        });
+    }
+
+    /// Memory for so many blocks.
+    fn segments(&self, count: usize) -> Vec<Segment> {
+        match self.volume.pages.data {
+            DataKeeping::Bytes => {
+                (0..count).map(|_| Segment::Owned(vec![0; self.block_size])).collect()
+            }
+            DataKeeping::Phantom => vec![Segment::Phantom(count * self.block_size)],
+        }
+    }
+
+    /// Fills the buffer from pages, holes and, what is in neither, from the disk.
+    fn copy(&self, offset: u64, buffer: &mut [u8], way: &Way) -> Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset + done as u64;
+            let Ok(block) = u32::try_from(at / self.block_size as u64) else {
+                buffer[done..].fill(0);
+                return Ok(());
+            };
+            let within = (at % self.block_size as u64) as usize;
+            let rest = &mut buffer[done..];
+            done += match self.arrived(block) {
+                Some(page) => self.copy_page(&page, within, rest),
+                None => self.copy_missing(block, within, rest, way)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// A page, waited for if it is on its way.
+    fn arrived(&self, block: u32) -> Option<Payload> {
+        self.pages.get(block).or_else(|| {
+            self.pages.arrivals.wait_for(block);
+            self.pages.get(block)
+        })
+    }
+
+    fn copy_page(&self, page: &Payload, within: usize, buffer: &mut [u8]) -> usize {
+        let length = buffer.len().min(self.block_size - within);
+        match page {
+            Payload::Bytes(bytes) => {
+                buffer[..length].copy_from_slice(&bytes[within..within + length])
+            }
+            Payload::Phantom => buffer[..length].fill(0),
+        }
+        length
+    }
+
+    /// What lies in no page: a hole, or what could not be read together with its neighbours.
+    fn copy_missing(
+        &self,
+        block: u32,
+        within: usize,
+        buffer: &mut [u8],
+        way: &Way,
+    ) -> Result<usize> {
+        let wanted = (within + buffer.len()).div_ceil(self.block_size) as u32;
+        let end = self.next_in_memory(block.saturating_add(1)..block.saturating_add(wanted));
+        let piece = mapping::find(self.volume, self.state, FileBlock(block), end - block)?;
+        let covered = (piece.length() as usize * self.block_size - within).min(buffer.len());
+        match (piece, way) {
+            (Piece::Run(run, State::Written), Way::Straight)
+                if within == 0 && covered >= LARGE_BYTES_MIN =>
+            {
+                let whole = covered / self.block_size * self.block_size;
+                self.read_straight(run.start, &mut buffer[..whole])?;
+                Ok(whole)
+            }
+            (Piece::Run(run, State::Written), _) => {
+                if let Way::Pages(failure) = way
+                    && let Some(error) = failure.lock().take()
+                {
+                    return Err(error.into());
+                }
+                let page = self.load(block, run.start)?;
+                Ok(self.copy_page(&page, within, buffer))
+            }
+            _ => {
+                buffer[..covered].fill(0);
+                Ok(covered)
+            }
+        }
+    }
+
+    /// The first block of a range that is in memory or on its way; its end if none is.
+    fn next_in_memory(&self, range: Range<u32>) -> u32 {
+        if range.is_empty() {
+            return range.start;
+        }
+        let (page, coming) =
+            (self.pages.next(range.clone()), self.pages.arrivals.next(range.clone()));
+        page.into_iter().chain(coming).min().unwrap_or(range.end)
+    }
+
+    fn read_straight(&self, start: BlockNo, buffer: &mut [u8]) -> Result<()> {
+        let offset = start.0 * self.block_size as u64;
+        match self.volume.pages.data {
+            DataKeeping::Bytes => self.volume.store.traffic.read(offset, buffer)?,
+            DataKeeping::Phantom => {
+                let segments = vec![Segment::Phantom(buffer.len())];
+                self.volume.store.traffic.transfer(Operation::Read, offset, segments).result?;
+                buffer.fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one block alone into a page, and waits for it.
+    fn load(&self, block: u32, start: BlockNo) -> Result<Payload> {
+        let (range, failure) = (block..block.saturating_add(1), Failure::default());
+        for landing in self.pages.arrivals.claim(self.pages.map(), range, 1, Some(&failure)) {
+            self.volume.pages.count(1);
+            self.submit(start, 1, Urgency::Awaited, landing);
+        }
+        let page = self.arrived(block);
+        let failed = failure.lock().take();
+        page.ok_or_else(|| failed.map_or_else(lost, Error::from))
+    }
+}
+
+/// How what is not in memory is read.
+enum Way {
+    /// Into the caller's buffer.
+    Straight,
+    /// It was: what is still missing failed, and this is why, unless it was somebody else's read.
+    Pages(Failure),
+}
+
+fn follows(before: &Run, run: &Run) -> bool {
+    before.start.0 + u64::from(before.length) == run.start.0
+}
+
+fn lost() -> Error {
+    std::io::Error::other("the device lost a request").into()
+}

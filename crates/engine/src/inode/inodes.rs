@@ -1,0 +1,114 @@
+//! The inodes of an open volume: those in memory, those without a name, and the lock that orders
+//! renames.
+//!
+//! *Invariants*: an inode without a name that is open is in `orphans`; one whose last name was
+//! replaced, and whose old name may still be on the disk, is in `replaced`.
+//! *Locking*: `renaming` comes before any inode. `orphans` and `replaced` are short locks, under
+//! which nothing else is taken.
+use crate::error::{ErrorKind, Result};
+use crate::inode::credits;
+use crate::inode::node::Node;
+use crate::inode::nodes::Nodes;
+use crate::inode::table::place;
+use crate::inode::volume::Volume;
+use crate::ranks;
+use crate::store::cache::Kind;
+use extant_block::{ShortLock, SleepLock};
+use extant_format::{BlockNo, Ino};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// See the head of the file.
+pub(crate) struct Inodes {
+    pub(crate) volume: Volume,
+    pub(crate) nodes: Nodes,
+    /// Held by every rename, so that the tree of directories stays as it is while it is looked at.
+    pub(crate) renaming: SleepLock<()>,
+    /// Inodes without a name that are still open.
+    pub(crate) orphans: ShortLock<BTreeMap<Ino, Arc<Node>>>,
+    /// Inodes whose last name was replaced: freed after the sweep that makes that durable.
+    pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
+}
+
+impl Inodes {
+    /// None in memory.
+    pub(crate) fn new(volume: Volume) -> Inodes {
+        Inodes {
+            nodes: Nodes::new(&volume),
+            renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::RENAMING),
+            orphans: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
+            replaced: ShortLock::ranked(ranks::LAST, Vec::new()),
+            volume,
+        }
+    }
+
+    /// Whether the volume may be changed now.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.volume.store.check_writable().is_ok()
+    }
+
+    /// In debug builds panics when the volume promises something else to delayed data than its
+    /// inodes know. Looks only when no inode is being changed.
+    pub(crate) fn assert_promises(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let nodes = self.nodes.all();
+        // All at once: what one thread gives back is known to the inode and to the volume by then.
+        let states: Option<Vec<_>> = nodes.iter().map(|node| node.state.try_read()).collect();
+        let Some(states) = states else { return };
+        let promised: u64 =
+            states.iter().map(|state| state.delayed.len() + state.promised_map).sum();
+        assert_eq!(promised, self.volume.space.kept(), "blocks promised, to inodes and in all");
+    }
+
+    /// Counts an open file.
+    ///
+    /// # Errors
+    /// `NotFound` when the inode was freed since its node was found.
+    pub(crate) fn hold(&self, node: &Arc<Node>) -> Result<()> {
+        let state = node.state.read();
+        if state.gone {
+            return Err(ErrorKind::NotFound.into());
+        }
+        node.opens.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Stores inodes that are not in their table yet: table blocks that are missing are read in
+    /// rising order, many at a time.
+    ///
+    /// # Errors
+    /// What reading a table block meets.
+    pub(crate) fn store_clustered(&self, mut nodes: Vec<Arc<Node>>) -> Result<()> {
+        let volume = &self.volume;
+        let unstored = volume.unstored.inodes.lock().clone();
+        nodes.retain(|node| unstored.contains_key(&node.ino));
+        nodes.sort_unstable_by_key(|node| node.ino);
+        let mut tables: Vec<BlockNo> = nodes
+            .iter()
+            .filter_map(|node| place(volume, node.ino).ok())
+            .map(|(block, _)| block)
+            .collect();
+        tables.sort_unstable();
+        tables.dedup();
+        volume.store.cache.prefetch(tables.into_iter().map(|block| (block, Kind::Plain)));
+        nodes.iter().try_for_each(|node| self.store_late(node))
+    }
+
+    /// Stores an inode that was changed and is not in its table yet.
+    ///
+    /// # Errors
+    /// What reading its table block meets.
+    pub(crate) fn store_late(&self, node: &Node) -> Result<()> {
+        if !self.volume.unstored.inodes.lock().contains_key(&node.ino) {
+            return Ok(());
+        }
+        let mut state = node.state.write();
+        if state.gone {
+            return Ok(());
+        }
+        self.volume.change(credits::INODE, |operation| state.store_now(operation))
+    }
+}

@@ -1,0 +1,737 @@
+//! Extent trees over their nodes: look-up, insertion with splits, removal with merges.
+mod merge;
+
+use super::{Grant, Piece, Wish, change_map, free_map_block, free_run, too_large};
+use crate::error::{Error, Place, Result};
+use crate::inode::credits;
+use crate::inode::node::{Leads, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
+use crate::policy::allocation::Purpose;
+use crate::store::cache::{Frame, Kind};
+use extant_format::extent::{self, Extent, Index, MAX_DEPTH, MAX_LENGTH, Node, State};
+use extant_format::{BlockNo, FileBlock, Run};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One node on the way to a leaf.
+struct Step {
+    /// `None` for the root, which lies in the inode.
+    frame: Option<Arc<Frame>>,
+    /// The entry taken (index nodes), or found (leaf); `None` when the block lies before the first.
+    at: Option<usize>,
+}
+
+/// The way from the root to the leaf that covers a file block, and the end of what that leaf may
+/// hold.
+struct Way {
+    steps: Vec<Step>,
+    /// First file block that belongs to the next leaf, where there is one.
+    next_leaf: Option<FileBlock>,
+}
+
+pub(super) fn with_node<R>(
+    volume: &Volume,
+    node: &NodeState,
+    frame: Option<&Arc<Frame>>,
+    depth: Option<u16>,
+    look: impl FnOnce(Node<'_>) -> R,
+) -> Result<R> {
+    let blocks = volume.store.superblock.blocks_count;
+    match frame {
+        None => Node::parse(&node.inode.block, depth, blocks)
+            .map(look)
+            .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault)),
+        Some(frame) => {
+            let bytes = frame.bytes();
+            Node::parse(&bytes, depth, blocks)
+                .map(look)
+                .map_err(|fault| Error::corrupt(Place::InodeBlock(node.ino, frame.block()), fault))
+        }
+    }
+}
+
+pub(super) fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
+    super::check_block(volume, node, child)?;
+    volume.store.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
+}
+
+pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
+    let depth = with_node(volume, node, None, None, |root| root.depth())?;
+    if depth > MAX_DEPTH {
+        let place = Place::Inode(node.ino);
+        return Err(Error::field(place, "extent tree", "depth", depth.into(), "more than five"));
+    }
+    Ok(depth)
+}
+
+/// The file block of a node's first entry.
+pub(super) fn first_key(here: &Node<'_>) -> Option<FileBlock> {
+    match (here.is_empty(), here.depth()) {
+        (true, _) => None,
+        (false, 0) => Some(here.extent(0).file_block),
+        (false, _) => Some(here.index(0).file_block),
+    }
+}
+
+/// The file block of a node's last entry.
+fn last_key(here: &Node<'_>) -> Option<FileBlock> {
+    let last = here.len().checked_sub(1)?;
+    Some(if here.depth() == 0 { here.extent(last).file_block } else { here.index(last).file_block })
+}
+
+/// What an index entry says of the node that it leads to.
+#[derive(Clone, Copy)]
+pub(super) struct Covered {
+    pub(super) child: BlockNo,
+    first: FileBlock,
+    /// Where the next node of that level begins.
+    pub(super) behind: Option<FileBlock>,
+}
+
+impl Covered {
+    /// All children of an index node behind which the file block `behind` comes.
+    pub(super) fn children(here: &Node<'_>, behind: Option<FileBlock>) -> Vec<Covered> {
+        let next = |at: usize| {
+            if at + 1 < here.len() { Some(here.index(at + 1).file_block) } else { behind }
+        };
+        let covered = |at: usize| {
+            let Index { file_block, child } = here.index(at);
+            Covered { child, first: file_block, behind: next(at) }
+        };
+        (0..here.len()).map(covered).collect()
+    }
+
+    /// A node begins where its parent says, and ends before the next one does: so no node is
+    /// reached twice, and no walk is longer than the volume has blocks.
+    pub(super) fn check(self, node: &NodeState, here: &Node<'_>) -> Result<()> {
+        let (first, last) = (first_key(here), last_key(here));
+        if first == Some(self.first)
+            && self.behind.is_none_or(|behind| last.is_some_and(|last| last < behind))
+        {
+            return Ok(());
+        }
+        let (place, found) =
+            (Place::InodeBlock(node.ino, self.child), first.map_or(0, |first| first.0));
+        Err(Error::field(
+            place,
+            "extent node",
+            "first or last file block",
+            found.into(),
+            "not within what its parent says",
+        ))
+    }
+}
+
+fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
+    let mut way = Way { steps: Vec::with_capacity(2), next_leaf: None };
+    let mut frame: Option<Arc<Frame>> = None;
+    let mut covered: Option<Covered> = None;
+    for level in (0..=depth(volume, node)?).rev() {
+        let look = |here: Node<'_>| -> Result<(Option<usize>, Option<Covered>)> {
+            if let Some(covered) = covered {
+                covered.check(node, &here)?;
+            }
+            let at = here.find(block);
+            if level == 0 {
+                return Ok((at, None));
+            }
+            // A block before the first entry still belongs to the first child.
+            let taken = at.unwrap_or(0);
+            let behind = (taken + 1 < here.len()).then(|| here.index(taken + 1).file_block);
+            let below = (taken < here.len()).then(|| here.index(taken));
+            Ok((
+                Some(taken),
+                below.map(|index| Covered { child: index.child, first: index.file_block, behind }),
+            ))
+        };
+        let (at, below) = with_node(volume, node, frame.as_ref(), Some(level), look)??;
+        way.steps.push(Step { frame: frame.take(), at });
+        if level > 0 {
+            let empty = || {
+                Error::field(
+                    Place::Inode(node.ino),
+                    "extent tree",
+                    "entries of an index node",
+                    0,
+                    "too few",
+                )
+            };
+            let below = below.ok_or_else(empty)?;
+            way.next_leaf = below.behind.or(way.next_leaf);
+            frame = Some(read_child(volume, node, below.child)?);
+            covered = Some(Covered { behind: way.next_leaf, ..below });
+        }
+    }
+    Ok(way)
+}
+
+impl Way {
+    fn leaf(&self) -> &Step {
+        &self.steps[self.steps.len() - 1]
+    }
+}
+
+/// The extent at or before a block, the first extent after it, and where the next leaf begins.
+fn neighbours(
+    volume: &Volume,
+    node: &NodeState,
+    way: &Way,
+) -> Result<(Option<Extent>, Option<Extent>)> {
+    let leaf = way.leaf();
+    with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| {
+        let next = leaf.at.map_or(0, |at| at + 1);
+        (leaf.at.map(|at| here.extent(at)), (next < here.len()).then(|| here.extent(next)))
+    })
+}
+
+pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
+    let way = walk(volume, node, block)?;
+    let (before, after) = neighbours(volume, node, &way)?;
+    if let Some(extent) = before {
+        let into = block.0 - extent.file_block.0;
+        if into < extent.length {
+            let start = BlockNo(extent.start.0 + u64::from(into));
+            return Ok(Piece::Run(
+                Run { start, length: (extent.length - into).min(max) },
+                extent.state,
+            ));
+        }
+    }
+    let next = after.map(|extent| extent.file_block).or(way.next_leaf);
+    let length = next.map_or(max, |next| next.0.saturating_sub(block.0).max(1));
+    Ok(Piece::Hole(length.min(max)))
+}
+
+/// See [`super::map_need`]. Every hole may split the leaf that it lies in and all nodes above; what
+/// is filled in rising order behind that makes a leaf for each half of one, at worst.
+pub(super) fn map_need(
+    volume: &Volume,
+    node: &NodeState,
+    holes: &[Range<u64>],
+    splits: u64,
+) -> u64 {
+    let half =
+        (extent::capacity(volume.store.block_size() as usize) as u64 / 2).saturating_sub(1).max(1);
+    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+    let root = with_node(volume, node, None, None, |root| (root.depth(), root.len()));
+    let (depth, entries) = root.unwrap_or((MAX_DEPTH, 0));
+    // What is dirty may have been promised no map at all, and still become extents before this
+    // does.
+    let extents = (entries as u64)
+        .saturating_add(2 * node.dirty.len())
+        .saturating_add(blocks)
+        .saturating_add(2 * splits);
+    if depth == 0 && extents <= 4 || blocks == 0 && splits == 0 {
+        return 0;
+    }
+    let way = u64::from(depth) + 2;
+    let leaves = holes.iter().map(|hole| (hole.end - hole.start) / half);
+    let below: u64 = leaves.map(|leaves| leaves + leaves / half + way).sum();
+    below.saturating_add(splits.saturating_mul(2 * way))
+}
+
+pub(super) fn allocate(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let volume = grant.volume();
+    let way = walk(volume, node, block)?;
+    let (before, after) = neighbours(volume, node, &way)?;
+    let next = after.map(|extent| extent.file_block).or(way.next_leaf);
+    let free = next.map_or(want, |next| want.min(next.0.saturating_sub(block.0))).max(1);
+    let longest = if grant.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
+    let previous = before.map(|extent| {
+        let last = extent.length - 1;
+        (FileBlock(extent.file_block.0 + last), BlockNo(extent.start.0 + u64::from(last)))
+    });
+    let map_block = way.leaf().frame.as_ref().map(|frame| frame.block());
+    let want = free.min(longest);
+    let run = grant.take(
+        node,
+        Wish { purpose: grant.purpose, file_block: block, want, previous, map_block },
+    )?;
+    let extent =
+        Extent { file_block: block, length: run.length, start: run.start, state: grant.state };
+    insert(grant, node, extent)?;
+    Ok(run)
+}
+
+/// Changes the bytes of a node.
+fn modify<R>(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    frame: Option<&Arc<Frame>>,
+    leads: Leads,
+    change: impl FnOnce(&mut [u8]) -> R,
+) -> R {
+    match frame {
+        None => change(&mut node.inode.block),
+        Some(frame) => change_map(operation, node, frame, leads, change),
+    }
+}
+
+fn joins(left: &Extent, right: &Extent) -> bool {
+    let longest = if left.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
+    left.state == right.state
+        && left.file_block.0.checked_add(left.length) == Some(right.file_block.0)
+        && left.start.0 + u64::from(left.length) == right.start.0
+        && left.length + right.length <= longest
+}
+
+/// Inserts an extent into a hole: joins it to its neighbours where it can, splits nodes where it
+/// must.
+fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -> Result<()> {
+    let volume = grant.volume();
+    // Each round inserts, or makes room on one level; growing adds one level more.
+    for _ in 0..=2 * usize::from(MAX_DEPTH) + 2 {
+        let way = walk(volume, node, extent.file_block)?;
+        if join(grant.operation, node, &way, extent)? {
+            return Ok(());
+        }
+        let leaf = way.leaf();
+        let at = leaf.at.map_or(0, |at| at + 1);
+        let full = with_node(volume, node, leaf.frame.as_ref(), Some(0), |here| {
+            here.len() >= here.capacity()
+        })?;
+        if !full {
+            modify(grant.operation, node, leaf.frame.as_ref(), Leads::More, |bytes| {
+                extent::insert_extent(bytes, at, extent)
+            });
+            if at == 0 {
+                lower_keys(grant.operation, node, &way, extent.file_block)?;
+            }
+            return Ok(());
+        }
+        make_room(grant, node, &way, at, extent.file_block)?;
+    }
+    Err(too_large())
+}
+
+/// Lengthens a neighbour instead of inserting; false when there is none that fits.
+fn join(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    way: &Way,
+    extent: Extent,
+) -> Result<bool> {
+    let volume = operation.volume();
+    let (before, after) = neighbours(volume, node, way)?;
+    let leaf = way.leaf();
+    let next = leaf.at.map_or(0, |at| at + 1);
+    let frame = leaf.frame.as_ref();
+    if let (Some(left), Some(at)) = (before, leaf.at)
+        && joins(&left, &extent)
+    {
+        let joined = Extent { length: left.length + extent.length, ..left };
+        let both = after.filter(|right| joins(&joined, right));
+        let length = joined.length + both.map_or(0, |right| right.length);
+        modify(operation, node, frame, Leads::More, |bytes| {
+            extent::set_extent(bytes, at, Extent { length, ..joined });
+            if both.is_some() {
+                extent::remove(bytes, next);
+            }
+        });
+        node.looseness.removed += u64::from(both.is_some());
+        return Ok(true);
+    }
+    if let Some(right) = after
+        && joins(&extent, &right)
+    {
+        let joined = Extent { length: extent.length + right.length, ..extent };
+        modify(operation, node, frame, Leads::More, |bytes| {
+            extent::set_extent(bytes, next, joined)
+        });
+        if next == 0 {
+            lower_keys(operation, node, way, extent.file_block)?;
+        }
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// The first entry of a leaf changed: the index entries that lead to it as first child have to say
+/// so.
+fn lower_keys(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    way: &Way,
+    first: FileBlock,
+) -> Result<()> {
+    set_keys(operation, node, &way.steps, (0, Leads::More), first)
+}
+
+/// Sets the key of the entries that lead to a node of that level, the last of `steps`, upwards, as
+/// long as each is the first of its own node.
+fn set_keys(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    steps: &[Step],
+    (level, leads): (u16, Leads),
+    first: FileBlock,
+) -> Result<()> {
+    let volume = operation.volume();
+    for (level, step) in (level + 1..).zip(steps.iter().rev().skip(1)) {
+        let at = step.at.unwrap_or(0);
+        let entry =
+            with_node(volume, node, step.frame.as_ref(), Some(level), |here| here.index(at))?;
+        if entry.file_block != first {
+            let entry = Index { file_block: first, ..entry };
+            modify(operation, node, step.frame.as_ref(), leads, |bytes| {
+                extent::set_index(bytes, at, entry)
+            });
+        }
+        if at > 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Splits the lowest node whose parent has room, or makes the tree a level deeper.
+fn make_room(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    way: &Way,
+    at: usize,
+    first: FileBlock,
+) -> Result<()> {
+    let volume = grant.volume();
+    let deepest = way.steps.len() - 1;
+    let mut split = deepest;
+    while split > 0 {
+        let level = (deepest - split + 1) as u16;
+        let parent = &way.steps[split - 1];
+        let room = with_node(volume, node, parent.frame.as_ref(), Some(level), |here| {
+            here.len() < here.capacity()
+        })?;
+        if room {
+            return split_node(grant, node, way, split, at, first);
+        }
+        split -= 1;
+    }
+    grow_deeper(grant, node, deepest as u16, first)
+}
+
+pub(super) fn new_node(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    depth: u16,
+    near: BlockNo,
+    first: FileBlock,
+    fill: impl FnOnce(&mut [u8]),
+) -> Result<Arc<Frame>> {
+    let wish = Wish {
+        purpose: Purpose::Map,
+        file_block: first,
+        want: 1,
+        previous: Some((first, near)),
+        map_block: Some(near),
+    };
+    let run = grant.take(node, wish)?;
+    let kind = Kind::Extents { ino: node.ino, seed: node.seed };
+    // With its content at once: a sweep may take it at any time from now on.
+    node.note_map_change(grant.volume(), Leads::More);
+    Ok(grant.operation.create(run.start, kind, |bytes| {
+        extent::initialize(bytes, depth);
+        fill(bytes);
+    }))
+}
+
+/// The root's entries move to a block of their own, and the root leads to it.
+fn grow_deeper(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    depth: u16,
+    first: FileBlock,
+) -> Result<()> {
+    if depth >= MAX_DEPTH {
+        return Err(too_large());
+    }
+    let near = node.stream.next_goal;
+    let root = node.inode.block;
+    let frame = new_node(grant, node, depth, near, first, |bytes| {
+        extent::copy(&root, bytes);
+    })?;
+    let volume = grant.volume();
+    let lowest = with_node(volume, node, Some(&frame), Some(depth), |here| first_key(&here))?
+        .unwrap_or(first);
+    extent::initialize(&mut node.inode.block, depth + 1);
+    extent::insert_index(
+        &mut node.inode.block,
+        0,
+        Index { file_block: lowest, child: frame.block() },
+    );
+    Ok(())
+}
+
+/// Moves the upper part of a node to a new one. A node that grows at its end keeps what it has, so
+/// that files written in order have full nodes.
+fn split_node(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    way: &Way,
+    split: usize,
+    leaf_at: usize,
+    first: FileBlock,
+) -> Result<()> {
+    let volume = grant.volume();
+    let deepest = way.steps.len() - 1;
+    let level = (deepest - split) as u16;
+    let step = &way.steps[split];
+    let Some(frame) = &step.frame else {
+        return Err(too_large());
+    };
+    let insert_at = if level == 0 { leaf_at } else { step.at.unwrap_or(0) + 1 };
+    let length = with_node(volume, node, Some(frame), Some(level), |here| here.len())?;
+    // Only at the end of the whole tree: elsewhere an order of writing could leave a node for every
+    // entry. No node may stand empty: the last entry moves over.
+    let grows_at_end = insert_at >= length && way.next_leaf.is_none();
+    let cut = if grows_at_end { length.saturating_sub(1) } else { length / 2 }.max(1);
+    let mut lower = frame.bytes().to_vec();
+    let fresh = new_node(grant, node, level, frame.block(), first, |upper| {
+        extent::split_off(&mut lower, cut, upper);
+    })?;
+    node.looseness.nodes_changed = true;
+    let key = with_node(volume, node, Some(&fresh), Some(level), |here| first_key(&here))?;
+    let key = key.unwrap_or(first);
+    let parent = &way.steps[split - 1];
+    let (at, above) = (parent.at.unwrap_or(0), parent.frame.as_ref());
+    let entry = Index { file_block: key, child: fresh.block() };
+    let moved = move_lower(grant, node, (frame, level), &lower, first)?;
+    modify(grant.operation, node, above, Leads::More, |bytes| {
+        extent::insert_index(bytes, at + 1, entry);
+    });
+    if let Some(child) = moved {
+        let entry = with_node(volume, node, above, Some(level + 1), |here| here.index(at))?;
+        modify(grant.operation, node, above, Leads::More, |bytes| {
+            extent::set_index(bytes, at, Index { child, ..entry });
+        });
+        free_map_block(grant.operation, node, frame.block())?;
+    }
+    Ok(())
+}
+
+/// Keeps the lower part of a node that was split: in place, or, where the disk knows the node and
+/// data comes first, in a new block, so that no sweep has to write the shorter node before or after
+/// what leads to the other half. Gives the new block.
+fn move_lower(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    (frame, level): (&Arc<Frame>, u16),
+    lower: &[u8],
+    first: FileBlock,
+) -> Result<Option<BlockNo>> {
+    let volume = grant.volume();
+    let mut leads = Leads::More;
+    if volume.store.writes_data_first() && !volume.store.cache.is_new(frame) {
+        // Without room for it, the node is changed in place after all.
+        let new = new_node(grant, node, level, frame.block(), first, |bytes| {
+            bytes.copy_from_slice(lower);
+        });
+        if let Ok(new) = new {
+            return Ok(Some(new.block()));
+        }
+        leads = Leads::Fewer;
+    }
+    change_map(grant.operation, node, frame, leads, |bytes| bytes.copy_from_slice(lower));
+    Ok(None)
+}
+
+/// What becomes of the blocks that are unmapped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Free,
+    Keep,
+}
+
+pub(super) fn remove(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+) -> Result<u64> {
+    let (operation, fate) = (grant.operation, Fate::Free);
+    let freed = unmap(grant, node, range.clone(), fate)?;
+    merge::tidy(operation, node, range.start)?;
+    Ok(freed)
+}
+
+/// Whether a range lies strictly inside one extent.
+pub(super) fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<bool> {
+    let Ok(start) = u32::try_from(range.start) else {
+        return Ok(false);
+    };
+    let Some(before) = start.checked_sub(1) else {
+        return Ok(false);
+    };
+    let want = u32::try_from(range.end - range.start + 2).unwrap_or(u32::MAX);
+    Ok(
+        matches!(find(volume, node, FileBlock(before), want)?, Piece::Run(run, _) if u64::from(run.length) > range.end - range.start + 1),
+    )
+}
+
+/// The first extent that ends behind `from`.
+fn first_behind(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(Way, Extent)>> {
+    let mut from = from;
+    // No leaf is empty, so the second one has an extent: only a disk that lies goes on.
+    for _ in 0..2 {
+        let Ok(block) = u32::try_from(from) else {
+            return Ok(None);
+        };
+        let mut way = walk(volume, node, FileBlock(block))?;
+        let (before, after) = neighbours(volume, node, &way)?;
+        if let Some(extent) = before
+            && u64::from(extent.file_block.0) + u64::from(extent.length) > from
+        {
+            return Ok(Some((way, extent)));
+        }
+        if let Some(extent) = after {
+            let last = way.steps.len() - 1;
+            let at = &mut way.steps[last].at;
+            *at = Some(at.map_or(0, |at| at + 1));
+            return Ok(Some((way, extent)));
+        }
+        match way.next_leaf {
+            Some(next) if u64::from(next.0) > from => from = next.0.into(),
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+fn unmap(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+    fate: Fate,
+) -> Result<u64> {
+    let volume = grant.volume();
+    let mut freed = 0;
+    let mut from = range.start;
+    while let Some((way, extent)) = first_behind(volume, node, from)? {
+        grant.operation.need(credits::RUN);
+        let first = u64::from(extent.file_block.0);
+        let behind = first + u64::from(extent.length);
+        let (cut_from, cut_to) = (range.start.max(first), range.end.min(behind));
+        if cut_from >= cut_to {
+            break;
+        }
+        let leads = match fate {
+            Fate::Free => Leads::Fewer,
+            Fate::Keep => Leads::More,
+        };
+        cut(grant, node, &way, (extent, leads), cut_from..cut_to)?;
+        let run = Run {
+            start: BlockNo(extent.start.0 + (cut_from - first)),
+            length: (cut_to - cut_from) as u32,
+        };
+        if fate == Fate::Free {
+            free_run(grant.operation, node, run)?;
+        }
+        freed += u64::from(run.length);
+        from = cut_to;
+    }
+    Ok(freed)
+}
+
+/// Takes `gone` (a part of it) out of an extent that stands at the end of `way`.
+fn cut(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    way: &Way,
+    (extent, leads): (Extent, Leads),
+    gone: Range<u64>,
+) -> Result<()> {
+    let first = u64::from(extent.file_block.0);
+    let behind = first + u64::from(extent.length);
+    let leaf = way.leaf();
+    let at = leaf.at.unwrap_or(0);
+    let left = Extent { length: (gone.start - first) as u32, ..extent };
+    let right = Extent {
+        file_block: FileBlock(gone.end as u32),
+        length: (behind - gone.end) as u32,
+        start: BlockNo(extent.start.0 + (gone.end - first)),
+        state: extent.state,
+    };
+    let frame = leaf.frame.as_ref();
+    match (left.length > 0, right.length > 0) {
+        (false, false) => remove_entry(grant.operation, node, way, leads)?,
+        (true, false) => {
+            modify(grant.operation, node, frame, leads, |bytes| extent::set_extent(bytes, at, left))
+        }
+        (false, true) => {
+            modify(grant.operation, node, frame, leads, |bytes| {
+                extent::set_extent(bytes, at, right)
+            });
+            if at == 0 {
+                set_keys(grant.operation, node, &way.steps, (0, leads), right.file_block)?;
+            }
+        }
+        (true, true) => {
+            modify(grant.operation, node, frame, leads, |bytes| {
+                extent::set_extent(bytes, at, left)
+            });
+            insert(grant, node, right)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the entry at the end of a way; nodes that become empty go too.
+fn remove_entry(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    way: &Way,
+    leads: Leads,
+) -> Result<()> {
+    let volume = operation.volume();
+    for (level, step) in way.steps.iter().rev().enumerate() {
+        let at = step.at.unwrap_or(0);
+        let frame = step.frame.as_ref();
+        let length = with_node(volume, node, frame, Some(level as u16), |here| here.len())?;
+        node.looseness.removed += u64::from(level == 0);
+        node.looseness.nodes_changed |= level > 0;
+        if length > 1 {
+            modify(operation, node, frame, leads, |bytes| extent::remove(bytes, at));
+            let key = with_node(volume, node, frame, Some(level as u16), |here| first_key(&here))?;
+            if let Some(key) = key.filter(|_| at == 0) {
+                let steps = &way.steps[..way.steps.len() - level];
+                set_keys(operation, node, steps, (level as u16, leads), key)?;
+            }
+            return Ok(());
+        }
+        match frame {
+            Some(frame) => free_map_block(operation, node, frame.block())?,
+            None => extent::initialize(&mut node.inode.block, 0),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn set_written(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    length: u32,
+) -> Result<()> {
+    let volume = grant.volume();
+    let (mut at, end) = (block.0, block.0.saturating_add(length));
+    while at < end {
+        let piece = find(volume, node, FileBlock(at), end - at)?;
+        if let Piece::Run(run, State::Unwritten) = piece {
+            let range = u64::from(at)..u64::from(at) + u64::from(run.length);
+            unmap(grant, node, range, Fate::Keep)?;
+            let extent = Extent {
+                file_block: FileBlock(at),
+                length: run.length,
+                start: run.start,
+                state: State::Written,
+            };
+            insert(grant, node, extent)?;
+        }
+        at += piece.length();
+    }
+    Ok(())
+}

@@ -1,0 +1,355 @@
+//! The classic map: direct pointers and up to three levels of indirect blocks.
+use super::{Grant, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large};
+use crate::error::{ErrorKind, Result};
+use crate::inode::node::{Leads, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
+use crate::policy::allocation::Purpose;
+use crate::store::cache::{Frame, Kind};
+use extant_format::extent::State;
+use extant_format::indirect::{DIRECT, Path, path, pointer, set_pointer};
+use extant_format::{BlockNo, FileBlock, Run};
+use std::ops::Range;
+use std::sync::Arc;
+
+fn pointers_log2(volume: &Volume) -> u8 {
+    volume.store.superblock.block_size_log2 - 2
+}
+
+/// File blocks below one pointer that is `levels` above the data: 1 for a pointer to data.
+fn span(volume: &Volume, levels: usize) -> u64 {
+    1u64 << (u32::from(pointers_log2(volume)) * levels as u32)
+}
+
+fn read_map(volume: &Volume, node: &NodeState, block: u32) -> Result<Arc<Frame>> {
+    check_block(volume, node, BlockNo(block.into()))?;
+    volume.store.cache.read(BlockNo(block.into()), Kind::Plain)
+}
+
+/// The slots of the last map block on a path: its bytes' pointers from the path's last index on, at
+/// most to its end.
+struct Slots {
+    bytes: Arc<Vec<u8>>,
+    first: u32,
+    end: u32,
+}
+
+impl Slots {
+    fn at(&self, index: u32) -> u32 {
+        pointer(&self.bytes, index)
+    }
+}
+
+pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
+    let Some(path) = path(block, volume.store.superblock.block_size_log2) else {
+        return Ok(Piece::Hole(max));
+    };
+    let slots = match slots(volume, node, &path)? {
+        Ok(slots) => slots,
+        Err(hole) => return Ok(Piece::Hole(hole.min(u64::from(max)) as u32)),
+    };
+    let end = slots.end.min(slots.first.saturating_add(max));
+    let start = slots.at(slots.first);
+    let same = |index: &u32| {
+        let expected = if start == 0 { Some(0) } else { start.checked_add(index - slots.first) };
+        Some(slots.at(*index)) == expected
+    };
+    let length = 1 + (slots.first + 1..end).take_while(same).count() as u32;
+    if start == 0 {
+        return Ok(Piece::Hole(length));
+    }
+    check_block(volume, node, BlockNo(start.into()))?;
+    check_block(volume, node, BlockNo(u64::from(start) + u64::from(length) - 1))?;
+    Ok(Piece::Run(Run { start: BlockNo(start.into()), length }, State::Written))
+}
+
+/// The slots at the end of a path, or how long the hole is that a missing map block makes.
+fn slots(
+    volume: &Volume,
+    node: &NodeState,
+    path: &Path,
+) -> Result<std::result::Result<Slots, u64>> {
+    if path.depth == 1 {
+        let bytes = Arc::new(node.inode.block.to_vec());
+        return Ok(Ok(Slots { bytes, first: path.index[0], end: DIRECT }));
+    }
+    let mut next = pointer(&node.inode.block, path.index[0]);
+    for step in 1..path.depth {
+        if next == 0 {
+            return Ok(Err(rest_of_subtree(volume, path, step)));
+        }
+        let bytes = read_map(volume, node, next)?.bytes();
+        if step + 1 == path.depth {
+            return Ok(Ok(Slots {
+                bytes,
+                first: path.index[step],
+                end: 1 << pointers_log2(volume),
+            }));
+        }
+        next = pointer(&bytes, path.index[step]);
+    }
+    Ok(Err(1))
+}
+
+/// Indirect blocks of the double tree that are read alone: a file that ends there is read as it
+/// always was.
+const FIRST_FEW: u32 = 2;
+
+/// See [`super::clustered_maps`]. Two map blocks lie together when they are fewer blocks apart than
+/// one of them maps.
+pub(super) fn clustered_maps(
+    volume: &Volume,
+    node: &NodeState,
+    block: FileBlock,
+    most: u32,
+) -> Result<Vec<BlockNo>> {
+    let mut together = Vec::new();
+    let Some(path) = path(block, volume.store.superblock.block_size_log2) else {
+        return Ok(together);
+    };
+    // Only trees of two levels or three have indirect blocks that follow each other.
+    let Some(above) = path.depth.checked_sub(2).filter(|step| *step >= 1) else {
+        return Ok(together);
+    };
+    let mut next = pointer(&node.inode.block, path.index[0]);
+    for step in 1..above {
+        if next == 0 || !volume.store.cache.holds_filled(BlockNo(next.into())) {
+            return Ok(together);
+        }
+        next = pointer(&read_map(volume, node, next)?.bytes(), path.index[step]);
+    }
+    if next == 0 || !volume.store.cache.holds_filled(BlockNo(next.into())) {
+        return Ok(together);
+    }
+    let parent = read_map(volume, node, next)?.bytes();
+    let (first, pointers) = (path.index[above], 1u32 << pointers_log2(volume));
+    let is_early = above == 1 && first < FIRST_FEW;
+    let at = |index: u32| BlockNo(pointer(&parent, index).into());
+    if is_early || at(first).0 == 0 || volume.store.cache.holds(at(first)) {
+        return Ok(together);
+    }
+    let is_near =
+        |one: BlockNo, other: BlockNo| other.0 != 0 && one.0.abs_diff(other.0) < pointers.into();
+    together.push(at(first));
+    for index in first + 1..pointers.min(first.saturating_add(most)) {
+        if !is_near(at(index - 1), at(index)) || check_block(volume, node, at(index)).is_err() {
+            break;
+        }
+        together.push(at(index));
+    }
+    let is_alone = together.len() == 1 && (first == 0 || !is_near(at(first), at(first - 1)));
+    if is_alone || check_block(volume, node, at(first)).is_err() {
+        together.clear();
+    }
+    Ok(together)
+}
+
+/// File blocks from the path's place to the end of the subtree whose root, at `step`, is missing.
+fn rest_of_subtree(volume: &Volume, path: &Path, step: usize) -> u64 {
+    let before: u64 = (step..path.depth)
+        .map(|at| u64::from(path.index[at]) * span(volume, path.depth - 1 - at))
+        .sum();
+    span(volume, path.depth - step) - before
+}
+
+pub(super) fn allocate(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let volume = grant.volume();
+    let path = path(block, volume.store.superblock.block_size_log2).ok_or_else(too_large)?;
+    let mut map: Option<Arc<Frame>> = None;
+    for step in 1..path.depth {
+        map = Some(descend(grant, node, map.as_ref(), path.index[step - 1], block)?);
+    }
+    let index = path.index[path.depth - 1];
+    let bytes =
+        map.as_ref().map_or_else(|| Arc::new(node.inode.block.to_vec()), |frame| frame.bytes());
+    let end = if map.is_some() { 1 << pointers_log2(volume) } else { DIRECT };
+    let free = (index..end.min(index.saturating_add(want)))
+        .take_while(|at| pointer(&bytes, *at) == 0)
+        .count() as u32;
+    let previous = (0..index).rev().find_map(|at| match pointer(&bytes, at) {
+        0 => None,
+        found => Some((FileBlock(block.0 - (index - at)), BlockNo(found.into()))),
+    });
+    drop(bytes);
+    let map_block = map.as_ref().map(|frame| frame.block());
+    let wish =
+        Wish { purpose: grant.purpose, file_block: block, want: free.max(1), previous, map_block };
+    let run = grant.take(node, wish)?;
+    check_reach(grant, node, run)?;
+    let store = |bytes: &mut [u8]| {
+        (0..run.length).for_each(|at| set_pointer(bytes, index + at, run.start.0 as u32 + at));
+    };
+    match &map {
+        None => store(&mut node.inode.block),
+        Some(frame) => change_map(grant.operation, node, frame, Leads::More, store),
+    }
+    Ok(run)
+}
+
+/// Pointers have 32 bits: on a larger volume, what lies beyond cannot be used.
+fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Result<()> {
+    let last = run.start.0 + u64::from(run.length) - 1;
+    if u32::try_from(last).is_ok() {
+        return Ok(());
+    }
+    free_run(grant.operation, node, run)?;
+    let free_blocks = grant.volume().space.totals().free_blocks;
+    Err(ErrorKind::NoSpace { wanted_blocks: run.length.into(), free_blocks }.into())
+}
+
+/// The map block below a pointer; makes it where there is none.
+fn descend(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    parent: Option<&Arc<Frame>>,
+    index: u32,
+    block: FileBlock,
+) -> Result<Arc<Frame>> {
+    let volume = grant.volume();
+    let found = match parent {
+        None => pointer(&node.inode.block, index),
+        Some(frame) => pointer(&frame.bytes(), index),
+    };
+    if found != 0 {
+        return read_map(volume, node, found);
+    }
+    let previous = match block.0.checked_sub(1) {
+        None => None,
+        Some(before) => {
+            super::block_at(volume, node, FileBlock(before))?.map(|at| (FileBlock(before), at))
+        }
+    };
+    let map_block = parent.map(|frame| frame.block());
+    let run = grant.take(
+        node,
+        Wish { purpose: Purpose::Map, file_block: block, want: 1, previous, map_block },
+    )?;
+    check_reach(grant, node, run)?;
+    let frame = grant.operation.create(run.start, Kind::Plain, |_| {});
+    match parent {
+        None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),
+        Some(parent) => change_map(grant.operation, node, parent, Leads::More, |bytes| {
+            set_pointer(bytes, index, run.start.0 as u32)
+        }),
+    }
+    Ok(frame)
+}
+
+/// Frees blocks as it meets them, runs at a time.
+struct Removal<'a, 'v> {
+    operation: &'a Operation<'v>,
+    pending: Option<Run>,
+    freed: u64,
+}
+
+impl Removal<'_, '_> {
+    fn add(&mut self, node: &mut NodeState, block: u32) -> Result<()> {
+        let block = BlockNo(block.into());
+        check_block(self.operation.volume(), node, block)?;
+        self.freed += 1;
+        match &mut self.pending {
+            Some(run) if run.start.0 + u64::from(run.length) == block.0 => run.length += 1,
+            _ => {
+                self.flush(node)?;
+                self.pending = Some(Run { start: block, length: 1 });
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, node: &mut NodeState) -> Result<()> {
+        match self.pending.take() {
+            Some(run) => free_run(self.operation, node, run),
+            None => Ok(()),
+        }
+    }
+
+    /// Frees what lies in `range` (relative to the subtree's first file block) below the map block
+    /// `block`; true when nothing is left below it, and it was freed itself.
+    fn subtree(
+        &mut self,
+        node: &mut NodeState,
+        block: u32,
+        levels: usize,
+        range: Range<u64>,
+    ) -> Result<bool> {
+        let volume = self.operation.volume();
+        let frame = read_map(volume, node, block)?;
+        let bytes = frame.bytes();
+        let below = span(volume, levels - 1);
+        let count = 1u32 << pointers_log2(volume);
+        let mut cleared = Vec::new();
+        let mut kept = false;
+        for index in 0..count {
+            let found = pointer(&bytes, index);
+            if found == 0 {
+                continue;
+            }
+            let start = u64::from(index) * below;
+            let (from, to) = (range.start.max(start), range.end.min(start + below));
+            let gone =
+                from < to && self.entry(node, found, levels - 1, from - start..to - start)?;
+            if gone {
+                cleared.push(index);
+            } else {
+                kept = true;
+            }
+        }
+        drop(bytes);
+        if !kept {
+            self.flush(node)?;
+            free_map_block(self.operation, node, BlockNo(block.into()))?;
+            return Ok(true);
+        }
+        if !cleared.is_empty() {
+            change_map(self.operation, node, &frame, Leads::Fewer, |bytes| {
+                cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
+            });
+        }
+        Ok(false)
+    }
+
+    fn entry(
+        &mut self,
+        node: &mut NodeState,
+        block: u32,
+        levels: usize,
+        range: Range<u64>,
+    ) -> Result<bool> {
+        if levels == 0 {
+            self.add(node, block)?;
+            return Ok(true);
+        }
+        self.subtree(node, block, levels, range)
+    }
+}
+
+pub(super) fn remove(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+) -> Result<u64> {
+    let volume = operation.volume();
+    let mut removal = Removal { operation, pending: None, freed: 0 };
+    let mut start = 0u64;
+    for slot in 0..DIRECT + 3 {
+        let levels = slot.saturating_sub(DIRECT - 1) as usize;
+        let length = span(volume, levels);
+        let (from, to) = (range.start.max(start), range.end.min(start + length));
+        let found = pointer(&node.inode.block, slot);
+        if found != 0
+            && from < to
+            && removal.entry(node, found, levels, from - start..to - start)?
+        {
+            set_pointer(&mut node.inode.block, slot, 0);
+        }
+        start += length;
+    }
+    removal.flush(node)?;
+    Ok(removal.freed)
+}

@@ -1,0 +1,108 @@
+//! Blocks in hand: a regular file that grows gets a few more than it asked for where the allocation
+//! preallocates, as ext2 does; so does a directory where its growth is contiguous. They are in use
+//! on the volume and belong to no file block yet. A file's next request takes them if it would have
+//! begun there anyway, a directory's always: it grows at its end only.
+//!
+//! A directory's first block comes alone: most directories never need a second one.
+//!
+//! *Invariants*: a window is given back before anybody else may look at the volume: on the last
+//! close, when the file is cut or freed, and before a sync. An inode that has one stays in memory;
+//! no more than [`DIRECTORIES_MAX`] directories have one.
+use super::Wish;
+use crate::error::Result;
+use crate::inode::NodeState;
+use crate::inode::operation::Operation;
+use crate::inode::volume::Volume;
+use crate::policy::allocation::{AllocationFacts, Plan, Purpose, Search, next_window_blocks};
+use crate::policy::preset::Growth;
+use crate::space::{Reservation, Reuse};
+use extant_format::inode::FileType;
+use extant_format::{BlockNo, Run};
+
+/// When so many inodes have blocks in hand, further directories grow by single blocks until the
+/// next sync.
+const DIRECTORIES_MAX: u32 = 4096;
+
+/// Blocks out of the window. A file's window that is not where the plan's goal is, or right behind
+/// it, is given back.
+pub(super) fn take(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    wish: &Wish,
+    plan: &Plan,
+) -> Result<Option<Run>> {
+    let Some(window) = node.window else { return Ok(None) };
+    match wish.purpose {
+        Purpose::Map | Purpose::Attribute => return Ok(None),
+        Purpose::Data if plan.goal != window.start && plan.goal.0 + 1 != window.start.0 => {
+            discard(operation, node)?;
+            return Ok(None);
+        }
+        Purpose::Data | Purpose::Directory => {}
+    }
+    let run = Run { length: wish.want.min(window.length), ..window };
+    keep(operation.volume(), node, window, run.length);
+    Ok(Some(run))
+}
+
+/// What the growth of directories makes of a plan.
+pub(super) fn grow(volume: &Volume, node: &NodeState, facts: &AllocationFacts, plan: &mut Plan) {
+    if volume.store.policies.growth == Growth::Reservation
+        && is_growing_directory(node, facts.purpose)
+    {
+        plan.search = Search::Window { owner: node.ino, blocks: next_window_blocks(facts.window) };
+    }
+}
+
+/// Whether it is for a directory that has a block already. One that is made whole has size 0 until
+/// it is done.
+fn is_growing_directory(node: &NodeState, purpose: Purpose) -> bool {
+    purpose == Purpose::Directory && node.inode.size > 0
+}
+
+/// Makes a plan longer by what is to be in hand afterwards, as far as the volume has room.
+pub(super) fn lengthen(
+    operation: &Operation<'_>,
+    node: &NodeState,
+    wish: &Wish,
+    plan: &mut Plan,
+    reservation: &mut Reservation<'_>,
+) {
+    let volume = operation.volume();
+    let regular = node.inode.file_type() == Some(FileType::Regular);
+    let wanted = match (wish.purpose, volume.store.policies.growth) {
+        (Purpose::Data, _) if regular => volume.store.policies.allocation.preallocate(),
+        (purpose, Growth::Contiguous(blocks))
+            if is_growing_directory(node, purpose)
+                && volume.space.inodes_in_hand() < DIRECTORIES_MAX =>
+        {
+            blocks
+        }
+        _ => 0,
+    };
+    if plan.length < wanted && reservation.grow(u64::from(wanted - plan.length)).is_ok() {
+        plan.length = wanted;
+    }
+}
+
+/// Keeps what a run has behind its first `used` blocks.
+pub(super) fn keep(volume: &Volume, node: &mut NodeState, run: Run, used: u32) {
+    let rest = run.length.saturating_sub(used);
+    let window =
+        (rest > 0).then(|| Run { start: BlockNo(run.start.0 + u64::from(used)), length: rest });
+    set(volume, node, window);
+}
+
+fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run> {
+    let before = std::mem::replace(&mut node.window, window);
+    volume.space.count_in_hand(before.is_some(), node.window.is_some());
+    before
+}
+
+/// Gives the window back.
+pub(crate) fn discard(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
+    match set(operation.volume(), node, None) {
+        Some(window) => (operation.volume().space).free(operation, window, Reuse::AtOnce),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,66 @@
+//! One operation on inodes and names: a handle, and the volume that it changes.
+use crate::error::Result;
+use crate::inode::volume::Volume;
+use crate::store::handle::Handle;
+use extant_format::superblock::Feature;
+use std::ops::Deref;
+
+/// A handle, with the layers above the store.
+pub(crate) struct Operation<'v> {
+    handle: Handle<'v>,
+    volume: &'v Volume,
+}
+
+impl Volume {
+    /// Runs an operation that changes at most `credits` blocks of metadata. See
+    /// [`Store::change`](crate::store::Store::change).
+    ///
+    /// # Errors
+    /// `ReadOnly`; what closed the latch; the operation's own.
+    pub(crate) fn change<T>(
+        &self,
+        credits: u32,
+        work: impl FnOnce(&Operation<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let operation = Operation::begin(self, credits)?;
+        let outcome = work(&operation);
+        operation.end(outcome)
+    }
+}
+
+impl<'v> Operation<'v> {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// `ReadOnly`; what closed the latch.
+    pub(crate) fn begin(volume: &'v Volume, credits: u32) -> Result<Operation<'v>> {
+        Ok(Operation { handle: Handle::begin(&volume.store, credits)?, volume })
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// Those of `outcome`.
+    pub(crate) fn end<T>(self, outcome: Result<T>) -> Result<T> {
+        self.handle.end(outcome)
+    }
+
+    /// A file is this large now; 2 GiB and more need a feature bit.
+    pub(crate) fn note_size(&self, size: u64) {
+        if size > i32::MAX as u64 && !self.volume.store.superblock.has(Feature::LARGE_FILE) {
+            self.change_superblock(|changes| changes.large_file = true);
+        }
+    }
+
+    /// The volume.
+    pub(crate) fn volume(&self) -> &'v Volume {
+        self.volume
+    }
+}
+
+impl<'v> Deref for Operation<'v> {
+    type Target = Handle<'v>;
+    fn deref(&self) -> &Handle<'v> {
+        &self.handle
+    }
+}

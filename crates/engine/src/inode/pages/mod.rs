@@ -1,0 +1,267 @@
+//! A file's blocks in memory, keyed by their place in the file, so that they exist before they have
+//! a place on the disk.
+//!
+//! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set
+//! and is never dropped; nor is one whose write is under way, for the device may still have the
+//! bytes of before.
+//! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and
+//! counted here.
+mod arrivals;
+
+pub(crate) use arrivals::{Arrivals, Failure, Landing};
+
+use crate::ranks;
+use crate::runs::RunSet;
+use crate::store::{DataKeeping, Store};
+use extant_block::{Clock, ShortLock, WaitQueue};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// How many blocks of files are in memory, and how many of them are dirty, on one volume.
+///
+/// Its counts are of what the inodes' own counts say: they change under the inode's lock.
+pub(crate) struct PageCounts {
+    /// Whether files' bytes are kept.
+    pub(crate) data: DataKeeping,
+    dirty: AtomicU64,
+    /// Pages read or written since memory was last looked after.
+    recent: AtomicUsize,
+    recent_max: usize,
+}
+
+impl PageCounts {
+    /// None; memory is looked after each time that `recent_max` pages came into it.
+    pub(crate) fn new(data: DataKeeping, recent_max: usize) -> PageCounts {
+        let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
+        PageCounts { data, dirty, recent, recent_max }
+    }
+
+    /// Blocks that are dirty.
+    pub(crate) fn dirty_blocks(&self) -> u64 {
+        self.dirty.load(Ordering::Relaxed)
+    }
+
+    /// Counts pages that came into memory.
+    pub(crate) fn count(&self, pages: usize) {
+        self.recent.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Whether enough pages came into memory to look after it; if so, counts anew.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let crowded = self.recent.load(Ordering::Relaxed) > self.recent_max;
+        if crowded {
+            self.recent.store(0, Ordering::Relaxed);
+        }
+        crowded
+    }
+
+    /// Counts the dirty blocks of a file, of which there are `now`.
+    pub(crate) fn count_dirty(&self, store: &Store, pages: &Pages, now: u64) {
+        let before = pages.count_dirty(now, store.clock.now());
+        let block_size = u64::from(store.block_size());
+        if now >= before {
+            self.dirty.fetch_add(now - before, Ordering::Relaxed);
+            store.seat.dirtied((now - before) * block_size);
+        } else {
+            self.dirty.fetch_sub(before - now, Ordering::Relaxed);
+            store.seat.forgotten((before - now) * block_size);
+        }
+    }
+
+    /// Counts those that are left when others were submitted, each of which the budget counted
+    /// then.
+    pub(crate) fn count_left(&self, store: &Store, pages: &Pages, now: u64) {
+        let clock_now = store.clock.now();
+        let before = pages.count_dirty(now, clock_now);
+        self.dirty.fetch_sub(before.saturating_sub(now), Ordering::Relaxed);
+        if now > 0 {
+            pages.renew(clock_now);
+        }
+    }
+}
+
+/// The bytes of a block of a file.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    /// All of them; shared with writes under way.
+    Bytes(Arc<Vec<u8>>),
+    /// None are kept: in the laboratory, data has a place and a state but no content. Reads as
+    /// zeros.
+    Phantom,
+}
+
+/// File blocks whose writes are under way: they are neither written again nor freed before these
+/// have ended.
+pub(crate) struct UnderWay {
+    runs: ShortLock<RunSet>,
+    changed: WaitQueue,
+}
+
+impl UnderWay {
+    fn new(clock: &Arc<dyn Clock>) -> Arc<UnderWay> {
+        Arc::new(UnderWay {
+            runs: ShortLock::ranked(ranks::LAST, RunSet::default()),
+            changed: WaitQueue::new(Arc::clone(clock)),
+        })
+    }
+
+    /// The write of a range begins.
+    pub(crate) fn begin(&self, range: Range<u64>) {
+        let blocks = range.end - range.start;
+        let new = self.runs.lock().insert(range);
+        debug_assert_eq!(new, blocks, "a block is submitted whose last write has not ended");
+    }
+
+    /// The write of a range has ended.
+    pub(crate) fn end(&self, range: Range<u64>) {
+        self.runs.lock().remove(range);
+        self.changed.wake_all();
+    }
+
+    /// Waits until no write of this range is under way.
+    pub(crate) fn wait_for(&self, range: &Range<u64>) {
+        self.changed.wait_until(&self.runs, |runs| {
+            let next = runs.next(range.start);
+            next.is_none_or(|next| next.start >= range.end).then_some(())
+        });
+    }
+
+    fn contains(&self, block: u32) -> bool {
+        self.runs.lock().contains(block.into())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.runs.lock().is_empty()
+    }
+}
+
+/// Blocks by their place in the file; shared with the reads that bring them.
+pub(crate) type PageMap = ShortLock<BTreeMap<u32, Payload>>;
+
+/// The blocks of one file that are in memory.
+pub(crate) struct Pages {
+    pages: Arc<PageMap>,
+    /// What is on its way into them.
+    pub(crate) arrivals: Arc<Arrivals>,
+    dirty: AtomicU64,
+    /// By the clock: since when something is dirty here.
+    dirty_since: AtomicU64,
+    pub(crate) under_way: Arc<UnderWay>,
+    /// The block from which the next piece is written.
+    pub(crate) piece_at: AtomicU64,
+}
+
+impl Pages {
+    /// None yet.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Pages {
+        Pages {
+            pages: Arc::new(ShortLock::ranked(ranks::INNER, BTreeMap::new())),
+            arrivals: Arrivals::new(clock),
+            dirty: AtomicU64::new(0),
+            dirty_since: AtomicU64::new(0),
+            under_way: UnderWay::new(clock),
+            piece_at: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether nothing here has to be written, or is being written.
+    pub(crate) fn is_clean(&self) -> bool {
+        !self.is_dirty() && self.under_way.is_empty()
+    }
+
+    /// Whether something here has to be written.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire) > 0
+    }
+
+    /// How many blocks have to be written.
+    pub(crate) fn dirty_blocks(&self) -> u64 {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// Part of what is dirty is being written: the rest counts as dirty since now.
+    pub(crate) fn renew(&self, now: u64) {
+        self.dirty_since.store(now, Ordering::Release);
+    }
+
+    /// Since when something is dirty.
+    pub(crate) fn dirty_since(&self) -> u64 {
+        self.dirty_since.load(Ordering::Acquire)
+    }
+
+    /// Says how many blocks are dirty now; gives how many were before.
+    pub(crate) fn count_dirty(&self, blocks: u64, now: u64) -> u64 {
+        let before = self.dirty.swap(blocks, Ordering::AcqRel);
+        if before == 0 {
+            self.dirty_since.store(now, Ordering::Release);
+        }
+        before
+    }
+
+    /// How many blocks are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.pages.lock().len()
+    }
+
+    pub(crate) fn get(&self, block: u32) -> Option<Payload> {
+        self.pages.lock().get(&block).cloned()
+    }
+
+    /// The map itself, for the reads that bring blocks into it.
+    pub(crate) fn map(&self) -> &Arc<PageMap> {
+        &self.pages
+    }
+
+    pub(crate) fn insert(&self, block: u32, payload: Payload) {
+        self.arrivals.cancel(block.into()..u64::from(block) + 1);
+        self.pages.lock().insert(block, payload);
+    }
+
+    /// The first block in the range that is in memory.
+    pub(crate) fn next(&self, range: Range<u32>) -> Option<u32> {
+        self.pages.lock().range(range).next().map(|(block, _)| *block)
+    }
+
+    /// Copies bytes into a page that is there, or that begins as zeros; a page shared with a write
+    /// is copied first.
+    pub(crate) fn write(&self, block: u32, block_size: usize, at: usize, bytes: &[u8]) {
+        self.arrivals.cancel(block.into()..u64::from(block) + 1);
+        let mut pages = self.pages.lock();
+        let page = pages.entry(block).or_insert_with(|| Payload::Bytes(Arc::new(Vec::new())));
+        let Payload::Bytes(page) = page else { return };
+        let page = Arc::make_mut(page);
+        if page.is_empty() && at == 0 && bytes.len() == block_size {
+            page.extend_from_slice(bytes);
+            return;
+        }
+        page.resize(block_size, 0);
+        page[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Drops the pages of a range.
+    pub(crate) fn drop_range(&self, range: Range<u64>) {
+        let Ok(start) = u32::try_from(range.start) else { return };
+        self.arrivals.cancel(range.clone());
+        let mut pages = self.pages.lock();
+        let mut behind = match u32::try_from(range.end) {
+            Ok(end) => {
+                let mut tail = pages.split_off(&start);
+                let kept = tail.split_off(&end);
+                drop(tail);
+                kept
+            }
+            Err(_) => {
+                pages.split_off(&start);
+                BTreeMap::new()
+            }
+        };
+        pages.append(&mut behind);
+    }
+
+    /// Drops the pages that are not dirty and whose writes have ended.
+    pub(crate) fn drop_clean(&self, is_dirty: impl Fn(u32) -> bool) {
+        self.pages.lock().retain(|block, _| is_dirty(*block) || self.under_way.contains(*block));
+    }
+}

@@ -1,0 +1,255 @@
+//! Writing files' dirty blocks: one inode, one run at a time, many requests under way.
+//!
+//! *Invariants*: blocks are allocated in rising order of the file; an inode's blocks are submitted
+//! before its table block is, and, where data comes first, announced before the map leads to them;
+//! a block is not written again before its last write has ended; the first write error latches.
+//! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while
+//! they are written.
+use crate::error::Result;
+use crate::inode::credits;
+use crate::inode::mapping::{self, Piece};
+use crate::inode::node::{Leads, Node, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::pages::{Pages, Payload};
+use crate::inode::volume::Volume;
+use crate::policy::allocation::Purpose;
+use crate::space::Reservation;
+use extant_block::Segment;
+use extant_format::extent::State;
+use extant_format::{FileBlock, Run};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Blocks of one write request, in bytes, at most.
+const REQUEST_BYTES_MAX: usize = crate::policy::throttle::REQUEST_BYTES_MAX as usize;
+/// Bytes of a file that are submitted while its inode is held, at most, where files are written
+/// piece by piece.
+pub(crate) const PIECE_BYTES: u64 = 4 << 20;
+/// Gives a file's dirty blocks their places and writes them.
+pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
+    let mut state = node.state.write();
+    write_back_locked(volume, &node.pages, &mut state)?;
+    match node.opens.load(Ordering::Acquire) {
+        0 => make_map_dense(volume, &mut state),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a map dense when nothing is about to change it: each time costs as much as the map is
+/// long.
+///
+/// # Errors
+/// Damage; what the device answers. Half a tree made anew stops all further writing.
+pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<()> {
+    if state.gone || state.looseness.is_dense() || volume.store.check_writable().is_err() {
+        return Ok(());
+    }
+    volume.change(credits::RUN + credits::INODE, |operation| {
+        mapping::make_dense(operation, state)?;
+        state.store(operation)
+    })
+}
+
+/// The same, for a caller who holds the inode. Returns when the writes are under way.
+pub(crate) fn write_back_locked(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+) -> Result<()> {
+    write_blocks(volume, pages, state, 0, u64::MAX).map(drop)
+}
+
+/// Starts to write a piece of a file: so many bytes, or one block. Waits for room for them before
+/// the inode is held. Gives how many bytes it were; the next piece goes on behind them.
+pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Result<u64> {
+    volume.store.writes.wait_for_room(bytes as usize);
+    let block_size = u64::from(volume.store.block_size());
+    let mut state = node.state.write();
+    let from = node.pages.piece_at.load(Ordering::Acquire);
+    let from = state.dirty.next(from).map_or(0, |_| from);
+    let before = state.dirty.len();
+    let end = write_blocks(volume, &node.pages, &mut state, from, (bytes / block_size).max(1))?;
+    node.pages.piece_at.store(end, Ordering::Release);
+    let written = before - state.dirty.len();
+    if state.dirty.is_empty() && node.opens.load(Ordering::Acquire) == 0 {
+        make_map_dense(volume, &mut state)?;
+    }
+    Ok(written * block_size)
+}
+
+/// Writes at most so many dirty blocks from one on; gives where it ended.
+fn write_blocks(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+    from: u64,
+    most: u64,
+) -> Result<u64> {
+    if state.dirty.is_empty() {
+        return Ok(from);
+    }
+    state.before_map_change(volume, Leads::More)?;
+    // Before the map changes: a sweep of metadata that has the change in it waits for these writes.
+    let _begun = volume.store.writes_data_first().then(|| volume.store.writes.announce());
+    volume.change(STEP, |operation| {
+        let submitted = submit_some(operation, pages, state, from, most)
+            .inspect_err(|error| volume.store.latch.close(Some(error)));
+        // Stored first: a thread that finds nothing dirty here finds the map in its place.
+        let stored = submitted.and_then(|end| state.store(operation).map(|()| end));
+        volume.pages.count_left(&volume.store, pages, state.dirty.len());
+        stored
+    })
+}
+
+/// Blocks of metadata that change when a run gets its place, and the inode is stored.
+const STEP: u32 = credits::RUN + credits::INODE;
+
+/// What was submitted is neither dirty nor promised any more, also when something goes wrong behind
+/// it.
+fn submit_some(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    from: u64,
+    most: u64,
+) -> Result<u64> {
+    let volume = operation.volume();
+    let promised = state.delayed.len() + state.promised_map;
+    let mut reservation = volume.space.adopt(promised);
+    state.promised_map = 0;
+    let mut submitted = Vec::new();
+    let outcome =
+        submit_runs(operation, &mut reservation, pages, state, (from, most), &mut submitted);
+    for range in submitted.into_iter().filter(|range| !range.is_empty()) {
+        state.dirty.remove(range.clone());
+        state.delayed.remove(range);
+    }
+    state.assert_consistent();
+    let kept = keep_promises(&mut reservation, state);
+    outcome.and_then(|end| kept.map(|()| end))
+}
+
+/// Submits at most so many dirty blocks from one on, and notes which; gives where it ended.
+fn submit_runs(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    (from, most): (u64, u64),
+    submitted: &mut Vec<Range<u64>>,
+) -> Result<u64> {
+    let (mut at, mut left) = (from, most);
+    while let Some(run) = state.dirty.next(at).filter(|_| left > 0) {
+        at = run.start;
+        let end = run.end.min(at.saturating_add(left));
+        submitted.push(at..at);
+        while at < end {
+            let block = FileBlock(at as u32);
+            let want = (end - at).min(u64::from(u32::MAX)) as u32;
+            operation.breathe(STEP, || state.store(operation))?;
+            operation.need(STEP);
+            let placed = place(operation, reservation, state, block, want)?;
+            submit_run(operation.volume(), pages, block, placed);
+            at += u64::from(placed.length);
+            if let Some(range) = submitted.last_mut() {
+                range.end = at;
+            }
+        }
+        left = left.saturating_sub(at - run.start);
+    }
+    Ok(at)
+}
+
+/// What is promised to blocks that are still dirty stays so. Where that cannot be, nothing is: what
+/// is given back later is no more than was promised.
+fn keep_promises(reservation: &mut Reservation<'_>, state: &mut NodeState) -> Result<()> {
+    if state.dirty.is_empty() {
+        return Ok(());
+    }
+    let data = state.delayed.len();
+    if let Err(error) = reservation.grow(data.saturating_sub(reservation.remaining())) {
+        state.delayed.remove(0..u64::MAX);
+        return Err(error);
+    }
+    state.promised_map = reservation.remaining() - data;
+    reservation.take(reservation.remaining());
+    Ok(())
+}
+
+/// Where a run of dirty blocks is written: where it was, or a place that it is given now.
+fn place(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let volume = operation.volume();
+    match mapping::find(volume, state, block, want)? {
+        Piece::Run(placed, State::Written) => {
+            mapping::check_data(volume, state, placed)?;
+            Ok(placed)
+        }
+        Piece::Run(placed, State::Unwritten) => {
+            mapping::set_written(operation, reservation, state, block, placed.length)?;
+            Ok(placed)
+        }
+        Piece::Hole(length) => {
+            let purpose = Purpose::Data;
+            mapping::allocate(operation, reservation, state, block, length, purpose, State::Written)
+        }
+    }
+}
+
+fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
+    let block_size = volume.store.block_size() as usize;
+    let per_request = (REQUEST_BYTES_MAX / block_size).max(1) as u32;
+    let mut at = 0;
+    while at < run.length {
+        let count = per_request.min(run.length - at);
+        let first = block.0 + at;
+        let range = u64::from(first)..u64::from(first) + u64::from(count);
+        pages.under_way.wait_for(&range);
+        let offset = (run.start.0 + u64::from(at)) * block_size as u64;
+        let segments = segments(pages, first, count, block_size);
+        pages.under_way.begin(range.clone());
+        let bytes = u64::from(count) * block_size as u64;
+        volume.store.seat.write_begins(bytes);
+        let ended = end_of(pages, volume, range, bytes);
+        volume.store.writes.write(&*volume.store.traffic, offset, segments, ended);
+        at += count;
+    }
+}
+
+/// What ends the write of a range.
+fn end_of(
+    pages: &Pages,
+    volume: &Volume,
+    range: Range<u64>,
+    bytes: u64,
+) -> impl FnOnce(&io::Result<()>) + Send + 'static {
+    let (under_way, seat) = (Arc::clone(&pages.under_way), Arc::clone(&volume.store.seat));
+    move |_| {
+        under_way.end(range);
+        seat.write_ended(bytes);
+    }
+}
+
+/// The memory of some pages; what carries no bytes in one piece.
+fn segments(pages: &Pages, first: u32, count: u32, block_size: usize) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for block in first..first + count {
+        let segment = match pages.get(block) {
+            Some(Payload::Bytes(bytes)) => Segment::Shared(bytes),
+            Some(Payload::Phantom) => Segment::Phantom(block_size),
+            None => Segment::Owned(vec![0; block_size]),
+        };
+        match (segments.last_mut(), segment) {
+            (Some(Segment::Phantom(bytes)), Segment::Phantom(more)) => *bytes += more,
+            (_, segment) => segments.push(segment),
+        }
+    }
+    segments
+}

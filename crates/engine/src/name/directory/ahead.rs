@@ -1,0 +1,144 @@
+//! Directory blocks that are read before they are wanted.
+//!
+//! The post of 2007 has both sides of it. A linear directory of ext3 is read ahead by its place on
+//! the disk, which ends where its blocks are not contiguous: `physical`. A hashed one is read leaf
+//! by leaf in the order of the hash, each alone: `none`, and `physical` is of no help. What the
+//! post asks for is `logical`: the blocks that follow in the directory, wherever they lie, all
+//! under way at a time, so that the elevator can sort them.
+//!
+//! *Invariants*: nothing is read but blocks of the directory; what fails is read again when it is
+//! wanted.
+use super::{Directory, kind};
+use crate::inode::mapping::{self, Piece};
+use crate::policy::preset::DirectoryReadAhead;
+use crate::policy::readahead::{Access, OnDemand, ReadAhead, Stream};
+use crate::store::cache::Kind;
+use extant_block::Urgency;
+use extant_format::extent::State;
+use extant_format::inode::flags;
+use extant_format::{BlockNo, FileBlock};
+use std::ops::Range;
+
+/// Blocks read ahead at a time, at most, in a directory that is read in its own order.
+const BLOCKS_MAX: u32 = 32;
+/// The same, in one that is read in the order of the hash: any of them may be wanted next.
+const HASHED_BLOCKS_MAX: u32 = 64;
+/// What a look-up in a linear directory reads together, as in ext3.
+pub(super) const LOOKUP_BLOCKS: u32 = 8;
+
+/// How far a directory was read ahead, in one listing of it.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Ahead {
+    stream: Stream,
+    /// In the order of the hash: the first block that was not asked for.
+    next: u32,
+}
+
+impl Ahead {
+    /// Called before a block of a listing in the directory's own order is read.
+    pub(super) fn in_order(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
+        match directory.volume.store.policies.directory_read_ahead {
+            DirectoryReadAhead::None => {}
+            DirectoryReadAhead::Physical => directory.read_physical(block, blocks),
+            DirectoryReadAhead::Logical => self.read_logical(directory, block, blocks),
+        }
+    }
+
+    fn read_logical(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
+        let block_size = directory.volume.store.block_size();
+        let policy =
+            OnDemand { bytes_min: LOOKUP_BLOCKS * block_size, bytes_max: BLOCKS_MAX * block_size };
+        let access = Access {
+            block,
+            count: 1,
+            file_blocks: blocks,
+            cached: directory.holds(block),
+            block_size,
+        };
+        let window = policy.window(&mut self.stream, &access);
+        match (window, access.cached) {
+            (Some(window), true) => directory.fetch(Urgency::Background, window),
+            // It is waited for at once, and those behind it come with it.
+            (Some(window), false) => directory.fetch(Urgency::Awaited, block..window.end),
+            (None, _) => {}
+        }
+    }
+
+    /// Called before a block of a listing in the order of the hash is read.
+    pub(super) fn by_hash(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
+        let is_logical =
+            directory.volume.store.policies.directory_read_ahead == DirectoryReadAhead::Logical;
+        // More than the cache keeps until its turn comes would be read twice.
+        let last = blocks.min((directory.volume.store.cache.frames_max() / 4) as u32);
+        if !is_logical || self.next >= last || directory.holds(block) {
+            return;
+        }
+        let window = self.next..last.min(self.next.saturating_add(HASHED_BLOCKS_MAX));
+        self.next = window.end;
+        if !window.contains(&block) {
+            directory.fetch(Urgency::Awaited, block..block + 1);
+        }
+        directory.fetch(Urgency::Awaited, window);
+    }
+}
+
+impl Directory<'_> {
+    /// Whether a block is in memory, or on its way. One that has no place is not.
+    fn holds(self, block: u32) -> bool {
+        let number = mapping::block_at(self.volume, self.node, FileBlock(block));
+        number
+            .is_ok_and(|number| number.is_some_and(|number| self.volume.store.cache.holds(number)))
+    }
+
+    /// Reads a block that is not in memory together with those that follow it on the disk.
+    fn read_physical(self, block: u32, blocks: u32) {
+        if self.holds(block) {
+            return;
+        }
+        let most = blocks.saturating_sub(block).clamp(1, BLOCKS_MAX);
+        if let Ok(Piece::Run(run, _)) =
+            mapping::find(self.volume, self.node, FileBlock(block), most)
+        {
+            self.fetch(Urgency::Awaited, block..block + run.length);
+        }
+    }
+
+    /// Called before a block is looked through for a name: where the policy reads ahead at all,
+    /// blocks are read by eights.
+    pub(super) fn read_for_lookup(self, block: u32, blocks: u32) {
+        if self.volume.store.policies.directory_read_ahead == DirectoryReadAhead::None
+            || self.holds(block)
+        {
+            return;
+        }
+        self.fetch(Urgency::Awaited, block..blocks.min(block.saturating_add(LOOKUP_BLOCKS)));
+    }
+
+    /// Starts to read blocks of the directory that are not in memory.
+    fn fetch(self, urgency: Urgency, range: Range<u32>) {
+        self.volume.store.cache.fetch(urgency, self.places(range));
+    }
+
+    /// Where blocks lie; those that lie nowhere, and those behind damage, are left out.
+    fn places(self, range: Range<u32>) -> Vec<(BlockNo, Kind)> {
+        let indexed = self.node.inode.flags & flags::INDEX != 0;
+        let mut places = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let Ok(piece) = mapping::find(self.volume, self.node, FileBlock(at), range.end - at)
+            else {
+                break;
+            };
+            let length = piece.length().max(1);
+            if let Piece::Run(run, State::Written) = piece {
+                let blocks = (0..run.length).map(|into| {
+                    let number = BlockNo(run.start.0 + u64::from(into));
+                    (number, kind(self.node, FileBlock(at + into), indexed))
+                });
+                places.extend(blocks);
+            }
+            at = at.saturating_add(length);
+        }
+        places
+    }
+}

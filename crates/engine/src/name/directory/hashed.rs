@@ -1,0 +1,225 @@
+//! The hash index: the path from the root to a leaf, and from leaf to leaf.
+//!
+//! ```text
+//! root (block 0)   | 0: f1 | 7c02: f9 |                 levels 0: these are leaves; levels 1: nodes
+//! node (f1)        | 0: f2 | 31aa: f5 | 31ab: f6 |      f6 goes on with hash 31aa: the low bit says so
+//! ```
+//!
+//! *Invariants*: a path only ever moves forward, and sees no more leaves than the directory has
+//! blocks.
+use super::{Directory, Found};
+use crate::error::Result;
+use crate::store::cache::Frame;
+use extant_format::FileBlock;
+use extant_format::directory::{IndexPlace, IndexView, RootInfo};
+use extant_format::hash::Hasher;
+use std::sync::Arc;
+
+/// Set in an index entry whose leaf begins with the hash that the leaf before it ends with.
+pub(super) const CONTINUED: u32 = 1;
+
+/// An index block and the entry of it that was taken.
+pub(super) struct Step {
+    pub(super) frame: Arc<Frame>,
+    pub(super) block: FileBlock,
+    pub(super) place: IndexPlace,
+    pub(super) at: usize,
+}
+
+impl Step {
+    /// Looks at the block's entries.
+    pub(super) fn view<R>(
+        &self,
+        directory: Directory<'_>,
+        look: impl FnOnce(IndexView<'_>) -> R,
+    ) -> Result<R> {
+        let (bytes, style) = (self.frame.bytes(), directory.volume.store.style);
+        let view = match self.place {
+            IndexPlace::Root => style.root(&bytes).map(|(_, view)| view),
+            IndexPlace::Node => style.node(&bytes),
+        };
+        view.map(look).map_err(|fault| directory.corrupt(&self.frame, fault))
+    }
+
+    /// Entry `at`, if there is one: the lowest hash covered, and a block that the directory has.
+    fn entry(&self, directory: Directory<'_>, at: usize) -> Result<Option<(u32, FileBlock)>> {
+        let entry = self.view(directory, |view| (at < view.len()).then(|| view.get(at)))?;
+        let Some((hash, child)) = entry else { return Ok(None) };
+        if child.0 == 0 || child == self.block || child.0 >= directory.blocks()? {
+            return Err(directory.field(
+                &self.frame,
+                "directory index",
+                "block",
+                child.0,
+                "no leaf or node",
+            ));
+        }
+        Ok(Some((hash, child)))
+    }
+
+    /// The entry that was taken; there is one, since the view that gave `at` had it.
+    fn taken(&self, directory: Directory<'_>) -> Result<(u32, FileBlock)> {
+        let entry = self.entry(directory, self.at)?;
+        entry.ok_or_else(|| {
+            directory.field(&self.frame, "directory index", "entry", self.at as u32, "gone")
+        })
+    }
+
+    fn is_full(&self, directory: Directory<'_>) -> Result<bool> {
+        let capacity = directory.volume.store.style.index_capacity(self.place);
+        self.view(directory, |view| view.len() >= capacity)
+    }
+}
+
+/// The way from the root to a leaf.
+pub(super) struct Path {
+    pub(super) root: Step,
+    /// The node below it, in an index of one level.
+    pub(super) node: Option<Step>,
+    /// How names of this directory are hashed.
+    pub(super) hasher: Hasher,
+    leaves_seen: u32,
+}
+
+impl Path {
+    /// Reads what the root says: how names are hashed here, and how deep the index is.
+    fn open(directory: Directory<'_>) -> Result<(Path, RootInfo)> {
+        let frame = directory.read(FileBlock(0))?;
+        let info = match directory.volume.store.style.root(&frame.bytes()) {
+            Ok((info, _)) => info,
+            Err(fault) => return Err(directory.corrupt(&frame, fault)),
+        };
+        let root = Step { frame, block: FileBlock(0), place: IndexPlace::Root, at: 0 };
+        let hasher = Hasher { version: info.hash, ..directory.volume.store.hasher };
+        Ok((Path { root, node: None, hasher, leaves_seen: 1 }, info))
+    }
+
+    /// The path to the first leaf that may hold names with this (even) hash.
+    pub(super) fn to_hash(directory: Directory<'_>, hash: u32) -> Result<Path> {
+        let (mut path, info) = Path::open(directory)?;
+        path.descend(directory, info, hash)?;
+        Ok(path)
+    }
+
+    /// The hash of a name, and the path to the first leaf that may hold it.
+    pub(super) fn to_name(directory: Directory<'_>, name: &[u8]) -> Result<(u32, Path)> {
+        let (mut path, info) = Path::open(directory)?;
+        let hash = path.hasher.hash(name).major;
+        path.descend(directory, info, hash)?;
+        Ok((hash, path))
+    }
+
+    fn descend(&mut self, directory: Directory<'_>, info: RootInfo, hash: u32) -> Result<()> {
+        self.root.at = self.root.view(directory, |view| view.find(hash))?;
+        if info.levels > 0 {
+            let mut node = self.enter(directory)?;
+            node.at = node.view(directory, |view| view.find(hash))?;
+            self.node = Some(node);
+        }
+        Ok(())
+    }
+
+    /// Reads the node that the root's entry leads to.
+    fn enter(&self, directory: Directory<'_>) -> Result<Step> {
+        let (_, block) = self.root.taken(directory)?;
+        Ok(Step { frame: directory.read(block)?, block, place: IndexPlace::Node, at: 0 })
+    }
+
+    /// The index block right above the leaf.
+    pub(super) fn parent(&self) -> &Step {
+        self.node.as_ref().unwrap_or(&self.root)
+    }
+
+    /// Which block the leaf is.
+    pub(super) fn leaf_block(&self, directory: Directory<'_>) -> Result<FileBlock> {
+        Ok(self.parent().taken(directory)?.1)
+    }
+
+    /// Reads the leaf.
+    pub(super) fn leaf(&self, directory: Directory<'_>) -> Result<Arc<Frame>> {
+        directory.read(self.leaf_block(directory)?)
+    }
+
+    /// The lowest hash that leads to this leaf, as the index has it.
+    pub(super) fn leaf_hash(&self, directory: Directory<'_>) -> Result<u32> {
+        match &self.node {
+            Some(node) if node.at > 0 => Ok(node.taken(directory)?.0),
+            _ => Ok(self.root.taken(directory)?.0),
+        }
+    }
+
+    /// The lowest hash that leads to the next leaf, as the index has it; `None` behind the last.
+    pub(super) fn next_hash(&self, directory: Directory<'_>) -> Result<Option<u32>> {
+        let within = match &self.node {
+            Some(node) => node.entry(directory, node.at + 1)?,
+            None => None,
+        };
+        let next = match within {
+            Some(entry) => Some(entry),
+            None => self.root.entry(directory, self.root.at + 1)?,
+        };
+        Ok(next.map(|(hash, _)| hash))
+    }
+
+    /// Goes to the next leaf; `next_hash` has said that there is one.
+    pub(super) fn advance(&mut self, directory: Directory<'_>) -> Result<()> {
+        self.leaves_seen += 1;
+        if self.leaves_seen >= directory.blocks()? {
+            let (frame, seen) = (&self.root.frame, self.leaves_seen);
+            return Err(directory.field(
+                frame,
+                "directory index",
+                "number of leaves",
+                seen,
+                "more than there are",
+            ));
+        }
+        if let Some(node) = &mut self.node
+            && node.entry(directory, node.at + 1)?.is_some()
+        {
+            node.at += 1;
+            return Ok(());
+        }
+        self.root.at += 1;
+        if self.node.is_some() {
+            self.node = Some(self.enter(directory)?);
+        }
+        Ok(())
+    }
+
+    /// Blocks that a leaf's split may need: the leaf, and a node where the index has no room for
+    /// its entry.
+    pub(super) fn split_need(&self, directory: Directory<'_>) -> Result<SplitNeed> {
+        if !self.parent().is_full(directory)? {
+            return Ok(SplitNeed::Leaf);
+        }
+        match self.node {
+            Some(_) if self.root.is_full(directory)? => Ok(SplitNeed::Impossible),
+            _ => Ok(SplitNeed::LeafAndNode),
+        }
+    }
+}
+
+/// What a leaf's split takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SplitNeed {
+    Leaf,
+    LeafAndNode,
+    /// Root and node are full, and there may be no further level.
+    Impossible,
+}
+
+/// Finds a name, and the leaf that it stands in.
+pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
+    let (hash, mut path) = Path::to_name(directory, name)?;
+    loop {
+        let leaf = path.leaf(directory)?;
+        if let Some(located) = directory.find_in(&leaf, name)? {
+            return Ok(Some(located));
+        }
+        match path.next_hash(directory)? {
+            Some(next) if next == hash | CONTINUED => path.advance(directory)?,
+            _ => return Ok(None),
+        }
+    }
+}

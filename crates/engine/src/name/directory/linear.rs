@@ -1,0 +1,51 @@
+//! Directories without an index: every block is looked at, in order.
+use super::{Directory, Found, is_dot};
+use crate::error::Result;
+use crate::store::cache::Frame;
+use extant_format::FileBlock;
+use std::sync::Arc;
+
+pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
+    let blocks = directory.blocks()?;
+    for block in 0..blocks {
+        directory.read_for_lookup(block, blocks);
+        let frame = directory.read(FileBlock(block))?;
+        if let Some(located) = directory.find_in(&frame, name)? {
+            return Ok(Some(located));
+        }
+    }
+    Ok(None)
+}
+
+/// The first block that takes a name of this length.
+pub(super) fn with_room(
+    directory: Directory<'_>,
+    name_length: usize,
+) -> Result<Option<Arc<Frame>>> {
+    let blocks = directory.blocks()?;
+    for block in 0..blocks {
+        directory.read_for_lookup(block, blocks);
+        let frame = directory.read(FileBlock(block))?;
+        let room = directory.volume.store.style.has_room(&frame.bytes(), name_length);
+        if room.map_err(|fault| directory.corrupt(&frame, fault))? {
+            return Ok(Some(frame));
+        }
+    }
+    Ok(None)
+}
+
+/// Serves indexed directories too: roots and nodes show no names but "." and "..".
+pub(super) fn is_empty(directory: Directory<'_>) -> Result<bool> {
+    let blocks = directory.blocks()?;
+    for block in 0..blocks {
+        directory.read_for_lookup(block, blocks);
+        let frame = directory.read(FileBlock(block))?;
+        for entry in directory.volume.store.style.entries(&frame.bytes()) {
+            let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
+            if !is_dot(entry.name) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,368 @@
+//! The order of readdir: by hash in volumes with dir_index, as the kernel gives it, else as the
+//! names stand.
+//!
+//! An indexed directory is read leaf by leaf: leaves cover disjoint ranges of hashes that rise with
+//! the index. Only leaves that a chain of equal hashes links are sorted together.
+//!
+//! *Invariants*: positions rise from entry to entry, whatever the disk says, so that whoever
+//! resumes comes to an end.
+use super::ahead::Ahead;
+use super::hashed::{CONTINUED, Path};
+use super::{Directory, Found, is_dot};
+use crate::error::Result;
+use crate::inode::NodeState;
+use crate::inode::volume::Volume;
+use crate::store::cache::Frame;
+use extant_format::hash::{Hasher, NameHash};
+use extant_format::inode::FileType;
+use extant_format::superblock::Feature;
+use extant_format::{FileBlock, Ino};
+use std::ops::ControlFlow;
+
+/// A place in a listing: the next entry to give. Stays good while names come and go, and when
+/// leaves split.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Position {
+    /// Before ".".
+    Start,
+    /// Before "..", in a listing by hash.
+    Parent,
+    /// Before the name that is `skip` names behind the first one with this hash.
+    Hash { hash: NameHash, skip: u32 },
+    /// Before the entry at or behind this byte, in a listing of entries as they stand.
+    Offset(u64),
+}
+
+/// An entry, and where to go on behind it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listed<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) ino: Ino,
+    pub(crate) file_type: Option<FileType>,
+    pub(crate) next: Position,
+}
+
+/// What is called for each entry.
+pub(crate) type Each<'a> = dyn FnMut(Listed<'_>) -> ControlFlow<()> + 'a;
+
+/// Calls `each` for every entry from `position` on, until it breaks. A position of the other order
+/// starts again.
+pub(crate) fn list_from(
+    volume: &Volume,
+    node: &NodeState,
+    position: Position,
+    each: &mut Each<'_>,
+) -> Result<()> {
+    // What is broken off has been listed as far as it was wanted.
+    let _broken_off = Listing::at(position).list(Directory { volume, node }, each)?;
+    Ok(())
+}
+
+/// A listing that stops and goes on.
+pub(crate) struct Listing {
+    /// The next entry to give.
+    position: Position,
+    ahead: Ahead,
+    /// In a listing by hash: the names behind `position`, sorted, and how often the volume had been
+    /// changed when they were read. While that is the same they need not be read again.
+    kept: Option<(Batch, u64)>,
+}
+
+impl Listing {
+    /// From its beginning.
+    pub(crate) fn new() -> Listing {
+        Listing::at(Position::Start)
+    }
+
+    fn at(position: Position) -> Listing {
+        Listing { position, ahead: Ahead::default(), kept: None }
+    }
+
+    /// Calls `each` for the entries that come next. The one at which it breaks is not taken: it
+    /// comes first the next time.
+    pub(crate) fn go_on(
+        &mut self,
+        volume: &Volume,
+        node: &NodeState,
+        each: &mut Each<'_>,
+    ) -> Result<()> {
+        let mut position = self.position;
+        let outcome = self.list(Directory { volume, node }, &mut |entry| {
+            let next = entry.next;
+            each(entry)?;
+            position = next;
+            ControlFlow::Continue(())
+        });
+        self.position = position;
+        outcome.map(|_| ())
+    }
+
+    fn list(&mut self, directory: Directory<'_>, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
+        let blocks = directory.blocks()?;
+        if directory.volume.store.superblock.has(Feature::DIR_INDEX)
+            && (directory.is_indexed() || blocks == 1)
+        {
+            let changes = directory.node.inode.version;
+            let kept = self.kept.take().filter(|(_, then)| *then == changes);
+            let (batch, flow) = self.by_hash(directory, kept.map(|(batch, _)| batch), each)?;
+            self.kept = batch.map(|batch| (batch, changes));
+            return Ok(flow);
+        }
+        as_they_stand(directory, blocks, self.position, &mut self.ahead, each)
+    }
+
+    /// Gives what is kept, then what comes behind it.
+    fn by_hash(
+        &mut self,
+        directory: Directory<'_>,
+        kept: Option<Batch>,
+        each: &mut Each<'_>,
+    ) -> Result<(Option<Batch>, ControlFlow<()>)> {
+        let mut batch = match (kept, self.position) {
+            (Some(mut batch), _) => {
+                if batch.give(each).is_break() {
+                    return Ok((Some(batch), ControlFlow::Break(())));
+                }
+                let Some(after) = batch.after else {
+                    return Ok((Some(batch), ControlFlow::Continue(())));
+                };
+                let hash = NameHash { major: after, minor: 0 };
+                Batch::behind(hash, 0)
+            }
+            (None, Position::Hash { hash, skip }) => Batch::behind(hash, skip),
+            (None, position) => {
+                self.ahead.by_hash(directory, 0, directory.blocks()?);
+                if dots(directory, position, each)?.is_break() {
+                    return Ok((None, ControlFlow::Break(())));
+                }
+                Batch::behind(NameHash::default(), 0)
+            }
+        };
+        let flow = if directory.is_indexed() {
+            leaf_by_leaf(directory, &mut self.ahead, &mut batch, each)?
+        } else {
+            let whole = HashRange { low: 0, high: u32::MAX };
+            let frame = directory.read(FileBlock(0))?;
+            batch.add(directory, &frame, &directory.volume.store.hasher, whole)?;
+            batch.sort(None);
+            batch.give(each)
+        };
+        Ok((Some(batch), flow))
+    }
+}
+
+fn as_they_stand(
+    directory: Directory<'_>,
+    blocks: u32,
+    position: Position,
+    ahead: &mut Ahead,
+    each: &mut Each<'_>,
+) -> Result<ControlFlow<()>> {
+    let Position::Offset(from) = position else {
+        return as_they_stand(directory, blocks, Position::Offset(0), ahead, each);
+    };
+    let block_size = u64::from(directory.volume.store.block_size());
+    let first = u32::try_from(from / block_size).unwrap_or(u32::MAX);
+    for block in first..blocks {
+        ahead.in_order(directory, block, blocks);
+        let frame = directory.read(FileBlock(block))?;
+        for entry in directory.volume.store.style.entries(&frame.bytes()) {
+            let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
+            let offset = u64::from(block) * block_size + entry.offset as u64;
+            let Found { ino, file_type } = directory.found(&frame, &entry)?;
+            let next = Position::Offset(offset + 1);
+            if offset >= from && each(Listed { name: entry.name, ino, file_type, next }).is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+const FIRST: Position = Position::Hash { hash: NameHash { major: 0, minor: 0 }, skip: 0 };
+
+/// "." and "..", which stand in the first block in either form.
+fn dots(
+    directory: Directory<'_>,
+    position: Position,
+    each: &mut Each<'_>,
+) -> Result<ControlFlow<()>> {
+    let frame = directory.read(FileBlock(0))?;
+    let names: [(&[u8], Position); 2] = [(b".", Position::Parent), (b"..", FIRST)];
+    let skip = usize::from(position == Position::Parent);
+    for (name, next) in names.into_iter().skip(skip) {
+        if let Some((_, Found { ino, file_type })) = directory.find_in(&frame, name)?
+            && each(Listed { name, ino, file_type, next }).is_break()
+        {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn leaf_by_leaf(
+    directory: Directory<'_>,
+    ahead: &mut Ahead,
+    batch: &mut Batch,
+    each: &mut Each<'_>,
+) -> Result<ControlFlow<()>> {
+    let blocks = directory.blocks()?;
+    let mut path = Path::to_hash(directory, batch.from.major)?;
+    let hasher = path.hasher;
+    let mut low = path.leaf_hash(directory)?;
+    loop {
+        let next = path.next_hash(directory)?;
+        let continued = next.is_some_and(|next| next & CONTINUED != 0);
+        if let Some(next) = next
+            && (next < low || (next == low && !continued))
+        {
+            let root = &path.root.frame;
+            return Err(directory.field(
+                root,
+                "directory index",
+                "hash",
+                next,
+                "not above the one before it",
+            ));
+        }
+        ahead.by_hash(directory, path.leaf_block(directory)?.0, blocks);
+        let leaf = path.leaf(directory)?;
+        batch.add(directory, &leaf, &hasher, HashRange::between(low, next))?;
+        if !continued {
+            batch.sort(next);
+            if batch.give(each).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        let Some(next) = next else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        low = next;
+        path.advance(directory)?;
+    }
+}
+
+/// The hashes that a leaf covers, both ends included.
+#[derive(Clone, Copy)]
+struct HashRange {
+    low: u32,
+    high: u32,
+}
+
+impl HashRange {
+    /// From what the index has for the leaf and the next one.
+    fn between(low: u32, next: Option<u32>) -> HashRange {
+        let low = low & !CONTINUED;
+        let high = match next {
+            None => u32::MAX,
+            Some(next) if next & CONTINUED != 0 => next & !CONTINUED,
+            Some(next) => next.saturating_sub(2),
+        };
+        HashRange { low, high: high.max(low) }
+    }
+}
+
+/// A name that was read.
+struct Item {
+    hash: NameHash,
+    /// How many names with the same hash come before it.
+    equal: u32,
+    /// Of its bytes in `names`: rises in the order in which names stand, which decides between
+    /// equal hashes.
+    start: usize,
+    length: u8,
+    ino: Ino,
+    file_type: Option<FileType>,
+}
+
+/// Names that are sorted together.
+struct Batch {
+    from: NameHash,
+    skip: u32,
+    names: Vec<u8>,
+    items: Vec<Item>,
+    /// Once they are sorted: the next one to give.
+    at: usize,
+    /// The lowest hash of what comes behind them; `None` behind the last.
+    after: Option<u32>,
+}
+
+/// A chain of equal hashes that takes more memory than this is refused: it is no accident.
+const BATCH_BYTES_MAX: usize = 64 << 20;
+
+impl Batch {
+    /// None yet, of those from a position on.
+    fn behind(from: NameHash, skip: u32) -> Batch {
+        Batch { from, skip, names: Vec::new(), items: Vec::new(), at: 0, after: None }
+    }
+
+    /// Adds a block's names. One whose hash lies outside the leaf's range, where no look-up finds
+    /// it, is listed at the range's end: nothing that is there is hidden, and positions keep
+    /// rising.
+    fn add(
+        &mut self,
+        directory: Directory<'_>,
+        frame: &Frame,
+        hasher: &Hasher,
+        range: HashRange,
+    ) -> Result<()> {
+        for entry in directory.volume.store.style.entries(&frame.bytes()) {
+            let entry = entry.map_err(|fault| directory.corrupt(frame, fault))?;
+            if is_dot(entry.name) {
+                continue;
+            }
+            let Found { ino, file_type } = directory.found(frame, &entry)?;
+            let hash = hasher.hash(entry.name);
+            let hash = NameHash { major: hash.major.clamp(range.low, range.high), ..hash };
+            let (start, length) = (self.names.len(), entry.name.len() as u8);
+            self.names.extend_from_slice(entry.name);
+            self.items.push(Item { hash, equal: 0, start, length, ino, file_type });
+        }
+        if self.names.len() + self.items.len() * size_of::<Item>() > BATCH_BYTES_MAX {
+            let count = self.items.len() as u32;
+            return Err(directory.field(
+                frame,
+                "directory index",
+                "chain of equal hashes",
+                count,
+                "too long",
+            ));
+        }
+        Ok(())
+    }
+
+    /// All names are there: puts them in order, and begins at the wanted position.
+    fn sort(&mut self, after: Option<u32>) {
+        self.items.sort_unstable_by_key(|item| (item.hash, item.start));
+        let mut before = None;
+        for item in &mut self.items {
+            item.equal = match before {
+                Some((hash, equal)) if hash == item.hash => equal + 1,
+                _ => 0,
+            };
+            before = Some((item.hash, item.equal));
+        }
+        let from = (self.from, self.skip);
+        self.at = self.items.partition_point(|item| (item.hash, item.equal) < from);
+        self.after = after;
+    }
+
+    /// Gives the names that were not given yet, and forgets them when all are. The one at which
+    /// `each` breaks is not given.
+    fn give(&mut self, each: &mut Each<'_>) -> ControlFlow<()> {
+        while let Some(item) = self.items.get(self.at) {
+            each(Listed {
+                name: &self.names[item.start..item.start + usize::from(item.length)],
+                ino: item.ino,
+                file_type: item.file_type,
+                next: Position::Hash { hash: item.hash, skip: item.equal + 1 },
+            })?;
+            self.at += 1;
+        }
+        self.at = 0;
+        self.names.clear();
+        self.items.clear();
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,320 @@
+//! How an indexed directory grows: the first block becomes an index, leaves split, nodes split, a
+//! level is added.
+//!
+//! Each step leaves a sound directory behind, so that an error in a later one loses nothing. The
+//! new blocks are written before anything leads to them.
+use super::hashed::{CONTINUED, Path, SplitNeed, Step};
+use super::{Directory, NewEntry, append, is_dot, kind};
+use crate::error::{ErrorKind, Result};
+use crate::inode::operation::Operation;
+use crate::inode::{self, NodeState};
+use crate::space::Reservation;
+use crate::store::cache::Frame;
+use extant_format::directory::{Entry, IndexPlace, IndexView, NAME_MAX, Style};
+use extant_format::inode::{FileType, flags};
+use extant_format::{Fault, FileBlock, Ino};
+use std::sync::Arc;
+
+/// Blocks that the insertion of a name may add to an indexed directory.
+pub(super) fn need(directory: Directory<'_>, name: &[u8]) -> Result<u32> {
+    let (_, path) = Path::to_name(directory, name)?;
+    let leaf = path.leaf(directory)?;
+    if has_room(directory, &leaf, name)? {
+        return Ok(0);
+    }
+    match path.split_need(directory)? {
+        SplitNeed::Leaf => Ok(1),
+        SplitNeed::LeafAndNode => Ok(2),
+        SplitNeed::Impossible => Err(ErrorKind::DirectoryFull.into()),
+    }
+}
+
+/// Inserts a name into an indexed directory. One split makes room for any name; a second turn finds
+/// it.
+pub(super) fn insert(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    entry: &NewEntry<'_>,
+) -> Result<()> {
+    let volume = operation.volume();
+    for _ in 0..3 {
+        let directory = Directory { volume, node };
+        let (_, path) = Path::to_name(directory, entry.name)?;
+        let leaf = path.leaf(directory)?;
+        if has_room(directory, &leaf, entry.name)? {
+            return directory.insert_into(operation, &leaf, entry);
+        }
+        split_leaf(operation, reservation, node, path, &leaf)?;
+    }
+    Err(ErrorKind::DirectoryFull.into())
+}
+
+fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool> {
+    let room = directory.volume.store.style.has_room(&leaf.bytes(), name.len());
+    room.map_err(|fault| directory.corrupt(leaf, fault))
+}
+
+/// Turns a directory of one block into an indexed one: its names move to a leaf, an index root
+/// takes their place.
+pub(super) fn convert(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+) -> Result<()> {
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
+    let directory = Directory { volume, node };
+    let first = directory.read(FileBlock(0))?;
+    let Some((_, parent)) = directory.find_in(&first, b"..")? else {
+        return Err(directory.field(&first, "directory", "block", 0, "without an entry \"..\""));
+    };
+    let bytes = first.bytes();
+    let names = names(directory, &first, &bytes)?;
+    let indexed = true;
+    let (leaf, _) = append(operation, reservation, node, indexed, |bytes| {
+        style.pack(bytes, names.iter().map(Name::as_entry));
+    })?;
+    node.inode.flags |= flags::INDEX;
+    let (ino, hash) = (node.ino, volume.store.hasher.version);
+    // In place, with the names: until then the block on the disk still has them all.
+    operation.rewrite(&first, kind(node, FileBlock(0), indexed), |bytes| {
+        style.initialize_root(bytes, ino, parent.ino, hash, leaf);
+    });
+    Ok(())
+}
+
+/// A name of a block that is taken apart.
+struct Name<'a> {
+    name: &'a [u8],
+    ino: Ino,
+    file_type: FileType,
+    hash: u32,
+}
+
+impl Name<'_> {
+    fn as_entry(&self) -> (&[u8], Ino, FileType) {
+        (self.name, self.ino, self.file_type)
+    }
+}
+
+/// The names of a block but "." and "..", in the order in which they stand. They are known to fit
+/// into a leaf.
+fn names<'b>(directory: Directory<'_>, frame: &Frame, bytes: &'b [u8]) -> Result<Vec<Name<'b>>> {
+    let style = directory.volume.store.style;
+    let (mut names, mut size) = (Vec::new(), 0);
+    for entry in style.entries(bytes) {
+        let entry = entry.map_err(|fault| directory.corrupt(frame, fault))?;
+        if is_dot(entry.name) {
+            continue;
+        }
+        let ino = directory.found(frame, &entry)?.ino;
+        size += style.entry_size(entry.name.len());
+        names.push(Name {
+            name: entry.name,
+            ino,
+            file_type: file_type(directory, &entry),
+            hash: 0,
+        });
+    }
+    if size > style.leaf_capacity() {
+        return Err(directory.field(
+            frame,
+            "directory block",
+            "size of names",
+            size as u32,
+            "more than fit before its tail",
+        ));
+    }
+    Ok(names)
+}
+
+/// The type of an entry that moves. A volume that was given filetype later has entries without one:
+/// the inode knows.
+fn file_type(directory: Directory<'_>, entry: &Entry<'_>) -> FileType {
+    let volume = directory.volume;
+    if !volume.store.style.typed {
+        return FileType::Regular; // not stored
+    }
+    let of_inode = || inode::load(volume, entry.ino).ok().and_then(|inode| inode.file_type());
+    entry.file_type.or_else(of_inode).unwrap_or(FileType::Regular)
+}
+
+/// Where a leaf is cut: names from `at` on move to a new leaf, which the index knows by `hash`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cut {
+    pub(super) at: usize,
+    pub(super) hash: u32,
+}
+
+/// Cuts names, given as (hash, size) in the order of their hashes, about the middle by size;
+/// between different hashes if that leaves both halves room for the longest name. `None` for fewer
+/// than two names.
+pub(super) fn choose_cut(
+    style: Style,
+    names: impl Iterator<Item = (u32, usize)> + Clone,
+) -> Option<Cut> {
+    let total: usize = names.clone().map(|(_, size)| size).sum();
+    let largest = style.leaf_capacity() - style.entry_size(NAME_MAX);
+    let (mut before, mut last) = (0, None);
+    let mut best: Option<(bool, usize, Cut)> = None;
+    for (at, (hash, size)) in names.enumerate() {
+        if let Some(last) = last {
+            let continued = last == hash;
+            let half = before.max(total - before);
+            let bad = continued || half > largest;
+            let hash = if continued { hash | CONTINUED } else { hash };
+            if best.is_none_or(|(best_bad, best_half, _)| (bad, half) < (best_bad, best_half)) {
+                best = Some((bad, half, Cut { at, hash }));
+            }
+        }
+        before += size;
+        last = Some(hash);
+    }
+    best.map(|(_, _, cut)| cut)
+}
+
+fn split_leaf(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    mut path: Path,
+    leaf: &Arc<Frame>,
+) -> Result<()> {
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
+    let directory = Directory { volume, node };
+    let bytes = leaf.bytes();
+    let mut names = names(directory, leaf, &bytes)?;
+    for name in &mut names {
+        name.hash = path.hasher.hash(name.name).major;
+    }
+    names.sort_by_key(|name| name.hash);
+    let sizes = names.iter().map(|name| (name.hash, style.entry_size(name.name.len())));
+    let Some(cut) = choose_cut(style, sizes) else {
+        // A leaf that is full of one name or none: its chain of records cannot be what it seems.
+        return Err(directory.field(
+            leaf,
+            "directory block",
+            "number of names",
+            names.len() as u32,
+            "too few to fill it",
+        ));
+    };
+    make_room(operation, reservation, node, &mut path)?;
+    let (left, right) = names.split_at(cut.at);
+    let indexed = true;
+    let (block, _) = append(operation, reservation, node, indexed, |bytes| {
+        style.pack(bytes, right.iter().map(Name::as_entry));
+    })?;
+    let directory = Directory { volume, node };
+    let parent = path.parent();
+    insert_entry(directory, operation, parent, parent.at + 1, cut.hash, block)?;
+    operation.modify(leaf, |bytes| style.pack(bytes, left.iter().map(Name::as_entry)));
+    Ok(())
+}
+
+/// Sees to it that the index block above the leaf has room for an entry.
+fn make_room(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    path: &mut Path,
+) -> Result<()> {
+    match path.split_need(Directory { volume: operation.volume(), node })? {
+        SplitNeed::Leaf => Ok(()),
+        SplitNeed::Impossible => Err(ErrorKind::DirectoryFull.into()),
+        SplitNeed::LeafAndNode if path.node.is_some() => {
+            split_node(operation, reservation, node, path)
+        }
+        SplitNeed::LeafAndNode => add_level(operation, reservation, node, path),
+    }
+}
+
+/// A node with these entries, at the end of the directory.
+fn append_node(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    entries: &[(u32, FileBlock)],
+) -> Result<Step> {
+    let style = operation.volume().store.style;
+    let indexed = true;
+    let (block, frame) = append(operation, reservation, node, indexed, |bytes| {
+        style.initialize_node(bytes);
+        style.set_index(bytes, IndexPlace::Node, entries);
+    })?;
+    Ok(Step { frame, block, place: IndexPlace::Node, at: 0 })
+}
+
+fn all(view: IndexView<'_>) -> Vec<(u32, FileBlock)> {
+    (0..view.len()).map(|at| view.get(at)).collect()
+}
+
+/// Moves the root's entries to a node, which has room for some more.
+fn add_level(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    path: &mut Path,
+) -> Result<()> {
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
+    let entries = path.root.view(Directory { volume, node }, all)?;
+    let mut below = append_node(operation, reservation, node, &entries)?;
+    operation.modify(&path.root.frame, |bytes| {
+        style.set_index(bytes, IndexPlace::Root, &[(0, below.block)]);
+        style.set_levels(bytes, 1);
+    });
+    below.at = std::mem::take(&mut path.root.at);
+    path.node = Some(below);
+    Ok(())
+}
+
+/// Moves the second half of the node's entries to a new node.
+fn split_node(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    path: &mut Path,
+) -> Result<()> {
+    let (volume, style) = (operation.volume(), operation.volume().store.style);
+    let Some(below) = &mut path.node else { return Ok(()) };
+    let entries = below.view(Directory { volume, node }, all)?;
+    let (left, right) = entries.split_at(entries.len() / 2);
+    let (Some(&(hash, _)), false) = (right.first(), left.is_empty()) else {
+        return Ok(());
+    };
+    let mut behind = append_node(operation, reservation, node, right)?;
+    let directory = Directory { volume, node };
+    insert_entry(directory, operation, &path.root, path.root.at + 1, hash, behind.block)?;
+    operation.modify(&below.frame, |bytes| style.set_index(bytes, IndexPlace::Node, left));
+    if below.at >= left.len() {
+        behind.at = below.at - left.len();
+        *below = behind;
+        path.root.at += 1;
+    }
+    Ok(())
+}
+
+/// Inserts an entry into an index block with room. What was seen before is looked at again where it
+/// is relied on: a block that two inodes share may have changed.
+fn insert_entry(
+    directory: Directory<'_>,
+    operation: &Operation<'_>,
+    step: &Step,
+    at: usize,
+    hash: u32,
+    child: FileBlock,
+) -> Result<()> {
+    let style = directory.volume.store.style;
+    let inserted = operation.modify(&step.frame, |bytes| -> std::result::Result<bool, Fault> {
+        let view = match step.place {
+            IndexPlace::Root => style.root(bytes)?.1,
+            IndexPlace::Node => style.node(bytes)?,
+        };
+        let fits = (1..=view.len()).contains(&at) && view.len() < style.index_capacity(step.place);
+        if fits {
+            style.insert_index(bytes, step.place, at, hash, child);
+        }
+        Ok(fits)
+    });
+    directory.expect_done(&step.frame, inserted)
+}

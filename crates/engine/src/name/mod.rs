@@ -1,0 +1,4 @@
+//! Names: directories, and what is done with the names in them.
+pub(crate) mod directory;
+pub(crate) mod namespace;
+pub(crate) mod rename;

@@ -1,0 +1,502 @@
+//! Names: resolve, create, link, rename, unlink.
+//!
+//! *Invariants*: an inode's link count is the number of its names (and, of a directory, of its ".."
+//! from below, until dir_nlink says 1); every change of names is decided, and room for it promised,
+//! before the first byte changes.
+//! *Locking*: parent before child; two parents ancestor first; two children by rising number.
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::credits;
+use crate::inode::inodes::Inodes;
+use crate::inode::mapping::{self, Piece};
+use crate::inode::node::{Node, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::permission::{self, check_may_add, check_may_unlink, check_not_locked};
+use crate::inode::table::next_generation;
+use crate::inode::volume::Volume;
+use crate::name::directory::{self, Departure};
+use crate::policy::allocation::Purpose;
+use crate::policy::placement::PlacementFacts;
+use crate::space::{InodeKind, Reservation};
+use crate::store::cache::Kind;
+use extant_format::directory::NAME_MAX;
+use extant_format::extent::State;
+use extant_format::inode::{Device, FileType, Inode, flags};
+use extant_format::superblock::Feature;
+use extant_format::{FileBlock, GroupNo, Ino};
+use std::sync::Arc;
+
+/// Most links of an inode; directories beyond it say 1 with dir_nlink.
+pub const LINKS_MAX: u16 = 65_000;
+/// Blocks of metadata that change when an inode and its name are made.
+const MAKE: u32 = credits::NEW_INODE + credits::NAME + 2 * credits::INODE;
+/// Most symlinks on the way to a name.
+const SYMLINKS_MAX: u32 = 40;
+
+/// Whether a symlink at the end of a path is followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Follow {
+    Last,
+    NotLast,
+}
+
+/// What a new inode is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewInode<'a> {
+    pub(crate) file_type: FileType,
+    /// The low twelve bits of the mode.
+    pub(crate) permissions: u16,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// Of devices.
+    pub(crate) device: Device,
+    /// Of symlinks.
+    pub(crate) target: &'a [u8],
+}
+
+/// Fails on names that cannot be.
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
+    if name.is_empty() || name.contains(&b'/') || name.contains(&0) {
+        return Err(ErrorKind::InvalidName.into());
+    }
+    if name.len() > NAME_MAX {
+        return Err(ErrorKind::NameTooLong.into());
+    }
+    Ok(())
+}
+
+pub(crate) fn check_new_name(name: &[u8]) -> Result<()> {
+    // The root's own name is empty.
+    if matches!(name, b"" | b"." | b"..") {
+        return Err(ErrorKind::Exists.into());
+    }
+    check_name(name)
+}
+
+/// Fails on names that stay: those of a directory itself, of the one above, and of the root, which
+/// is empty here.
+fn check_removable_name(name: &[u8], kind: InodeKind) -> Result<()> {
+    match (name, kind) {
+        (b"" | b"." | b"..", InodeKind::Other) => Err(ErrorKind::IsDirectory.into()),
+        (b"", _) => Err(ErrorKind::Busy.into()),
+        (b".", _) => Err(ErrorKind::InvalidArgument("\".\" cannot be removed").into()),
+        (b"..", _) => Err(ErrorKind::NotEmpty.into()),
+        _ => check_name(name),
+    }
+}
+
+/// One link more for a subdirectory; a hashed directory beyond the limit says 1, if the volume has
+/// dir_nlink.
+pub(crate) fn add_subdirectory(volume: &Volume, parent: &mut NodeState) {
+    if parent.inode.links == 1 {
+        return;
+    }
+    parent.inode.links = parent.inode.links.saturating_add(1);
+    let many = parent.inode.links > LINKS_MAX && volume.store.superblock.has(Feature::DIR_NLINK);
+    if many && parent.inode.flags & flags::INDEX != 0 {
+        parent.inode.links = 1;
+    }
+}
+
+pub(crate) fn check_subdirectories(volume: &Volume, parent: &NodeState) -> Result<()> {
+    let unlimited =
+        volume.store.superblock.has(Feature::DIR_NLINK) && parent.inode.flags & flags::INDEX != 0;
+    if parent.inode.links >= LINKS_MAX && !unlimited {
+        return Err(ErrorKind::TooManyLinks.into());
+    }
+    Ok(())
+}
+
+pub(crate) fn drop_subdirectory(parent: &mut NodeState) {
+    if parent.inode.links > 2 {
+        parent.inode.links -= 1;
+    }
+}
+
+pub(crate) fn touch(volume: &Volume, directory: &mut NodeState) {
+    let now = volume.store.now();
+    directory.inode.modify_time = now;
+    directory.inode.change_time = now;
+    directory.inode.version = directory.inode.version.wrapping_add(1);
+}
+
+impl Inodes {
+    /// The node that a path leads to. Paths begin at the root, with or without a slash.
+    pub(crate) fn resolve(&self, path: &[u8], follow: Follow) -> Result<Arc<Node>> {
+        let mut parts: Vec<Vec<u8>> = split(path).rev().map(<[u8]>::to_vec).collect();
+        let mut node = self.nodes.get(&self.volume, Ino::ROOT)?;
+        let mut symlinks = 0;
+        while let Some(part) = parts.pop() {
+            let next = self.lookup(&node, &part)?.ok_or(ErrorKind::NotFound)?;
+            let is_last = parts.is_empty() && !path.ends_with(b"/");
+            let is_symlink = next.state.read().file_type()? == FileType::Symlink;
+            if !is_symlink || (is_last && follow == Follow::NotLast) {
+                node = next;
+                continue;
+            }
+            symlinks += 1;
+            if symlinks > SYMLINKS_MAX {
+                return Err(ErrorKind::SymlinkLoop.into());
+            }
+            let target = self.read_link(&next)?;
+            if target.first() == Some(&b'/') {
+                node = self.nodes.get(&self.volume, Ino::ROOT)?;
+            }
+            parts.extend(split(&target).rev().map(<[u8]>::to_vec));
+        }
+        if path.ends_with(b"/") {
+            node.state.read().check_directory()?;
+        }
+        Ok(node)
+    }
+
+    /// The directory that holds the last name of a path, and that name.
+    pub(crate) fn resolve_parent<'p>(&self, path: &'p [u8]) -> Result<(Arc<Node>, &'p [u8])> {
+        let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        let path = &path[..end];
+        let cut = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let parent = self.resolve(&path[..cut], Follow::Last)?;
+        parent.state.read().check_directory()?;
+        Ok((parent, &path[cut..]))
+    }
+
+    /// Finds one name in a directory, and brings what it leads to into memory while the name
+    /// stands: afterwards the number may belong to another inode.
+    pub(crate) fn lookup(&self, directory: &Node, name: &[u8]) -> Result<Option<Arc<Node>>> {
+        let state = directory.state.read();
+        state.check_directory()?;
+        if name.len() > NAME_MAX {
+            return Err(ErrorKind::NameTooLong.into());
+        }
+        let found = directory::lookup(&self.volume, &state, name)?;
+        found.map(|found| self.nodes.get(&self.volume, found.ino)).transpose()
+    }
+
+    /// A symlink's target.
+    pub(crate) fn read_link(&self, node: &Node) -> Result<Vec<u8>> {
+        let state = node.state.read();
+        state.check_alive()?;
+        if state.file_type()? != FileType::Symlink {
+            return Err(ErrorKind::InvalidArgument("not a symbolic link").into());
+        }
+        let size = state.inode.size;
+        if state.inode.is_fast_symlink(&self.volume.store.superblock) {
+            return Ok(state.inode.block.get(..size as usize).unwrap_or_default().to_vec());
+        }
+        long_target(&self.volume, &state)
+    }
+
+    /// Makes an inode and its name.
+    pub(crate) fn make(&self, parent: &Node, name: &[u8], new: &NewInode<'_>) -> Result<Arc<Node>> {
+        check_new_name(name)?;
+        let volume = &self.volume;
+        volume.store.check_writable()?;
+        let mut parent = parent.state.write();
+        parent.check_directory()?;
+        if directory::lookup(volume, &parent, name)?.is_some() {
+            return Err(ErrorKind::Exists.into());
+        }
+        check_may_add(&parent)?;
+        if new.file_type == FileType::Directory {
+            check_subdirectories(volume, &parent)?;
+        }
+        let own_blocks = own_blocks(volume, new)?;
+        let need = directory::insert_need(volume, &parent, name)? + own_blocks;
+        let mut reservation = volume.space.reserve(need)?;
+        volume.change(MAKE, |operation| {
+            let mut state = self.new_inode(operation, &mut reservation, &parent, name, new)?;
+            state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
+            // Before the name: a sweep that takes the name finds the inode that it leads to.
+            state.store(operation)?;
+            directory::insert(
+                operation,
+                &mut reservation,
+                &mut parent,
+                name,
+                state.ino,
+                new.file_type,
+            )?;
+            if new.file_type == FileType::Directory {
+                add_subdirectory(volume, &mut parent);
+            }
+            touch(volume, &mut parent);
+            parent.store(operation)?;
+            Ok(self.nodes.insert(volume, state.ino, state.inode))
+        })
+    }
+
+    /// Allocates and fills a new inode, without links; directories get their first block, long
+    /// symlinks their target.
+    pub(crate) fn new_inode(
+        &self,
+        operation: &Operation<'_>,
+        reservation: &mut Reservation<'_>,
+        parent: &NodeState,
+        name: &[u8],
+        new: &NewInode<'_>,
+    ) -> Result<NodeState> {
+        let volume = &self.volume;
+        let (group, kind) = self.place(parent, name, new.file_type)?;
+        let ino = volume.space.allocate_inode(operation, group, 0, kind)?;
+        let generation = next_generation(volume, ino)?;
+        let mut state =
+            NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
+        state.seed = volume.store.inode_seed(ino, generation);
+        match new.file_type {
+            FileType::Directory => {
+                mapping::initialize(&mut state);
+                directory::create(operation, reservation, &mut state, parent.ino)?;
+            }
+            FileType::Symlink => store_target(operation, reservation, &mut state, new.target)?,
+            FileType::Regular => mapping::initialize(&mut state),
+            FileType::CharacterDevice | FileType::BlockDevice => state.inode.set_device(new.device),
+            FileType::Fifo | FileType::Socket => {}
+        }
+        Ok(state)
+    }
+
+    /// Asks the policy for a group.
+    fn place(
+        &self,
+        parent: &NodeState,
+        name: &[u8],
+        file_type: FileType,
+    ) -> Result<(GroupNo, InodeKind)> {
+        let volume = &self.volume;
+        let superblock = &volume.store.superblock;
+        let totals = volume.space.totals();
+        let groups = |group| volume.space.facts(group);
+        let facts = PlacementFacts {
+            groups: &groups,
+            group_count: volume.space.len(),
+            inodes_per_group: superblock.inodes_per_group,
+            blocks_per_group: superblock.blocks_per_group,
+            block_size: superblock.block_size(),
+            groups_per_flex: 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1),
+            free_blocks: totals.free_blocks,
+            free_inodes: totals.free_inodes.into(),
+            directories: totals.directories.into(),
+            blocks: superblock.blocks_count,
+            parent: superblock.group_of_inode(parent.ino).map_or(GroupNo(0), |(group, _)| group),
+            parent_is_top: parent.ino == Ino::ROOT
+                || parent.inode.flags & flags::TOP_DIRECTORY != 0,
+            name_hash: volume.store.hasher.hash(name).major,
+        };
+        let (group, kind) = match file_type {
+            FileType::Directory => {
+                (volume.store.policies.placement.directory(&facts), InodeKind::Directory)
+            }
+            _ => (volume.store.policies.placement.inode(&facts), InodeKind::Other),
+        };
+        Ok((group.ok_or(ErrorKind::NoInodes)?, kind))
+    }
+
+    /// One more name for an inode that is no directory.
+    pub(crate) fn link(&self, node: &Node, parent: &Node, name: &[u8]) -> Result<()> {
+        check_new_name(name)?;
+        let volume = &self.volume;
+        volume.store.check_writable()?;
+        // A type never changes. A directory is not locked behind another one that may lie below it.
+        let file_type = node.state.read().file_type()?;
+        let mut parent = parent.state.write();
+        parent.check_directory()?;
+        if directory::lookup(volume, &parent, name)?.is_some() {
+            return Err(ErrorKind::Exists.into());
+        }
+        check_may_add(&parent)?;
+        if file_type == FileType::Directory {
+            return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
+        }
+        let mut state = node.state.write();
+        if state.gone || state.inode.links == 0 {
+            return Err(ErrorKind::NotFound.into());
+        }
+        check_not_locked(&state)?;
+        if state.inode.links >= LINKS_MAX {
+            return Err(ErrorKind::TooManyLinks.into());
+        }
+        let mut reservation =
+            volume.space.reserve(directory::insert_need(volume, &parent, name)?)?;
+        volume.change(credits::NAME + 2 * credits::INODE, |operation| {
+            state.inode.links += 1;
+            state.inode.change_time = volume.store.now();
+            // Before the name, as for a new inode.
+            state.store(operation)?;
+            directory::insert(
+                operation,
+                &mut reservation,
+                &mut parent,
+                name,
+                state.ino,
+                file_type,
+            )?;
+            touch(volume, &mut parent);
+            parent.store(operation)
+        })
+    }
+
+    /// Removes a name of anything but a directory.
+    pub(crate) fn unlink(&self, parent: &Node, name: &[u8]) -> Result<()> {
+        self.remove_name(parent, name, InodeKind::Other)
+    }
+
+    /// Removes an empty directory.
+    pub(crate) fn remove_directory(&self, parent: &Node, name: &[u8]) -> Result<()> {
+        self.remove_name(parent, name, InodeKind::Directory)
+    }
+
+    fn remove_name(&self, parent: &Node, name: &[u8], kind: InodeKind) -> Result<()> {
+        check_removable_name(name, kind)?;
+        let volume = &self.volume;
+        volume.store.check_writable()?;
+        let mut parent = parent.state.write();
+        parent.check_directory()?;
+        let found = directory::lookup(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
+        if found.ino == parent.ino {
+            return Err(leads_to_itself(parent.ino));
+        }
+        let node = self.nodes.get(volume, found.ino)?;
+        let mut child = node.state.write();
+        check_may_unlink(&parent, &child)?;
+        let is_directory = child.file_type()? == FileType::Directory;
+        match kind {
+            InodeKind::Other if is_directory => return Err(ErrorKind::IsDirectory.into()),
+            InodeKind::Directory if !is_directory => return Err(ErrorKind::NotDirectory.into()),
+            InodeKind::Directory if !directory::is_empty(volume, &child)? => {
+                return Err(ErrorKind::NotEmpty.into());
+            }
+            _ => {}
+        }
+        volume.change(credits::NAME + 2 * credits::INODE, |operation| {
+            directory::remove(operation, &mut parent, name, Departure::Removed)?;
+            if is_directory {
+                drop_subdirectory(&mut parent);
+            }
+            touch(volume, &mut parent);
+            parent.store(operation)?;
+            self.drop_link(operation, &node, &mut child)
+        })
+    }
+}
+
+/// A name, other than ".", that leads to the directory it stands in.
+pub(crate) fn leads_to_itself(directory: Ino) -> Error {
+    Error::field(
+        Place::Inode(directory),
+        "directory entry",
+        "inode",
+        directory.0.into(),
+        "the directory itself",
+    )
+}
+
+/// The parts of a path: no empty ones, no ".".
+fn split(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
+}
+
+/// Blocks that a new inode needs at once.
+fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
+    match new.file_type {
+        FileType::Directory => Ok(1),
+        FileType::Symlink if new.target.is_empty() => Err(ErrorKind::NotFound.into()),
+        FileType::Symlink if new.target.contains(&0) => {
+            Err(ErrorKind::InvalidArgument("a NUL in a target").into())
+        }
+        FileType::Symlink if new.target.len() >= volume.store.block_size() as usize => {
+            Err(ErrorKind::NameTooLong.into())
+        }
+        FileType::Symlink if new.target.len() >= FAST_SYMLINK_MAX => Ok(1),
+        _ => Ok(0),
+    }
+}
+
+/// Targets shorter than this are kept in the inode.
+pub(crate) const FAST_SYMLINK_MAX: usize = 60;
+
+fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<'_>) -> Inode {
+    let mut inode = Inode::new(
+        new.file_type.mode_bits() | (new.permissions & 0o7777),
+        &volume.store.superblock,
+    );
+    inode.uid = new.uid;
+    inode.gid = new.gid;
+    inode.flags |= permission::inherited_flags(parent.flags, new.file_type);
+    let inherits_group = parent.mode & 0o2000 != 0;
+    if inherits_group {
+        inode.gid = parent.gid;
+        if new.file_type == FileType::Directory {
+            inode.mode |= 0o2000;
+        }
+    }
+    let now = volume.store.now();
+    inode.access_time = now;
+    inode.change_time = now;
+    inode.modify_time = now;
+    if inode.create_time.is_some() {
+        inode.create_time = Some(now);
+    }
+    inode.generation = generation;
+    let maps = matches!(new.file_type, FileType::Regular | FileType::Directory)
+        || new.file_type == FileType::Symlink && new.target.len() >= FAST_SYMLINK_MAX;
+    if maps && volume.store.superblock.has(Feature::EXTENTS) {
+        inode.flags |= flags::EXTENTS;
+    }
+    inode
+}
+
+/// The target of a symlink that is kept in a block: at most a block's bytes, whatever the inode's
+/// size says.
+///
+/// # Errors
+/// `Corrupt` when the symlink has no block, or one that serves another purpose; what the device
+/// answers.
+pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>> {
+    let block = match mapping::find(volume, state, FileBlock(0), 1)? {
+        Piece::Run(run, State::Written) => run.start,
+        Piece::Run(_, State::Unwritten) | Piece::Hole(_) => {
+            let (place, size) = (Place::Inode(state.ino), state.inode.size);
+            return Err(Error::field(
+                place,
+                "symlink",
+                "size",
+                size,
+                "has no block with its target",
+            ));
+        }
+    };
+    let bytes = volume.store.cache.read(block, Kind::Plain)?.bytes();
+    let length = usize::try_from(state.inode.size).unwrap_or(usize::MAX);
+    Ok(bytes.get(..length).unwrap_or(&bytes).to_vec())
+}
+
+/// Keeps a symlink's target: in the inode, or in a block. The block is metadata like a directory's:
+/// it is read and written through the cache, with the inode that leads to it.
+pub(crate) fn store_target(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+    target: &[u8],
+) -> Result<()> {
+    state.inode.size = target.len() as u64;
+    if target.len() < FAST_SYMLINK_MAX {
+        state.inode.block = [0; 60];
+        state.inode.block[..target.len()].copy_from_slice(target);
+        return Ok(());
+    }
+    mapping::initialize(state);
+    let run = mapping::allocate(
+        operation,
+        reservation,
+        state,
+        FileBlock(0),
+        1,
+        Purpose::Data,
+        State::Written,
+    )?;
+    operation.create(run.start, Kind::Plain, |bytes| {
+        if let Some(start) = bytes.get_mut(..target.len()) {
+            start.copy_from_slice(target);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,395 @@
+//! Renaming: moving a name, replacing one, exchanging two, leaving a whiteout behind.
+//!
+//! *Invariants*: no directory is ever moved below itself; everything that can fail for want of room
+//! is decided first.
+//! *Locking*: the rename lock, then the parents (ancestor first, else rising), then the inodes
+//! named (rising).
+use crate::error::{ErrorKind, Result};
+use crate::inode::credits;
+use crate::inode::inodes::Inodes;
+use crate::inode::node::{Node, NodeState};
+use crate::inode::operation::Operation;
+use crate::inode::permission::{check_may_add, check_may_unlink};
+use crate::inode::write_back::write_back_locked;
+use crate::name::directory::{self, Departure};
+use crate::name::namespace::{
+    NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory,
+    leads_to_itself, touch,
+};
+use crate::space::Reservation;
+use extant_block::lock::SleepWriteGuard;
+use extant_format::Ino;
+use extant_format::inode::{Device, FileType};
+use std::sync::Arc;
+
+/// What a rename does with the place that it moves to, and the one it leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rename {
+    /// Replaces what is there.
+    Replace,
+    /// Fails with `Exists` when something is there.
+    KeepTarget,
+    /// The two names change places.
+    Exchange,
+    /// Replaces what is there, and leaves a whiteout (character device 0, 0) behind.
+    Whiteout,
+}
+
+/// Blocks of metadata that change when a name moves: a name more and one less, the inodes that they
+/// lead to, those of both parents, and a whiteout.
+const RENAME: u32 = 2 * credits::NAME + 4 * credits::INODE + credits::NEW_INODE;
+
+/// The two ends of a rename.
+struct Ends<'a> {
+    from: &'a [u8],
+    to: &'a [u8],
+    /// What is renamed.
+    source: Arc<Node>,
+    /// What stands at the new name.
+    target: Option<Arc<Node>>,
+}
+
+/// One or two parents, held exclusively.
+struct Parents<'a> {
+    from: SleepWriteGuard<'a, NodeState>,
+    /// `None` when it is the same directory.
+    to: Option<SleepWriteGuard<'a, NodeState>>,
+}
+
+impl Parents<'_> {
+    fn to(&self) -> &NodeState {
+        self.to.as_deref().unwrap_or(&self.from)
+    }
+    fn to_mut(&mut self) -> &mut NodeState {
+        match &mut self.to {
+            Some(to) => to,
+            None => &mut self.from,
+        }
+    }
+    fn crosses(&self) -> bool {
+        self.to.is_some()
+    }
+}
+
+impl Inodes {
+    /// Moves a name.
+    pub(crate) fn rename(
+        &self,
+        from: (&Arc<Node>, &[u8]),
+        to: (&Arc<Node>, &[u8]),
+        how: Rename,
+    ) -> Result<()> {
+        self.volume.store.check_writable()?;
+        check_movable_name(from.1, Rename::Replace)?;
+        check_movable_name(to.1, how)?;
+        let _still = self.renaming.lock();
+        let (above_from, above_to) = (self.ancestors(from.0)?, self.ancestors(to.0)?);
+        let mut parents = lock_parents(from.0, to.0, &above_to);
+        parents.from.check_directory()?;
+        parents.to().check_directory()?;
+        let find = |parent: &NodeState, name: &[u8]| directory::lookup(&self.volume, parent, name);
+        let source = find(&parents.from, from.1)?.ok_or(ErrorKind::NotFound)?.ino;
+        let target = find(parents.to(), to.1)?.map(|found| found.ino);
+        match how {
+            Rename::KeepTarget if target.is_some() => return Err(ErrorKind::Exists.into()),
+            Rename::Exchange if target.is_none() => return Err(ErrorKind::NotFound.into()),
+            _ => {}
+        }
+        if above_to.contains(&source) {
+            return Err(ErrorKind::InvalidArgument("a directory cannot move below itself").into());
+        }
+        if target.is_some_and(|target| above_from.contains(&target)) {
+            let below = ErrorKind::InvalidArgument("a directory cannot move below itself");
+            return Err(if how == Rename::Exchange { below } else { ErrorKind::NotEmpty }.into());
+        }
+        if target == Some(source) {
+            return Ok(());
+        }
+        for parent in [from.0.ino, to.0.ino] {
+            if source == parent || target == Some(parent) {
+                return Err(leads_to_itself(parent));
+            }
+        }
+        let ends = Ends {
+            from: from.1,
+            to: to.1,
+            source: self.nodes.get(&self.volume, source)?,
+            target: target.map(|target| self.nodes.get(&self.volume, target)).transpose()?,
+        };
+        self.rename_locked(&mut parents, &ends, how)
+    }
+
+    fn rename_locked(&self, parents: &mut Parents<'_>, ends: &Ends<'_>, how: Rename) -> Result<()> {
+        let (mut source, mut target) = lock_children(&ends.source, ends.target.as_ref());
+        check_may_unlink(&parents.from, &source)?;
+        match &target {
+            Some(target) => check_may_unlink(parents.to(), target)?,
+            None => check_may_add(parents.to())?,
+        }
+        match (&mut target, how) {
+            (Some(target), Rename::Exchange) => self.exchange(parents, ends, &mut source, target),
+            _ => self.replace(parents, ends, &mut source, target.as_deref_mut(), how),
+        }
+    }
+
+    /// The directories above a directory, itself first. Bounded by the number of directories.
+    ///
+    /// Nodes are kept on the way, not numbers: until both parents are locked a directory may still
+    /// be removed, and its number be given to a file. What was found for a directory that turns out
+    /// to be removed is not used.
+    fn ancestors(&self, directory: &Arc<Node>) -> Result<Vec<Ino>> {
+        let mut above = vec![directory.ino];
+        let mut at = Arc::clone(directory);
+        while at.ino != Ino::ROOT {
+            let parent = self.lookup(&at, b"..")?.ok_or(ErrorKind::NotFound)?;
+            if above.len() > self.volume.store.superblock.inodes_count as usize {
+                return Err(ErrorKind::SymlinkLoop.into());
+            }
+            above.push(parent.ino);
+            at = parent;
+        }
+        Ok(above)
+    }
+
+    fn replace(
+        &self,
+        parents: &mut Parents<'_>,
+        ends: &Ends<'_>,
+        source: &mut NodeState,
+        target: Option<&mut NodeState>,
+        how: Rename,
+    ) -> Result<()> {
+        let volume = &self.volume;
+        let moves_directory = source.file_type()? == FileType::Directory;
+        let mut need = 0;
+        match &target {
+            Some(target) => self.check_replaceable(moves_directory, target)?,
+            None => need += directory::insert_need(volume, parents.to(), ends.to)?,
+        }
+        if moves_directory && parents.crosses() && target.is_none() {
+            check_subdirectories(volume, parents.to())?;
+        }
+        self.check_parent_entry(source)?;
+        if target.is_some() && volume.store.writes_data_first() {
+            // Whoever writes a new file and renames it over the old one wants one of the two after
+            // a power cut: the new one's data is on its way before the name changes.
+            write_back_locked(volume, &ends.source.pages, source)?;
+        }
+        let mut reservation = volume.space.reserve(need)?;
+        volume.change(RENAME, |operation| {
+            self.move_name(operation, &mut reservation, parents, ends, source, how)?;
+            if moves_directory {
+                self.move_directory(operation, parents, source, target.is_some())?;
+            }
+            source.inode.change_time = volume.store.now();
+            source.store(operation)?;
+            self.store_parents(operation, parents)?;
+            match (target, &ends.target) {
+                (Some(target), Some(node)) => self.drop_replaced(operation, node, target),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Takes the name from its old place to the new one.
+    fn move_name(
+        &self,
+        operation: &Operation<'_>,
+        reservation: &mut Reservation<'_>,
+        parents: &mut Parents<'_>,
+        ends: &Ends<'_>,
+        source: &NodeState,
+        how: Rename,
+    ) -> Result<()> {
+        let whiteout = match how {
+            Rename::Whiteout => Some(self.whiteout(operation, &parents.from, ends.from)?),
+            _ => None,
+        };
+        let file_type = source.file_type()?;
+        match &ends.target {
+            Some(_) => {
+                directory::replace(operation, parents.to_mut(), ends.to, source.ino, file_type)?
+            }
+            None => {
+                directory::insert(
+                    operation,
+                    reservation,
+                    parents.to_mut(),
+                    ends.to,
+                    source.ino,
+                    file_type,
+                )?;
+            }
+        }
+        match whiteout {
+            Some(ino) => {
+                directory::replace(
+                    operation,
+                    &mut parents.from,
+                    ends.from,
+                    ino,
+                    FileType::CharacterDevice,
+                )?;
+            }
+            None => directory::remove(operation, &mut parents.from, ends.from, Departure::Moved)?,
+        }
+        Ok(())
+    }
+
+    /// A directory that moves needs a ".." that can be changed: seen before anything is.
+    fn check_parent_entry(&self, moving: &NodeState) -> Result<()> {
+        if moving.file_type()? == FileType::Directory {
+            directory::lookup(&self.volume, moving, b"..")?.ok_or(ErrorKind::NotFound)?;
+        }
+        Ok(())
+    }
+
+    fn check_replaceable(&self, moves_directory: bool, target: &NodeState) -> Result<()> {
+        match (moves_directory, target.file_type()? == FileType::Directory) {
+            (true, false) => Err(ErrorKind::NotDirectory.into()),
+            (false, true) => Err(ErrorKind::IsDirectory.into()),
+            (true, true) if !directory::is_empty(&self.volume, target)? => {
+                Err(ErrorKind::NotEmpty.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A directory moved: its ".." and the links of its parents. What it replaced takes one link of
+    /// the new parent away.
+    fn move_directory(
+        &self,
+        operation: &Operation<'_>,
+        parents: &mut Parents<'_>,
+        source: &mut NodeState,
+        replaces: bool,
+    ) -> Result<()> {
+        let volume = &self.volume;
+        if parents.crosses() {
+            let parent = parents.to().ino;
+            directory::replace(operation, source, b"..", parent, FileType::Directory)?;
+            drop_subdirectory(&mut parents.from);
+            if !replaces {
+                add_subdirectory(volume, parents.to_mut());
+            }
+        } else if replaces {
+            drop_subdirectory(&mut parents.from);
+        }
+        Ok(())
+    }
+
+    fn exchange(
+        &self,
+        parents: &mut Parents<'_>,
+        ends: &Ends<'_>,
+        source: &mut NodeState,
+        target: &mut NodeState,
+    ) -> Result<()> {
+        let volume = &self.volume;
+        let (source_type, target_type) = (source.file_type()?, target.file_type()?);
+        let is_directory = |file_type| file_type == FileType::Directory;
+        let (moves, comes) = (is_directory(source_type), is_directory(target_type));
+        if parents.crosses() && moves && !comes {
+            check_subdirectories(volume, parents.to())?;
+        }
+        if parents.crosses() && comes && !moves {
+            check_subdirectories(volume, &parents.from)?;
+        }
+        self.check_parent_entry(source)?;
+        self.check_parent_entry(target)?;
+        volume.change(RENAME, |operation| {
+            directory::replace(operation, parents.to_mut(), ends.to, source.ino, source_type)?;
+            directory::replace(operation, &mut parents.from, ends.from, target.ino, target_type)?;
+            if parents.crosses() {
+                let (from, to) = (parents.from.ino, parents.to().ino);
+                if moves {
+                    directory::replace(operation, source, b"..", to, FileType::Directory)?;
+                }
+                if comes {
+                    directory::replace(operation, target, b"..", from, FileType::Directory)?;
+                }
+                if moves && !comes {
+                    drop_subdirectory(&mut parents.from);
+                    add_subdirectory(volume, parents.to_mut());
+                }
+                if comes && !moves {
+                    drop_subdirectory(parents.to_mut());
+                    add_subdirectory(volume, &mut parents.from);
+                }
+            }
+            let now = volume.store.now();
+            for state in [source, target] {
+                state.inode.change_time = now;
+                state.store(operation)?;
+            }
+            self.store_parents(operation, parents)
+        })
+    }
+
+    fn whiteout(&self, operation: &Operation<'_>, parent: &NodeState, name: &[u8]) -> Result<Ino> {
+        let new = NewInode {
+            file_type: FileType::CharacterDevice,
+            permissions: 0,
+            uid: 0,
+            gid: 0,
+            device: Device { major: 0, minor: 0 },
+            target: b"",
+        };
+        let mut none = self.volume.space.reserve(0)?;
+        let mut state = self.new_inode(operation, &mut none, parent, name, &new)?;
+        state.inode.links = 1;
+        state.store(operation)?;
+        let ino = state.ino;
+        self.nodes.insert(&self.volume, ino, state.inode);
+        Ok(ino)
+    }
+
+    fn store_parents(&self, operation: &Operation<'_>, parents: &mut Parents<'_>) -> Result<()> {
+        touch(&self.volume, &mut parents.from);
+        parents.from.store(operation)?;
+        if let Some(to) = &mut parents.to {
+            touch(&self.volume, to);
+            to.store(operation)?;
+        }
+        Ok(())
+    }
+}
+
+/// Fails on names that stay where they are, and on those that cannot be.
+fn check_movable_name(name: &[u8], how: Rename) -> Result<()> {
+    match (name, how) {
+        (b"" | b"." | b"..", Rename::KeepTarget) => Err(ErrorKind::Exists.into()),
+        (b"" | b"." | b"..", _) => Err(ErrorKind::Busy.into()),
+        _ => check_name(name),
+    }
+}
+
+/// Takes both parents: one that lies above the other first.
+fn lock_parents<'n>(from: &'n Node, to: &'n Node, above_to: &[Ino]) -> Parents<'n> {
+    if from.ino == to.ino {
+        return Parents { from: from.state.write(), to: None };
+    }
+    if above_to.contains(&from.ino) {
+        let first = from.state.write();
+        return Parents { from: first, to: Some(to.state.write()) };
+    }
+    let first = to.state.write();
+    Parents { from: from.state.write(), to: Some(first) }
+}
+
+type Children<'n> = (SleepWriteGuard<'n, NodeState>, Option<SleepWriteGuard<'n, NodeState>>);
+
+/// Takes what the two names lead to, in rising order.
+fn lock_children<'n>(source: &'n Arc<Node>, target: Option<&'n Arc<Node>>) -> Children<'n> {
+    match target {
+        Some(target) if target.ino < source.ino => {
+            let second = target.state.write();
+            (source.state.write(), Some(second))
+        }
+        Some(target) => {
+            let first = source.state.write();
+            (first, Some(target.state.write()))
+        }
+        None => (source.state.write(), None),
+    }
+}

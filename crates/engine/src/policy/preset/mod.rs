@@ -1,0 +1,356 @@
+//! Policies by name, and presets: rows of one table.
+//!
+//! A preset names one choice of every column of [`COLUMNS`]. Any column can be overridden, so that
+//! one change can be looked at alone:
+//!
+//! ```
+//! use extant_engine::preset::Policies;
+//! let policies: Policies = "modern,allocation=ext2-goal".parse().unwrap();
+//! assert_eq!((policies.names.get("placement"), policies.names.get("allocation")), ("flex", "ext2-goal"));
+//! let error = "modern,allocation=best".parse::<Policies>().err().unwrap();
+//! assert!(error.to_string().starts_with("unknown allocation \"best\": known are ext2-goal, "));
+//! ```
+mod columns;
+mod presets;
+#[cfg(test)]
+mod tests;
+
+pub use columns::{COLUMNS, Choice, Column};
+pub use presets::{PRESETS, Preset};
+
+use crate::policy::allocation::{Allocation, MapBlocks};
+use crate::policy::placement::Placement;
+use crate::policy::readahead::{MapReadAhead, ReadAhead};
+use crate::policy::throttle::Throttle;
+use extant_block::queue::ElevatorChoice;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The preset that stands where none is named.
+pub const DEFAULT_PRESET: &str = "modern";
+
+/// How many blocks a directory that needs one gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Growth {
+    /// One, wherever the allocator finds it.
+    Single,
+    /// So many in a row at a time: those not used yet wait in the directory's window.
+    Contiguous(u32),
+    /// Out of a window that is kept from other files while the directory is in memory.
+    Reservation,
+}
+
+/// In which order changed inodes reach their table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InodeWriteBack {
+    /// One inode after the other: its data, then its table block is read and queued, so that reads
+    /// stall the writes.
+    Interleaved,
+    /// All table blocks that are missing are read first, in long sorted runs; then all are written
+    /// in one sweep.
+    Clustered,
+}
+
+/// What happens to the table block of a new inode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InodeCreation {
+    /// It is read when the inode is written back.
+    ReadOnWrite,
+    /// Its read is started when the inode is made, and not waited for.
+    PreRead,
+    /// It is not read where no other inode in it is in use: it begins as zeros.
+    ZeroFill,
+}
+
+/// What is held while a bitmap is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BitmapLoad {
+    /// The lock on the superblock: whoever else allocates waits.
+    UnderLock,
+    /// Nothing.
+    Outside,
+}
+
+/// How directory blocks are read ahead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DirectoryReadAhead {
+    /// Each alone, when it is wanted.
+    None,
+    /// Those that follow on the disk, as far as they are contiguous.
+    Physical,
+    /// Those that follow in the directory, wherever they lie.
+    Logical,
+}
+
+/// Whether reads that come near each other are read behind, whosever they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NeighbourReadAhead {
+    /// What is asked for.
+    None,
+    /// Stretches that grow up to so many bytes: see [`extant_block::Neighbours`].
+    Grow(u64),
+}
+
+/// How much of an inode table is read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableReadAhead {
+    /// The block that is wanted.
+    None,
+    /// So many blocks around it, aligned, as far as inodes there are in use.
+    Around(u32),
+}
+
+/// What is durable before what, where there is no journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataOrder {
+    /// Nothing: data and metadata go to the device together, and a size may be there before its
+    /// data.
+    Unordered,
+    /// A file's data, then what makes it readable, then the names; what was freed is used again
+    /// after that.
+    DataFirst,
+}
+
+/// When a change of metadata is on the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mount {
+    /// When it is written back.
+    Async,
+    /// When the call that made it returns.
+    Sync,
+}
+
+/// Which reads change access times. Never those of a volume that was opened for reading only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessTimes {
+    /// None.
+    None,
+    /// The first one after a change of the content or the inode, and one a day.
+    Relative,
+    /// All.
+    Strict,
+}
+
+/// What the work of the processor costs, in virtual time: constants of a preset, for the machines
+/// of its time. Real time does not care.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Costs {
+    /// One call: its way into the system, the look-up of a path.
+    pub call_ns: u64,
+    /// One name given by a listing.
+    pub name_ns: u64,
+    /// One KiB copied to or from memory, its page found or made.
+    pub kib_ns: u64,
+}
+
+/// The policies of one volume. Parsed from `PRESET[,COLUMN=NAME]...`; without a preset from
+/// [`DEFAULT_PRESET`].
+#[derive(Clone)]
+pub struct Policies {
+    /// Where inodes go.
+    pub placement: Arc<dyn Placement>,
+    /// Where blocks go.
+    pub allocation: Arc<dyn Allocation>,
+    /// Where map blocks go.
+    pub map_blocks: MapBlocks,
+    /// How directories grow.
+    pub growth: Growth,
+    /// How changed inodes are written.
+    pub inode_write_back: InodeWriteBack,
+    /// How inodes are made.
+    pub inode_creation: InodeCreation,
+    /// How bitmaps are loaded.
+    pub bitmap_load: BitmapLoad,
+    /// How far files are read ahead.
+    pub file_read_ahead: Arc<dyn ReadAhead>,
+    /// Which map blocks are read ahead of the data of a file.
+    pub map_read_ahead: MapReadAhead,
+    /// How far directories are read ahead.
+    pub directory_read_ahead: DirectoryReadAhead,
+    /// How far the inode table is read ahead.
+    pub table_read_ahead: TableReadAhead,
+    /// Whether what lies behind small reads is read too.
+    pub neighbour_read_ahead: NeighbourReadAhead,
+    /// When dirty blocks are written, and by whom.
+    pub throttle: Arc<dyn Throttle>,
+    /// Whether changes of metadata are waited for.
+    pub mount: Mount,
+    /// What is durable before what.
+    pub data_order: DataOrder,
+    /// Which reads change access times.
+    pub access_times: AccessTimes,
+    /// The order of the device's queue, where the device is ours to order: the engine itself does
+    /// not use it.
+    pub elevator: ElevatorChoice,
+    /// Requests of each direction that the queue takes: the engine itself does not use it.
+    pub requests: u32,
+    /// What the processor's work costs in virtual time.
+    pub costs: Costs,
+    /// What they are called.
+    pub names: Names,
+}
+
+impl fmt::Debug for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.names.fmt(f)
+    }
+}
+
+/// Which policies were chosen, by name: for reports. Written as the words that give them again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Names {
+    /// The row.
+    pub preset: &'static str,
+    /// The choice of each column, in the order of [`COLUMNS`].
+    values: Vec<String>,
+}
+
+impl Names {
+    /// The choice of a column.
+    ///
+    /// # Panics
+    /// When there is no such column: their names are the program's own.
+    pub fn get(&self, column: &str) -> &str {
+        let at = COLUMNS.iter().position(|entry| entry.name == column);
+        &self.values[at.unwrap_or_else(|| panic!("no column {column}"))]
+    }
+
+    /// All columns with their choices, in the order of [`COLUMNS`].
+    pub fn columns(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        COLUMNS.iter().map(|column| column.name).zip(self.values.iter().map(String::as_str))
+    }
+}
+
+/// Why words do not name policies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PresetError {
+    /// A name that is in no table.
+    Unknown {
+        /// What was to be named: "preset".
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
+    /// The same column twice.
+    Twice(&'static str),
+    /// What a column with numbers says of them.
+    Wrong {
+        /// The column.
+        column: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl fmt::Display for PresetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PresetError::Unknown { what, name, known } => {
+                write!(f, "unknown {what} {name:?}: known are {}", known.join(", "))
+            }
+            PresetError::Twice(what) => write!(f, "{what} is given twice"),
+            PresetError::Wrong { column, reason } => write!(f, "{column}: {reason}"),
+        }
+    }
+}
+impl std::error::Error for PresetError {}
+
+/// The preset of that name.
+///
+/// # Errors
+/// [`PresetError::Unknown`].
+pub fn preset(name: &str) -> Result<&'static Preset, PresetError> {
+    PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| PresetError::Unknown {
+        what: "preset",
+        name: name.to_owned(),
+        known: PRESETS.iter().map(|preset| preset.name).collect(),
+    })
+}
+
+fn column(name: &str) -> Result<usize, PresetError> {
+    COLUMNS.iter().position(|column| column.name == name).ok_or_else(|| PresetError::Unknown {
+        what: "column",
+        name: name.to_owned(),
+        known: ["preset"].into_iter().chain(COLUMNS.iter().map(|column| column.name)).collect(),
+    })
+}
+
+impl Policies {
+    /// The policies of a row, with other choices in some columns: as (column, choice).
+    ///
+    /// # Errors
+    /// A name that is not in the tables, or a column twice.
+    pub fn with<'a>(
+        row: &'static Preset,
+        overrides: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Policies, PresetError> {
+        let mut chosen: Vec<Option<String>> = vec![None; COLUMNS.len()];
+        for (name, choice) in overrides {
+            let at = column(name)?;
+            if chosen[at].replace(choice.to_owned()).is_some() {
+                return Err(PresetError::Twice(COLUMNS[at].name));
+            }
+        }
+        let mut policies = Policies::blank(row);
+        for (column, chosen) in COLUMNS.iter().zip(chosen) {
+            let choice = chosen.unwrap_or_else(|| (column.of)(row).to_owned());
+            let kept = (column.choose)(column, &choice, &mut policies)?;
+            policies.names.values.push(kept);
+        }
+        Ok(policies)
+    }
+}
+
+impl FromStr for Policies {
+    type Err = PresetError;
+
+    fn from_str(words: &str) -> Result<Policies, PresetError> {
+        let mut row = None;
+        let mut overrides = Vec::new();
+        for word in split_words(words) {
+            let name = match word.split_once('=') {
+                None => word,
+                Some(("preset", name)) => name,
+                Some(pair) => {
+                    overrides.push(pair);
+                    continue;
+                }
+            };
+            if row.replace(preset(name)?).is_some() {
+                return Err(PresetError::Twice("preset"));
+            }
+        }
+        let row = row.map_or_else(|| preset(DEFAULT_PRESET), Ok)?;
+        Policies::with(row, overrides)
+    }
+}
+
+/// Cuts at commas that do not stand in brackets: `elevator=linus(20000,20000)` is one word.
+fn split_words(words: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0usize;
+    words.split(move |letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    })
+}
+
+/// The words that give these policies again.
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.preset)?;
+        let Ok(row) = preset(self.preset) else { return Ok(()) };
+        for (column, value) in COLUMNS.iter().zip(&self.values) {
+            if (column.of)(row) != value {
+                write!(f, ",{}={value}", column.name)?;
+            }
+        }
+        Ok(())
+    }
+}

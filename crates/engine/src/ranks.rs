@@ -1,0 +1,44 @@
+//! The order of all locks. A thread takes them in this order; debug builds panic when it does not.
+//!
+//! ```text
+//! sleeping   renaming > inode (several: parent before child, then by rising number) > loading
+//!            > sweep > gate > bitmaps > flushing
+//! short      nodes > group > shard > dirty list > frame > arrivals > inner > last
+//! ```
+//!
+//! Sleeping locks may be held while the device is waited for, short ones may not. There is no lock
+//! on the superblock in the way of an allocation: free space is one atomic promise, exact counts
+//! are in the groups. (`bitmaps` is such a lock, for the presets of systems that had it.)
+use extant_block::Rank;
+
+/// Held by a rename, so that the tree of directories stays as it is.
+pub(crate) const RENAMING: Rank = Rank::one(1, "the lock of renames");
+/// An inode in memory.
+pub(crate) const INODE: Rank = Rank::several(2, "an inode");
+/// Held while an inode is read from its table.
+pub(crate) const LOADING: Rank = Rank::one(3, "the lock of loading inodes");
+/// Held by the thread that writes frames.
+pub(crate) const SWEEP: Rank = Rank::one(4, "the lock of sweeps");
+/// Held shared by an operation, exclusively by a sweep that freezes.
+pub(crate) const GATE: Rank = Rank::one(5, "the gate");
+/// Held while bitmaps are read, where the policy says so.
+pub(crate) const BITMAPS: Rank = Rank::one(6, "the lock of bitmaps");
+/// Held while the device flushes.
+pub(crate) const FLUSHING: Rank = Rank::one(7, "the lock of flushes");
+/// A shard of the table of nodes.
+pub(crate) const NODES: Rank = Rank::one(10, "a shard of nodes");
+/// A group.
+pub(crate) const GROUP: Rank = Rank::one(11, "a group");
+/// A shard of the cache.
+pub(crate) const SHARD: Rank = Rank::one(12, "a shard of the cache");
+/// The list of dirty frames.
+pub(crate) const DIRTY_LIST: Rank = Rank::one(13, "the list of dirty frames");
+/// A frame.
+pub(crate) const FRAME: Rank = Rank::one(14, "a frame");
+/// What is on its way into the pages of a file.
+pub(crate) const ARRIVALS: Rank = Rank::one(15, "arriving pages");
+/// The pages of a file; the list of inodes that are not stored.
+pub(crate) const INNER: Rank = Rank::one(16, "pages, or a list of inodes");
+/// Nothing is taken under these: windows, the lists of groups, pages, writes under way, the latch,
+/// the budget.
+pub(crate) const LAST: Rank = Rank::one(17, "a lock that comes last");

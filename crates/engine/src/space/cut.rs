@@ -1,0 +1,60 @@
+//! Where a volume could end, and ending it there.
+use super::Space;
+use super::bitmaps::Which;
+use crate::error::{ErrorKind, Result};
+use crate::store::handle::Handle;
+use extant_format::bitmap::{clear_runs, set_run};
+use extant_format::{BlockNo, GroupNo};
+use std::sync::atomic::Ordering;
+
+impl Space {
+    /// The block behind the last one in use.
+    pub(crate) fn used_end(&self) -> Result<u64> {
+        for group in (0..self.len()).rev().map(GroupNo) {
+            let length = self.store.superblock.group_length(group);
+            let runs = self.free_runs(group)?;
+            let free_tail = match runs.last() {
+                Some((start, free)) if start + free == length => *free,
+                _ => 0,
+            };
+            if free_tail < length {
+                return Ok(
+                    self.store.superblock.group_start(group).0 + u64::from(length - free_tail)
+                );
+            }
+        }
+        Ok(self.store.superblock.first_data_block.into())
+    }
+
+    /// Marks everything from block `end` of the last group on as outside the volume. All of it is
+    /// free now.
+    pub(crate) fn cut(&self, handle: &Handle<'_>, end: BlockNo) -> Result<()> {
+        let last = GroupNo(self.len().saturating_sub(1));
+        let start = self.store.superblock.group_start(last).0;
+        let length = u64::from(self.store.superblock.group_length(last));
+        let keep = end.0.checked_sub(start).filter(|keep| *keep > 0 && *keep <= length);
+        let keep =
+            keep.ok_or(ErrorKind::InvalidArgument("a volume is cut within its last group"))? as u32;
+        let gone = length as u32 - keep;
+        if gone == 0 {
+            return Ok(());
+        }
+        let (mut state, frame) = self.lock_to_change(handle, last, Which::Blocks)?;
+        let is_free = {
+            let bytes = frame.bytes();
+            clear_runs(&bytes, length as u32)
+                .last()
+                .is_some_and(|(at, free)| at <= keep && at + free == length as u32)
+        };
+        if !is_free || u64::from(gone) > self.available.load(Ordering::Acquire) {
+            return Err(
+                ErrorKind::InvalidArgument("what is cut off a volume has to be free").into()
+            );
+        }
+        let _ = handle.modify(&frame, |bytes| set_run(bytes, keep, gone));
+        state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(gone);
+        self.available.fetch_sub(gone.into(), Ordering::AcqRel);
+        self.changed(last, &mut state, Which::Blocks);
+        Ok(())
+    }
+}

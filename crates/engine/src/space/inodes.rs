@@ -1,0 +1,164 @@
+//! Inode numbers are allocated and freed.
+use super::bitmaps::Which;
+use super::{GroupState, InodeKind, Space};
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::store::handle::Handle;
+use extant_format::bitmap::{clear_run, next_clear, next_set, set_run, test};
+use extant_format::group::INODE_ZEROED;
+use extant_format::{BlockNo, GroupNo, Ino};
+use std::sync::atomic::Ordering;
+
+impl Space {
+    /// Allocates an inode: the first free one in the group at or after `from`, else in the next
+    /// groups cyclically. Counts a directory if it is one. `NoInodes` when there is none. Its table
+    /// block is zeroed, without being read, where nothing of value can be in it: the caller finds
+    /// zeros there, or an inode that was freed.
+    pub(crate) fn allocate_inode(
+        &self,
+        handle: &Handle<'_>,
+        group: GroupNo,
+        from: u32,
+        kind: InodeKind,
+    ) -> Result<Ino> {
+        let _lock = self.lock_superblock();
+        let first = if group.0 < self.len() { group } else { GroupNo(0) };
+        let mut from = from;
+        for group in self.cyclic(first).chain([first]) {
+            if let Some(ino) = self.take_inode(handle, group, from, kind)? {
+                return Ok(ino);
+            }
+            from = 0;
+        }
+        Err(ErrorKind::NoInodes.into())
+    }
+
+    /// The lowest index in a group that is not reserved.
+    fn lowest(&self, group: GroupNo) -> u32 {
+        let before = u64::from(group.0) * u64::from(self.store.superblock.inodes_per_group);
+        let reserved = u64::from(self.store.superblock.first_inode.saturating_sub(1));
+        u32::try_from(reserved.saturating_sub(before)).unwrap_or(u32::MAX)
+    }
+
+    fn take_inode(
+        &self,
+        handle: &Handle<'_>,
+        group: GroupNo,
+        from: u32,
+        kind: InodeKind,
+    ) -> Result<Option<Ino>> {
+        if self.state(group).lock().descriptor.free_inodes == 0 {
+            return Ok(None);
+        }
+        let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
+        let bits = frame.bytes();
+        let per_group = self.store.superblock.inodes_per_group;
+        let seen = state.held_inodes.marked(&bits);
+        let Some(index) = next_clear(&seen, from.max(self.lowest(group)), per_group) else {
+            return Ok(None);
+        };
+        drop(seen);
+        self.initialise_blocks(handle, &mut state, group)?;
+        self.prepare_table(handle, &state, &bits, index);
+        drop(bits);
+        let _ = handle.modify(&frame, |bytes| set_run(bytes, index, 1));
+        self.count_inode(&mut state, index, kind);
+        self.changed(group, &mut state, Which::Inodes);
+        // inodes_count is groups times inodes_per_group and fits: so does this.
+        Ok(Some(Ino(group.0 * per_group + index + 1)))
+    }
+
+    fn count_inode(&self, state: &mut GroupState, index: u32, kind: InodeKind) {
+        let descriptor = &mut state.descriptor;
+        descriptor.free_inodes = descriptor.free_inodes.saturating_sub(1);
+        self.free_inodes.fetch_sub(1, Ordering::AcqRel);
+        if self.store.superblock.has_descriptor_checksums() {
+            let behind =
+                self.store.superblock.inodes_per_group.saturating_sub(index.saturating_add(1));
+            descriptor.unused_inodes = descriptor.unused_inodes.min(behind);
+        }
+        match kind {
+            InodeKind::Directory => {
+                descriptor.used_directories = descriptor.used_directories.saturating_add(1);
+                state.debt = state.debt.saturating_add(1);
+                self.directories.fetch_add(1, Ordering::AcqRel);
+            }
+            InodeKind::Other => state.debt = state.debt.saturating_sub(1),
+        }
+    }
+
+    /// Zeroes what becomes part of the used table and never was written; and the inode's own block
+    /// where no other inode lives in it, so that it need not be read. Under the group's lock,
+    /// before the bit is set: nobody can have put an inode there.
+    fn prepare_table(&self, handle: &Handle<'_>, state: &GroupState, bits: &[u8], index: u32) {
+        let superblock = &self.store.superblock;
+        let per_block = (superblock.block_size() / u32::from(superblock.inode_size)).max(1);
+        let block = index / per_block;
+        let place =
+            |block: u32| BlockNo(state.descriptor.inode_table.0.saturating_add(block.into()));
+        let used = superblock.inodes_per_group.saturating_sub(state.descriptor.unused_inodes);
+        let first_unused = used.div_ceil(per_block);
+        if state.descriptor.flags & INODE_ZEROED == 0
+            && first_unused <= block
+            && superblock.has_descriptor_checksums()
+        {
+            for block in first_unused..=block {
+                handle.overwrite(place(block), |_| {});
+            }
+            return;
+        }
+        if self.store.stores_inodes_late() {
+            return;
+        }
+        let alone =
+            next_set(bits, block * per_block, (block * per_block).saturating_add(per_block))
+                .is_none();
+        if alone && !self.store.cache.holds(place(block)) {
+            handle.overwrite(place(block), |_| {});
+        }
+    }
+
+    /// Frees an inode number, to which no name leads any more. One that is free already, or
+    /// reserved, is `Corrupt`.
+    pub(crate) fn free_inode(&self, handle: &Handle<'_>, ino: Ino, kind: InodeKind) -> Result<()> {
+        let wrong =
+            |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
+        if ino.0 < self.store.superblock.first_inode {
+            return Err(wrong("reserved"));
+        }
+        let (group, index) =
+            self.store.superblock.group_of_inode(ino).ok_or_else(|| wrong("outside the volume"))?;
+        if !self.inode_in_use(ino)? {
+            return Err(wrong("free already"));
+        }
+        let _lock = self.lock_superblock();
+        let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
+        if !test(&frame.bytes(), index) {
+            return Err(wrong("free already"));
+        }
+        let _ = handle.modify(&frame, |bytes| clear_run(bytes, index, 1));
+        state.descriptor.free_inodes = state.descriptor.free_inodes.saturating_add(1);
+        if kind == InodeKind::Directory && state.descriptor.used_directories > 0 {
+            state.descriptor.used_directories -= 1;
+            self.directories.fetch_sub(1, Ordering::AcqRel);
+        }
+        let is_held = self.store.writes_data_first();
+        if is_held {
+            state.held_inodes.hold(self.store.superblock.block_size() as usize, index, 1);
+        }
+        self.changed(group, &mut state, Which::Inodes);
+        drop(state);
+        self.free_inodes.fetch_add(1, Ordering::AcqRel);
+        if is_held {
+            self.publish_inode(ino);
+        }
+        Ok(())
+    }
+
+    /// Whether the inode is marked in use in its bitmap.
+    pub(crate) fn inode_in_use(&self, ino: Ino) -> Result<bool> {
+        let Some((group, index)) = self.store.superblock.group_of_inode(ino) else {
+            return Ok(false);
+        };
+        Ok(test(&self.look(group, Which::Inodes)?, index))
+    }
+}

@@ -1,0 +1,464 @@
+//! One group in memory: bitmaps and counters under one short lock, and the search for free runs.
+//!
+//! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free
+//! blocks of the volume less those promised and those held back, is never negative. No bit of the
+//! volume's own metadata is ever cleared. `longest_free` is never below the longest free run, nor
+//! `longest_around` below the longest outside the group's cluster. A group that differs from its
+//! descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
+//!
+//! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it
+//! is taken. Group locks are never nested. Under a group's lock: a frame's, then `dirty`, `loaded`
+//! or `windows`, which are last.
+mod bitmaps;
+mod blocks;
+mod cut;
+mod held;
+mod inodes;
+mod metadata;
+mod search;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod windows;
+
+use crate::error::{Error, Place, Result};
+use crate::policy::allocation::{GroupShape, MapBlocks, WindowFacts};
+use crate::policy::placement::GroupFacts;
+use crate::policy::preset::{BitmapLoad, Growth};
+use crate::ranks;
+use crate::store::Store;
+use crate::store::cache::{Frame, Kind};
+use bitmaps::Which;
+use blocks::Clusters;
+use extant_block::lock::SleepGuard;
+use extant_block::{ShortLock, SleepLock};
+use extant_format::group::GroupDescriptor;
+use extant_format::{BlockNo, GroupNo, Ino};
+pub(crate) use held::{Freed, Reuse};
+use held::{Held, HeldBits};
+use metadata::{Metadata, MetadataParts};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use windows::Windows;
+
+/// Blocks promised to one operation out of the volume's free ones. What is not used goes back when
+/// it is dropped.
+pub(crate) struct Reservation<'a> {
+    space: &'a Space,
+    blocks: u64,
+}
+
+impl Reservation<'_> {
+    /// Blocks still promised.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Moves `blocks` of it (all, if it has fewer) into the keeping of delayed data, which gives
+    /// them back with `Space::release_kept`.
+    pub(crate) fn take(&mut self, blocks: u64) {
+        debug_assert!(blocks <= self.blocks, "{blocks} blocks taken out of {}", self.blocks);
+        self.space.kept.fetch_add(blocks.min(self.blocks), Ordering::AcqRel);
+        self.blocks = self.blocks.saturating_sub(blocks);
+    }
+
+    /// Promises more, or says `NoSpace`.
+    pub(crate) fn grow(&mut self, blocks: u64) -> Result<()> {
+        self.space.promise(blocks)?;
+        self.blocks = self.blocks.saturating_add(blocks);
+        Ok(())
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.space.take_back(self.blocks);
+    }
+}
+
+/// What is known of one group.
+struct GroupState {
+    /// As it stands now; on the disk it may be older.
+    descriptor: GroupDescriptor,
+    /// Loaded when first needed.
+    block_bitmap: Option<Arc<Frame>>,
+    inode_bitmap: Option<Arc<Frame>>,
+    /// No free run is longer.
+    longest_free: u32,
+    /// The same, with the group's cluster taken for used.
+    longest_around: u32,
+    /// Orlov's counter.
+    debt: u8,
+    /// Whether the group is in the list of those to be stored.
+    is_listed: bool,
+    /// The checksums of these bitmaps are to be computed when it is stored.
+    blocks_changed: bool,
+    inodes_changed: bool,
+    /// Freed, and not to be given yet.
+    held_blocks: HeldBits,
+    held_inodes: HeldBits,
+}
+
+impl GroupState {
+    fn new(descriptor: GroupDescriptor) -> GroupState {
+        GroupState {
+            longest_free: descriptor.free_blocks,
+            longest_around: descriptor.free_blocks,
+            descriptor,
+            block_bitmap: None,
+            inode_bitmap: None,
+            debt: 0,
+            is_listed: false,
+            blocks_changed: false,
+            inodes_changed: false,
+            held_blocks: HeldBits::default(),
+            held_inodes: HeldBits::default(),
+        }
+    }
+
+    /// Blocks became free to be given: at worst they join two of the longest runs. A search finds
+    /// out what really is.
+    fn may_have_joined(&mut self, length: u32) {
+        for clusters in [Clusters::Open, Clusters::Closed] {
+            let longest = self.longest(clusters);
+            *longest = longest.saturating_mul(2).saturating_add(length);
+        }
+    }
+
+    /// What no free run is longer than.
+    fn longest(&mut self, clusters: Clusters) -> &mut u32 {
+        match clusters {
+            Clusters::Open => &mut self.longest_free,
+            Clusters::Closed => &mut self.longest_around,
+        }
+    }
+}
+
+/// The space of a volume: all its groups.
+pub(crate) struct Space {
+    store: Arc<Store>,
+    /// Held while bitmaps are loaded and searched, where the policy says so: the lock that the
+    /// posts mean.
+    superblock_lock: SleepLock<()>,
+    states: Vec<ShortLock<GroupState>>,
+    metadata: Metadata,
+    /// Free blocks that are not promised to anybody: what a new promise is made from.
+    available: AtomicU64,
+    /// Free blocks that are promised.
+    reserved: AtomicU64,
+    /// Those of them that are promised to delayed data.
+    kept: AtomicU64,
+    free_inodes: AtomicU64,
+    directories: AtomicU64,
+    /// Groups to be stored, each once.
+    dirty: ShortLock<Vec<GroupNo>>,
+    /// Groups that hold a bitmap, each once, in the order of loading.
+    loaded: ShortLock<VecDeque<GroupNo>>,
+    /// Blocks that inodes keep from each other's windows.
+    windows: ShortLock<Windows>,
+    /// Inodes that have blocks in hand: see `mapping::window`.
+    in_hand: AtomicU32,
+    /// Whether windows are kept from everybody: also from those who have none.
+    windows_bind_all: AtomicBool,
+    /// The cluster of each group, as bits of it; empty where map blocks lie beside the data.
+    clusters: Vec<Range<u32>>,
+    /// What was freed and may not be given yet.
+    held: Held,
+}
+
+impl Space {
+    /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed.
+    ///
+    /// # Errors
+    /// `Corrupt`, for a descriptor; what the device answers.
+    pub(crate) fn open(store: &Arc<Store>) -> Result<Space> {
+        let superblock = &store.superblock;
+        let (mut blocks, mut inodes, mut directories) = (0u64, 0u64, 0u64);
+        let mut states = Vec::new();
+        let mut metadata = MetadataParts::default();
+        each_descriptor(store, |group, descriptor| {
+            // Counts that cannot be are met when the bitmap is loaded for a change; until then they
+            // may not distort the sums.
+            blocks += u64::from(descriptor.free_blocks.min(superblock.group_length(group)));
+            inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
+            directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
+            metadata.add(superblock, group, &descriptor);
+            states.push(ShortLock::ranked(ranks::GROUP, GroupState::new(descriptor)));
+        })?;
+        let mut space = Space {
+            metadata: metadata.merge(),
+            states,
+            store: Arc::clone(store),
+            superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()).ranked(ranks::BITMAPS),
+            available: AtomicU64::new(blocks),
+            reserved: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+            free_inodes: AtomicU64::new(inodes),
+            directories: AtomicU64::new(directories),
+            dirty: ShortLock::ranked(ranks::LAST, Vec::new()),
+            loaded: ShortLock::ranked(ranks::LAST, VecDeque::new()),
+            windows: ShortLock::ranked(ranks::LAST, Windows::default()),
+            in_hand: AtomicU32::new(0),
+            windows_bind_all: AtomicBool::new(store.policies.growth == Growth::Reservation),
+            clusters: Vec::new(),
+            held: Held::default(),
+        };
+        space.set_map_blocks(store.policies.map_blocks);
+        Ok(space)
+    }
+
+    /// The lock under which bitmaps are loaded, where the policy says so.
+    fn lock_superblock(&self) -> Option<SleepGuard<'_, ()>> {
+        match self.store.policies.bitmap_load {
+            BitmapLoad::UnderLock => Some(self.superblock_lock.lock()),
+            BitmapLoad::Outside => None,
+        }
+    }
+
+    /// Whether map blocks go to clusters, and where.
+    fn set_map_blocks(&mut self, map_blocks: MapBlocks) {
+        let MapBlocks::Metacluster(metacluster) = map_blocks else {
+            self.clusters.clear();
+            return;
+        };
+        let place = |group| {
+            let front = self.metadata_bits(group).next().filter(|(first, _)| *first == 0);
+            metacluster.place(GroupShape {
+                blocks: self.limit(group, Which::Blocks),
+                front: front.map_or(0, |(_, length)| length),
+            })
+        };
+        self.clusters = (0..self.len()).map(GroupNo).map(place).collect();
+    }
+
+    /// A group's cluster, as bits of it.
+    fn cluster(&self, group: GroupNo) -> Option<Range<u32>> {
+        self.clusters.get(group.0 as usize).cloned()
+    }
+
+    /// Whether a block lies in its group's cluster.
+    pub(crate) fn is_in_cluster(&self, block: BlockNo) -> bool {
+        let Some(group) = self.store.superblock.group_of_block(block) else {
+            return false;
+        };
+        let bit = block.0.saturating_sub(self.store.superblock.group_start(group).0);
+        self.cluster(group)
+            .is_some_and(|cluster| (u64::from(cluster.start)..cluster.end.into()).contains(&bit))
+    }
+
+    /// No free run of a group is longer than this. A group that may have no more free blocks than
+    /// its cluster has no room around it.
+    fn room(&self, group: GroupNo, clusters: Clusters) -> u32 {
+        let mut state = self.state(group).lock();
+        let free = state.descriptor.free_blocks;
+        let cluster = self.cluster(group).filter(|_| clusters == Clusters::Closed);
+        if cluster.is_some_and(|cluster| free <= cluster.end - cluster.start) {
+            return 0;
+        }
+        (*state.longest(clusters)).min(free)
+    }
+
+    /// A mistake for tests: the counter of a group is one too high.
+    #[cfg(test)]
+    pub(crate) fn miscount(&self, group: GroupNo) {
+        self.state(group).lock().descriptor.free_blocks += 1;
+    }
+
+    /// A mistake for tests: nothing of a group is in use any more.
+    #[cfg(test)]
+    pub(crate) fn forget_bits(&self, group: GroupNo) {
+        let frame = self.state(group).lock().block_bitmap.clone();
+        let _ = self.store.change(1, |handle| {
+            frame.iter().for_each(|frame| handle.modify(frame, |bytes| bytes.fill(0)));
+            Ok(())
+        });
+    }
+
+    /// How many groups.
+    #[allow(clippy::cast_possible_truncation)] // as many as the superblock's group_count says
+    pub(crate) fn len(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// # Panics
+    /// When there is no such group.
+    fn state(&self, group: GroupNo) -> &ShortLock<GroupState> {
+        &self.states[group.0 as usize]
+    }
+
+    /// The descriptor as it stands now.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn descriptor(&self, group: GroupNo) -> GroupDescriptor {
+        self.state(group).lock().descriptor
+    }
+
+    /// Promises blocks, or says `NoSpace`. This is where ENOSPC is decided.
+    pub(crate) fn reserve(&self, blocks: u64) -> Result<Reservation<'_>> {
+        self.promise(blocks)?;
+        Ok(Reservation { space: self, blocks })
+    }
+
+    fn promise(&self, blocks: u64) -> Result<()> {
+        self.available
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |available| {
+                available.checked_sub(blocks)
+            })
+            .map_err(|_| self.no_space(blocks))?;
+        self.reserved.fetch_add(blocks, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Gives promised blocks back that were taken out of a reservation.
+    pub(crate) fn release_kept(&self, blocks: u64) {
+        self.end_keeping(blocks);
+        self.take_back(blocks);
+    }
+
+    /// Turns blocks that were taken (delayed) into a reservation again, to be used by `allocate`.
+    pub(crate) fn adopt(&self, blocks: u64) -> Reservation<'_> {
+        self.end_keeping(blocks);
+        Reservation { space: self, blocks }
+    }
+
+    fn end_keeping(&self, blocks: u64) {
+        let kept = self.kept.fetch_sub(blocks, Ordering::AcqRel);
+        debug_assert!(blocks <= kept, "{blocks} blocks given back of {kept} that are kept");
+    }
+
+    fn take_back(&self, blocks: u64) {
+        let reserved = self.reserved.fetch_sub(blocks, Ordering::AcqRel);
+        debug_assert!(
+            blocks <= reserved,
+            "{blocks} blocks given back of {reserved} that are promised"
+        );
+        self.available.fetch_add(blocks, Ordering::AcqRel);
+    }
+
+    /// Blocks that are promised to delayed data and its maps, on the whole volume.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept.load(Ordering::Acquire)
+    }
+
+    /// Promised blocks were allocated.
+    fn used(&self, reservation: &mut Reservation<'_>, blocks: u32) {
+        reservation.blocks = reservation.blocks.saturating_sub(blocks.into());
+        self.reserved.fetch_sub(blocks.into(), Ordering::AcqRel);
+    }
+
+    /// Free blocks on the volume, promised and held ones included; free inodes; directories.
+    pub(crate) fn totals(&self) -> Totals {
+        let reserved_blocks = self.reserved.load(Ordering::Acquire);
+        let narrow =
+            |count: &AtomicU64| u32::try_from(count.load(Ordering::Acquire)).unwrap_or(u32::MAX);
+        Totals {
+            free_blocks: self
+                .available
+                .load(Ordering::Acquire)
+                .saturating_add(reserved_blocks)
+                .saturating_add(self.held.blocks.load(Ordering::Acquire)),
+            reserved_blocks,
+            free_inodes: narrow(&self.free_inodes),
+            directories: narrow(&self.directories),
+        }
+    }
+
+    /// What an inode's window is like, if it has one.
+    pub(crate) fn window(&self, owner: Ino) -> Option<WindowFacts> {
+        self.windows.lock().facts(owner)
+    }
+
+    /// Drops an inode's window: its free blocks are anybody's again.
+    pub(crate) fn close_window(&self, owner: Ino) {
+        self.windows.lock().close(owner);
+    }
+
+    /// How many inodes have blocks in hand, which are in use and belong to nobody.
+    pub(crate) fn inodes_in_hand(&self) -> u32 {
+        self.in_hand.load(Ordering::Relaxed)
+    }
+
+    /// An inode had blocks in hand, or not, and has some now, or not.
+    pub(crate) fn count_in_hand(&self, before: bool, now: bool) {
+        match (before, now) {
+            (false, true) => self.in_hand.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.in_hand.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+    }
+
+    /// The facts that policies ask for, of one group.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    pub(crate) fn facts(&self, group: GroupNo) -> GroupFacts {
+        let state = self.state(group).lock();
+        GroupFacts {
+            free_blocks: state.descriptor.free_blocks.min(self.limit(group, Which::Blocks)),
+            free_inodes: state.descriptor.free_inodes.min(self.limit(group, Which::Inodes)),
+            directories: state.descriptor.used_directories,
+            debt: state.debt,
+        }
+    }
+
+    /// A bitmap, and with it the descriptor, was changed.
+    fn changed(&self, group: GroupNo, state: &mut GroupState, which: Which) {
+        match which {
+            Which::Blocks => state.blocks_changed = true,
+            Which::Inodes => state.inodes_changed = true,
+        }
+        self.list(group, state);
+    }
+
+    fn list(&self, group: GroupNo, state: &mut GroupState) {
+        if !state.is_listed {
+            state.is_listed = true;
+            self.dirty.lock().push(group);
+        }
+    }
+}
+
+/// Visits all descriptors, block by block. Zeros describe no group, so that this ends where no more
+/// descriptors stand.
+fn each_descriptor(store: &Store, mut visit: impl FnMut(GroupNo, GroupDescriptor)) -> Result<()> {
+    let superblock = &store.superblock;
+    let mut current: Option<(BlockNo, Arc<Vec<u8>>)> = None;
+    for group in (0..superblock.group_count()).map(GroupNo) {
+        let (block, offset) = superblock.descriptor_place(group);
+        let bytes = match &current {
+            Some((at, bytes)) if *at == block => bytes,
+            _ => &current.insert((block, store.cache.read(block, Kind::Plain)?.bytes())).1,
+        };
+        let end = offset.saturating_add(superblock.descriptor_size.into());
+        let bytes = bytes.get(offset..end).unwrap_or_default();
+        let descriptor = GroupDescriptor::parse(bytes, group, superblock)
+            .map_err(|fault| Error::corrupt(Place::Group(group), fault))?;
+        visit(group, descriptor);
+    }
+    Ok(())
+}
+
+/// Sums over all groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Free blocks, those promised to delayed writes included.
+    pub free_blocks: u64,
+    /// Promised blocks.
+    pub reserved_blocks: u64,
+    /// Free inodes.
+    pub free_inodes: u32,
+    /// Directories.
+    pub directories: u32,
+}
+
+/// What an inode is allocated for: directories are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum InodeKind {
+    /// A directory.
+    Directory,
+    /// Anything else.
+    Other,
+}

@@ -1,0 +1,117 @@
+//! Groups reach the disk: their descriptors before a sweep, what was freed after it.
+use super::bitmaps::Which;
+use super::{Freed, GroupState, Space};
+use crate::error::Result;
+use crate::store::cache::Kind;
+use crate::store::handle::Handle;
+use crate::store::superblock::FreeCounts;
+use extant_format::GroupNo;
+use extant_format::bitmap::count_clear;
+
+impl Space {
+    /// Writes all changed metadata, then the superblock, and waits until the device has it.
+    ///
+    /// # Errors
+    /// The first write error, which latches; what closed the latch.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let freed = self.sweep()?;
+        self.store.write_superblock_if_changed(self.free_counts())?;
+        self.store.barrier.pass()?;
+        self.reuse(freed);
+        Ok(())
+    }
+
+    /// Writes all changed metadata but the superblock. What was freed before is durable then, and
+    /// may be used again.
+    ///
+    /// # Errors
+    /// As [`Space::sync`].
+    pub(crate) fn write_metadata(&self) -> Result<()> {
+        let freed = self.sweep()?;
+        if !freed.is_empty() {
+            self.store.barrier.pass()?;
+            self.reuse(freed);
+        }
+        Ok(())
+    }
+
+    /// One sweep; gives what may be used again when it is durable.
+    fn sweep(&self) -> Result<Freed> {
+        self.store.sweep(|handle| {
+            let freed = self.take_freed();
+            match self.store_descriptors(handle) {
+                Ok(()) => Ok(freed),
+                Err(error) => {
+                    self.put_back(freed);
+                    Err(error)
+                }
+            }
+        })
+    }
+
+    /// Stores changed descriptors for a sweep that is not waited for.
+    ///
+    /// # Errors
+    /// What reading blocks of descriptors meets.
+    pub(crate) fn start_store(&self) -> Result<()> {
+        self.store.change_late(|handle| self.store_descriptors(handle))
+    }
+
+    /// The sums that the superblock repeats.
+    pub(crate) fn free_counts(&self) -> FreeCounts {
+        let totals = self.totals();
+        FreeCounts { blocks: totals.free_blocks, inodes: totals.free_inodes }
+    }
+
+    /// Writes changed descriptors, with the checksums of their bitmaps, into their frames: before a
+    /// sync or commit.
+    pub(crate) fn store_descriptors(&self, handle: &Handle<'_>) -> Result<()> {
+        let mut groups = std::mem::take(&mut *self.dirty.lock());
+        groups.sort_unstable();
+        for (at, group) in groups.iter().enumerate() {
+            if let Err(error) = self.store_one(handle, *group) {
+                self.dirty.lock().extend(&groups[at..]);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// In debug builds panics when a counter of the descriptor is not what the bitmap says.
+    fn assert_counted(&self, group: GroupNo, state: &GroupState) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for (which, bitmap, counted) in [
+            (Which::Blocks, &state.block_bitmap, state.descriptor.free_blocks),
+            (Which::Inodes, &state.inode_bitmap, state.descriptor.free_inodes),
+        ] {
+            if let Some(frame) = bitmap {
+                let free = count_clear(&frame.bytes(), self.limit(group, which));
+                assert_eq!(counted, free, "{group}: {which:?} that are free, counted and by bits");
+            }
+        }
+    }
+
+    fn store_one(&self, handle: &Handle<'_>, group: GroupNo) -> Result<()> {
+        let (block, offset) = self.store.superblock.descriptor_place(group);
+        let target = self.store.cache.read(block, Kind::Plain)?;
+        let mut guard = self.state(group).lock();
+        let state = &mut *guard;
+        self.assert_counted(group, state);
+        if let Some(frame) = state.block_bitmap.as_ref().filter(|_| state.blocks_changed) {
+            state.descriptor.seal_block_bitmap(&frame.bytes(), &self.store.superblock);
+        }
+        if let Some(frame) = state.inode_bitmap.as_ref().filter(|_| state.inodes_changed) {
+            state.descriptor.seal_inode_bitmap(&frame.bytes(), &self.store.superblock);
+        }
+        let end = offset.saturating_add(self.store.superblock.descriptor_size.into());
+        handle.modify(&target, |bytes| {
+            if let Some(bytes) = bytes.get_mut(offset..end) {
+                state.descriptor.encode(bytes, group, &self.store.superblock);
+            }
+        });
+        (state.is_listed, state.blocks_changed, state.inodes_changed) = (false, false, false);
+        Ok(())
+    }
+}

@@ -1,0 +1,480 @@
+//! The dirty budget: what is dirty, and what is being written, on all volumes that share memory; by
+//! device and by writer.
+//!
+//! *Invariants*: a volume counts what it adds and takes it back, at the latest when it goes, or
+//! fails: then what it holds can never be written. Totals are the sums over volumes. Who was let
+//! through is counted (pledged) before he makes anything dirty, so that two do not take the same
+//! room.
+//! *Locking*: one short lock, the last of all; policies are asked under it, for they touch nothing.
+//! Waiters wait with no lock held.
+use super::proportion::{Part, Proportions};
+use crate::policy::throttle::{
+    DeviceFacts, FlusherFacts, Fraction, Limits, Load, Period, TaskFacts, Throttle, WriterAdvice,
+    WriterFacts,
+};
+use crate::ranks;
+use extant_block::{Clock, ShortLock, WaitQueue};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A device's rates are looked at so often.
+const PERIOD_NS: u64 = 200_000_000;
+/// A device's write rate is an average over so long.
+const AVERAGE_NS: u64 = 3_000_000_000;
+/// Behind a gap of so long a period starts anew.
+const GAP_NS: u64 = 1_000_000_000;
+/// What a device is taken to write, and a writer allowed, before anything is known, in bytes a
+/// second.
+const RATE_FIRST: u64 = 100_000_000;
+/// Writers that are remembered; those that did nothing lately are forgotten first.
+const TASKS_MAX: usize = 1024;
+
+struct DeviceCounts {
+    number: u32,
+    load: Load,
+    written: Part,
+    waiting: u32,
+    write_rate: u64,
+    task_rate: u64,
+    /// What happened since the last look at the rates.
+    period_since: u64,
+    period_dirtied: u64,
+    period_written: u64,
+}
+
+#[derive(Default)]
+struct TaskCounts {
+    dirtied: Part,
+    account_bytes: u64,
+    account_since: u64,
+}
+
+struct Member {
+    device: usize,
+    load: Load,
+}
+
+struct Counts {
+    load: Load,
+    devices: Vec<DeviceCounts>,
+    volumes: BTreeMap<u64, Member>,
+    volume_next: u64,
+    tasks: BTreeMap<u64, TaskCounts>,
+    /// How long the memory of the shares is follows the limit of the first volume.
+    written: Option<Proportions>,
+    dirtied: Option<Proportions>,
+    /// Rises whenever something was written or taken back: what waiters wait for.
+    falls: u64,
+}
+
+/// What all volumes share that share memory: give the same one to each of them.
+pub struct DirtyBudget {
+    memory_bytes: u64,
+    state: ShortLock<Counts>,
+    fallen: WaitQueue,
+    clock: Arc<dyn Clock>,
+}
+
+/// Numbers of threads, in the order in which they first came by.
+static TASK_NEXT: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    static TASK: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+fn current_task() -> u64 {
+    TASK.with(|task| match task.get() {
+        Some(number) => number,
+        None => {
+            let number = TASK_NEXT.fetch_add(1, Ordering::Relaxed);
+            task.set(Some(number));
+            number
+        }
+    })
+}
+
+impl DirtyBudget {
+    /// For so many bytes of memory. All volumes that share it run by this clock.
+    pub fn new(clock: &Arc<dyn Clock>, memory_bytes: u64) -> Arc<DirtyBudget> {
+        Arc::new(DirtyBudget {
+            memory_bytes,
+            state: ShortLock::ranked(
+                ranks::LAST,
+                Counts {
+                    load: Load::default(),
+                    devices: Vec::new(),
+                    volumes: BTreeMap::new(),
+                    volume_next: 0,
+                    tasks: BTreeMap::new(),
+                    written: None,
+                    dirtied: None,
+                    falls: 0,
+                },
+            ),
+            fallen: WaitQueue::new(Arc::clone(clock)),
+            clock: Arc::clone(clock),
+        })
+    }
+
+    /// Bytes of memory that may hold dirty blocks.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// What is dirty on all devices.
+    pub fn load(&self) -> Load {
+        self.state.lock().load
+    }
+
+    /// What is dirty on one device; nothing on one that has no volume.
+    pub fn device_load(&self, device: u32) -> Load {
+        let state = self.state.lock();
+        let found = state.devices.iter().find(|there| there.number == device);
+        found.map_or(Load::default(), |device| device.load)
+    }
+
+    /// Every device that ever had a volume, and its part of the write-back that ended lately, in
+    /// the order of their coming.
+    pub fn shares(&self) -> Vec<(u32, Fraction)> {
+        let state = self.state.lock();
+        let share =
+            |device: &DeviceCounts| (device.number, share_of(&state.written, &device.written));
+        state.devices.iter().map(share).collect()
+    }
+
+    /// A volume on a device joins.
+    pub(crate) fn join(
+        self: &Arc<DirtyBudget>,
+        device: u32,
+        throttle: &Arc<dyn Throttle>,
+    ) -> Arc<Seat> {
+        let now = self.clock.now();
+        let limits = throttle.limits(self.memory_bytes);
+        let mut state = self.state.lock();
+        // 2^(2 + log2(pages - 1)) events make a period.
+        let half = (limits.limit_bytes.saturating_sub(1)).next_power_of_two();
+        state.written.get_or_insert_with(|| Proportions::new(half));
+        state.dirtied.get_or_insert_with(|| Proportions::new(half));
+        let found = state.devices.iter().position(|there| there.number == device);
+        let device = found.unwrap_or_else(|| {
+            state.devices.push(DeviceCounts {
+                number: device,
+                load: Load::default(),
+                written: Part::default(),
+                waiting: 0,
+                write_rate: RATE_FIRST,
+                task_rate: RATE_FIRST,
+                period_since: now,
+                period_dirtied: 0,
+                period_written: 0,
+            });
+            state.devices.len() - 1
+        });
+        let number = state.volume_next;
+        state.volume_next += 1;
+        let load = Load::default();
+        state.volumes.insert(number, Member { device, load });
+        drop(state);
+        Arc::new(Seat {
+            budget: Arc::clone(self),
+            throttle: Arc::clone(throttle),
+            limits,
+            device,
+            number,
+        })
+    }
+}
+
+fn share_of(all: &Option<Proportions>, part: &Part) -> Fraction {
+    all.as_ref().map_or(Fraction::ZERO, |all| all.share(part))
+}
+
+impl Counts {
+    /// Changes what a volume has dirty; says whether it still counts.
+    fn change(&mut self, volume: u64, more: Load, less: Load) -> Option<usize> {
+        let volume = self.volumes.get_mut(&volume)?;
+        let device = volume.device;
+        for load in [&mut volume.load, &mut self.devices[device].load, &mut self.load] {
+            load.add(more);
+            load.sub(less);
+        }
+        Some(device)
+    }
+
+    fn task(&mut self, number: u64) -> &mut TaskCounts {
+        if self.tasks.len() >= TASKS_MAX && !self.tasks.contains_key(&number) {
+            let dirtied = &self.dirtied;
+            self.tasks.retain(|_, task| {
+                task.account_bytes > 0 && share_of(dirtied, &task.dirtied).part > 0
+            });
+            if self.tasks.len() >= TASKS_MAX {
+                self.tasks.clear();
+            }
+        }
+        self.tasks.entry(number).or_default()
+    }
+
+    fn device_facts(&self, device: usize) -> DeviceFacts {
+        let device = &self.devices[device];
+        DeviceFacts {
+            load: device.load,
+            share: share_of(&self.written, &device.written),
+            write_rate: device.write_rate,
+            task_rate: device.task_rate,
+            waiting: device.waiting,
+        }
+    }
+
+    fn task_facts(&self, now: u64, number: u64) -> TaskFacts {
+        let Some(task) = self.tasks.get(&number) else {
+            return TaskFacts::default();
+        };
+        TaskFacts {
+            share: share_of(&self.dirtied, &task.dirtied),
+            dirtied_bytes: task.account_bytes,
+            since_ns: now.saturating_sub(task.account_since),
+            ..TaskFacts::default()
+        }
+    }
+}
+
+/// A volume's place in a budget.
+pub(crate) struct Seat {
+    budget: Arc<DirtyBudget>,
+    throttle: Arc<dyn Throttle>,
+    limits: Limits,
+    device: usize,
+    number: u64,
+}
+
+/// How a stop of a writer goes on.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stop {
+    /// When it began.
+    pub(crate) since: Option<u64>,
+    /// What the writer has written since.
+    pub(crate) written_bytes: u64,
+}
+
+/// What a writer who asked is told.
+pub(crate) enum Answer<'a> {
+    /// He may make so much dirty.
+    Go(Pledge<'a>),
+    /// He has to do this first.
+    Stop(WriterAdvice),
+}
+
+/// Room that somebody was given; back when it is dropped, for by then it is dirty.
+pub(crate) struct Pledge<'a> {
+    seat: Option<&'a Seat>,
+    bytes: u64,
+}
+
+impl Pledge<'_> {
+    /// Of a policy that nobody asks beforehand.
+    pub(crate) fn none() -> Pledge<'static> {
+        Pledge { seat: None, bytes: 0 }
+    }
+}
+
+impl Drop for Pledge<'_> {
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat {
+            seat.fall(Load { pledged_bytes: self.bytes, ..Load::default() });
+        }
+    }
+}
+
+impl Seat {
+    /// From where on the flusher works, and where writers stop.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The memory of all.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.budget.memory_bytes
+    }
+
+    /// What is dirty on all devices.
+    pub(crate) fn load(&self) -> Load {
+        self.budget.load()
+    }
+
+    /// What other volumes have dirty.
+    pub(crate) fn dirty_bytes_of_others(&self) -> u64 {
+        let state = self.budget.state.lock();
+        let own = state.volumes.get(&self.number).map_or(0, |own| own.load.dirty_bytes);
+        state.load.dirty_bytes.saturating_sub(own)
+    }
+
+    /// Something became dirty, by this thread.
+    pub(crate) fn dirtied(&self, bytes: u64) {
+        let more = Load { dirty_bytes: bytes, ..Load::default() };
+        let now = self.budget.clock.now();
+        let mut state = self.budget.state.lock();
+        let Some(device) = state.change(self.number, more, Load::default()) else {
+            return;
+        };
+        state.devices[device].period_dirtied += bytes;
+        let number = current_task();
+        let mut part = state.task(number).dirtied;
+        if let Some(dirtied) = &mut state.dirtied {
+            dirtied.count(&mut part, bytes);
+        }
+        let task = state.task(number);
+        task.dirtied = part;
+        if task.account_bytes == 0 && task.account_since == 0 {
+            task.account_since = now;
+        }
+        task.account_bytes += bytes;
+    }
+
+    /// Something is no longer dirty, and was not written.
+    pub(crate) fn forgotten(&self, bytes: u64) {
+        self.fall(Load { dirty_bytes: bytes, ..Load::default() });
+    }
+
+    /// The write of something dirty begins.
+    pub(crate) fn write_begins(&self, bytes: u64) {
+        let more = Load { writing_bytes: bytes, ..Load::default() };
+        let less = Load { dirty_bytes: bytes, ..Load::default() };
+        self.budget.state.lock().change(self.number, more, less);
+    }
+
+    /// It has ended, well or not.
+    pub(crate) fn write_ended(&self, bytes: u64) {
+        let less = Load { writing_bytes: bytes, ..Load::default() };
+        let mut state = self.budget.state.lock();
+        let Some(device) = state.change(self.number, Load::default(), less) else {
+            return;
+        };
+        let mut part = state.devices[device].written;
+        if let Some(written) = &mut state.written {
+            written.count(&mut part, bytes);
+        }
+        state.devices[device].written = part;
+        state.devices[device].period_written += bytes;
+        state.falls += 1;
+        drop(state);
+        self.budget.fallen.wake_all();
+    }
+
+    fn fall(&self, less: Load) {
+        let mut state = self.budget.state.lock();
+        if state.change(self.number, Load::default(), less).is_some() {
+            state.falls += 1;
+            drop(state);
+            self.budget.fallen.wake_all();
+        }
+    }
+
+    /// What this volume holds is lost, or it is gone: it counts no more.
+    pub(crate) fn leave(&self) {
+        let mut state = self.budget.state.lock();
+        if let Some(volume) = state.volumes.get(&self.number) {
+            let load = volume.load;
+            state.change(self.number, Load::default(), load);
+            state.volumes.remove(&self.number);
+            state.falls += 1;
+            drop(state);
+            self.budget.fallen.wake_all();
+        }
+    }
+
+    /// Facts for a writer of this volume.
+    fn writer_facts(&self, state: &Counts, now: u64, wanted_bytes: u64, stop: Stop) -> WriterFacts {
+        WriterFacts {
+            dirty_bytes: state.load.dirty_bytes,
+            memory_bytes: self.budget.memory_bytes,
+            all: state.load,
+            device: state.device_facts(self.device),
+            task: TaskFacts {
+                wanted_bytes,
+                written_bytes: stop.written_bytes,
+                stopped_ns: stop.since.map_or(0, |since| now.saturating_sub(since)),
+                ..state.task_facts(now, current_task())
+            },
+        }
+    }
+
+    /// Bytes of a call that its writer asks for next.
+    pub(crate) fn piece_bytes(&self) -> u64 {
+        let now = self.budget.clock.now();
+        let state = self.budget.state.lock();
+        self.throttle.piece_bytes(&self.writer_facts(&state, now, 0, Stop::default()))
+    }
+
+    /// Asks the policy for this thread; whoever may go on has what he wants pledged.
+    pub(crate) fn ask(&self, wanted_bytes: u64, stop: Stop) -> Answer<'_> {
+        let now = self.budget.clock.now();
+        let mut state = self.budget.state.lock();
+        self.look_at_rates(&mut state, now);
+        let facts = self.writer_facts(&state, now, wanted_bytes, stop);
+        let advice = self.throttle.writer(&facts);
+        match advice {
+            WriterAdvice::Proceed | WriterAdvice::WakeFlusher => {
+                let task = state.task(current_task());
+                task.account_bytes = 0;
+                task.account_since = now;
+            }
+            WriterAdvice::OnAccount => {}
+            stopped => return Answer::Stop(stopped),
+        }
+        let more = Load { pledged_bytes: wanted_bytes, ..Load::default() };
+        let counts = state.change(self.number, more, Load::default()).is_some();
+        Answer::Go(Pledge { seat: counts.then_some(self), bytes: wanted_bytes })
+    }
+
+    /// Every 200 ms: how fast the device writes, and how fast its writers may.
+    fn look_at_rates(&self, state: &mut Counts, now: u64) {
+        let device = &state.devices[self.device];
+        let length_ns = now.saturating_sub(device.period_since);
+        if length_ns < PERIOD_NS {
+            return;
+        }
+        let period = Period { dirtied_bytes: device.period_dirtied, length_ns };
+        let written = device.period_written;
+        if length_ns <= GAP_NS {
+            let old =
+                u128::from(device.write_rate) * u128::from(AVERAGE_NS - length_ns.min(AVERAGE_NS));
+            let average = (u128::from(written) * 1_000_000_000 + old) / u128::from(AVERAGE_NS);
+            state.devices[self.device].write_rate = average.clamp(4096, 1 << 50) as u64;
+            let facts = self.writer_facts(state, now, 0, Stop::default());
+            state.devices[self.device].task_rate = self.throttle.task_rate(&facts, &period);
+        }
+        let device = &mut state.devices[self.device];
+        device.period_since = now;
+        device.period_dirtied = 0;
+        device.period_written = 0;
+    }
+
+    /// Waits until something was written or taken back anywhere, or the time has come. A flusher
+    /// sees that somebody waits.
+    pub(crate) fn wait(&self, nanoseconds: u64) {
+        let budget = &self.budget;
+        let deadline = budget.clock.now().saturating_add(nanoseconds);
+        let mut state = budget.state.lock();
+        let before = state.falls;
+        state.devices[self.device].waiting += 1;
+        drop(state);
+        budget.fallen.wait_until_deadline(&budget.state, deadline, |state| {
+            (state.falls != before).then_some(())
+        });
+        budget.state.lock().devices[self.device].waiting -= 1;
+    }
+
+    /// Facts for the flusher of this volume.
+    pub(crate) fn flusher_facts(&self, now: u64, last_look: u64) -> FlusherFacts {
+        let state = self.budget.state.lock();
+        FlusherFacts {
+            now,
+            dirty_bytes: state.load.dirty_bytes,
+            memory_bytes: self.budget.memory_bytes,
+            last_look,
+            all: state.load,
+            device: state.device_facts(self.device),
+        }
+    }
+}

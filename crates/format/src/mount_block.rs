@@ -1,0 +1,61 @@
+//! The block by which several machines agree which of them mounts a volume (feature mmp).
+//!
+//! ```text
+//! | magic: 4 | sequence: 4 | seconds: 8 | node name: 64 | device name: 32 | interval: 2 | 0 ... | checksum: 4 at 1020 |
+//! ```
+use crate::checksum::crc32c;
+use crate::stored::u32_at;
+use crate::superblock::{Feature, Superblock};
+use std::mem::offset_of;
+use zerocopy::little_endian::{U16, U32, U64};
+
+const MAGIC: u32 = 0x004d_4d50;
+/// The sequence number when no machine has the volume.
+const SEQUENCE_CLEAN: u32 = 0xff4d_4d50;
+/// The highest sequence number that a mount counts up to. Numbers above it are of checkers.
+const SEQUENCE_MAX: u32 = 0xe24d_4d4f;
+
+/// The block as it is on the disk; only offsets are taken of it.
+#[repr(C)]
+struct RawMountBlock {
+    magic: U32,
+    sequence: U32,
+    seconds: U64,
+    node_name: [u8; 64],
+    device_name: [u8; 32],
+    interval: U16,
+    padding: U16,
+    reserved: [U32; 226],
+    checksum: U32,
+}
+
+/// The block as it is stored, nothing checked.
+#[derive(Clone, Copy)]
+pub struct StoredMountBlock<'a>(&'a [u8]);
+
+impl<'a> StoredMountBlock<'a> {
+    /// Of the bytes of the block.
+    pub fn new(bytes: &'a [u8]) -> StoredMountBlock<'a> {
+        StoredMountBlock(bytes)
+    }
+
+    /// The sequence number: what the machine that has the volume is at.
+    pub fn sequence(self) -> u32 {
+        u32_at(self.0, offset_of!(RawMountBlock, sequence))
+    }
+
+    /// Whether a checker has the volume.
+    pub fn is_held_by_checker(self) -> bool {
+        self.sequence() > SEQUENCE_MAX && self.sequence() != SEQUENCE_CLEAN
+    }
+
+    /// Whether it has the magic number and, with metadata_csum, the right checksum.
+    pub fn is_sound(self, superblock: &Superblock) -> bool {
+        const CHECKSUM: usize = offset_of!(RawMountBlock, checksum);
+        let covered = self.0.get(..CHECKSUM).unwrap_or_default();
+        let computed = crc32c(superblock.checksum_seed, covered);
+        let is_sealed =
+            !superblock.has(Feature::METADATA_CSUM) || u32_at(self.0, CHECKSUM) == computed;
+        u32_at(self.0, offset_of!(RawMountBlock, magic)) == MAGIC && is_sealed
+    }
+}

@@ -1,0 +1,85 @@
+//! Quota files: a tree over the bytes of an id, whose leaves are blocks of entries (version 1 of
+//! the second format of quotas).
+//!
+//! ```text
+//! block 0  | magic: 4 | version: 4 | three words | blocks: 4 | free block: 4 | free entry: 4 |
+//! block 1  the root: 256 numbers of blocks, one for each value of the id's highest byte; then so on
+//! leaf     | head: 16 | entry: 72 | entry | ...
+//! entry    | id: 4 | 0: 4 | inode limits: 2 x 8 | inodes: 8 | block limits: 2 x 8 | bytes: 8 | times: 2 x 8 |
+//! ```
+use crate::stored::{u32_at, u64_at};
+use std::mem::offset_of;
+use zerocopy::little_endian::{U32, U64};
+
+/// Bytes of a block of a quota file, whatever the volume's are.
+pub const BLOCK_BYTES: u64 = 1024;
+/// The block of the root, after that of the head.
+pub const ROOT_BLOCK: u32 = 1;
+/// Steps from the root to the entries, one for each byte of an id.
+pub const STEPS: u32 = 4;
+
+/// The version of the format that is known.
+const VERSION: u32 = 1;
+/// Bytes of a leaf before its entries.
+const LEAF_HEAD: usize = 16;
+
+/// Block 0; only offsets are taken of it.
+#[repr(C)]
+struct RawHead {
+    magic: U32,
+    version: U32,
+    times_and_flags: [U32; 3],
+    blocks: U32,
+    free_block: U32,
+    free_entry: U32,
+}
+
+/// An entry; only offsets and the size are taken of it.
+#[repr(C)]
+struct RawEntry {
+    id: U32,
+    padding: U32,
+    inode_limits: [U64; 2],
+    inodes: U64,
+    block_limits: [U64; 2],
+    bytes: U64,
+    times: [U64; 2],
+}
+
+/// What a quota file says of one user, group or project.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuotaEntry {
+    /// The user, group or project.
+    pub id: u32,
+    /// Inodes in use.
+    pub inodes: u64,
+    /// Bytes in use.
+    pub bytes: u64,
+}
+
+/// The blocks of a file of `file_bytes`, by its block 0; `None` where that contradicts itself, or
+/// is of another version.
+pub fn blocks(head: &[u8], file_bytes: u64) -> Option<u32> {
+    let blocks = u32_at(head, offset_of!(RawHead, blocks));
+    let is_possible = u32_at(head, offset_of!(RawHead, version)) == VERSION
+        && u64::from(blocks) <= file_bytes.div_ceil(BLOCK_BYTES)
+        && u32_at(head, offset_of!(RawHead, free_block)) < blocks
+        && u32_at(head, offset_of!(RawHead, free_entry)) < blocks;
+    is_possible.then_some(blocks)
+}
+
+/// The blocks that a block of the tree leads to.
+pub fn children(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| u32::from_le_bytes(*word)).filter(|child| *child > ROOT_BLOCK)
+}
+
+/// The entries in use of a leaf.
+pub fn entries(bytes: &[u8]) -> impl Iterator<Item = QuotaEntry> {
+    let entries = bytes.get(LEAF_HEAD..).unwrap_or_default().chunks_exact(size_of::<RawEntry>());
+    entries.filter(|entry| entry.iter().any(|byte| *byte != 0)).map(|entry| QuotaEntry {
+        id: u32_at(entry, offset_of!(RawEntry, id)),
+        inodes: u64_at(entry, offset_of!(RawEntry, inodes)),
+        bytes: u64_at(entry, offset_of!(RawEntry, bytes)),
+    })
+}

@@ -1,0 +1,441 @@
+//! Writing the image: mkfs, the tree through the engine, the end cut off.
+use super::inodes::InodeWish;
+use super::job::{Built, Failure, Job};
+use super::plan::{self, VolumePlan};
+use super::room::{ImageSize, Room};
+use super::stream::{DataStream, with_stream};
+use crate::error::{Error, ErrorKind};
+use crate::progress::Progress;
+use extant_archive::reason;
+use extant_block::{BlockDevice, FileDevice, MemoryDevice};
+use extant_engine::allocation::packed_from;
+use extant_engine::import::Import;
+use extant_engine::mkfs;
+use extant_engine::preset::Policies;
+use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_format::layout::Inodes;
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, GroupNo};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Memory for metadata that waits to be written, in bytes.
+const CACHE_BYTES: usize = 32 << 20;
+/// Attempts at a volume that ends exactly after its content.
+const ATTEMPTS: u32 = 12;
+
+/// How an attempt ended that did not fail.
+enum Attempt {
+    /// The image is complete.
+    Built(Built),
+    /// The last group would be cut off, or has nothing but metadata: this many blocks suffice, if
+    /// a volume of fewer groups holds the tree.
+    TooLarge { end: u64 },
+    /// The tree does not fit.
+    NoSpace,
+}
+
+/// What an attempt is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Image,
+    /// To see whether it fits, in memory; nothing is read from the sources, nothing is written to
+    /// the destination.
+    Trial,
+}
+
+/// Where the volume ends when the tree is in it.
+#[derive(Clone, Copy, PartialEq)]
+enum Ending {
+    /// Where it was planned.
+    Planned,
+    /// After this many blocks, but not before its last group or its content ends.
+    At(u64),
+    /// After its content and this room.
+    After(Room),
+}
+
+/// An attempt that succeeded, to be repeated.
+struct Fitted {
+    plan: VolumePlan,
+    ending: Ending,
+    built: Built,
+}
+
+impl Job<'_> {
+    /// Builds the image. `progress` is advanced by bytes of file data that were written.
+    ///
+    /// # Errors
+    /// What does not fit, with the shortfall and before anything is written; sources that cannot be
+    /// read; the destination.
+    pub fn build(self, progress: &dyn Progress) -> Result<Built, Error> {
+        Job { progress, ..self }.build_sized()
+    }
+
+    fn build_sized(&self) -> Result<Built, Error> {
+        let built = match self.size {
+            ImageSize::Fixed(bytes) => self.build_fixed(bytes)?,
+            ImageSize::Exact(free) => self.build_exact(free)?,
+        };
+        if self.destination.device_bytes.is_none() {
+            let bytes = match self.size {
+                ImageSize::Fixed(bytes) => bytes,
+                ImageSize::Exact(_) => built.bytes(),
+            };
+            self.set_length(self.origin.saturating_add(bytes))?;
+        }
+        Ok(built)
+    }
+
+    fn build_exact(&self, free: Room) -> Result<Built, Error> {
+        let plan = self.plan_exact(free)?;
+        if let Some(device_bytes) = self.destination.device_bytes
+            && self.origin.saturating_add(plan.bytes()) > device_bytes
+        {
+            let fitted = self.fit(Purpose::Trial, plan, free)?;
+            let needed = self.origin.saturating_add(fitted.built.bytes());
+            if needed > device_bytes {
+                return Err(self.device_too_small(needed, device_bytes));
+            }
+            return self.repeat(&fitted);
+        }
+        Ok(self.fit(Purpose::Image, plan, free)?.built)
+    }
+
+    fn device_too_small(&self, needed: u64, device_bytes: u64) -> Error {
+        let name = &self.destination.name;
+        let missing = needed - device_bytes;
+        Error::new(format!(
+            "{name}: holds {device_bytes} bytes, the image needs {needed}: {missing} bytes more"
+        ))
+        .of(ErrorKind::DeviceTooSmall)
+    }
+
+    fn plan_exact(&self, free: Room) -> Result<VolumePlan, Error> {
+        let plan = plan::exact(&self.template, &self.need, self.inodes, free, self.flex);
+        plan.map_err(|error| self.refused(error))
+    }
+
+    /// Attempts one size after the other until the volume ends after its content.
+    fn fit(&self, purpose: Purpose, first: VolumePlan, free: Room) -> Result<Fitted, Error> {
+        let mut plan = first;
+        let mut roomy: Option<VolumePlan> = None;
+        for attempt in 0..ATTEMPTS {
+            match self.attempt(&plan, purpose, Ending::After(free))? {
+                Attempt::Built(built) => {
+                    let fitted = Fitted { plan, ending: Ending::After(free), built };
+                    return self.tightened(purpose, fitted, free);
+                }
+                Attempt::TooLarge { end } => {
+                    let fewer = self.sized(&plan, end);
+                    let Ok(fewer) = fewer else {
+                        return self.minimal(purpose, plan, free);
+                    };
+                    roomy = Some(std::mem::replace(&mut plan, fewer));
+                }
+                Attempt::NoSpace => {
+                    let larger = self.enlarged(&plan, (2 * u64::from(plan.groups) + 2) << attempt);
+                    plan = match roomy.as_ref().map(|roomy| (roomy, &larger)) {
+                        None => larger?,
+                        Some((roomy, Ok(larger))) if larger.groups < roomy.groups => larger.clone(),
+                        // Without the last group it does not fit: it stays, as short as it can be.
+                        Some((roomy, _)) => return self.minimal(purpose, roomy.clone(), free),
+                    };
+                }
+            }
+        }
+        Err(Error::new("no volume size was found that ends with its content"))
+    }
+
+    /// A plan that is larger by at least `more` blocks, over sizes that no volume can have.
+    fn enlarged(&self, plan: &VolumePlan, more: u64) -> Result<VolumePlan, Error> {
+        let mut blocks = plan.options.wishes.blocks.max(plan.blocks).saturating_add(more);
+        let mut refused = None;
+        for _ in 0..ATTEMPTS {
+            match self.sized(plan, blocks) {
+                Ok(larger) if larger.blocks > plan.blocks => return Ok(larger),
+                Ok(_) => {}
+                Err(error) => refused = Some(error),
+            }
+            blocks = blocks.saturating_add(64);
+        }
+        match refused {
+            Some(error) => Err(self.refused(error)),
+            None => Err(Error::new("no volume size was found that holds the content")),
+        }
+    }
+
+    /// The same plan for another size.
+    fn sized(&self, plan: &VolumePlan, blocks: u64) -> Result<VolumePlan, extant_engine::Error> {
+        plan::fixed(&plan.options, &self.need, plan.inode_wish, blocks)
+    }
+
+    /// The volume of this plan with a last group of one block, or of what has to be there.
+    fn minimal(&self, purpose: Purpose, plan: VolumePlan, free: Room) -> Result<Fitted, Error> {
+        let ending = Ending::At(0);
+        match self.attempt(&plan, purpose, ending)? {
+            Attempt::Built(built) => self.tightened(purpose, Fitted { plan, ending, built }, free),
+            _ => Err(Error::new("no volume size was found that ends with its content")),
+        }
+    }
+
+    /// The same with fewer blocks, where blocks stayed free (there is a bitmap or table at the end)
+    /// and it can be done.
+    fn tightened(&self, purpose: Purpose, mut fitted: Fitted, free: Room) -> Result<Fitted, Error> {
+        let ending = Ending::After(Room::NONE);
+        let written = fitted.built.blocks;
+        for _ in 0..ATTEMPTS {
+            if free != Room::NONE || fitted.built.free_blocks == 0 {
+                break;
+            }
+            let Ok(plan) = self.sized(&fitted.plan, fitted.built.blocks - fitted.built.free_blocks)
+            else {
+                break;
+            };
+            match self.attempt(&plan, Purpose::Trial, ending)? {
+                Attempt::Built(built) if built.blocks < fitted.built.blocks => {
+                    fitted = Fitted { plan, ending, built }
+                }
+                _ => break,
+            }
+        }
+        if purpose == Purpose::Image && fitted.built.blocks < written {
+            self.repeat(&fitted)?;
+        }
+        Ok(fitted)
+    }
+
+    /// Writes what was tried.
+    fn repeat(&self, fitted: &Fitted) -> Result<Built, Error> {
+        match self.attempt(&fitted.plan, Purpose::Image, fitted.ending)? {
+            Attempt::Built(built) => Ok(built),
+            _ => Err(Error::new("what fitted when it was tried does not fit")),
+        }
+    }
+
+    fn build_fixed(&self, bytes: u64) -> Result<Built, Error> {
+        if let Some(device_bytes) = self.destination.device_bytes
+            && self.origin.saturating_add(bytes) > device_bytes
+        {
+            return Err(self.device_too_small(self.origin.saturating_add(bytes), device_bytes));
+        }
+        let blocks = bytes / u64::from(self.template.wishes.block_size);
+        let asked_inodes = self.too_few_inodes(blocks);
+        let wishes = self.inodes_of_fixed_size(blocks);
+        for inodes in wishes.into_iter().take_while(|_| asked_inodes.is_none()) {
+            let Ok(plan) = plan::fixed(&self.template, &self.need, inodes, blocks) else {
+                continue;
+            };
+            let fits = plan.needed_most <= plan.blocks || {
+                // The count is an upper bound: whether it really does not fit is tried out.
+                matches!(self.attempt(&plan, Purpose::Trial, Ending::Planned)?, Attempt::Built(_))
+            };
+            if fits
+                && let Attempt::Built(built) =
+                    self.attempt(&plan, Purpose::Image, Ending::Planned)?
+            {
+                return Ok(built);
+            }
+        }
+        let exact = self.fit(Purpose::Trial, self.plan_exact(Room::NONE)?, Room::NONE)?;
+        if exact.built.blocks > blocks || asked_inodes.is_some() {
+            return Err(self.shortfall(exact.built.bytes(), bytes, asked_inodes));
+        }
+        self.repeat(&Fitted { ending: Ending::At(blocks), ..exact })
+    }
+
+    /// What is tried on a volume of this many blocks, the most inodes first.
+    fn inodes_of_fixed_size(&self, blocks: u64) -> Vec<InodeWish> {
+        let block_size = u64::from(self.template.wishes.block_size);
+        let least = plan::fixed(&self.template, &self.need, self.inodes, blocks);
+        let free = least.map_or(0, |plan| plan.blocks.saturating_sub(plan.needed_most));
+        self.inodes
+            .of_fixed_size(blocks.saturating_mul(block_size), free.saturating_mul(block_size))
+    }
+
+    /// The number of inodes that was asked for, where it does not suffice.
+    fn too_few_inodes(&self, blocks: u64) -> Option<u64> {
+        let Some(Inodes::AtLeast(asked)) = self.inodes.asked else {
+            return None;
+        };
+        // Tables are whole blocks: there may be a few more than were asked for.
+        let only_asked = InodeWish { needed: 0, ..self.inodes };
+        let made = plan::fixed(&self.template, &self.need, only_asked, blocks)
+            .map_or(asked, |plan| plan.inodes);
+        (made < self.inodes.needed).then_some(asked)
+    }
+
+    fn shortfall(&self, needed: u64, bytes: u64, asked_inodes: Option<u64>) -> Error {
+        let inodes = self.inodes.needed;
+        let missing = needed.saturating_sub(bytes);
+        let more = match asked_inodes.map(|asked| inodes.saturating_sub(asked)) {
+            None => format!("{missing} bytes more than the {bytes} asked for"),
+            Some(inodes) if missing == 0 => format!("{inodes} inodes more than asked for"),
+            Some(inodes) => format!("{missing} bytes and {inodes} inodes more than asked for"),
+        };
+        let name = &self.destination.name;
+        let message =
+            format!("{name}: the content needs {needed} bytes with {inodes} inodes: {more}");
+        let needed_inodes = asked_inodes.map(|_| inodes);
+        Error::new(message).of(ErrorKind::Shortfall { needed_bytes: needed, needed_inodes })
+    }
+
+    /// What mkfs says of options that it cannot meet.
+    fn refused(&self, error: extant_engine::Error) -> Error {
+        let message = format!("{}: {error}", self.destination.name);
+        Error::new(message).of(ErrorKind::Format(Box::new(error)))
+    }
+
+    fn write_error(&self, error: &io::Error) -> Error {
+        let message = format!("{}: {}", self.destination.name, reason(error));
+        let kind = match error.raw_os_error() {
+            Some(number) => io::Error::from_raw_os_error(number),
+            None => error.kind().into(),
+        };
+        Error::new(message).of(ErrorKind::Write(kind))
+    }
+
+    fn set_length(&self, bytes: u64) -> Result<(), Error> {
+        self.destination.file.set_len(bytes).map_err(|error| self.write_error(&error))
+    }
+
+    /// What an attempt is written to: the destination, emptied, or memory.
+    fn device(&self, plan: &VolumePlan, purpose: Purpose) -> Result<Arc<dyn BlockDevice>, Error> {
+        if purpose == Purpose::Trial {
+            return Ok(Arc::new(MemoryDevice::new(Arc::clone(&self.clock), plan.bytes())));
+        }
+        if self.destination.device_bytes.is_none() {
+            // What an earlier attempt wrote is gone, and reads as zeros.
+            self.set_length(0)?;
+            self.set_length(self.origin.saturating_add(plan.bytes()))?;
+        }
+        let failed = |error: io::Error| self.write_error(&error);
+        let file = self.destination.file.try_clone().map_err(failed)?;
+        let name = self.destination.name.clone();
+        let device =
+            FileDevice::from_file(Arc::clone(&self.clock), file, name, plan.bytes(), self.origin);
+        Ok(Arc::new(device.map_err(failed)?))
+    }
+
+    fn attempt(
+        &self,
+        plan: &VolumePlan,
+        purpose: Purpose,
+        ending: Ending,
+    ) -> Result<Attempt, Error> {
+        let device = self.device(plan, purpose)?;
+        match self.try_attempt(plan, device, purpose, ending) {
+            Ok(attempt) => Ok(attempt),
+            Err(Failure::NoSpace) => Ok(Attempt::NoSpace),
+            Err(Failure::Device(error)) => Err(self.device_error(&error)),
+            Err(Failure::Other(error)) => Err(error),
+        }
+    }
+
+    /// The device's error as the destination's.
+    fn device_error(&self, error: &io::Error) -> Error {
+        match extant_block::raw_os_error(error) {
+            Some(number) => self.write_error(&io::Error::from_raw_os_error(number)),
+            None => self.write_error(error),
+        }
+    }
+
+    fn try_attempt(
+        &self,
+        plan: &VolumePlan,
+        device: Arc<dyn BlockDevice>,
+        purpose: Purpose,
+        ending: Ending,
+    ) -> Result<Attempt, Failure> {
+        let mut policies: Policies =
+            "packed".parse().map_err(|error| Error::new(format!("{error}")))?;
+        // The journal goes after the directories, where the data begins.
+        policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
+        policies.map_blocks = self.map_blocks;
+        let mut options = plan.options.clone();
+        if purpose == Purpose::Trial {
+            options.contents = mkfs::Contents::Zeros;
+        }
+        mkfs::format(Arc::clone(&device), &options, &policies)?;
+        policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
+        let options = Options {
+            access: Access::ReadWrite,
+            policies,
+            cache_bytes: CACHE_BYTES,
+            data: DataKeeping::Bytes,
+        };
+        let filesystem = Filesystem::open(Arc::clone(&device), &options)?;
+        let mut import = filesystem.import();
+        match purpose {
+            Purpose::Trial => {
+                self.import(&mut import, &mut DataStream::nowhere(&AtomicBool::new(false)))?
+            }
+            Purpose::Image => self.import_with_data(&mut import, &device)?,
+        }
+        if let Some(attempt) = self.cut(&filesystem, &mut import, ending)? {
+            return Ok(attempt);
+        }
+        filesystem.close()?;
+        let superblock = extant_engine::read_superblock(&*device)?;
+        Ok(Attempt::Built(Built {
+            block_size: superblock.block_size(),
+            blocks: superblock.blocks_count,
+            free_blocks: superblock.free_blocks,
+            inodes: superblock.inodes_count,
+            free_inodes: superblock.free_inodes,
+            has_journal: superblock.has(Feature::HAS_JOURNAL),
+            uuid: superblock.uuid,
+        }))
+    }
+
+    fn import_with_data(
+        &self,
+        import: &mut Import,
+        device: &Arc<dyn BlockDevice>,
+    ) -> Result<(), Failure> {
+        let write_error = |error: &io::Error| self.device_error(error);
+        with_stream(self.tree, self.sources, &**device, self.progress, &write_error, |stream| {
+            self.import(import, stream)
+        })
+    }
+
+    /// Cuts the volume where it is to end; an attempt that did not succeed where it cannot.
+    fn cut(
+        &self,
+        filesystem: &Filesystem,
+        import: &mut Import,
+        ending: Ending,
+    ) -> Result<Option<Attempt>, Failure> {
+        let superblock = filesystem.superblock();
+        let blocks = superblock.blocks_count;
+        let last_group =
+            superblock.group_start(GroupNo(superblock.group_count().saturating_sub(1))).0;
+        let end = match ending {
+            Ending::Planned => return Ok(None),
+            Ending::At(end) => end.max(import.used_end()?).max(last_group + 1),
+            Ending::After(Room::NONE) => {
+                (blocks - filesystem.statfs().free_blocks).max(import.used_end()?)
+            }
+            Ending::After(free) => {
+                let used = blocks - filesystem.statfs().free_blocks;
+                let end = plan::with_room(used, free, superblock.block_size().into());
+                if end > blocks {
+                    return Ok(Some(Attempt::NoSpace));
+                }
+                let used_end = import.used_end()?;
+                if end < used_end && superblock.group_count() > 1 {
+                    // The room ends within the last group's own metadata: without that group it may
+                    // fit.
+                    return Ok(Some(Attempt::TooLarge { end: end.min(last_group) }));
+                }
+                end.max(used_end)
+            }
+        };
+        if end <= last_group {
+            return Ok(Some(Attempt::TooLarge { end }));
+        }
+        import.cut(end.min(blocks))?;
+        Ok(None)
+    }
+}

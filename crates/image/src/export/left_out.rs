@@ -1,0 +1,28 @@
+//! What an archive does not hold of an image.
+use extant_archive::printable;
+use std::fmt;
+
+/// Something that is left out, or not whole, and why.
+#[derive(Debug)]
+pub struct LeftOut {
+    /// The path in the image, printable, without a leading slash; "/" for the root.
+    pub path: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl LeftOut {
+    pub(crate) fn new(path: &[u8], reason: impl fmt::Display) -> LeftOut {
+        let path = match path {
+            b"" => "/".to_owned(),
+            path => printable(path),
+        };
+        LeftOut { path, reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.reason)
+    }
+}

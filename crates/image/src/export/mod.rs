@@ -1,0 +1,23 @@
+//! From an image to a tar archive that holds all of it: pax, deterministic, read in the order of
+//! the disk.
+//!
+//! ```text
+//! write      headers, bodies and what fills the gaps, written without being copied
+//! body       threads that read the bytes of files ahead, in large pieces
+//! plan       which names, in which order; what cannot be exported
+//! left_out   what an archive does not hold
+//! ```
+//!
+//! # The order
+//! A directory comes before what is in it, and all that is in it comes together, because GNU tar
+//! sets a directory's time when it leaves it. Within a directory names follow each other as their
+//! first bytes do on the disk: an image that was filled from a tree, directory by directory, is
+//! read from front to back.
+mod body;
+mod left_out;
+mod plan;
+mod write;
+
+pub use left_out::LeftOut;
+pub use plan::{ExportPlan, Omission};
+pub use write::{Summary, write};

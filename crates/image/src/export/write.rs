@@ -1,0 +1,466 @@
+//! An archive, entry by entry. Headers are made in one buffer, bodies stay in the chunks that they
+//! were read into; both go out together, a chunk at a time, without being copied.
+//!
+//! *Invariants*: a body is as long as its header says, also when it cannot be read; nothing waits
+//! in `pieces` when a chunk goes back to its reader.
+use super::body::{Bodies, BodyChunk, Part, Shape, shape};
+use super::left_out::LeftOut;
+use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
+use crate::error::{Error, ErrorKind};
+use crate::progress::Progress;
+use extant_archive::{Facts, Headers, NewContent, NewEntry, append_map, ending, padding, reason};
+use extant_engine::survey::{self, ObjectId};
+use extant_format::attribute::Attribute;
+use extant_format::inode::FileType;
+use std::io::{self, IoSlice, Write};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+/// Headers that wait to be written, at most.
+const HEADER_BYTES_MAX: usize = 256 << 10;
+/// Pieces that one call writes.
+const PIECES_MAX: usize = 1000;
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// What is in an archive that was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Entries of all kinds.
+    pub entries: u64,
+    /// Regular files.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Symlinks.
+    pub symlinks: u64,
+    /// Further names of files that are in the archive under another.
+    pub hard_links: u64,
+    /// Devices and fifos.
+    pub specials: u64,
+    /// Bytes of bodies.
+    pub data_bytes: u64,
+    /// Bytes of the archive.
+    pub bytes: u64,
+}
+
+/// Writes an archive of all that is planned. What cannot be read on the way is given to `left_out`,
+/// which decides whether the archive goes on without it. `progress` is advanced by bytes of bodies.
+///
+/// # Errors
+/// [`ErrorKind::Output`] when the output takes no more; [`ErrorKind::LeftOut`] when `left_out`
+/// breaks off.
+pub fn write(
+    plan: &Arc<ExportPlan>,
+    output: &mut dyn Write,
+    progress: &dyn Progress,
+    left_out: &mut dyn FnMut(LeftOut) -> ControlFlow<()>,
+) -> Result<Summary, Error> {
+    let mut archive = Archive {
+        plan,
+        output,
+        progress,
+        left_out,
+        bodies: Bodies::start(Arc::clone(plan)),
+        chunk: BodyChunk::default(),
+        part: 0,
+        taken: 0,
+        headers: Headers::default(),
+        made: Vec::with_capacity(HEADER_BYTES_MAX * 2),
+        pieces: Vec::with_capacity(PIECES_MAX + 8),
+        summary: Summary::default(),
+    };
+    let mut path = Path::default();
+    for item in &plan.items {
+        path.step_to(plan, item);
+        archive.item(item, &path.bytes)?;
+    }
+    archive.end()
+}
+
+/// A piece of the archive that waits to be written.
+enum Piece {
+    /// Of the headers.
+    Made(Range<usize>),
+    /// Of the chunk.
+    Body(Range<usize>),
+    Zeros(usize),
+}
+
+struct Archive<'a> {
+    plan: &'a ExportPlan,
+    output: &'a mut dyn Write,
+    progress: &'a dyn Progress,
+    left_out: &'a mut dyn FnMut(LeftOut) -> ControlFlow<()>,
+    bodies: Bodies,
+    /// What is being used up: the part, and how much of it is taken.
+    chunk: BodyChunk,
+    part: usize,
+    taken: u64,
+    headers: Headers,
+    made: Vec<u8>,
+    pieces: Vec<Piece>,
+    summary: Summary,
+}
+
+impl Archive<'_> {
+    fn item(&mut self, item: &Item, path: &[u8]) -> Result<(), Error> {
+        let survey = &self.plan.survey;
+        let shape = shape(survey, item.object, item.step);
+        // The map has to be taken even if nothing comes of the file.
+        let ranges = match &shape {
+            Shape::Mapped => Some(self.map()?),
+            _ => None,
+        };
+        let ranges = match ranges.transpose() {
+            Ok(ranges) => ranges,
+            Err(reason) => return self.leave_out(LeftOut::new(path, reason)),
+        };
+        let Some(facts) = survey.facts(item.object) else {
+            return Ok(());
+        };
+        if path.len() > PATH_BYTES_MAX {
+            self.leave_out(LeftOut::new(
+                path,
+                format_args!("a path of more than {PATH_BYTES_MAX} bytes"),
+            ))?;
+            return match ranges {
+                Some(ranges) => {
+                    self.skip_body(ranges.iter().map(|range| range.end - range.start).sum())
+                }
+                None if matches!(shape, Shape::Whole(_)) => self.skip_body(facts.size),
+                None => Ok(()),
+            };
+        }
+        match item.step {
+            Step::Link => self.link(item, &facts, path),
+            Step::Whole => match (facts.file_type, ranges) {
+                (FileType::Regular, Some(ranges)) if !is_whole(&ranges, facts.size) => {
+                    self.sparse(item.object, &facts, path, &ranges)
+                }
+                (FileType::Regular, _) => {
+                    self.summary.files += 1;
+                    self.header(item.object, &facts, path, NewContent::File { size: facts.size })?;
+                    self.body(path, facts.size)?;
+                    self.pad(facts.size)
+                }
+                (FileType::Symlink, _) => self.symlink(item.object, &facts, path),
+                (FileType::Directory, _) => {
+                    self.summary.directories += 1;
+                    self.header(item.object, &facts, path, NewContent::Directory)
+                }
+                (file_type, _) => {
+                    self.summary.specials += 1;
+                    let content = match file_type {
+                        FileType::CharacterDevice => NewContent::CharacterDevice(facts.device),
+                        FileType::BlockDevice => NewContent::BlockDevice(facts.device),
+                        _ => NewContent::Fifo,
+                    };
+                    self.header(item.object, &facts, path, content)
+                }
+            },
+        }
+    }
+
+    /// Something is left out: goes on without it, or ends the archive.
+    fn leave_out(&mut self, left_out: LeftOut) -> Result<(), Error> {
+        let message = left_out.to_string();
+        match (self.left_out)(left_out) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::new(message).of(ErrorKind::LeftOut)),
+        }
+    }
+
+    fn link(&mut self, item: &Item, facts: &survey::Facts, path: &[u8]) -> Result<(), Error> {
+        let mut target = Vec::new();
+        self.plan.path(self.plan.first_name(item.object), &mut target);
+        if target.len() > PATH_BYTES_MAX {
+            return self.leave_out(LeftOut::new(path, "a link to a path that is too long"));
+        }
+        self.summary.hard_links += 1;
+        let facts = archive_facts(facts, Vec::new());
+        let content = NewContent::HardLink { target: &target };
+        self.append(&NewEntry { path, facts: &facts, content })
+    }
+
+    fn symlink(
+        &mut self,
+        object: ObjectId,
+        facts: &survey::Facts,
+        path: &[u8],
+    ) -> Result<(), Error> {
+        match self.plan.survey.target(object) {
+            Err(error) => self.leave_out(LeftOut::new(path, error)),
+            Ok(target) => {
+                self.summary.symlinks += 1;
+                self.header(object, facts, path, NewContent::Symlink { target: &target })
+            }
+        }
+    }
+
+    fn sparse(
+        &mut self,
+        object: ObjectId,
+        facts: &survey::Facts,
+        path: &[u8],
+        ranges: &[Range<u64>],
+    ) -> Result<(), Error> {
+        let mut map = Vec::new();
+        append_map(ranges, facts.size, &mut map);
+        let data = ranges.iter().map(|range| range.end - range.start).sum();
+        let stored = map.len() as u64 + data;
+        self.summary.files += 1;
+        self.header(object, facts, path, NewContent::Sparse { size: facts.size, stored })?;
+        self.push_made(&map)?;
+        self.body(path, data)?;
+        self.pad(data)
+    }
+
+    fn header(
+        &mut self,
+        object: ObjectId,
+        facts: &survey::Facts,
+        path: &[u8],
+        content: NewContent<'_>,
+    ) -> Result<(), Error> {
+        let attributes = match self.plan.survey.attributes(object) {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                self.leave_out(LeftOut::new(
+                    path,
+                    format_args!("its extended attributes are left out: {error}"),
+                ))?;
+                Vec::new()
+            }
+        };
+        let facts = archive_facts(facts, attributes);
+        self.append(&NewEntry { path, facts: &facts, content })
+    }
+
+    fn append(&mut self, entry: &NewEntry<'_>) -> Result<(), Error> {
+        let start = self.made.len();
+        self.headers.append(entry, &mut self.made);
+        self.summary.entries += 1;
+        self.push(Piece::Made(start..self.made.len()))
+    }
+
+    fn push_made(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let start = self.made.len();
+        self.made.extend_from_slice(bytes);
+        self.push(Piece::Made(start..self.made.len()))
+    }
+
+    /// Adds a piece; writes what waits when there is much of it.
+    fn push(&mut self, piece: Piece) -> Result<(), Error> {
+        self.summary.bytes += length(&piece) as u64;
+        match (&piece, self.pieces.last_mut()) {
+            (Piece::Made(next), Some(Piece::Made(last))) if last.end == next.start => {
+                last.end = next.end
+            }
+            _ => self.pieces.push(piece),
+        }
+        match self.pieces.len() >= PIECES_MAX || self.made.len() >= HEADER_BYTES_MAX {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn zeros(&mut self, mut count: u64) -> Result<(), Error> {
+        while count > 0 {
+            let piece = count.min(ZEROS.len() as u64);
+            self.push(Piece::Zeros(piece as usize))?;
+            count -= piece;
+        }
+        Ok(())
+    }
+
+    fn pad(&mut self, size: u64) -> Result<(), Error> {
+        self.zeros(padding(size))
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let (made, body) = (&self.made, &self.chunk.bytes);
+        let slice = |piece: &Piece| match piece {
+            Piece::Made(range) => IoSlice::new(&made[range.clone()]),
+            Piece::Body(range) => IoSlice::new(&body[range.clone()]),
+            Piece::Zeros(length) => IoSlice::new(&ZEROS[..*length]),
+        };
+        let mut slices: Vec<IoSlice<'_>> = self.pieces.iter().map(slice).collect();
+        write_all(self.output, &mut slices)?;
+        self.pieces.clear();
+        self.made.clear();
+        Ok(())
+    }
+
+    /// The part that is next; a chunk that is used up is exchanged for the next one.
+    fn next_part(&mut self) -> Result<&mut Part, Error> {
+        while self.part >= self.chunk.parts.len() {
+            self.flush()?;
+            self.bodies.give_back(std::mem::take(&mut self.chunk));
+            let ended = || Error::new("the reader of the image ended too early");
+            (self.chunk, self.part, self.taken) = (self.bodies.next().ok_or_else(ended)?, 0, 0);
+        }
+        Ok(&mut self.chunk.parts[self.part])
+    }
+
+    /// The map that comes next.
+    fn map(&mut self) -> Result<Result<Vec<Range<u64>>, String>, Error> {
+        let map = match self.next_part()? {
+            Part::Map(map) => std::mem::replace(map, Ok(Vec::new())),
+            _ => return Err(Error::new("the reader of the image lost its place")),
+        };
+        (self.part, self.taken) = (self.part + 1, 0);
+        Ok(map)
+    }
+
+    /// Adds `length` bytes of the parts that come next.
+    fn body(&mut self, path: &[u8], length: u64) -> Result<(), Error> {
+        self.summary.data_bytes += length;
+        let (mut left, mut lost) = (length, None);
+        while left > 0 {
+            match self.take(&mut left)? {
+                Taken::Bytes(range) => self.push(Piece::Body(range))?,
+                Taken::Zeros(count) => self.zeros(count)?,
+                Taken::Lost(count, reason) => {
+                    self.zeros(count)?;
+                    lost.get_or_insert(reason);
+                }
+            }
+        }
+        self.progress.advance(length);
+        match lost {
+            None => Ok(()),
+            Some(reason) => {
+                let reason =
+                    format_args!("bytes that cannot be read are zeros in the archive: {reason}");
+                self.leave_out(LeftOut::new(path, reason))
+            }
+        }
+    }
+
+    fn skip_body(&mut self, mut left: u64) -> Result<(), Error> {
+        while left > 0 {
+            self.take(&mut left)?;
+        }
+        Ok(())
+    }
+
+    /// The next bytes, at most `left`, which is reduced by their number.
+    fn take(&mut self, left: &mut u64) -> Result<Taken, Error> {
+        let taken = self.taken;
+        let part = self.next_part()?;
+        let available = match part {
+            Part::Bytes(range) => range.len() as u64,
+            Part::Zeros(count) | Part::Lost(count, _) => *count,
+            Part::Map(_) => return Err(Error::new("the reader of the image lost its place")),
+        };
+        // A part that was begun belongs to this chunk; else none of it is taken yet.
+        let taken = if taken < available { taken } else { 0 };
+        let count = (available - taken).min(*left);
+        let piece = match part {
+            Part::Bytes(range) => {
+                let start = range.start + taken as usize;
+                Taken::Bytes(start..start + count as usize)
+            }
+            Part::Lost(_, reason) => Taken::Lost(count, reason.clone()),
+            Part::Zeros(_) | Part::Map(_) => Taken::Zeros(count),
+        };
+        *left -= count;
+        self.taken = taken + count;
+        if self.taken == available {
+            (self.part, self.taken) = (self.part + 1, 0);
+        }
+        Ok(piece)
+    }
+
+    /// What follows the last entry.
+    fn end(mut self) -> Result<Summary, Error> {
+        self.zeros(ending(self.summary.bytes))?;
+        self.flush()?;
+        Ok(self.summary)
+    }
+}
+
+/// Writes all of the pieces.
+fn write_all(output: &mut dyn Write, mut pieces: &mut [IoSlice<'_>]) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::new(reason(&error)).of(ErrorKind::Output(error));
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        match output.write_vectored(pieces) {
+            Ok(0) => return Err(failed(io::ErrorKind::WriteZero.into())),
+            Ok(bytes) => IoSlice::advance_slices(&mut pieces, bytes),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(())
+}
+
+/// What the image knows of a file, in the words of an archive.
+fn archive_facts(facts: &survey::Facts, attributes: Vec<Attribute>) -> Facts {
+    Facts {
+        permissions: facts.permissions,
+        uid: facts.uid,
+        gid: facts.gid,
+        modify_time: facts.modify_time,
+        access_time: Some(facts.access_time),
+        change_time: Some(facts.change_time),
+        attributes,
+    }
+}
+
+/// Whether there is no hole.
+fn is_whole(ranges: &[Range<u64>], size: u64) -> bool {
+    matches!(ranges, [only] if only.start == 0 && only.end == size)
+}
+
+/// A stretch of a body.
+enum Taken {
+    /// Of the chunk.
+    Bytes(Range<usize>),
+    Zeros(u64),
+    Lost(u64, String),
+}
+
+fn length(piece: &Piece) -> usize {
+    match piece {
+        Piece::Made(range) | Piece::Body(range) => range.len(),
+        Piece::Zeros(length) => *length,
+    }
+}
+
+/// The path of the entry that is written, made from that of the entry before it where that is less
+/// work.
+#[derive(Default)]
+struct Path {
+    bytes: Vec<u8>,
+    /// The directory of the entry, and how long the directory's path is.
+    directory: Option<ObjectId>,
+    directory_length: usize,
+    /// The entry.
+    object: Option<ObjectId>,
+}
+
+impl Path {
+    fn step_to(&mut self, plan: &ExportPlan, item: &Item) {
+        let Some(name) = item.name else {
+            *self = Path { object: Some(item.object), ..Path::default() };
+            return;
+        };
+        let directory = Some(plan.survey.directory_of(name));
+        if directory == self.object {
+            self.directory_length = self.bytes.len();
+        } else if directory == self.directory {
+            self.bytes.truncate(self.directory_length);
+        } else {
+            let above = plan.survey.directory_of(name);
+            plan.path(plan.first_name(above), &mut self.bytes);
+            self.directory_length = self.bytes.len();
+        }
+        (self.directory, self.object) = (directory, Some(item.object));
+        if !self.bytes.is_empty() {
+            self.bytes.push(b'/');
+        }
+        self.bytes.extend_from_slice(plan.survey.name(name));
+    }
+}

@@ -1,0 +1,105 @@
+//! How sources are read.
+use super::exclude::Exclude;
+use crate::tree::Layers;
+use std::path::PathBuf;
+
+/// A user and a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// Of every file.
+    pub uid: u32,
+    /// Of every file.
+    pub gid: u32,
+}
+
+/// Ids that are shifted. `from + count - 1` and `to + count - 1` are at most `u32::MAX`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdMap {
+    /// First id that is mapped.
+    pub from: u32,
+    /// What it becomes.
+    pub to: u32,
+    /// How many are mapped.
+    pub count: u32,
+}
+
+/// What happens to a file that cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnTrouble {
+    /// It is an error, which ends everything.
+    #[default]
+    Stop,
+    /// It is left out and named.
+    Skip,
+}
+
+/// Whether what is mounted below a source directory is part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mounts {
+    /// It is.
+    #[default]
+    Cross,
+    /// Mount points are empty directories.
+    Stay,
+}
+
+/// Which times of a file are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Times {
+    /// The modify time, in place of the others too: reading a tree or copying it changes nothing.
+    #[default]
+    Modify,
+    /// Access and change time too, where the source has them.
+    All,
+}
+
+/// What happens to an archive that ends otherwise than with two blocks of zeros, after a whole
+/// entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ArchiveEnd {
+    /// It is taken as it is, with a notice.
+    #[default]
+    Lenient,
+    /// It is refused: it may have been cut off.
+    Strict,
+}
+
+/// How sources are read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// What is left out.
+    pub exclude: Exclude,
+    /// The owner of every file, in place of its own.
+    pub owner: Option<Owner>,
+    /// How users are shifted: the first map that holds an id counts.
+    pub map_users: Vec<IdMap>,
+    /// How groups are shifted, likewise.
+    pub map_groups: Vec<IdMap>,
+    /// Whether whiteouts are applied.
+    pub layers: Layers,
+    /// No time is later than this (SOURCE_DATE_EPOCH), in seconds since 1970.
+    pub newest: Option<i64>,
+    /// What happens to a file that cannot be read.
+    pub on_trouble: OnTrouble,
+    /// Whether what is mounted below a source directory is part of it.
+    pub mounts: Mounts,
+    /// Which times are kept.
+    pub times: Times,
+    /// What happens to an archive without its end.
+    pub archive_end: ArchiveEnd,
+    /// Where files of compressed archives and pipes are kept while the image is built; the host's
+    /// folder for temporary files if `None`.
+    pub spool_folder: Option<PathBuf>,
+    /// Device and inode number of files that are never part of a source: the image itself.
+    pub never: Vec<(u64, u64)>,
+}
+
+impl IdMap {
+    /// The id that the first map which holds `id` makes of it; `id` itself where none does.
+    pub fn apply(maps: &[IdMap], id: u32) -> u32 {
+        let hit = maps
+            .iter()
+            .find(|map| id.checked_sub(map.from).is_some_and(|distance| distance < map.count));
+        hit.map_or(id, |map| (id - map.from).saturating_add(map.to))
+    }
+}

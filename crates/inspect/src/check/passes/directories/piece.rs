@@ -1,0 +1,145 @@
+//! The entries of one piece of directory (a block, or what is in an inode): what they point to.
+use super::entries::{Dot, Met, Shape};
+use super::tree::Tree;
+use crate::check::codes::Code;
+use crate::check::facts::{Facts, InodeFacts};
+use crate::check::problem::Problem;
+use extant_format::Ino;
+use extant_format::directory::RECORD_MIN;
+use extant_format::directory::stored::StoredEntry;
+use extant_format::inode::FileType;
+use extant_format::superblock::Feature;
+
+/// What entries of one piece of directory are judged with.
+pub(super) struct Piece<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) tree: &'a Tree,
+    pub(super) ino: Ino,
+    pub(super) file_block: u32,
+    pub(super) place: u32,
+    pub(super) shape: Shape,
+    /// Whether entries keep the types of inodes (filetype).
+    pub(super) is_typed: bool,
+}
+
+impl<'a> Piece<'a> {
+    /// A piece of a directory, at a place of the tree.
+    pub(super) fn new(
+        facts: &'a Facts,
+        tree: &'a Tree,
+        ino: Ino,
+        file_block: u32,
+        place: u32,
+    ) -> Piece<'a> {
+        Piece {
+            facts,
+            tree,
+            ino,
+            file_block,
+            place,
+            shape: Shape::of(facts, facts.inodes.get(ino)),
+            is_typed: facts.volume.superblock().has(Feature::FILETYPE),
+        }
+    }
+
+    #[cold]
+    pub(super) fn report(&self, code: Code, detail: impl FnOnce(Problem) -> Problem) {
+        let problem = Problem::new(code).ino(self.ino).file_block(self.file_block.into());
+        self.facts.report(detail(problem));
+    }
+
+    /// Judges a used entry that is neither of the first two.
+    #[inline]
+    pub(super) fn named(&self, entry: &StoredEntry<'_>, met: Met) {
+        let ino = Ino(entry.ino);
+        if let Some(code) = self.shape.name_problem(entry.name) {
+            self.report(code, |problem| problem.name(entry.name).other(ino));
+        } else if met == Met::Before {
+            self.report(Code::EntryTwice, |problem| problem.name(entry.name));
+        }
+        let Some(known) = self.target(entry) else { return };
+        if ino == self.ino {
+            self.report(Code::EntryToSelf, |problem| problem.name(entry.name));
+        } else if ino == Ino::ROOT {
+            self.report(Code::EntryToRoot, |problem| problem.name(entry.name));
+        } else if known.is_directory() {
+            self.tree.add_entry(ino, self.place);
+        } else if known.is_attribute_inode() {
+            self.report(Code::EntryToValue, |problem| problem.name(entry.name).other(ino));
+        }
+    }
+
+    /// Judges what any entry points to, and counts it; `None` when that is not in use.
+    #[inline]
+    fn target(&self, entry: &StoredEntry<'_>) -> Option<InodeFacts> {
+        let ino = Ino(entry.ino);
+        let known = self.facts.inodes.get(ino);
+        // What has no link is only kept for open files.
+        if !known.is_used() || known.links() == 0 || !self.facts.volume.superblock().is_usable(ino)
+        {
+            self.not_there(entry);
+            return None;
+        }
+        self.facts.inodes.count_link(ino);
+        if entry.code != 0 {
+            self.typed(entry, known);
+        }
+        Some(known)
+    }
+
+    #[cold]
+    fn not_there(&self, entry: &StoredEntry<'_>) {
+        let code = if self.facts.volume.superblock().is_usable(Ino(entry.ino)) {
+            Code::EntryUnused
+        } else {
+            Code::EntryInode
+        };
+        self.report(code, |problem| problem.name(entry.name).other(Ino(entry.ino)));
+    }
+
+    #[inline]
+    fn typed(&self, entry: &StoredEntry<'_>, known: InodeFacts) {
+        let detail =
+            |problem: Problem| problem.name(entry.name).other(Ino(entry.ino)).found(entry.code);
+        if !self.is_typed {
+            self.report(Code::EntryTyped, detail);
+            return;
+        }
+        // What the judge of an inode would clear has no type.
+        let Some(expected) =
+            known.file_type().map(FileType::entry_code).filter(|_| !known.is_bad())
+        else {
+            return;
+        };
+        if entry.code != expected {
+            self.report(Code::EntryType, |problem| detail(problem).expected(expected));
+        }
+    }
+
+    /// Judges one of the first two entries of a directory.
+    pub(super) fn dot(&self, dot: Dot, entry: &StoredEntry<'_>) {
+        let problem = dot.problem(entry);
+        if let Some(code) = problem {
+            self.report(code, |problem| problem.name(entry.name));
+        }
+        if entry.ino == 0 {
+            return;
+        }
+        match dot {
+            Dot::Itself => {
+                // One more entry would fit after it, and one must.
+                if entry.length > 2 * RECORD_MIN {
+                    self.report(Code::DotTooLong, |problem| {
+                        problem.found(entry.length as u64).expected(RECORD_MIN as u64)
+                    });
+                }
+                if entry.ino != self.ino.0 {
+                    self.report(Code::DotWrong, |problem| problem.other(Ino(entry.ino)));
+                }
+            }
+            Dot::Parent if problem.is_none() => self.tree.set_dotdot(self.ino, Ino(entry.ino)),
+            Dot::Parent => {}
+        }
+        let _ = self.target(entry);
+    }
+}

@@ -1,0 +1,198 @@
+//! Pass 1: inode tables in large reads, each inode judged, its map handed to the
+//! [pool](crate::check::maps::pool).
+//!
+//! ```text
+//! tables        which blocks of the tables are read
+//! judge         one inode in use, or free
+//!   leftover    fields that must be zero, data in the inode, reserved inodes that are not in use
+//!   attributes  extended attributes, in the inode and in blocks
+//!   special     symlinks, devices, pipes, sockets
+//!   resize      the inode that maps the descriptor blocks kept for growth
+//! subject       the inode that is judged, as all of these see it
+//! ```
+//!
+//! *Invariants*: an inode is judged by one thread. Inodes that were never used, by descriptors with
+//! a checksum, are not read.
+mod attributes;
+mod judge;
+mod leftover;
+mod resize;
+mod special;
+mod subject;
+mod tables;
+
+use super::quota;
+use crate::check::facts::Facts;
+use crate::check::maps::pool::{MapReader, Pool, PutAside};
+use crate::check::maps::{self, Claimant, Claiming, MapBlock, MapKind, MapWalk};
+use crate::check::options::ReadOrder;
+use crate::check::rule::Pass;
+use crate::check::work::Worker;
+use crate::error::Error;
+use extant_format::inode::{Inode, StoredInode};
+use extant_format::{BlockNo, Ino};
+use special::SymlinkTargets;
+use std::sync::Arc;
+use tables::TablePiece;
+
+/// Blocks of one read of a table in vanilla order.
+const VANILLA_BLOCKS: u64 = 8;
+
+/// What the threads of this pass share.
+struct InodePass {
+    facts: Arc<Facts>,
+    pieces: Arc<Vec<TablePiece>>,
+    /// Map blocks that wait to be read.
+    pool: Pool,
+    /// Symlinks whose targets are yet to be read.
+    targets: SymlinkTargets,
+}
+
+/// The pieces of the inode tables that hold inodes in use, by place.
+pub(crate) struct InodeTables(Arc<Vec<TablePiece>>);
+
+/// Runs the pass.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn run(facts: &Arc<Facts>) -> Result<InodeTables, Error> {
+    let pieces = Arc::new(tables::pieces(facts)?);
+    let inodes: u64 = pieces.iter().map(|piece| u64::from(piece.inodes)).sum();
+    facts.begin(Pass::Inodes, inodes * u64::from(facts.volume.superblock().inode_size));
+    let pass = Arc::new(InodePass {
+        facts: Arc::clone(facts),
+        pieces: Arc::clone(&pieces),
+        pool: Pool::new(facts.threads.wait_queue()),
+        targets: SymlinkTargets::default(),
+    });
+    facts.threads.share::<TableReader>("check-inodes", &pass, pieces.len() as u64)?;
+    facts.threads.share::<PoolReader>("check-maps", &pass, facts.threads.count())?;
+    resize::judge(facts)?;
+    attributes::finish(facts)?;
+    special::finish(facts, &pass.targets)?;
+    Ok(InodeTables(pieces))
+}
+
+/// Walks the maps of all inodes in use once more, in order, for another claimant.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn walk_again(claimant: &impl Claimant, tables: &InodeTables) -> Result<(), Error> {
+    let facts = claimant.facts();
+    let superblock = facts.volume.superblock();
+    let size = usize::from(superblock.inode_size);
+    let (mut buffer, mut reader, mut roots) = (Vec::new(), MapReader::default(), Vec::new());
+    for piece in tables.0.iter() {
+        let bytes = (piece.inodes as usize * size).next_multiple_of(facts.volume.block_size());
+        buffer.resize(bytes, 0);
+        facts.read("inode table", piece.start, &mut buffer)?;
+        let raws = buffer.chunks_exact(size).take(piece.inodes as usize);
+        for (ino, raw) in (piece.first.0..).map(Ino).zip(raws) {
+            let is_reserved = ino.0 < superblock.first_inode && ino != Ino::ROOT;
+            if !is_reserved && !facts.inodes.get(ino).is_used() || ino == Ino::RESIZE {
+                continue;
+            }
+            let inode = Inode::decode(raw, superblock);
+            let kind = match ino {
+                Ino::BAD_BLOCKS => Some(MapKind::BadBlocks),
+                _ => MapKind::of(inode.file_type()),
+            };
+            if let Some(kind) = kind.filter(|_| judge::has_map(facts, &inode)) {
+                let walk = MapWalk::new(facts, ino, kind, &inode, 0);
+                maps::roots(claimant, walk, &inode, &mut roots);
+                reader.follow(claimant, std::mem::take(&mut roots))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A thread that reads tables.
+#[derive(Default)]
+struct TableReader {
+    buffer: Vec<u8>,
+    roots: Vec<MapBlock>,
+    maps: MapReader,
+    aside: PutAside,
+}
+
+impl Worker for TableReader {
+    type Shared = InodePass;
+
+    fn work(&mut self, pass: &InodePass, piece: u64) -> Result<(), Error> {
+        let facts = &*pass.facts;
+        let Some(piece) = usize::try_from(piece).ok().and_then(|piece| pass.pieces.get(piece))
+        else {
+            return Ok(());
+        };
+        let size = usize::from(facts.volume.superblock().inode_size);
+        let block_size = facts.volume.block_size();
+        let blocks = (piece.inodes as usize * size).div_ceil(block_size) as u64;
+        let step = match facts.read_order {
+            ReadOrder::DiskOrder => blocks,
+            ReadOrder::Vanilla => VANILLA_BLOCKS,
+        };
+        let (mut at, mut ino) = (0, piece.first.0);
+        let mut left = piece.inodes as usize;
+        while at < blocks {
+            let length = step.min(blocks - at);
+            let bytes = usize::try_from(length).unwrap_or(0) * block_size;
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.resize(bytes.max(buffer.len()), 0);
+            let chunk = buffer.get_mut(..bytes).unwrap_or_default();
+            facts.read("inode table", BlockNo(piece.start.0 + at), chunk)?;
+            for raw in chunk.chunks_exact(size).take(left) {
+                self.inode(pass, Ino(ino), raw)?;
+                ino = ino.saturating_add(1);
+            }
+            left = left.saturating_sub(bytes / size);
+            self.buffer = buffer;
+            at += length;
+        }
+        let claiming = Claiming(facts);
+        match facts.read_order {
+            ReadOrder::Vanilla => self.aside.follow(&claiming, &mut self.maps),
+            ReadOrder::DiskOrder if pass.pool.add(&mut self.roots) => {
+                self.maps.relieve(&pass.pool, &claiming)
+            }
+            ReadOrder::DiskOrder => Ok(()),
+        }
+    }
+}
+
+impl TableReader {
+    #[inline]
+    fn inode(&mut self, pass: &InodePass, ino: Ino, raw: &[u8]) -> Result<(), Error> {
+        let facts = &*pass.facts;
+        let stored = StoredInode::new(raw);
+        let links = stored.links();
+        let is_clear = links == 0 && stored.mode() == 0 && stored.deletion_time() == 0;
+        let is_reserved = ino.0 < facts.volume.superblock().first_inode;
+        let orphans = &facts.orphans.deleted;
+        if is_clear && !is_reserved && orphans.is_empty() {
+            return Ok(());
+        }
+        if links == 0 && !orphans.contains(&ino) && !quota::is_file(&facts.volume, ino) {
+            judge::judge_unused(facts, ino, raw, &mut self.roots);
+            return Ok(());
+        }
+        judge::judge(facts, &pass.targets, ino, raw, &mut self.roots);
+        if facts.read_order == ReadOrder::Vanilla && self.aside.add(&mut self.roots) {
+            self.aside.follow(&Claiming(facts), &mut self.maps)?;
+        }
+        Ok(())
+    }
+}
+
+/// A thread that empties the pool, when all inodes were seen.
+#[derive(Default)]
+struct PoolReader(MapReader);
+
+impl Worker for PoolReader {
+    type Shared = InodePass;
+
+    /// Every thread is at work until the pool is empty.
+    fn work(&mut self, pass: &InodePass, _piece: u64) -> Result<(), Error> {
+        self.0.drain(&pass.pool, &Claiming(&pass.facts))
+    }
+}

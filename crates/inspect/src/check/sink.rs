@@ -1,0 +1,54 @@
+//! Where all threads put the problems that they find.
+//!
+//! *Invariants*: what is kept is the first problems in their order, whenever they were found; how
+//! many were found of each code is exact.
+//! *Locking*: one short lock, held for an insertion.
+use super::codes::Code;
+use super::problem::Problem;
+use super::rule::Severity;
+use extant_block::ShortLock;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Problems that are kept for the report; of more only the number is known.
+const KEPT_MAX: usize = 100_000;
+
+/// Where problems are put by all threads.
+#[derive(Default)]
+pub(crate) struct Sink(ShortLock<Collected>);
+
+/// What was found so far: the first in order, and how many of each code.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(crate) problems: BTreeSet<Problem>,
+    pub(crate) counts: BTreeMap<Code, u64>,
+}
+
+impl Sink {
+    /// Adds a problem; one that is there already counts once.
+    pub(crate) fn add(&self, problem: Problem) {
+        let mut collected = self.0.lock();
+        let code = problem.code;
+        if collected.problems.insert(problem) {
+            *collected.counts.entry(code).or_default() += 1;
+        }
+        if collected.problems.len() > KEPT_MAX {
+            collected.problems.pop_last();
+        }
+    }
+
+    /// Whether a problem was found that is at least so severe.
+    pub(crate) fn has(&self, severity: Severity) -> bool {
+        let collected = self.0.lock();
+        collected.counts.keys().any(|code| code.rule().severity >= severity)
+    }
+
+    /// How many of this code were collected.
+    pub(crate) fn count(&self, code: Code) -> u64 {
+        self.0.lock().counts.get(&code).copied().unwrap_or(0)
+    }
+
+    /// Everything, and leaves nothing.
+    pub(crate) fn take(&self) -> Collected {
+        std::mem::take(&mut self.0.lock())
+    }
+}

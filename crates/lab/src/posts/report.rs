@@ -1,0 +1,159 @@
+//! What the posts come to: tables of what each measured and what the model gives.
+use super::limit::Limit;
+use extant_chart::Figure;
+use serde::{Deserialize, Serialize};
+
+/// Names the schema of [`PostsReport`].
+pub const SCHEMA: &str = "extant-lab-posts/1";
+
+/// How large the work of a post is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Seconds in all: counts are divided where that keeps what the row is about.
+    Quick,
+    /// As in the post.
+    Full,
+}
+
+/// All that was run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostsReport {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// See [`crate::report::MODEL_VERSION`].
+    pub model_version: u32,
+    /// Quick or full.
+    pub scale: Scale,
+    /// In the order asked for.
+    pub posts: Vec<PostReport>,
+}
+
+/// What came of one post.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostReport {
+    /// Its number.
+    pub number: u32,
+    /// Author and year.
+    pub origin: String,
+    /// What it is about.
+    pub title: String,
+    /// What it asked: for a page. Not in the JSON.
+    #[serde(skip)]
+    pub question: String,
+    /// The drive's model.
+    pub drive: String,
+    /// What of it was fitted.
+    pub fitted: Vec<String>,
+    /// The seed of its scenarios.
+    pub seed: u64,
+    /// The tables.
+    pub tables: Vec<PostTable>,
+    /// What a page shows besides the tables: curves, seek plots, distributions. Not in the JSON.
+    #[serde(skip)]
+    pub figures: Vec<Figure>,
+    /// What a reader has to know: assumptions, what is not modelled.
+    pub notes: Vec<String>,
+    /// Over the trace hashes of all its runs, in hexadecimal.
+    pub trace_hash: String,
+}
+
+/// A table: rows of measurements against columns of systems.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostTable {
+    /// What it shows.
+    pub title: String,
+    /// What a page puts over it in place of the title. Not in the JSON.
+    #[serde(skip)]
+    pub heading: Option<String>,
+    /// How to read it: for a page. Not in the JSON.
+    #[serde(skip)]
+    pub caption: String,
+    /// Systems.
+    pub columns: Vec<PostColumn>,
+    /// Measurements.
+    pub rows: Vec<Row>,
+}
+
+/// A system that was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PostColumn {
+    /// Its heading: "stock".
+    pub name: String,
+    /// The words that give its policies: "linux-2.4,placement=orlov".
+    pub policies: String,
+}
+
+/// A quantity with its unit.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(tag = "unit", content = "value", rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Time in nanoseconds.
+    Nanoseconds(u64),
+    /// A number of things.
+    Count(u64),
+    /// A ratio in thousandths.
+    Permille(u64),
+}
+
+/// What was measured, in one line of a table. As JSON it has its class, its verdict and the ratio
+/// of each cell too.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// What.
+    pub what: String,
+    /// Which agreement is asked for.
+    pub class: Class,
+    /// One for each column of the table.
+    pub cells: Vec<Cell>,
+    /// The least time that the drive could take for the same work, with what it is made of.
+    pub limit: Option<Limit>,
+    /// Why it is as it is, where that has to be said.
+    pub note: Option<String>,
+}
+
+/// A row in one column.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Cell {
+    /// What the post measured.
+    pub posted: Option<Quantity>,
+    /// What the model gives.
+    pub ours: Option<Quantity>,
+}
+
+/// Which agreement is asked of a row (tolerances: a missed exact or ratio row fails the tests, a
+/// missed absolute row warns).
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "class", rename_all = "kebab-case")]
+pub enum Class {
+    /// The same number.
+    Exact,
+    /// The ratio of each column to the first one that has a posted value agrees with the posts'
+    /// within so many thousandths.
+    Ratio {
+        /// 350 is 35 %.
+        within_permille: u64,
+    },
+    /// The time agrees within so many thousandths; a miss is a warning.
+    Absolute {
+        /// 250 is 25 %.
+        within_permille: u64,
+    },
+    /// Ours, a ratio in thousandths, lies within these where the post has a figure, whatever that
+    /// is: where a post is one of many measurements that could have been made.
+    Between {
+        /// At least.
+        least: u64,
+        /// At most.
+        most: u64,
+    },
+    /// The post says a bound in words ("under 25 ms"): ours must be at most the posted value.
+    AtMost,
+    /// The post has no figure for it: shown for comparison.
+    Shown,
+    /// Not modelled, and why.
+    NotModelled {
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,324 @@
+//! The runs of a post: each system through each scenario, case by case, and what they gave.
+use super::Work;
+use super::file::{Case, LayoutsSpec, Post, RunSpec, System, TableSpec, Together, Variant};
+use super::jobs::{Job, side_by_side};
+use super::report::Scale;
+use crate::report::Report;
+use crate::scenario::{
+    self, Changes, Layouts, Left, Outcome, Prepared, RunOptions, Scenario, ScenarioError,
+};
+use extant_block::{
+    BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment,
+};
+use extant_engine::preset::Policies;
+use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A system that has run.
+pub(super) struct Ran {
+    run: String,
+    system: String,
+    case: String,
+    variant: String,
+    pub(super) report: Report,
+    /// The volume, where the post looks at it.
+    pub(super) left: Option<Left>,
+    /// Where the blocks of the recorded directory are.
+    pub(super) directory: Vec<BlockRun>,
+}
+
+/// Blocks in a row.
+#[derive(Clone, Copy)]
+pub(super) struct BlockRun {
+    pub(super) first: u64,
+    pub(super) blocks: u64,
+}
+
+/// All runs of a post.
+pub(super) struct Runs<'a> {
+    pub(super) post: &'a Post,
+    pub(super) work: Work,
+    all: Vec<Ran>,
+}
+
+/// `{case}` in a text as the name of the case.
+pub(super) fn named(text: &str, case: Option<&Case>) -> String {
+    match case {
+        Some(case) => text.replace("{case}", &case.name),
+        None => text.to_owned(),
+    }
+}
+
+/// Whether a part of the file that is `full` or always there is there now.
+pub(super) fn is_at(only: Option<Scale>, scale: Scale) -> bool {
+    only.is_none_or(|only| only == scale)
+}
+
+fn failed(file: &str, reason: String) -> ScenarioError {
+    ScenarioError::Run { file: file.to_owned(), reason }
+}
+
+impl<'a> Runs<'a> {
+    /// Runs everything, and tells `progress` what.
+    ///
+    /// # Errors
+    /// That of the first run that failed.
+    pub(super) fn make(
+        post: &'a Post,
+        work: Work,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Runs<'a>, ScenarioError> {
+        let mut runs = Runs { post, work, all: Vec::new() };
+        for spec in post.run.iter().filter(|spec| is_at(spec.scale, work.scale)) {
+            let wanted = runs.wanted(spec);
+            match spec.together {
+                Together::One => runs.one_by_one(spec, wanted, progress)?,
+                Together::Two => {
+                    progress(&format!("post {}: {}: {}", post.number, spec.name, wanted.len()));
+                    runs.two_at_a_time(wanted)?;
+                }
+            }
+        }
+        Ok(runs)
+    }
+
+    /// The reports, in the order of the runs.
+    pub(super) fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.all.iter().map(|ran| &ran.report)
+    }
+
+    /// The run of a system: in this case where it has cases, and in its first variant unless
+    /// another is named.
+    pub(super) fn find(
+        &self,
+        run: &str,
+        system: &str,
+        case: Option<&Case>,
+        variant: Option<&str>,
+    ) -> Option<&Ran> {
+        let spec = self.post.run.iter().find(|spec| spec.name == run)?;
+        let system = named(system, case);
+        let case = spec.cases.as_ref().map_or("", |_| case.map_or("", |case| case.name.as_str()));
+        let first = spec.variant.first().map(|variant| variant.name.as_str());
+        let variant = variant.or(first).unwrap_or_default();
+        self.all.iter().find(|ran| {
+            ran.run == run && ran.system == system && ran.case == case && ran.variant == variant
+        })
+    }
+
+    /// By what the counts of a run are divided.
+    pub(super) fn divisor(&self, run: &str) -> u64 {
+        match (self.work.scale, self.post.run.iter().find(|spec| spec.name == run)) {
+            (Scale::Quick, Some(spec)) => spec.quick_divisor,
+            _ => 1,
+        }
+    }
+
+    /// The title of a table at this size.
+    pub(super) fn title<'t>(&self, table: &'t TableSpec) -> &'t str {
+        match (self.work.scale, &table.quick_title) {
+            (Scale::Quick, Some(title)) => title,
+            _ => &table.title,
+        }
+    }
+
+    /// What a run consists of, in order.
+    fn wanted(&self, spec: &'a RunSpec) -> Vec<Wanted<'a>> {
+        let scale = self.work.scale;
+        let cases: Vec<Option<&Case>> = match &spec.cases {
+            Some(cases) => self.post.cases[cases].at(scale).iter().map(Some).collect(),
+            None => vec![None],
+        };
+        let variants: Vec<Option<&Variant>> = match spec.variant.is_empty() {
+            true => vec![None],
+            false => spec.variant.iter().map(Some).collect(),
+        };
+        let mut all = Vec::new();
+        for case in cases {
+            for name in &spec.systems {
+                let system = self.post.system(name);
+                if !is_at(system.scale, scale) {
+                    continue;
+                }
+                for variant in &variants {
+                    all.push(Wanted { spec, system, case, variant: *variant });
+                }
+            }
+        }
+        all
+    }
+
+    fn one_by_one(
+        &mut self,
+        spec: &RunSpec,
+        wanted: Vec<Wanted<'_>>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), ScenarioError> {
+        // One volume after the other in memory: each is made once.
+        let mut made: Option<(&Option<String>, Option<Prepared>)> = None;
+        for one in wanted {
+            let words = format!("post {}: {}: {}", self.post.number, spec.name, one.words());
+            progress(&words);
+            let (scenario, mut options) = one.prepared(self.post, self.work)?;
+            if let Some(process) = &spec.volume_by {
+                if made.as_ref().is_none_or(|(change, _)| **change != one.system.change) {
+                    made = Some((&one.system.change, make_volume(&scenario, &options, process)?));
+                }
+                options.prepared = made.as_ref().and_then(|(_, volume)| volume.clone());
+            }
+            let outcome = scenario::run(&scenario, &options)?;
+            let ran = one.ran(outcome)?;
+            self.all.push(ran);
+        }
+        Ok(())
+    }
+
+    fn two_at_a_time(&mut self, wanted: Vec<Wanted<'_>>) -> Result<(), ScenarioError> {
+        let mut jobs = Vec::new();
+        for one in &wanted {
+            let (scenario, options) = one.prepared(self.post, self.work)?;
+            jobs.push(Job { scenario, options });
+        }
+        let reports = side_by_side(jobs)?;
+        self.all.extend(wanted.iter().zip(reports).map(|(one, report)| one.with(report)));
+        Ok(())
+    }
+}
+
+/// The volume that a process makes, the first of its scenario.
+fn make_volume(
+    scenario: &Scenario,
+    options: &RunOptions,
+    process: &str,
+) -> Result<Option<Prepared>, ScenarioError> {
+    let mut alone = scenario.clone();
+    alone.processes.retain(|entry| entry.name == process);
+    let outcome = scenario::run(&alone, options)?;
+    Ok(outcome.filesystems.first().and_then(|left| left.prepared()))
+}
+
+/// A run to be made.
+struct Wanted<'a> {
+    spec: &'a RunSpec,
+    system: &'a System,
+    case: Option<&'a Case>,
+    variant: Option<&'a Variant>,
+}
+
+impl Wanted<'_> {
+    fn words(&self) -> String {
+        let system = named(&self.system.name, self.case);
+        match self.variant {
+            Some(variant) => format!("{system}, {}", variant.name),
+            None => system,
+        }
+    }
+
+    fn scenario_name(&self) -> &str {
+        let own = self.spec.scenarios.get(&self.system.name);
+        own.unwrap_or(&self.spec.scenario)
+    }
+
+    /// The scenario as it is run, and how.
+    fn prepared(&self, post: &Post, work: Work) -> Result<(Scenario, RunOptions), ScenarioError> {
+        let is_quick = work.scale == Scale::Quick;
+        let quick = self.spec.quick.as_ref().filter(|_| is_quick);
+        let mut changes = Changes::default();
+        for name in self.system.change.iter().chain(quick) {
+            changes = changes.and(&post.change[name]);
+        }
+        let own = self.case.map(|case| &case.change);
+        let own = own.into_iter().chain(self.variant.map(|variant| &variant.change));
+        changes = own.fold(changes, Changes::and);
+        let name = self.scenario_name();
+        let file = format!("{name}.toml");
+        let builtin = scenario::of_post(name)
+            .ok_or_else(|| failed(&file, "is no scenario that is built in".to_owned()))?;
+        let scenario = scenario::parse_changed(&file, builtin.text, Path::new(""), &changes)?;
+        let options = RunOptions {
+            policies: Some(named(&self.system.policies, self.case)),
+            scale: if is_quick { self.spec.quick_divisor } else { 1 },
+            layouts: match self.spec.layouts {
+                LayoutsSpec::Recorded => Layouts::Recorded,
+                LayoutsSpec::AtSteps => Layouts::AtSteps,
+            },
+            seed: work.seed,
+            ..RunOptions::default()
+        };
+        Ok((scenario, options))
+    }
+
+    fn with(&self, report: Report) -> Ran {
+        Ran {
+            run: self.spec.name.clone(),
+            system: named(&self.system.name, self.case),
+            case: self.case.map(|case| case.name.clone()).unwrap_or_default(),
+            variant: self.variant.map(|variant| variant.name.clone()).unwrap_or_default(),
+            report,
+            left: None,
+            directory: Vec::new(),
+        }
+    }
+
+    /// What is kept of an outcome: volumes take memory, so only those that are looked at.
+    fn ran(&self, outcome: Outcome) -> Result<Ran, ScenarioError> {
+        let Outcome { report, mut filesystems } = outcome;
+        let mut ran = self.with(report);
+        if let (Some(directory), Some(left)) = (&self.spec.directory, filesystems.first()) {
+            let wrong = |reason: String| failed(self.scenario_name(), reason);
+            let policies: Policies =
+                self.system.policies.parse().map_err(
+                    |error: extant_engine::preset::PresetError| wrong(error.to_string()),
+                )?;
+            ran.directory = blocks_of(&left.contents, policies, directory)
+                .map_err(|error| wrong(error.to_string()))?;
+        }
+        if self.spec.keep.contains(&self.system.name) {
+            ran.left = filesystems.pop();
+        }
+        Ok(ran)
+    }
+}
+
+/// Where the blocks of a directory are.
+fn blocks_of(
+    contents: &Arc<dyn BlockDevice>,
+    policies: Policies,
+    directory: &str,
+) -> Result<Vec<BlockRun>, extant_engine::Error> {
+    let device = Arc::new(Still { contents: Arc::clone(contents), clock: RealClock::new() });
+    let options = Options {
+        access: Access::ReadOnly,
+        policies,
+        cache_bytes: 1 << 20,
+        data: DataKeeping::Bytes,
+    };
+    let filesystem = Filesystem::open(device, &options)?;
+    let runs = filesystem.object(directory)?.runs()?;
+    let run = runs
+        .iter()
+        .map(|run| BlockRun { first: run.run.start.0, blocks: u64::from(run.run.length) });
+    Ok(run.collect())
+}
+
+/// What a run left, outside of its time.
+struct Still {
+    contents: Arc<dyn BlockDevice>,
+    clock: Arc<dyn Clock>,
+}
+
+impl BlockDevice for Still {
+    fn info(&self) -> DeviceInfo {
+        self.contents.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+    fn submit(&self, request: Request) {
+        self.contents.submit(request);
+    }
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        self.contents.transfer(operation, offset, segments)
+    }
+}

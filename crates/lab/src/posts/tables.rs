@@ -1,0 +1,170 @@
+//! The tables of a post: each row of its file with what was measured.
+use super::file::{
+    Case, ClassSpec, ColumnSpec, Divided, Posted, RowGroup, RowSpec, StemSpec, TableSpec, Value,
+};
+use super::limits;
+use super::report::{Cell, Class, PostColumn, PostTable, Quantity, Row};
+use super::runs::{Runs, is_at, named};
+use super::value::{CellPlace, Column};
+use crate::scenario::ScenarioError;
+use extant_chart::StemPlot;
+
+/// The tables that are shown at this size.
+///
+/// # Errors
+/// See [`limits::of_row`].
+pub(super) fn tables(runs: &Runs<'_>) -> Result<Vec<PostTable>, ScenarioError> {
+    let shown = runs.post.table.iter().filter(|spec| is_at(spec.scale, runs.work.scale));
+    let tables = shown.map(|spec| match &spec.stem {
+        Some(stem) => Ok(stem_table(runs, spec, stem)),
+        None => rows_table(runs, spec).map(Some),
+    });
+    tables.filter_map(Result::transpose).collect()
+}
+
+/// The columns of a list whose systems run at this size.
+pub(super) fn columns(runs: &Runs<'_>, specs: &[ColumnSpec], run: &str) -> Vec<Column> {
+    let system = |spec: &ColumnSpec| runs.post.system(spec.system());
+    let shown = specs.iter().filter(|spec| is_at(system(spec).scale, runs.work.scale));
+    let column = |spec: &ColumnSpec| Column {
+        name: spec.name().to_owned(),
+        system: spec.system().to_owned(),
+        run: spec.run().unwrap_or(run).to_owned(),
+        policies: match spec {
+            ColumnSpec::Named(column) => column.policies.clone(),
+            ColumnSpec::System(_) => None,
+        }
+        .unwrap_or_else(|| system(spec).policies.clone()),
+    };
+    shown.map(column).collect()
+}
+
+fn rows_table(runs: &Runs<'_>, spec: &TableSpec) -> Result<PostTable, ScenarioError> {
+    let columns = columns(runs, &spec.columns, &spec.run);
+    let mut rows = Vec::new();
+    for group in &spec.rows {
+        for case in cases(runs, group) {
+            for row in &group.row {
+                rows.extend(of_row(runs, spec, &columns, row, case)?);
+            }
+        }
+    }
+    Ok(PostTable {
+        title: runs.title(spec).to_owned(),
+        heading: spec.heading.clone(),
+        caption: spec.caption.clone(),
+        columns: columns.into_iter().map(shown_column).collect(),
+        rows,
+    })
+}
+
+fn shown_column(column: Column) -> PostColumn {
+    PostColumn { name: column.name, policies: column.policies }
+}
+
+fn cases<'a>(runs: &Runs<'a>, group: &RowGroup) -> Vec<Option<&'a Case>> {
+    match &group.each {
+        Some(cases) => runs.post.cases[cases].at(runs.work.scale).iter().map(Some).collect(),
+        None => vec![None],
+    }
+}
+
+/// A row, and the second one for its times if it asks for that.
+fn of_row(
+    runs: &Runs<'_>,
+    table: &TableSpec,
+    columns: &[Column],
+    spec: &RowSpec,
+    case: Option<&Case>,
+) -> Result<Vec<Row>, ScenarioError> {
+    let divisor = match spec.divided.contains(&Divided::Posted) {
+        true => runs.divisor(spec.run.as_deref().unwrap_or(&table.run)),
+        false => 1,
+    };
+    let mut cells: Vec<Cell> = columns
+        .iter()
+        .map(|column| {
+            let place = CellPlace {
+                runs,
+                columns,
+                column,
+                run: spec.run.as_deref(),
+                case,
+                variant: spec.variant.as_deref(),
+            };
+            let posted = spec.posted.get(&column.name);
+            Cell {
+                posted: posted.and_then(|posted| quantity(posted, case, divisor)),
+                ours: value_in(spec, column).and_then(|value| place.value(value)),
+            }
+        })
+        .collect();
+    if spec.class == ClassSpec::AtMostFirst {
+        let first = cells.first().and_then(|cell| cell.ours);
+        cells.iter_mut().skip(1).for_each(|cell| cell.posted = first);
+    }
+    let what = named(&spec.what, case);
+    let mut rows = vec![Row {
+        what: what.clone(),
+        class: spec.class.class(),
+        cells: cells.clone(),
+        limit: limits::of_row(runs, columns, spec)?,
+        note: spec.note.clone(),
+    }];
+    rows.extend(spec.times.map(|within_permille| Row {
+        what: format!("{what}: times"),
+        class: Class::Absolute { within_permille },
+        cells,
+        limit: None,
+        note: None,
+    }));
+    Ok(rows)
+}
+
+fn value_in<'a>(spec: &'a RowSpec, column: &Column) -> Option<&'a Value> {
+    let is_part =
+        spec.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| *name == column.name));
+    spec.values.get(&column.name).or(spec.value.as_ref().filter(|_| is_part))
+}
+
+/// What the post measured, at the size of the run.
+pub(super) fn quantity(posted: &Posted, case: Option<&Case>, divisor: u64) -> Option<Quantity> {
+    match posted {
+        Posted::Quantity(Quantity::Nanoseconds(time)) => {
+            Some(Quantity::Nanoseconds(time / divisor))
+        }
+        Posted::Quantity(Quantity::Count(count)) => Some(Quantity::Count(count / divisor)),
+        Posted::Quantity(ratio) => Some(*ratio),
+        Posted::OfCase(name) => quantity(case?.posted.get(name)?, None, divisor),
+    }
+}
+
+/// A stem plot in rows as wide as the post's: ours drawn, both counted.
+fn stem_table(runs: &Runs<'_>, spec: &TableSpec, stem: &StemSpec) -> Option<PostTable> {
+    let ran = runs.find(&spec.run, &stem.system, None, None)?;
+    let process = ran.report.processes.iter().find(|process| process.name == stem.process);
+    let calls = process.and_then(|process| process.calls.iter().find(|one| one.call == stem.call));
+    let samples = calls.map_or(&[][..], |calls| &calls.samples_ns);
+    let plot = StemPlot::in_rows(samples, stem.digits, stem.row_leaves, stem.posted.len());
+    let rows = plot.lines().into_iter().zip(plot.rows()).enumerate();
+    let rows = rows.map(|(number, (line, (_, count)))| Row {
+        what: line,
+        class: Class::Shown,
+        cells: vec![Cell {
+            posted: stem.posted.get(number).copied().map(Quantity::Count),
+            ours: Some(Quantity::Count(count)),
+        }],
+        limit: None,
+        note: None,
+    });
+    Some(PostTable {
+        title: format!("{}: {}", spec.title, plot.header()),
+        heading: spec.heading.clone(),
+        caption: spec.caption.clone(),
+        columns: vec![PostColumn {
+            name: stem.column.clone(),
+            policies: runs.post.system(&stem.system).policies.clone(),
+        }],
+        rows: rows.collect(),
+    })
+}

@@ -1,0 +1,28 @@
+//! Drives in virtual time: machines on which the engine can be measured, the same each time.
+//!
+//! Every process is a thread, of which exactly one runs at a time; a drive is a state machine that
+//! says when its next command ends. Nothing here knows of file systems: a [`device::SimDevice`] is
+//! a block device like any other.
+//!
+//! ```text
+//! replay   a trace against a drive, command by command
+//! device   a simulated block device: host queue + drive + contents
+//!          statistics  what it counted          timeline  what it did, interval by interval
+//! trace    what a device did, command by command; its formats: blktrace, disksim, iolog
+//! drive    the models: rotating, ssd, network (a volume), object (a store)
+//!          presets  those that are built in     file, section   the TOML file of a drive
+//!          booking  when a part of a drive is free    medium    sizes, rates and latencies
+//!          of rotating: spec (its facts), reading, writing, write_buffer, segments (its cache),
+//!          arm, seek (how long the arm moves), layout (where sectors are)
+//! clock    virtual time: processes, events, processors
+//!          core  what is ready and what comes  report  why a run ends  pin  one host processor
+//! random   numbers that depend on a seed alone
+//! ```
+//!
+//! A module uses those below it only.
+pub mod clock;
+pub mod device;
+pub mod drive;
+pub mod random;
+pub mod replay;
+pub mod trace;

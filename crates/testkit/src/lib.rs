@@ -1,0 +1,38 @@
+//! What the tests of this workspace judge by: oracles that are not ours, images that are not ours,
+//! and the comparison of trees.
+//!
+//! It links none of the crates that it helps to judge: what it knows about an image it has from the
+//! kernel and from e2fsprogs. It is a dev-dependency and is not published.
+//!
+//! ```text
+//! oracle     e2fsck, dumpe2fs, debugfs and the mounts of the kernel
+//! fixtures   images made by mke2fs and the kernel, and what must be read from them;
+//!            fixtures::populate: what they hold
+//! compare    two trees, field by field
+//! walk       a tree as the kernel shows it
+//! listing    what `extant ls -lR --json` prints, read and written
+//! archive    plain tar archives, made entry by entry
+//! scratch    folders that go when a test ends
+//! command    programs of the host; tools: which ones the tests call, and their packages
+//! lines      how wide text is
+//! ```
+pub mod archive;
+pub mod command;
+pub mod compare;
+pub mod fixtures;
+pub mod lines;
+pub mod listing;
+pub mod oracle;
+pub mod scratch;
+pub mod tools;
+pub mod walk;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}

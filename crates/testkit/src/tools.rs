@@ -1,0 +1,93 @@
+//! What the tests call and read from the host, and the Debian package of each.
+
+use crate::command::{find, is_gate};
+use std::path::PathBuf;
+
+/// A program that a test calls, and the package that holds it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool { program: "mke2fs", package: "e2fsprogs" },
+    Tool { program: "e2fsck", package: "e2fsprogs" },
+    Tool { program: "dumpe2fs", package: "e2fsprogs" },
+    Tool { program: "debugfs", package: "e2fsprogs" },
+    Tool { program: "tune2fs", package: "e2fsprogs" },
+    Tool { program: "resize2fs", package: "e2fsprogs" },
+    Tool { program: "getfattr", package: "attr" },
+    Tool { program: "setfattr", package: "attr" },
+    Tool { program: "getfacl", package: "acl" },
+    Tool { program: "tar", package: "tar" },
+    Tool { program: "xz", package: "xz-utils" },
+    Tool { program: "zstd", package: "zstd" },
+    Tool { program: "gzip", package: "gzip" },
+    Tool { program: "mount", package: "mount" },
+    Tool { program: "bsdtar", package: "libarchive-tools" },
+    Tool { program: "python3", package: "python3" },
+    Tool { program: "fakeroot", package: "fakeroot" },
+    Tool { program: "fakeroot-pseudo", package: "pseudo" },
+    Tool { program: "setpriv", package: "util-linux" },
+    Tool { program: "sfdisk", package: "fdisk" },
+    Tool { program: "script", package: "bsdutils" },
+    Tool { program: "chromium", package: "chromium" },
+    Tool { program: "setcap", package: "libcap2-bin" },
+    Tool { program: "bzip2", package: "bzip2" },
+    Tool { program: "bsdtar", package: "libarchive-tools" },
+    Tool { program: "busybox", package: "busybox" },
+    Tool { program: "7z", package: "p7zip-full" },
+    Tool { program: "cpio", package: "cpio" },
+    Tool { program: "git", package: "git" },
+    Tool { program: "python3", package: "python3" },
+];
+
+/// Test data of another project: where it may be, and the package that puts it there.
+pub struct Data {
+    places: &'static [&'static str],
+    package: &'static str,
+}
+
+/// The archive that Python's own tests read.
+pub const PYTHON_ARCHIVE: Data =
+    Data { places: &["/usr/lib/python3.11/test/testtar.tar"], package: "libpython3.11-testsuite" };
+
+/// The folder of archives that the tests of Go's archive/tar read.
+pub const GO_ARCHIVES: Data = Data {
+    places: &[
+        "/usr/local/go/src/archive/tar/testdata",
+        "/usr/share/go-1.19/src/archive/tar/testdata",
+    ],
+    package: "golang-1.19-src",
+};
+
+const DATA: &[&Data] = &[&PYTHON_ARCHIVE, &GO_ARCHIVES];
+
+/// Where the data is; if it is not here, `None` and a line that says so.
+///
+/// # Panics
+/// It is not here and this is the gate.
+pub fn require_data(data: &Data) -> Option<PathBuf> {
+    let found = data.find();
+    if found.is_none() {
+        assert!(!is_gate(), "{} is not installed, and the gate needs it", data.package);
+        // tidy: print because a test that is skipped says so
+        eprintln!("skipped: no {}", data.package);
+    }
+    found
+}
+
+impl Data {
+    fn find(&self) -> Option<PathBuf> {
+        self.places.iter().map(PathBuf::from).find(|place| place.exists())
+    }
+}
+
+/// The packages of the programs and data that are not here, each once.
+pub fn missing() -> Vec<&'static str> {
+    let mut packages: Vec<_> =
+        TOOLS.iter().filter(|tool| find(tool.program).is_none()).map(|tool| tool.package).collect();
+    packages.extend(DATA.iter().filter(|data| data.find().is_none()).map(|data| data.package));
+    packages.dedup();
+    packages
+}

@@ -1,0 +1,4 @@
+//! The kit sees what it is there to see.
+
+mod fixtures;
+mod walk;
