@@ -11,6 +11,7 @@ use crate::policy::allocation::{self, Purpose, Search};
 use crate::space::{InodeKind, Reservation};
 use crate::store::cache::BlockKind;
 use extant_format::checksum::crc32c;
+use extant_format::directory::Form;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::NewJournal;
@@ -116,8 +117,12 @@ fn make_lost_and_found(operation: &Operation<'_>, blocks: u32, owner: (u32, u32)
     for (place, block) in
         runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)).zip(1..)
     {
-        let kind =
-            BlockKind::Directory { ino, seed: node.seed, block: FileBlock(block), indexed: false };
+        let kind = BlockKind::Directory {
+            ino,
+            seed: node.seed,
+            block: FileBlock(block),
+            form: Form::Linear,
+        };
         operation.need(CREDITS);
         operation.create(BlockNo(place), kind, |bytes| volume.store.style.initialize(bytes));
     }

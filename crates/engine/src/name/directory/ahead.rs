@@ -131,7 +131,7 @@ impl Directory<'_> {
             if let Piece::Run(run, State::Written) = piece {
                 let blocks = (0..run.length).map(|into| {
                     let number = BlockNo(run.start.0 + u64::from(into));
-                    (number, kind(self.node, FileBlock(at + into), Form::of(self.node)))
+                    (number, kind(self.node, FileBlock(at + into), Form::of(self.node.inode.flags)))
                 });
                 places.extend(blocks);
             }

@@ -38,7 +38,7 @@ use crate::store::latch::Latch;
 use crate::store::writes::Writes;
 use extant_block::lock::ShortGuard;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
-use extant_format::directory::Style;
+use extant_format::directory::{Form, Style};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -60,8 +60,8 @@ pub(crate) enum BlockKind {
         seed: u32,
         /// Block of the directory, counted from its start.
         block: FileBlock,
-        /// Whether the directory has a hash index.
-        indexed: bool,
+        /// Whether it has a hash index.
+        form: Form,
     },
     /// A node of an extent tree.
     Extents {
@@ -107,8 +107,8 @@ impl BlockKind {
         let (verdict, ino) = match self {
             // The parser verifies the checksum of an attribute block.
             BlockKind::Plain | BlockKind::Attributes => return Ok(()),
-            BlockKind::Directory { ino, seed, block, indexed } => {
-                (checksums.style.verify(bytes, block, indexed, seed), ino)
+            BlockKind::Directory { ino, seed, block, form } => {
+                (checksums.style.verify(bytes, block, form, seed), ino)
             }
             BlockKind::Extents { ino, seed } => (extent::verify(bytes, seed), ino),
         };
@@ -121,8 +121,8 @@ impl BlockKind {
         }
         match self {
             BlockKind::Plain => {}
-            BlockKind::Directory { seed, block, indexed, .. } => {
-                checksums.style.seal(bytes, block, indexed, seed)
+            BlockKind::Directory { seed, block, form, .. } => {
+                checksums.style.seal(bytes, block, form, seed)
             }
             BlockKind::Extents { seed, .. } => extent::seal(bytes, seed),
             BlockKind::Attributes => attribute::seal_block(bytes, number, &checksums.superblock),
