@@ -9,6 +9,19 @@
 //! reads fields whatever they hold, for programs that judge; and a checked value, for programs that
 //! use it. `Superblock::parse` and its like are the only way from bytes to a checked value.
 //!
+//! # Modules
+//!
+//! ```text
+//! layout                       where mkfs puts everything
+//! superblock, feature, group   what is on the volume, and where
+//! inode, extent, indirect      files, and the two kinds of maps
+//! directory, hash              names, and the index over their hashes
+//! attribute, acl               extended attributes, access lists
+//! journal, orphan_file,        structures that exist with a feature only
+//! mount_block, quota_file
+//! bitmap, checksum, stored     bits, sums, numbers at byte offsets
+//! ```
+//!
 //! # The disk in one picture
 //!
 //! ```text
