@@ -84,3 +84,5 @@ pub fn entries(bytes: &[u8]) -> impl Iterator<Item = QuotaEntry> {
         bytes: u64_at(entry, offset_of!(RawEntry, bytes)),
     })
 }
+
+const _: () = assert!(size_of::<RawEntry>() == 72);
