@@ -2,10 +2,14 @@
 //! of the command line in front of the kit that its tests use.
 //!
 //! ```text
-//! gates     suites (the tests and their time), tidy (the house rules), licenses
-//! tables    bench/{input, build, read, check, limits, layout, lab}, demo
-//!           measure (time and memory)   sheet (printed, and kept for a document)
-//! commands  for `extant_testkit`: diff_walk, fixtures, tools
+//! suites      the tests, and the time of each crate's
+//! tidy        the house rules, read from the sources
+//! licenses    what every dependency may be used for
+//! bench       tables of speed and memory; measure: one program, timed
+//!             bench::{input, build, read, check, layout, lab, limits}: one kind of table each
+//! sheet       what is printed, and kept for a document
+//! demo        a real tree becomes an image and comes out again
+//! diff_walk, fixtures, tools    commands for `extant_testkit`
 //! ```
 
 pub mod bench;

@@ -106,7 +106,8 @@ impl<D: BlockDevice> CrashLog<D> {
         cut
     }
 
-    fn begin(&self, offset: u64, bytes: Vec<u8>, forced: bool) -> usize {
+    fn begin(&self, offset: u64, bytes: Vec<u8>, durable: Durable) -> usize {
+        let forced = durable == Durable::OnCompletion;
         let mut log = self.log.lock();
         let (number, epoch) = (log.writes.len(), log.epoch);
         log.writes.push(LoggedWrite { offset, bytes: Arc::new(bytes), epoch, forced });
@@ -129,6 +130,15 @@ impl Log {
         self.epoch += 1;
         self.events.push(Event::FlushEnded { covered });
     }
+}
+
+/// When a write is durable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    /// Once a flush has ended that began after its completion.
+    AfterFlush,
+    /// As soon as it has completed.
+    OnCompletion,
 }
 
 /// What a cut does to a write.
@@ -255,7 +265,8 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
         let ended: Box<dyn FnOnce(&mut Log) + Send> = match request.operation {
             Operation::Read => return self.device.submit(request),
             Operation::Write => {
-                let number = self.begin(request.offset, bytes_of(&request.segments), false);
+                let number =
+                    self.begin(request.offset, bytes_of(&request.segments), Durable::AfterFlush);
                 Box::new(move |log| log.complete(number))
             }
             Operation::Flush => {
@@ -278,7 +289,7 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
         self.device.read(offset, bytes)
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let number = self.begin(offset, bytes.to_vec(), true);
+        let number = self.begin(offset, bytes.to_vec(), Durable::OnCompletion);
         self.device.write_durable(offset, bytes)?;
         self.log.lock().complete(number);
         Ok(())

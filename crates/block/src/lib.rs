@@ -2,6 +2,17 @@
 //!
 //! Two seams: [`Clock`] is the only way to wait or to know the time, [`BlockDevice`] the only way
 //! to reach a disk. Real and virtual time, a file and a simulated drive, differ in nothing else.
+//!
+//! ```text
+//! clock       time, waiting and threads           lock        short and sleeping locks
+//! device      requests and completions            error       errors of a device, with its name
+//! file        a file as a device                  memory      a device in memory
+//! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
+//! faulty      fails as it is told                 crash_log   power cuts at any moment
+//! holes       where a device holds data           order       which locks a thread holds
+//! queue       the host's request queue: host, choice, stream, waiting; its elevators are
+//!             noop, linus, deadline, anticipatory, cfq and c_look
+//! ```
 
 pub mod clock;
 pub mod crash_log;

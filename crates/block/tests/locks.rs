@@ -549,7 +549,9 @@ proptest! {
 
     /// Whatever is written where, a memory device answers like a plain array.
     #[test]
-    fn a_memory_device_is_an_array(writes in prop::collection::vec((0_u64..300_000, 0_usize..100_000, any::<u8>()), 0..20)) {
+    fn a_memory_device_is_an_array(
+        writes in prop::collection::vec((0_u64..300_000, 0_usize..100_000, any::<u8>()), 0..20),
+    ) {
         let bytes = 300_000;
         let device = MemoryDevice::new(clock(), bytes);
         let mut model = vec![0; bytes as usize];

@@ -128,7 +128,8 @@ proptest! {
             match step {
                 Step::Read { kib, count } => {
                     let range = (kib * KIB) as usize..((kib + count) * KIB) as usize;
-                    prop_assert!(bench.read(kib * KIB, count * KIB) == model[range], "{kib} {count}");
+                    let read = bench.read(kib * KIB, count * KIB);
+                    prop_assert!(read == model[range], "{kib} {count}");
                 }
                 Step::Write { kib, count, byte } => {
                     let range = (kib * KIB) as usize..((kib + count) * KIB) as usize;

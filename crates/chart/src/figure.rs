@@ -36,7 +36,7 @@ pub enum Unit {
     Days,
 }
 
-/// How values lie along an axis.
+/// How values are placed along an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AxisScale {
     /// Evenly, from 0.
@@ -53,7 +53,7 @@ pub struct Axis {
     pub label: String,
     /// Of its values.
     pub unit: Unit,
-    /// How they lie.
+    /// How they are placed.
     pub scale: AxisScale,
 }
 

@@ -47,8 +47,8 @@ impl StemPlot {
         Some(StemPlot::filled(times, unit, row_leaves, 1, longest))
     }
 
-    /// The same with rows of a given width: so many leaves (a multiple of 10) of `10^-digits`
-    /// seconds each, in at least so many rows.
+    /// The same with rows of a given width: N leaves (a multiple of 10) of `10^-digits`
+    /// seconds each, in at least as many rows as asked.
     pub fn in_rows(times: &[u64], digits: u32, row_leaves: u64, rows_min: usize) -> StemPlot {
         let digits = digits.min(9);
         let unit =

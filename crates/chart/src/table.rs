@@ -2,7 +2,7 @@
 //! holds.
 use crate::wrap::{columns, lines_of, narrowest};
 
-/// On which side cells stand.
+/// On which side cells are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alignment {
     /// Words.
@@ -206,7 +206,7 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Nanoseconds as seconds with three digits behind the point, rounded.
+/// Nanoseconds as seconds with three digits after the point, rounded.
 pub fn seconds(nanoseconds: u64) -> String {
     let milliseconds = (u128::from(nanoseconds) + 500_000) / 1_000_000;
     format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000)

@@ -1,6 +1,6 @@
 //! Text folded into lines that fit a terminal.
 
-/// Columns of a line where nobody says how wide the reader's screen is.
+/// Columns of a line where it is not known how wide the reader's screen is.
 pub const TEXT_WIDTH: usize = 100;
 /// No line is folded to fewer columns than these: words would fall apart.
 const WIDTH_MIN: usize = 40;

@@ -21,7 +21,8 @@
 //! let policies: Policies = "modern".parse().unwrap();
 //! format(device.clone(), &FormatOptions::new(wishes), &policies)?;
 //!
-//! let options = Options { access: Access::ReadWrite, policies, cache_bytes: 16 << 20, data: DataKeeping::Bytes };
+//! let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
+//! let options = Options { access, policies, cache_bytes: 16 << 20, data };
 //! let filesystem = Filesystem::open(device, &options)?;
 //! filesystem.create_dir("/etc", 0o755)?;
 //! filesystem.write("/etc/hostname", b"extant\n")?;
@@ -32,31 +33,51 @@
 //! assert!(matches!(error.kind, ErrorKind::NotFound));
 //! assert_eq!(error.to_string(), "/etc/passwd: no such file or directory");
 //!
-//! // Nothing is on the device for certain before this.
+//! // Only this makes sure that everything is on the device.
 //! filesystem.close()
 //! # }
 //! ```
 //!
 //! # Layers
 //!
+//! Each folder is a layer and draws its own map; it uses only those below it.
+//!
 //! ```text
-//! filesystem              paths and open files                    import     a whole tree at once
-//! namespace, rename       names, links                            survey     a whole volume in the order of the disk
-//! file, attribute         bytes, extended attributes              mkfs       an empty volume
-//! permission              what flags forbid, which rights end     access_time  what reads change
-//! directory, mapping      names to inodes, file blocks to blocks
-//! inode, group            the inode table, bitmaps and counters   placement, allocation: where things go (policies)
-//! journal                 handles: every change of metadata
-//! cache, pages            blocks of metadata, blocks of files     writeback  when they are written
-//! volume                  what all of them share
+//! api      what a program calls: paths and open files (filesystem), import, survey, mkfs
+//! flush    when dirty blocks are written: writers, the flusher, memory
+//! name     directories; links, names and renames
+//! inode    inodes: table, bytes, maps from file blocks to blocks, attributes
+//! space    groups: bitmaps, free blocks and inodes, promises
+//! store    everything between the engine and the device: cache, handles, sweeps, requests
+//! policy   pure functions of facts, used by all layers      error, runs   used by all layers
+//! ranks    the order of the locks, which debug builds judge
 //! ```
 //!
 //! # Locks
 //!
-//! Order: rename lock > inode (parent before child, then rising number) > journal handle > group >
-//! cache shard > frame > device queue. The first three are sleeping locks on the clock and may be
-//! held across I/O; the rest are short. There is no lock on the superblock in the allocation path:
-//! free space is one atomic promise, exact counts live in the groups.
+//! In the order in which they are taken. Sleeping locks, which may be held during I/O:
+//!
+//! ```text
+//! inodes.renaming > node.state (parent before child, then rising number) > nodes.loading
+//!   > cache.sweep > gate (shared by a handle, exclusive while a sweep freezes)
+//!   > space.superblock_lock (where a policy asks for it) > barrier.flushing
+//! ```
+//!
+//! Short locks, which are never held across a wait, come after all of these. On a line, each may be
+//! held while those to its right are taken; all others are taken on their own:
+//!
+//! ```text
+//! a group's state > a frame's state > progress of writes | budget
+//! a group's state > space.dirty | space.loaded | space.windows
+//! a shard of frames | list of dirty frames > a frame's state;  a shard of frames > spare buffers
+//! a shard of nodes > unstored.inodes > space.windows
+//! arrivals.coming > pages of a file
+//! alone: inodes.orphans, inodes.replaced, unstored.tables, space.held, writes of a file under way,
+//!   streams of reads, record, latch, flusher, backlog
+//! ```
+//!
+//! Allocation needs no lock on the superblock: free space is one atomic counter of blocks that are
+//! not promised, and exact counts are kept by the groups.
 mod api;
 pub mod error;
 mod flush;
@@ -85,7 +106,7 @@ pub use policy::{allocation, placement, preset, readahead};
 pub use store::superblock::read_superblock;
 pub use store::{Access, DataKeeping, Options};
 
-/// When dirty blocks are written, and by whom: the policies, and the budget that they are asked for.
+/// When dirty blocks are written, and by which thread: the policies, and the budget that asks them.
 pub mod throttle {
     pub use crate::policy::throttle::*;
     pub use crate::store::budget::DirtyBudget;

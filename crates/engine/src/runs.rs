@@ -1,17 +1,17 @@
-//! A set of file blocks, kept as disjoint runs.
+//! Sets of file blocks.
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of file blocks as disjoint, not adjacent, rising runs.
+/// A set of file blocks, kept as rising runs that are neither overlapping nor adjacent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunSet {
-    /// First block to the block behind the last.
+    /// First block to the block after the last.
     runs: BTreeMap<u64, u64>,
     blocks: u64,
 }
 
 impl RunSet {
-    /// Adds a range; gives how many blocks were not in the set before.
+    /// Adds a range. Returns how many of its blocks were not in the set before.
     pub(crate) fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
@@ -22,13 +22,13 @@ impl RunSet {
             .runs
             .range(..=end)
             .rev()
-            .take_while(|(_, behind)| **behind >= start)
-            .map(|(first, behind)| (*first, *behind))
+            .take_while(|(_, after)| **after >= start)
+            .map(|(first, after)| (*first, *after))
             .collect();
-        for (first, behind) in touching {
+        for (first, after) in touching {
             start = start.min(first);
-            end = end.max(behind);
-            self.blocks -= behind - first;
+            end = end.max(after);
+            self.blocks -= after - first;
             self.runs.remove(&first);
         }
         self.blocks += end - start;
@@ -36,26 +36,26 @@ impl RunSet {
         self.blocks - before
     }
 
-    /// Removes a range; gives how many blocks of it were in the set.
+    /// Removes a range. Returns how many of its blocks were in the set.
     pub(crate) fn remove(&mut self, range: Range<u64>) -> u64 {
         let before = self.blocks;
         let overlapping: Vec<(u64, u64)> = self
             .runs
             .range(..range.end)
             .rev()
-            .take_while(|(_, behind)| **behind > range.start)
-            .map(|(first, behind)| (*first, *behind))
+            .take_while(|(_, after)| **after > range.start)
+            .map(|(first, after)| (*first, *after))
             .collect();
-        for (first, behind) in overlapping {
+        for (first, after) in overlapping {
             self.runs.remove(&first);
-            self.blocks -= behind - first;
+            self.blocks -= after - first;
             if first < range.start {
                 self.runs.insert(first, range.start);
                 self.blocks += range.start - first;
             }
-            if behind > range.end {
-                self.runs.insert(range.end, behind);
-                self.blocks += behind - range.end;
+            if after > range.end {
+                self.runs.insert(range.end, after);
+                self.blocks += after - range.end;
             }
         }
         before - self.blocks
@@ -63,14 +63,14 @@ impl RunSet {
 
     /// Whether a block is in the set.
     pub(crate) fn contains(&self, block: u64) -> bool {
-        self.runs.range(..=block).next_back().is_some_and(|(_, behind)| *behind > block)
+        self.runs.range(..=block).next_back().is_some_and(|(_, after)| *after > block)
     }
 
-    /// The first run that ends behind `from`, cut to begin there.
+    /// The first run that ends after `from`, cut to begin there.
     pub(crate) fn next(&self, from: u64) -> Option<Range<u64>> {
-        let earlier = self.runs.range(..=from).next_back().filter(|(_, behind)| **behind > from);
-        let (first, behind) = earlier.or_else(|| self.runs.range(from..).next())?;
-        Some((*first).max(from)..*behind)
+        let earlier = self.runs.range(..=from).next_back().filter(|(_, after)| **after > from);
+        let (first, after) = earlier.or_else(|| self.runs.range(from..).next())?;
+        Some((*first).max(from)..*after)
     }
 
     /// Blocks in the set.

@@ -420,7 +420,8 @@ fn posts_directory(features: &'static str, policies: &str) -> Arc<Watched> {
         );
         volume.write(&name, &[b'a'; 8192]).expect("written");
         if i % 50 == 0 {
-            volume.sync().expect("synced"); // so that data comes between directory blocks, whenever it is given its place
+            // So that data comes between directory blocks, whenever it is allocated.
+            volume.sync().expect("synced");
         }
     }
     volume.close().expect("closed");

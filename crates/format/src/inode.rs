@@ -344,17 +344,21 @@ fn checksum(
 /// The two parts of an inode's bytes. What is missing counts as zero; fields that `extra_isize`
 /// does not reach too.
 fn raw_parts(bytes: &[u8]) -> (RawInode, RawExtra) {
-    let mut base = [0u8; BASE_SIZE];
-    let mut extra = [0u8; size_of::<RawExtra>()];
-    for (to, from) in base.iter_mut().zip(bytes) {
-        *to = *from;
+    let after = bytes.get(BASE_SIZE..).unwrap_or_default();
+    let extra_size = StoredInode::new(bytes).extra_size();
+    (raw_prefix(bytes), raw_prefix(after.get(..extra_size.into()).unwrap_or(after)))
+}
+
+/// A structure from the start of bytes. What is missing counts as zero.
+fn raw_prefix<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
+    let mut raw = T::new_zeroed();
+    let to = raw.as_mut_bytes();
+    let length = to.len().min(bytes.len());
+    // In one piece: inodes are decoded by the million.
+    if let (Some(to), Some(from)) = (to.get_mut(..length), bytes.get(..length)) {
+        to.copy_from_slice(from);
     }
-    let behind = bytes.get(BASE_SIZE..).unwrap_or_default();
-    let extra_isize = behind.first_chunk::<2>().map_or(0, |word| u16::from_le_bytes(*word));
-    for (to, from) in extra.iter_mut().zip(behind).take(extra_isize.into()) {
-        *to = *from;
-    }
-    (zerocopy::transmute!(base), zerocopy::transmute!(extra))
+    raw
 }
 
 impl Inode {

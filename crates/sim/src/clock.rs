@@ -10,7 +10,7 @@
 //! all processes and never goes back. [`VirtualClock::settle`] lets it pass at once.
 //!
 //! *Invariants*: at most one process is `Running`; while events fire, none is. A process is in the
-//! ready queue when it is `Ready`, and once. Nobody has unsettled CPU work but the running process.
+//! ready queue when it is `Ready`, and once. Only the running process has unsettled CPU work.
 //! Ready processes come before events; both queues are total orders of what the processes and
 //! events themselves did, so that a run is the same each time.
 //!

@@ -349,7 +349,7 @@ impl Event for Port {
     }
 }
 
-/// What is under way when nobody holds the device any more ends with an error.
+/// What is under way when the device is no longer held ends with an error.
 impl Drop for SimDevice {
     fn drop(&mut self) {
         let waiting = std::mem::take(&mut self.state.get_mut().waiting);

@@ -40,7 +40,7 @@ impl std::error::Error for TraceError {}
 
 /// The unit of the trace's sectors.
 const SECTOR_BYTES: u64 = 512;
-/// No request takes longer, and nobody pauses for longer: 10^15 ns are eleven days.
+/// No request takes longer, and no pause is longer: 10^15 ns are eleven days.
 const MOST_NS: u64 = 1_000_000_000_000_000;
 
 /// Parses lines such as `R Hit 3962268 12 6657.0 64047.0`: read or write, a word to ignore, first
@@ -194,7 +194,7 @@ pub fn replay_at_recorded_times(drive: &mut dyn Drive, records: &[TraceRecord]) 
     }
 }
 
-/// The times as `score.py` reads them: milliseconds with six digits behind the point, one a line.
+/// The times as `score.py` reads them: milliseconds with six digits after the point, one a line.
 pub fn in_milliseconds(times: &[u64]) -> String {
     let line = |time: &u64| format!("{}.{:06}\n", time / 1_000_000, time % 1_000_000);
     times.iter().map(line).collect()

@@ -280,7 +280,11 @@ fn unlimited(elevator: &str) -> QueueSettings {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whatever_arrives_is_sent_once(
@@ -304,7 +308,12 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_passed_by_more_than_the_budget(clients in clients(), seed: u64, read in 0_u64..2000, write in 0_u64..4000) {
+    fn no_request_is_passed_by_more_than_the_budget(
+        clients in clients(),
+        seed: u64,
+        read in 0_u64..2000,
+        write in 0_u64..4000,
+    ) {
         let settings = unlimited(&format!("linus({read},{write})"));
         let clients = without_flushes(clients, 64);
         let run = simulate(&settings, &clients, seed, 1, 500 * MS);
@@ -312,7 +321,8 @@ proptest! {
         for Arrival { request, .. } in &run.arrivals {
             let index = sent_as[&request.sequence];
             let earlier = run.sent[..index].iter().flat_map(|sent| &sent.command.parts);
-            let passed: u64 = earlier.filter(|part| part.sequence > request.sequence).map(|part| part.bytes / 512).sum();
+            let younger = earlier.filter(|part| part.sequence > request.sequence);
+            let passed: u64 = younger.map(|part| part.bytes / 512).sum();
             let budget = if request.operation == Read { read } else { write };
             prop_assert!(passed <= budget, "{request:?} is passed by {passed} sectors of {budget}");
         }
@@ -335,7 +345,13 @@ proptest! {
     }
 
     #[test]
-    fn deadline_keeps_its_promise(clients in clients(), seed: u64, batch in 1_u64..20, starved in 1_u64..4, expire in 0_u64..200) {
+    fn deadline_keeps_its_promise(
+        clients in clients(),
+        seed: u64,
+        batch in 1_u64..20,
+        starved in 1_u64..4,
+        expire in 0_u64..200,
+    ) {
         let clients = without_flushes(clients, 64);
         let settings = unlimited(&format!("deadline({expire},{},{batch},{starved})", expire * 3));
         let run = simulate(&settings, &clients, seed, 1, 1000 * MS);
@@ -346,7 +362,10 @@ proptest! {
             let index = sent_as[&arrival.request.sequence];
             let after = run.sent[..index].iter().filter(|sent| sent.at >= expires).count() as u64;
             let older = run.older_waiting(arrival, expires, &sent_as);
-            let batches = if reads { (older + 2) + (older / starved + 2) } else { (older + 2) * (1 + starved) };
+            let batches = match reads {
+                true => (older + 2) + (older / starved + 2),
+                false => (older + 2) * (1 + starved),
+            };
             prop_assert!(after <= batch * batches, "{after} were sent after {arrival:?} expired, \
                 {older} older ones waited",
                 arrival = arrival.request);

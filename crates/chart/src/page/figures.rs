@@ -1,4 +1,4 @@
-//! A figure: its title, its sentence, its drawing, and its numbers as a table for whoever wants
+//! A figure: its title, its sentence, its drawing, and its numbers as a table for those who want
 //! them.
 use super::markup::Markup;
 use super::plot::{Height, Panel, Plot};

@@ -29,7 +29,7 @@ impl Markup {
         self
     }
 
-    /// Words of anybody. Control characters become the replacement character: some are errors in
+    /// Words from anywhere. Control characters become the replacement character: some are errors in
     /// HTML.
     pub fn text(&mut self, text: &str) -> &mut Markup {
         for character in text.chars() {

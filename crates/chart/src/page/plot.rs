@@ -2,7 +2,7 @@
 //! reads out.
 //!
 //! A drawing is stretched to the room that it gets, so that it is as readable on a telephone as on
-//! paper: lines and marks keep their width (`vector-effect`), and words stand beside the drawing,
+//! paper: lines and marks keep their width (`vector-effect`), and words are beside the drawing,
 //! not in it. Marks are lines of no length with round or square ends.
 use super::markup::Markup;
 use super::scale::{LENGTH, Scale, Tick};

@@ -33,7 +33,7 @@ pub(super) fn panel(raster: &Raster, x: &Scale) -> Panel {
     }
 }
 
-/// The middle of a field, of so many along an axis.
+/// The middle of a field, of N along an axis.
 fn middle(number: u16, count: u16) -> u64 {
     (2 * u64::from(number) + 1) * LENGTH / (2 * u64::from(count.max(1)))
 }

@@ -1,4 +1,4 @@
-//! Values on an axis: where they lie, which of them are named, and how they are written. Whole
+//! Values on an axis: where they are, which of them are named, and how they are written. Whole
 //! numbers only: the same values give the same bytes on every machine.
 use crate::{Axis, AxisScale, Unit};
 
@@ -174,7 +174,7 @@ fn round_number(wanted: u64) -> u64 {
 /// The binary logarithm of a number from 1 up, in 65,536ths: one bit after the other by squaring.
 pub(super) fn binary_logarithm(value: u64) -> u64 {
     let whole = u64::from(63 - value.max(1).leading_zeros());
-    // From 1 to 2, in 63 bits behind the point.
+    // From 1 to 2, in 63 bits after the point.
     let mut rest = u128::from(value.max(1)) << (63 - whole);
     let mut fraction = 0;
     for _ in 0..16 {
@@ -249,7 +249,7 @@ pub(super) fn grouped(value: u64) -> String {
     words
 }
 
-/// A value over a unit with three digits, those behind the point rounded.
+/// A value over a unit with three digits, those after the point rounded.
 fn significant(value: u64, unit: u64) -> String {
     let places = match value / unit {
         0..10 => 2,
@@ -259,7 +259,7 @@ fn significant(value: u64, unit: u64) -> String {
     digits(value, unit, places)
 }
 
-/// A value over a unit with so many digits behind the point.
+/// A value over a unit with this many digits after the point.
 fn digits(value: u64, unit: u64, places: u32) -> String {
     let power = 10u128.pow(places);
     let unit = u128::from(unit);

@@ -651,7 +651,7 @@ impl File {
             core.inodes.chain_orphans()?;
             file::sync(&core.inodes.volume, &self.node)
         };
-        core.told(sync())
+        core.report(sync())
     }
 
     /// Whether bytes are kept at all (see [`DataKeeping`]).

@@ -1,4 +1,13 @@
 //! What a program calls.
+//!
+//! ```text
+//! filesystem        an open file system: paths and open files
+//! directory_stream  listing a directory that may change meanwhile
+//! object            an inode without a path, to be read
+//! import            a whole tree into an empty volume
+//! survey            a whole volume, read in the order of the disk
+//! mkfs              an empty file system: profile (defaults), tables, files (the first inodes)
+//! ```
 pub(crate) mod directory_stream;
 pub(crate) mod filesystem;
 pub mod import;

@@ -1,7 +1,6 @@
-//! Who may make blocks dirty, and when: writers ask the policy, and do what it says.
+//! When writers may make blocks dirty: they ask the policy, and do what it says.
 //!
-//! *Locking*: nothing is held while somebody waits here; called before an inode is locked, or
-//! after.
+//! *Locking*: a thread waits here with no lock held, before it has locked an inode or after.
 use super::Core;
 use super::changes::Changed;
 use crate::error::{ErrorKind, Result};
@@ -9,40 +8,40 @@ use crate::policy::throttle::{Manner, WriterAdvice, WriterFacts};
 use crate::store::budget::{Answer, Pledge, Stop};
 use std::sync::atomic::Ordering;
 
-/// What a call that changes names or inodes makes dirty, about: some blocks of directories, tables
-/// and bitmaps.
+/// Roughly how much a call makes dirty that changes names or inodes, in bytes: some blocks of
+/// directories, tables and bitmaps.
 const CALL_BYTES: u64 = 32 << 10;
 
 impl Core {
-    /// How the policy is asked.
+    /// When the policy is asked: before each piece of a write, or after the whole call.
     pub(crate) fn manner(&self) -> Manner {
         self.volume().store.policies.throttle.manner()
     }
 
-    /// How much of a call that has so many bytes left at this offset is made dirty in one go.
+    /// How much of a call that has `left` bytes to write at this offset is made dirty at once.
     pub(crate) fn piece(&self, offset: u64, left: usize) -> usize {
         if self.manner() == Manner::Whole {
             return left;
         }
         let block = u64::from(self.volume().store.block_size());
         let piece = self.volume().store.seat.piece_bytes().max(block);
-        // It ends where a block ends, so that none is changed twice.
+        // It ends at the end of a block, so that no block is changed twice.
         let end = offset.saturating_add(piece);
         let piece = (end - end % block).saturating_sub(offset).max(1);
         usize::try_from(piece).unwrap_or(usize::MAX).min(left)
     }
 
-    /// Waits until a call that changes something else than a file's bytes may begin.
+    /// Waits until a call may begin that changes anything but a file's bytes.
     pub(crate) fn admit_call(&self) -> Result<Pledge<'_>> {
         self.admit(CALL_BYTES)
     }
 
-    /// Waits until so many bytes may be made dirty.
+    /// Waits until `bytes` may be made dirty.
     ///
     /// # Errors
-    /// `ReadOnly` behind a failure; what the write-back that the writer has to do itself meets.
+    /// `ReadOnly` after a failure; what a write-back meets that the writer has to do itself.
     pub(crate) fn admit(&self, bytes: u64) -> Result<Pledge<'_>> {
-        self.told(self.wait_for_room(bytes))
+        self.report(self.wait_for_room(bytes))
     }
 
     fn wait_for_room(&self, bytes: u64) -> Result<Pledge<'_>> {
@@ -64,7 +63,7 @@ impl Core {
             };
             stop.since.get_or_insert(volume.store.clock.now());
             self.flusher.call();
-            self.obey(advice, &mut stop)?;
+            self.follow(advice, &mut stop)?;
             volume.store.check_writable()?;
         }
     }
@@ -76,15 +75,16 @@ impl Core {
         }
     }
 
-    fn obey(&self, advice: WriterAdvice, stop: &mut Stop) -> Result<()> {
+    /// Does what the policy advises a stopped writer.
+    fn follow(&self, advice: WriterAdvice, stop: &mut Stop) -> Result<()> {
         let seat = &self.volume().store.seat;
         match advice {
             WriterAdvice::WriteOwn(bytes) => match self.write_own(bytes)? {
-                // All that is dirty has an older write under way.
+                // Everything dirty has an older write under way.
                 0 => seat.wait(WAIT_NS),
                 written => stop.written_bytes += written,
             },
-            // What the flusher cannot write is met by whoever waits for it.
+            // The flusher has failed: the writer writes itself, and gets the error.
             WriterAdvice::Wait(_) if self.flusher.is_stuck() => {
                 self.write_own(u64::MAX)?;
                 seat.wait(WAIT_NS);
@@ -105,7 +105,7 @@ impl Core {
         }
     }
 
-    /// What somebody owes who has made blocks dirty, asked behind a call.
+    /// Called after a call has made blocks dirty: does what the policy asks of the writer.
     pub(crate) fn throttle(&self) -> Result<()> {
         if self.manner() == Manner::Pieces {
             self.call_flusher_if_much();
@@ -145,16 +145,16 @@ impl Core {
         self.volume().store.writes.wait()
     }
 
-    /// Starts to write so many bytes of this volume, oldest first; gives how many it were. The next
-    /// one goes on where this ends.
+    /// Starts to write `bytes` of this volume, oldest first. Returns how many bytes. The next call
+    /// continues where this one ended.
     fn write_own(&self, bytes: u64) -> Result<u64> {
         let mut changes = std::mem::take(&mut *self.backlog.lock());
         if changes.is_empty() {
             changes = self.changes();
         }
         if changes.is_empty() {
-            // Where data comes first, writing metadata waits for the device: that is the flusher's,
-            // unless it failed, so that a writer is held no longer than its policy says.
+            // With data first, writing metadata waits for the device. That is left to the flusher,
+            // unless it failed, so that a writer is not held up longer than its policy says.
             let has_flusher =
                 self.volume().store.policies.throttle.has_flusher() && !self.flusher.is_stuck();
             if self.volume().store.writes_data_first() && has_flusher {
@@ -172,8 +172,9 @@ impl Core {
     }
 }
 
-/// Whoever finds nothing to write, though something is dirty, waits so long for what is under way.
+/// How long a thread waits for writes under way, in nanoseconds, if it finds nothing to write
+/// although something is dirty.
 const WAIT_NS: u64 = 100_000_000;
 
-/// What writers go on with: files and blocks that were dirty when it was filled.
+/// Files and blocks that were dirty when it was filled, and were not written since.
 pub(crate) type Backlog = std::collections::VecDeque<Changed>;

@@ -1,4 +1,4 @@
-//! What there is to write, and in which order it is written.
+//! What is dirty, and in which order it is written.
 use super::Core;
 use crate::error::Result;
 use crate::inode::Node;
@@ -9,23 +9,24 @@ use extant_format::Ino;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Something to write, and since when.
+/// Something dirty, and since when, in nanoseconds of the clock.
 pub(crate) enum Changed {
-    /// A file's blocks, or its inode that is not in its table yet.
+    /// A file with dirty blocks, or an unstored inode.
     Node(u64, Arc<Node>),
+    /// A metadata block.
     /// A block of metadata.
     Frame(u64, Arc<Frame>),
 }
 
 impl Changed {
-    /// Since when.
+    /// Since when it is dirty, in nanoseconds of the clock.
     pub(crate) fn since(&self) -> u64 {
         match self {
             Changed::Node(since, _) | Changed::Frame(since, _) => *since,
         }
     }
 
-    /// By time, then blocks before inodes, each by number.
+    /// By time; then blocks before inodes, each by number.
     fn order(&self) -> (u64, bool, u64) {
         match self {
             Changed::Frame(since, frame) => (*since, false, frame.block().0),
@@ -34,7 +35,7 @@ impl Changed {
     }
 }
 
-/// Since when a node is changed.
+/// Since when a node is dirty or unstored; 0 if it is neither.
 fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
     let data = node.pages.is_dirty().then(|| node.pages.dirty_since());
     let inode = unstored.get(&node.ino).copied();
@@ -42,9 +43,9 @@ fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
 }
 
 impl Core {
-    /// What there is to write, in the order in which it is written: by number where blocks are
-    /// given at write-back (the layout follows it), metadata in a sweep at the end; else in the
-    /// order in which it was changed, as its blocks were given.
+    /// What is dirty, in the order in which it is written. If blocks are allocated at write-back,
+    /// files by inode number, which the layout follows, and metadata in a sweep at the end.
+    /// Otherwise everything in the order in which it was changed.
     pub(crate) fn changes(&self) -> VecDeque<Changed> {
         let mut nodes = self.inodes.nodes.all();
         let unstored = self.volume().unstored.inodes.lock().clone();
@@ -62,8 +63,8 @@ impl Core {
         changes.into()
     }
 
-    /// Starts to write from the front until so many bytes are under way; stores inodes as the
-    /// policy says.
+    /// Starts to write from the front until `bytes` are under way, and stores inodes as the policy
+    /// says.
     pub(crate) fn write_changes(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<()> {
         let volume = self.volume();
         let before = volume.dirty_bytes();
@@ -88,8 +89,8 @@ impl Core {
         self.inodes.store_clustered(late)
     }
 
-    /// Starts to write from the front until so many bytes were begun, a piece of each file in turn;
-    /// gives how many it were. What is left of a file goes to the end.
+    /// Starts to write from the front until `bytes` were submitted, one piece of each file in turn.
+    /// Returns how many bytes. What is left of a file moves to the end.
     pub(crate) fn write_pieces(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<u64> {
         let volume = self.volume();
         let mut begun = 0;
@@ -118,7 +119,7 @@ impl Core {
         Ok(begun)
     }
 
-    /// Starts to write all of these, each file as it is now, piece by piece.
+    /// Starts to write all of these piece by piece: of each file, what is dirty now.
     pub(crate) fn write_each(&self, changes: VecDeque<Changed>) -> Result<()> {
         for change in changes {
             let left = match &change {

@@ -1,9 +1,9 @@
 //! The flusher of a volume: a thread of the clock that writes in the background what the throttle
-//! says, and what writers owe.
+//! says.
 //!
-//! *Invariants*: a flusher never keeps a file system alive, and none outlives `close`. A write that
-//! fails is latched: whoever writes next is told; what cannot be read is met again by whoever asks
-//! to have everything written.
+//! *Invariants*: a flusher does not keep a file system alive, and ends before `close` does. A write
+//! that fails closes the latch, so the next writer gets the error. What cannot be read is tried
+//! again later, and by the next sync, which reports the error.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
 use super::Core;
 use super::changes::Changed;
@@ -14,33 +14,33 @@ use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-/// What could not be read (a block of an inode table) stops no other writing, and is tried again so
-/// much later.
+/// How long after a failed read (of a block of an inode table) it is tried again, in nanoseconds.
+/// Other writing goes on.
 const RETRY_NS: u64 = 5_000_000_000;
 
 #[derive(Default)]
 struct Shared {
-    /// A writer found that there is work.
+    /// A writer has found work for it.
     called: bool,
     ended: bool,
-    /// Its last round met what cannot be read or written.
+    /// Its last round failed to read or write something.
     stuck: bool,
     task: Option<Task>,
 }
 
-/// What wakes and ends the flusher.
+/// Wakes and ends the flusher.
 pub(crate) struct Flusher {
     shared: Arc<(ShortLock<Shared>, WaitQueue)>,
 }
 
 impl Flusher {
-    /// Not started yet.
+    /// A flusher that has not started.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Flusher {
         let queue = WaitQueue::new(Arc::clone(clock));
         Flusher { shared: Arc::new((ShortLock::ranked(ranks::LAST, Shared::default()), queue)) }
     }
 
-    /// Starts it.
+    /// Starts the thread.
     pub(crate) fn start(core: &Arc<Core>) {
         let shared = Arc::clone(&core.flusher.shared);
         let weak = Arc::downgrade(core);
@@ -49,7 +49,7 @@ impl Flusher {
         core.flusher.shared.0.lock().task = Some(task);
     }
 
-    /// There is work.
+    /// Wakes it: there is work.
     pub(crate) fn call(&self) {
         self.shared.0.lock().called = true;
         self.shared.1.wake_all();
@@ -60,7 +60,7 @@ impl Flusher {
         self.shared.0.lock().stuck
     }
 
-    /// Ends it, and waits until it has ended.
+    /// Ends the thread, and waits until it has ended.
     pub(crate) fn stop(&self) {
         self.end();
         let task = self.shared.0.lock().task.take();
@@ -81,7 +81,7 @@ impl Drop for Flusher {
     }
 }
 
-/// Until it is told to end, or the file system is gone.
+/// Works until it is asked to end, or the file system is gone.
 fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
     let (state, queue) = shared;
     let mut round = Round::default();
@@ -100,7 +100,7 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
                 })
             }
             false => {
-                // What is dirty behind a failure is never written: it is nobody's burden.
+                // After a failure what is dirty is never written: it must not count any more.
                 core.volume().store.seat.leave();
                 None
             }
@@ -120,7 +120,7 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
     }
 }
 
-/// How long a flusher rests that found nothing which it could write.
+/// How long a flusher sleeps if it could write nothing, in nanoseconds.
 const STUCK_NS: u64 = 1_000_000;
 
 enum Sleep {
@@ -128,7 +128,7 @@ enum Sleep {
     Until(u64),
 }
 
-/// What the flusher remembers between two looks.
+/// What the flusher remembers from one round to the next.
 #[derive(Default)]
 struct Round {
     changes: VecDeque<Changed>,
@@ -137,7 +137,7 @@ struct Round {
 }
 
 impl Round {
-    /// Does what the policy says, once; `None` when there will never be anything to do.
+    /// Does what the policy says, once. `None` means that there will never be anything to do.
     fn work(&mut self, core: &Core) -> Result<Option<Sleep>> {
         let volume = core.volume();
         let now = volume.store.clock.now();
@@ -153,7 +153,7 @@ impl Round {
             FlusherAdvice::Write(bytes) => {
                 let before = volume.dirty_bytes();
                 self.write(core, bytes)?;
-                // All that is dirty may have an older write under way: then there is nothing to do
+                // Everything dirty may have an older write under way: then nothing can be done
                 // until one has ended.
                 let is_stuck = volume.dirty_bytes() >= before && !volume.store.cache.wait_for_one();
                 Ok(Some(if is_stuck {
@@ -193,7 +193,7 @@ impl Round {
             Manner::Whole => core.write_changes(&mut old, u64::MAX)?,
             Manner::Pieces => core.write_each(old)?,
         }
-        // Where blocks are given at the write, metadata has its turn among the changes.
+        // If blocks are allocated at the write, metadata is among the changes.
         if core.volume().store.delays_allocation() && self.metadata_written <= since {
             self.metadata_written = core.volume().store.clock.now();
             core.write_metadata()?;

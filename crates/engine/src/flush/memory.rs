@@ -1,19 +1,18 @@
-//! Memory is kept within its bounds, and room is found.
+//! Memory is kept within its bounds, and room on the volume is found.
 use super::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::inode::write_back::write_back;
 use crate::policy::throttle::Manner;
 
-/// How often an operation that finds no room tries again after what was promised or held was
-/// given back.
+/// How often at most an operation that finds no room is tried again after room was given back.
 const ROOM_TRIES_MAX: u32 = 4;
 
-/// Inodes that wait until the replacement of their names is durable, at most.
+/// Inodes kept at most until the replacement of their names is durable.
 const REPLACED_MAX: usize = 1024;
 
 impl Core {
-    /// Does some work; when it finds no room, once more when what was promised on a guess to others
-    /// has been settled, and what was freed may be used again.
+    /// Does some work. If it finds no room, tries again after giving back what was promised to
+    /// other files and making what was freed reusable.
     pub(crate) fn with_room<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         let is_full = |outcome: &Result<T>| {
             let full = |error: &Error| {
@@ -22,7 +21,7 @@ impl Core {
             outcome.as_ref().is_err_and(full)
         };
         let mut outcome = work();
-        // Others may take what becomes free meanwhile, or be about to make more free.
+        // Other threads may use room that was given back, or be about to give back more.
         for _ in 0..ROOM_TRIES_MAX {
             let groups = &self.volume().space;
             let is_promised = groups.totals().reserved_blocks > 0 || groups.inodes_in_hand() > 0;
@@ -30,7 +29,7 @@ impl Core {
             if !is_full(&outcome) || !is_promised && !is_held {
                 break;
             }
-            self.settle()?;
+            self.submit_dirty()?;
             if is_held {
                 self.inodes.free_replaced()?;
                 self.write_metadata()?;
@@ -40,13 +39,13 @@ impl Core {
         outcome
     }
 
-    /// Keeps memory within its bounds, and asks the policy what a writer owes: called after
+    /// Keeps memory within its bounds, and does what the policy asks of a writer. Called after
     /// operations, with no lock held.
     pub(crate) fn balance(&self) -> Result<()> {
-        self.told(self.look_after_memory())
+        self.report(self.check_memory())
     }
 
-    fn look_after_memory(&self) -> Result<()> {
+    fn check_memory(&self) -> Result<()> {
         if self.volume().pages.is_crowded() {
             self.make_room()?;
         }
@@ -62,14 +61,14 @@ impl Core {
         Ok(())
     }
 
-    /// The same behind work that only looked. A failure is not dropped: that of a write has
-    /// latched, and who asks to have everything written meets what could not be read again.
+    /// As `balance`, after a call that only read. Its errors need not be reported here: a failed
+    /// write has closed the latch, and the next sync fails on what could not be read.
     pub(crate) fn balance_after_reading(&self) {
         let _ = self.balance();
     }
 
-    /// Lets go of all pages that are clean; where no limit keeps what is dirty small, that is
-    /// written first. After a failure what is dirty stays, and all else can still be read.
+    /// Drops all clean pages. If no limit keeps the amount of dirty pages small, writes these
+    /// first. After a failure dirty pages stay, and everything else can still be read.
     fn make_room(&self) -> Result<()> {
         let writes = self.manner() == Manner::Whole;
         for node in self.inodes.nodes.all() {

@@ -1,13 +1,13 @@
-//! An open file system: its inodes, and what writes them.
+//! An open file system: its inodes, and when what is dirty is written.
 //!
 //! ```text
-//! admission   who may make blocks dirty, and when        changes   what there is to write, in order
-//! flusher     writes in the background                   memory    kept within its bounds
+//! admission   when writers may make blocks dirty    changes   what is dirty, in writing order
+//! flusher     writes in the background              memory    is kept within its bounds
 //! ```
 //!
-//! *Invariants*: every call leaves memory within its bounds (`balance`); after a failed write
-//! nothing more is written.
-//! *Locking*: `backlog` is a short lock, under which nothing else is taken.
+//! *Invariants*: after every call memory is within its bounds (`balance`). Nothing is written after
+//! a failed write.
+//! *Locking*: `backlog` is a short lock under which no other is taken.
 pub(crate) mod admission;
 mod changes;
 pub(crate) mod flusher;
@@ -20,7 +20,7 @@ use crate::policy::preset::Mount;
 use crate::ranks;
 use crate::store::Options;
 use crate::store::budget::DirtyBudget;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use admission::Backlog;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::superblock::Feature;
@@ -29,24 +29,23 @@ use flusher::Flusher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// See the head of the file.
+/// An open file system.
 pub(crate) struct Core {
     pub(crate) inodes: Inodes,
-    /// `s_state` as it was found: what closing puts back.
+    /// `s_state` as it was found; closing restores it.
     state_found: u16,
-    /// What it was opened for, and whether it was closed: a volume that is no longer writable
-    /// without having been closed has lost something.
+    /// Whether it was opened to be changed. If it is not writable although it was, and was not
+    /// closed, a write has failed.
     opened_to_change: bool,
     closed: AtomicBool,
-    /// It is being closed: no further call that changes something begins.
+    /// It is being closed: calls that change something are refused.
     pub(crate) closing: AtomicBool,
-    /// Writes in the background, where the policy has one.
+    /// Writes in the background, if the policy has a flusher.
     pub(crate) flusher: Flusher,
-    /// What writers that have to write go on with.
+    /// What the next writer that has to write continues with.
     pub(crate) backlog: ShortLock<Backlog>,
 }
-
-/// `s_state`: everything was written when it was closed.
+/// `s_state` of a volume that was closed after everything was written.
 const CLEAN: u16 = 1;
 
 impl Core {
@@ -58,8 +57,8 @@ impl Core {
         let volume = Volume::open(device, options, shared)?;
         let changes = volume.store.check_writable().is_ok();
         if changes && volume.store.superblock.has(Feature::ORPHAN_PRESENT) {
-            // The kernel leaves this behind only together with a journal to be replayed: whoever
-            // does that frees them too.
+            // The kernel leaves this flag only together with a journal to be replayed, and the
+            // program that replays the journal frees these inodes too.
             return Err(ErrorKind::NeedsRecovery.into());
         }
         let state_found = volume.store.superblock.state;
@@ -98,16 +97,19 @@ impl Core {
         volume.store.write_superblock(volume.space.free_counts(), GroupNo(0))
     }
 
-    /// Writes everything and waits until the device has it. When it fails, nothing more will ever
-    /// be written.
+    /// Writes everything and waits until it is durable.
+    ///
+    /// # Errors
+    /// The first write error. Nothing is ever written after it.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.told(self.sync_all())
+        self.report(self.sync_all())
     }
 
-    /// What is told of a failure is told when the writes that had begun before it have ended.
-    pub(crate) fn told<T>(&self, outcome: Result<T>) -> Result<T> {
+    /// Returns an outcome to the caller: a failure only once the writes started before it have
+    /// completed. If the latch is closed, what is dirty no longer counts against other volumes.
+    pub(crate) fn report<T>(&self, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
-            self.volume().store.latch.settle();
+            self.volume().store.latch.wait_until_empty();
             if self.volume().store.latch.is_closed() {
                 self.volume().store.seat.leave();
             }
@@ -116,7 +118,7 @@ impl Core {
     }
 
     fn sync_all(&self) -> Result<()> {
-        self.settle()?;
+        self.submit_dirty()?;
         self.inodes.free_replaced()?;
         self.inodes.chain_orphans()?;
         self.volume().space.sync()?;
@@ -125,9 +127,9 @@ impl Core {
         Ok(())
     }
 
-    /// Gives all dirty blocks their places, and takes back what files have in hand: then nothing is
-    /// promised any more. All writes are under way when it returns.
-    fn settle(&self) -> Result<()> {
+    /// Allocates and submits all dirty blocks, and takes back what inodes have in hand. Afterwards
+    /// nothing is promised, and all writes are under way.
+    fn submit_dirty(&self) -> Result<()> {
         self.write_changes(&mut self.changes(), u64::MAX)?;
         if self.volume().space.inodes_in_hand() > 0 {
             for node in self.inodes.nodes.all() {
@@ -140,9 +142,9 @@ impl Core {
         Ok(())
     }
 
-    /// Writes everything, marks the volume clean and waits until the device has it.
+    /// Writes everything, marks the volume clean and waits until that is durable.
     pub(crate) fn close(&self) -> Result<()> {
-        let outcome = self.told(self.close_all());
+        let outcome = self.report(self.close_all());
         if outcome.is_err() {
             self.closing.store(false, Ordering::Release);
         }
@@ -156,27 +158,27 @@ impl Core {
         self.closing.store(true, Ordering::Release);
         self.flusher.stop();
         self.inodes.assert_promises();
-        self.settle()?;
+        self.submit_dirty()?;
         self.inodes.free_replaced()?;
         self.inodes.free_nameless()?;
         for node in self.inodes.nodes.all() {
             make_map_dense(self.volume(), &mut node.state.write())?;
         }
-        // The counts are durable before the mark that says so, also where a sync has just written
-        // them: what closing asks of a device does not depend on the calls before it.
+        // The counts are made durable before the mark that vouches for them, even if a sync has
+        // just written them: what closing asks of a device does not depend on earlier calls.
         self.volume().store.barrier.note_written();
         self.sync()?;
         self.store_state(self.state_found)?;
         self.volume().store.barrier.pass()?;
         self.closed.store(true, Ordering::Release);
         self.volume().store.latch.close(None);
-        // What a call that was under way has dirtied since is never written: it is no burden to
-        // other volumes.
+        // What a call that was under way has made dirty since then is never written, and must not
+        // count against other volumes.
         self.volume().store.seat.leave();
         Ok(())
     }
 
-    /// Ends the volume behind so many blocks: in its last group, and behind everything in use.
+    /// Makes the volume end at block `blocks`, in its last group and after everything in use.
     pub(crate) fn cut(&self, blocks: u64) -> Result<()> {
         let volume = self.volume();
         volume.change(1, |operation| {
@@ -197,8 +199,8 @@ impl Core {
         self.volume().space.write_metadata()
     }
 
-    /// Starts to write metadata; gives how many bytes it were. Waits for none of it, unless data
-    /// comes first: then it has to.
+    /// Starts to write metadata. Returns how many bytes. With data first it has to wait for them,
+    /// otherwise it does not.
     pub(crate) fn start_metadata(&self) -> Result<u64> {
         let volume = self.volume();
         if volume.store.writes_data_first() {
@@ -213,8 +215,8 @@ impl Core {
         Ok(bytes)
     }
 
-    /// On a synchronous mount: writes the directory blocks and inode tables that a call changed,
-    /// and waits for them.
+    /// On a synchronous mount: writes the directory blocks and inode tables that a call has
+    /// changed, and waits for them.
     pub(crate) fn write_through(&self) -> Result<()> {
         if self.volume().store.policies.mount == Mount::Async || !self.is_writable() {
             return Ok(());
@@ -224,7 +226,7 @@ impl Core {
             return self.volume().space.write_metadata();
         }
         self.volume().store.cache.write_back_some(|block, kind| {
-            matches!(kind, Kind::Directory { .. }) || tables.contains(&block)
+            matches!(kind, BlockKind::Directory { .. }) || tables.contains(&block)
         })
     }
 }

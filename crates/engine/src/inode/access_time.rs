@@ -1,26 +1,26 @@
-//! Access times: which reads change them, by the policy.
+//! Access times: which reads change them, by policy.
 //!
-//! Reads of bytes, of directories and of symlinks that a caller asked for are accesses; looking at
-//! attributes is none, nor is what the engine reads itself on the way: the walk of a path, an
-//! [`Object`](crate::Object), a survey. POSIX leaves open whether following a symlink is one; Linux
-//! says yes, this engine says no.
+//! Reads of bytes, directories and symlinks that a caller asked for are accesses. Looking at
+//! attributes is not, and neither is what the engine reads for itself: the walk of a path, an
+//! [`Object`](crate::Object), a survey. POSIX leaves open whether following a symlink is an access;
+//! Linux counts it, this engine does not.
 //!
-//! *Invariants*: an access changes an inode in memory and marks it as not stored; its table block
-//! is written with the next write-back, as if the inode had been changed otherwise. So a read costs
-//! no write, and never fails for one.
-//! *Locking*: the inode is held exclusively for a moment, after the read has let go of it.
+//! *Invariants*: an access changes the inode in memory and notes it as unstored. Its table block is
+//! written with the next write-back, as for any other change. So a read causes no write, and never
+//! fails because of one.
+//! *Locking*: the inode is locked exclusively for a moment, after the read has unlocked it.
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::volume::Volume;
 use crate::policy::preset::AccessTimes;
 use extant_format::inode::{Inode, Time, flags};
 
-/// An access time that is older than this is changed by any access: a day, as on Linux.
+/// Age in seconds at which any access changes the access time: a day, as on Linux.
 const STALE_SECONDS: i64 = 24 * 60 * 60;
-/// Each time that so many more inodes wait to be stored they are: nodes that wait stay in memory.
+/// Unstored inodes are stored each time that another 4096 of them wait: they stay in memory.
 const WAITING_MAX: usize = 4096;
 
-/// The times of an inode that decide.
+/// The times of an inode that decide whether its access time changes.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     access: Time,
@@ -49,8 +49,7 @@ fn is_due_for(volume: &Volume, inode: &Inode, now: Time) -> bool {
     inode.flags & flags::NOATIME == 0 && is_due(volume.store.policies.access_times, times, now)
 }
 
-/// Changes the access time if it is due; gives how many inodes wait to be stored now, if this is
-/// one more.
+/// Changes the access time if it is due. Returns how many inodes are unstored if this adds one.
 fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
     if state.gone || !is_due_for(volume, &state.inode, now) {
         return None;
@@ -63,9 +62,9 @@ fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
 }
 
 impl Inodes {
-    /// A caller read the content of this inode. Called with no lock held. What goes wrong when
-    /// inodes are stored is not the reader's: a failed write has latched, and who asks to have
-    /// everything written meets what could not be read.
+    /// Notes that a caller read the content of this inode. Called with no lock held. Errors of
+    /// storing inodes are not reported to the reader: a failed write has closed the latch, and a
+    /// sync reports what could not be read.
     pub(crate) fn note_access(&self, node: &Node) {
         let volume = &self.volume;
         if volume.store.policies.access_times == AccessTimes::None || !self.is_writable() {

@@ -1,28 +1,28 @@
-//! Extended attributes of an inode: in its tail and in a block that inodes with the same attributes
-//! may share.
+//! Extended attributes of an inode: in the rest of its table entry (the tail), and in a block that
+//! inodes with the same attributes may share.
 //!
-//! *Invariants*: a shared block is never changed in place; its reference count is the number of
+//! *Invariants*: a shared block is never changed in place. Its reference count is the number of
 //! inodes that point to it.
-//! *Locking*: the caller holds the inode.
+//! *Locking*: the caller has locked the inode.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
 use crate::inode::volume::Volume;
 use crate::space::Reuse;
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_format::attribute::{self, Attribute, AttributeError};
 use extant_format::{BlockNo, Run};
 use std::sync::Arc;
 
-/// Whether a set may make a new attribute, or change one.
+/// Whether setting an attribute may create it, or change it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetAttribute {
-    /// Either.
+    /// Creates or changes it.
     Any,
-    /// Fails with `Exists` when it is there.
+    /// Only creates it: fails with `Exists` if it is there.
     Create,
-    /// Fails with `NoAttribute` when it is not there.
+    /// Only changes it: fails with `NoAttribute` if it is not there.
     Replace,
 }
 
@@ -42,7 +42,7 @@ impl From<AttributeError> for Error {
     }
 }
 
-/// All attributes: those of the tail, then those of the block.
+/// All attributes: those in the tail, then those in the block.
 pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> {
     let mut attributes = attribute::parse_tail(&node.inode.tail)
         .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
@@ -61,13 +61,13 @@ fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> 
     if !volume.store.holds_block(block) {
         return Err(Error::field(place, "inode", "attribute block", block.0, "outside the volume"));
     }
-    Ok((volume.store.cache.read(block, Kind::Attributes)?, place))
+    Ok((volume.store.cache.read(block, BlockKind::Attributes)?, place))
 }
 
 /// Sets one attribute.
 ///
 /// # Errors
-/// `NotPermitted`, `Exists`, `NoAttribute`, those of the name and of its room.
+/// `NotPermitted`, `Exists`, `NoAttribute`; those of a bad name, or of too little room.
 pub(crate) fn set(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -103,11 +103,10 @@ pub(crate) fn remove(operation: &Operation<'_>, node: &mut NodeState, name: &[u8
     replace_all(operation, node, &attributes)
 }
 
-/// Keeps exactly these attributes, and stores the inode. Nothing has changed when it fails for want
-/// of room.
+/// Makes these the inode's only attributes, and stores it. If there is no room, nothing changes.
 ///
 /// # Errors
-/// `AttributesTooLarge`, `NoSpace`; what the device answers.
+/// `AttributesTooLarge`, `NoSpace`; what the device returns.
 pub(crate) fn replace_all(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -128,7 +127,8 @@ pub(crate) fn replace_all(
         Some(bytes) => {
             let block = allocate_block(operation, node)?;
             release(operation, node)?;
-            operation.create(block, Kind::Attributes, |new| fill_block(volume, new, &bytes, block));
+            operation
+                .create(block, BlockKind::Attributes, |new| fill_block(volume, new, &bytes, block));
             point_to(volume, node, block);
         }
     }
@@ -137,7 +137,7 @@ pub(crate) fn replace_all(
     node.store(operation)
 }
 
-/// Whoever reads the block verifies its checksum, also before it is written.
+/// Fills an attribute block and seals it: its checksum is verified even before it is written.
 fn fill_block(volume: &Volume, target: &mut [u8], bytes: &[u8], block: BlockNo) {
     target.copy_from_slice(bytes);
     attribute::seal_block(target, block, &volume.store.superblock);
@@ -160,7 +160,7 @@ fn allocate_block(operation: &Operation<'_>, node: &NodeState) -> Result<BlockNo
     Ok(run.start)
 }
 
-/// Lets go of the attribute block: one reference less, or freed.
+/// Drops the inode's reference to its attribute block, and frees the block if it was the last.
 pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
     let block = node.inode.attribute_block;
     if block.0 == 0 {
@@ -168,7 +168,7 @@ pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result
     }
     let volume = operation.volume();
     let (frame, _) = read_block(volume, node)?;
-    // Read and counted down in one step: another inode may let go of the same block now.
+    // Read and lowered in one step: another inode may drop its reference at the same time.
     let shared = operation.modify(&frame, |bytes| {
         let count = attribute::reference_count(bytes);
         if count > 1 {
@@ -187,8 +187,8 @@ pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result
     Ok(())
 }
 
-/// A new inode takes attributes that another one has already: its tail, and one reference more to
-/// its block.
+/// Gives a new inode the attributes of an existing one: its tail, and another reference to its
+/// block.
 pub(crate) fn share(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -198,7 +198,7 @@ pub(crate) fn share(
     let volume = operation.volume();
     node.inode.tail = tail.to_vec();
     let Some(block) = block else { return Ok(()) };
-    let frame = volume.store.cache.read(block, Kind::Attributes)?;
+    let frame = volume.store.cache.read(block, BlockKind::Attributes)?;
     operation.modify(&frame, |bytes| {
         let count = attribute::reference_count(bytes);
         attribute::set_reference_count(bytes, count + 1, block, &volume.store.superblock);
@@ -207,8 +207,8 @@ pub(crate) fn share(
     Ok(())
 }
 
-/// A new inode takes attributes that nobody has yet; gives the block that holds what its tail does
-/// not.
+/// Gives a new inode attributes that no other inode has. Returns the block with those that are not
+/// in its tail.
 pub(crate) fn place_new(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -217,8 +217,9 @@ pub(crate) fn place_new(
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
     let block = allocate_block(operation, node)?;
-    operation
-        .create(block, Kind::Attributes, |new| fill_block(operation.volume(), new, bytes, block));
+    operation.create(block, BlockKind::Attributes, |new| {
+        fill_block(operation.volume(), new, bytes, block)
+    });
     point_to(operation.volume(), node, block);
     Ok(Some(block))
 }

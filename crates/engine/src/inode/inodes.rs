@@ -1,10 +1,10 @@
 //! The inodes of an open volume: those in memory, those without a name, and the lock that orders
 //! renames.
 //!
-//! *Invariants*: an inode without a name that is open is in `orphans`; one whose last name was
-//! replaced, and whose old name may still be on the disk, is in `replaced`.
-//! *Locking*: `renaming` comes before any inode. `orphans` and `replaced` are short locks, under
-//! which nothing else is taken.
+//! *Invariants*: an inode without a name that is open is in `orphans`. One whose last name was
+//! replaced, and whose old name may still be on disk, is in `replaced`.
+//! *Locking*: `renaming` comes before any inode. `orphans` and `replaced` are short locks under
+//! which no other is taken.
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
 use crate::inode::node::Node;
@@ -12,27 +12,27 @@ use crate::inode::nodes::Nodes;
 use crate::inode::table::place;
 use crate::inode::volume::Volume;
 use crate::ranks;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::{ShortLock, SleepLock};
 use extant_format::{BlockNo, Ino};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// See the head of the file.
+/// All inodes of an open volume.
 pub(crate) struct Inodes {
     pub(crate) volume: Volume,
     pub(crate) nodes: Nodes,
-    /// Held by every rename, so that the tree of directories stays as it is while it is looked at.
+    /// Held by every rename, so that no directory moves while the path between two is examined.
     pub(crate) renaming: SleepLock<()>,
     /// Inodes without a name that are still open.
     pub(crate) orphans: ShortLock<BTreeMap<Ino, Arc<Node>>>,
-    /// Inodes whose last name was replaced: freed after the sweep that makes that durable.
+    /// Inodes whose last name was replaced. They are freed after the sweep that makes that durable.
     pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
 }
 
 impl Inodes {
-    /// None in memory.
+    /// A volume with no inode in memory.
     pub(crate) fn new(volume: Volume) -> Inodes {
         Inodes {
             nodes: Nodes::new(&volume),
@@ -66,7 +66,7 @@ impl Inodes {
     /// Counts an open file.
     ///
     /// # Errors
-    /// `NotFound` when the inode was freed since its node was found.
+    /// `NotFound` if the inode was freed since its node was found.
     pub(crate) fn hold(&self, node: &Arc<Node>) -> Result<()> {
         let state = node.state.read();
         if state.gone {
@@ -76,11 +76,11 @@ impl Inodes {
         Ok(())
     }
 
-    /// Stores inodes that are not in their table yet: table blocks that are missing are read in
-    /// rising order, many at a time.
+    /// Stores those of these inodes that are unstored. Missing table blocks are read in rising
+    /// order, many at a time.
     ///
     /// # Errors
-    /// What reading a table block meets.
+    /// Those of reading a table block.
     pub(crate) fn store_clustered(&self, mut nodes: Vec<Arc<Node>>) -> Result<()> {
         let volume = &self.volume;
         let unstored = volume.unstored.inodes.lock().clone();
@@ -93,14 +93,14 @@ impl Inodes {
             .collect();
         tables.sort_unstable();
         tables.dedup();
-        volume.store.cache.prefetch(tables.into_iter().map(|block| (block, Kind::Plain)));
+        volume.store.cache.prefetch(tables.into_iter().map(|block| (block, BlockKind::Plain)));
         nodes.iter().try_for_each(|node| self.store_late(node))
     }
 
-    /// Stores an inode that was changed and is not in its table yet.
+    /// Stores an inode if it is unstored.
     ///
     /// # Errors
-    /// What reading its table block meets.
+    /// Those of reading its table block.
     pub(crate) fn store_late(&self, node: &Node) -> Result<()> {
         if !self.volume.unstored.inodes.lock().contains_key(&node.ino) {
             return Ok(());

@@ -1,15 +1,20 @@
 //! Inodes: in their table and in memory, their maps, their bytes and attributes.
 //!
 //! ```text
-//! file         bytes: read, write, truncate, allocate, punch        access_time  what reads change
-//! write_back   dirty blocks get their places, and are submitted     rights       owner, mode, flags
-//! attribute    extended attributes                                  permission   what flags forbid
-//! mapping      file blocks to blocks: extents, indirect blocks
-//! nameless     inodes without a name    inodes     all of an open volume
-//! node         an inode in memory       nodes      those in memory
-//! pages        blocks of a file in memory, on their way in and out
-//! table        the inode table      unstored   what it does not know yet     credits   how many blocks change
-//! operation    a handle, with the volume that it changes
+//! file         bytes: read (file/read), write, truncate, allocate, punch
+//! write_back   dirty blocks are allocated and submitted
+//! attribute    extended attributes
+//! rights       changes of owner, mode, times and flags
+//! permission   what inode flags forbid, which rights end with a change
+//! access_time  what reads change
+//! nameless     inodes without a name: kept while open, then freed
+//! inodes       all inodes of an open volume
+//! nodes        the inodes in memory           node       one inode in memory
+//! pages        blocks of a file in memory     arrivals   blocks being read into it
+//! mapping      file blocks to blocks: extents (merge, dense) or indirect blocks
+//! window       blocks in hand for a growing file or directory
+//! table        the inode table                unstored   changed inodes that are not in it yet
+//! operation    a handle with its volume       credits    how many blocks an operation changes
 //! volume       store, space, pages and unstored inodes of one open volume
 //! ```
 pub(crate) mod access_time;

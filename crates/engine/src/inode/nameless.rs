@@ -1,5 +1,5 @@
-//! Inodes without a name: kept while they are open, freed when they are not, and linked on the disk
-//! so that a power cut between the two loses no space.
+//! Inodes without a name: kept while they are open, freed when they are not, and linked on disk so
+//! that a power cut in between loses no space.
 //!
 //! *Locking*: that of `inodes`.
 use crate::error::{ErrorKind, Result};
@@ -15,8 +15,8 @@ use extant_format::inode::FileType;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Blocks of metadata that change when an inode is freed, beside those of its map, which are
-/// counted run by run: its table block, its bitmap, its attributes and a window.
+/// Blocks of metadata that freeing an inode changes, apart from its map, which is counted run by
+/// run: its table block, its bitmap, its attributes and a window.
 const FREE: u32 = credits::INODE + 1 + credits::ATTRIBUTES + 2;
 
 impl Inodes {
@@ -52,21 +52,22 @@ impl Inodes {
         Ok(())
     }
 
-    /// Links the inodes without a name on the disk, so that a program that opens the volume after a
+    /// Links the inodes without a name on disk, so that a program that opens the volume after a
     /// power cut can free them.
     ///
     /// # Errors
-    /// What reading their table blocks meets.
+    /// Those of reading their table blocks.
     pub(crate) fn chain_orphans(&self) -> Result<()> {
         let orphans: Vec<Arc<Node>> = self.orphans.lock().values().cloned().collect();
-        // From the end, so that each leads to one that was an orphan when it was looked at.
+        // From the end, so that each one points to an inode that was an orphan when it was looked
+        // at.
         let mut next = 0;
         for node in orphans.into_iter().rev() {
             let mut state = node.state.write();
             if state.gone || state.inode.links > 0 {
                 continue;
             }
-            // One that leads there already, on the disk too, is not written again.
+            // An inode that already points there, on disk too, is not written again.
             let is_unstored = self.volume.unstored.inodes.lock().contains_key(&node.ino);
             if state.inode.deletion_time != next || is_unstored {
                 state.inode.deletion_time = next;
@@ -85,7 +86,8 @@ impl Inodes {
         })
     }
 
-    /// Frees what has no name and is still open: after the volume is closed nobody can use it.
+    /// Frees inodes that have no name and are still open: once the volume is closed they are
+    /// unusable.
     pub(crate) fn free_nameless(&self) -> Result<()> {
         let orphans: Vec<Arc<Node>> = self.orphans.lock().values().cloned().collect();
         for node in orphans {
@@ -98,7 +100,8 @@ impl Inodes {
         Ok(())
     }
 
-    /// Frees what a crash left without a name, and cuts what it left half cut.
+    /// Frees the inodes that a crash left without a name, and completes truncations that it
+    /// interrupted.
     pub(crate) fn free_old_orphans(&self) -> Result<()> {
         let mut next = self.volume.store.superblock.last_orphan;
         let mut left = self.volume.store.superblock.inodes_count;
@@ -110,7 +113,7 @@ impl Inodes {
                 return Err(ErrorKind::NeedsRecovery.into());
             }
             if !self.volume.space.inode_in_use(ino)? {
-                break; // freed behind the last sync
+                break; // It was freed after the last sync.
             }
             next = inode.deletion_time;
             let (size, links, file_type) = (inode.size, inode.links, inode.file_type());
@@ -125,7 +128,7 @@ impl Inodes {
         self.set_last_orphan(0)
     }
 
-    /// An open file goes away; the last one of an inode without a name frees it.
+    /// Counts an open file as closed. The last one of an inode without a name frees the inode.
     pub(crate) fn release(&self, node: &Arc<Node>) -> Result<()> {
         let mut state = node.state.write();
         let last = node.opens.fetch_sub(1, Ordering::AcqRel) == 1;
@@ -149,16 +152,16 @@ impl Inodes {
                 mapping::window::discard(operation, &mut state)
             })?;
         }
-        // What is dirty will change the map once more: that write-back makes it dense.
+        // Writing back what is dirty changes the map once more, and then makes it dense.
         if state.dirty.is_empty() { make_map_dense(&self.volume, &mut state) } else { Ok(()) }
     }
 
-    /// Frees an inode that has no name and is not open.
+    /// Frees an inode that has no name and is not open, as an operation of its own.
     fn free(&self, node: &Arc<Node>) -> Result<()> {
         self.free_alone(node, &mut node.state.write())
     }
 
-    /// The same, as an operation of its own, for a caller that holds the inode.
+    /// As `free`, for a caller that has locked the inode.
     fn free_alone(&self, node: &Node, state: &mut NodeState) -> Result<()> {
         self.volume.change(FREE, |operation| self.free_locked(operation, node, state))
     }
@@ -166,7 +169,7 @@ impl Inodes {
     /// Frees an inode's blocks, its attributes and its number.
     ///
     /// # Errors
-    /// Damage of its map or attributes; what the device answers.
+    /// `Corrupt` for its map or attributes; what the device returns.
     pub(crate) fn free_locked(
         &self,
         operation: &Operation<'_>,
@@ -199,13 +202,13 @@ impl Inodes {
         state.inode.deletion_time = now.min(u64::from(u32::MAX)) as u32;
         state.store_now(operation)?;
         state.gone = true;
-        // Before the number is free: from then on the table may hold another inode of that number.
+        // Before the number is free: after that the table may hold another inode with this number.
         self.nodes.remove(node.ino);
         volume.space.free_inode(operation, node.ino, kind)
     }
 
-    /// An inode lost a name: counts it, and frees the inode, or keeps it as an orphan while it is
-    /// open.
+    /// Lowers the link count of an inode that lost a name. With no name left, the inode is freed,
+    /// or kept as an orphan while it is open.
     pub(crate) fn drop_link(
         &self,
         operation: &Operation<'_>,
@@ -226,9 +229,9 @@ impl Inodes {
         self.free_locked(operation, node, state)
     }
 
-    /// An inode lost a name to another inode. Where data comes first, one that has no name any more
-    /// stays as it is on the disk until the directory there leads to the other one: after a power
-    /// cut the name has the old content or the new.
+    /// As `drop_link`, for a name that now points to another inode. With data first, an inode that
+    /// lost its last name stays on disk until the directory there points to the other one: after a
+    /// power cut the name has either the old content or the new.
     pub(crate) fn drop_replaced(
         &self,
         operation: &Operation<'_>,

@@ -1,18 +1,18 @@
 //! An inode in memory.
 //!
 //! ```text
-//!            nodes::get, create                change                 store
-//!  (none) ---------------------> as in its table -----> changed in memory -----> as in its table
-//!                                      |                     |
-//!                                      +---- freed: gone ----+   every later use is NotFound
+//!            Nodes::get, insert               a caller              store, store_now
+//! (absent) ----------------------> stored ---------------> changed -----------------> stored
+//!     ^                              | |                      |
+//!     +-------- Shard::evict --------+ +---- free_locked -----+----> gone: each use is NotFound
 //! ```
 //!
-//! *Invariants*: a thread that changes a node's inode stores it, or notes it as not stored, before
-//! it lets go of the lock. `delayed` is a part of `dirty`; as many blocks are promised as `delayed`
-//! has, and `promised_map` more. Where data comes first, `table_size` is never beyond the data that
-//! was submitted.
-//! *Locking*: `state` is a sleeping lock: parent before child, then by rising number. The counts
-//! beside it are atomic.
+//! *Invariants*: a thread that changes a node's inode stores it, or notes it as unstored, before it
+//! unlocks the node. `delayed` is a subset of `dirty`; as many blocks are promised as `delayed`
+//! has, and `promised_map` more. With data first, `table_size` never counts data that was not
+//! submitted.
+//! *Locking*: `state` is a sleeping lock: parent before child, then by rising inode number. The
+//! other fields that change are atomic, or have locks of their own.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::operation::Operation;
@@ -31,54 +31,54 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 /// One inode in memory.
 pub(crate) struct Node {
     pub(crate) ino: Ino,
-    /// Held while names in a directory change, or a file's bytes or attributes do.
+    /// Locked while names in a directory, or a file's bytes or attributes, are read or changed.
     pub(crate) state: SleepRwLock<NodeState>,
-    /// How many open files refer to it: an unlinked one is freed when it falls to 0.
+    /// How many open files refer to it. An unlinked inode is freed when this falls to 0.
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
     pub(crate) pages: Pages,
-    /// The file was emptied to be written anew: it is written back when it is closed, so that a
-    /// power cut some time later finds the old content or the new one.
+    /// The file was cut to nothing, and is written back when it is closed, so that a power cut some
+    /// time later leaves either the old content or the new.
     pub(crate) rewritten: AtomicBool,
 }
 
-/// What is known of an inode in memory.
+/// The part of a node that is under its lock.
 pub(crate) struct NodeState {
     pub(crate) ino: Ino,
     /// The inode. Stored with [`NodeState::store`].
     pub(crate) inode: Inode,
-    /// The size that the inode has in its table: where data comes first, never beyond the data that
-    /// was submitted.
+    /// The size in the inode table. With data first it counts only data that was submitted.
     table_size: u64,
-    /// Blocks that were freed since the inode was stored, and are held back.
+    /// Blocks that were freed since the inode was last stored, and are held back.
     freed: Vec<Run>,
-    /// Its last name was replaced, and the directory on the disk may still lead to it: the links
-    /// that its table says until that is durable.
+    /// Set when its last name was replaced: the link count that its table keeps, because the
+    /// directory on disk may still point to it.
     pub(crate) kept_links: Option<u16>,
-    /// How many sweeps there had been when its map was last made to lead to more blocks, and to
-    /// fewer. The two may not be written by the same sweep, which knows one order for both.
+    /// How many sweeps there had been when its map last changed to point to more blocks. One sweep
+    /// must not write both kinds of change, because it has one order for both.
     grown_before: Option<u64>,
+    /// The same for a change to fewer blocks.
     shrunk_before: Option<u64>,
     /// Seed of the checksums of its blocks.
     pub(crate) seed: u32,
     /// Where the last block was allocated.
     pub(crate) stream: Stream,
-    /// What its map went through since it was settled.
+    /// What happened to its map since it was last made dense.
     pub(crate) looseness: Looseness,
     /// Blocks in hand for its growth: see `mapping::window`.
     pub(crate) window: Option<Run>,
-    /// File blocks that were written and are not on the disk yet.
+    /// File blocks that were changed in memory and not submitted yet.
     pub(crate) dirty: RunSet,
-    /// File blocks of `dirty` that have no place on the disk yet; as many blocks are promised to
-    /// them, and `promised_map` for their map.
+    /// The part of `dirty` that has no block on the volume yet. As many blocks are promised.
     pub(crate) delayed: RunSet,
+    /// Further blocks that are promised, for the map of those in `delayed`.
     pub(crate) promised_map: u64,
-    /// The inode was freed while somebody held the node: every use is `NotFound`.
+    /// The inode was freed while some thread held the node.
     pub(crate) gone: bool,
 }
 
 impl NodeState {
-    /// An inode just loaded, or just made.
+    /// The state of an inode that was just loaded or made.
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
         NodeState {
             ino,
@@ -99,7 +99,10 @@ impl NodeState {
         }
     }
 
-    /// The type; an inode without one is corrupt.
+    /// The file type.
+    ///
+    /// # Errors
+    /// `Corrupt` if the mode has none.
     pub(crate) fn file_type(&self) -> Result<FileType> {
         let wrong = || {
             Error::field(
@@ -113,14 +116,14 @@ impl NodeState {
         self.inode.file_type().ok_or_else(wrong)
     }
 
-    /// Fails when the inode was freed since its node was found: its number may belong to another
-    /// inode.
+    /// Fails with `NotFound` if the inode was freed since its node was found: its number may belong
+    /// to another inode by now.
     pub(crate) fn check_alive(&self) -> Result<()> {
         if self.gone { Err(ErrorKind::NotFound.into()) } else { Ok(()) }
     }
 
-    /// Fails unless it is a directory, and one that has a name: what came into one that was
-    /// replaced would be lost with it, also while the disk still has to forget its name.
+    /// Fails unless it is a directory that has a name. Entries made in a directory that was
+    /// replaced would be lost with it, even while the disk still has its name.
     pub(crate) fn check_directory(&self) -> Result<()> {
         self.check_alive()?;
         if self.kept_links.is_some() {
@@ -132,11 +135,11 @@ impl NodeState {
         }
     }
 
-    /// Writes the inode into its table block; or, where table blocks are read late and this one is
-    /// not in memory, notes that it has to be.
+    /// Stores the inode in its table block. If inodes are stored late and the block is not in
+    /// memory, only notes that the inode is unstored.
     ///
     /// # Errors
-    /// `NotFound` when it was freed meanwhile: the table may hold another inode of that number.
+    /// `NotFound` if it was freed: the table may hold another inode of that number.
     pub(crate) fn store(&mut self, operation: &Operation<'_>) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
@@ -150,7 +153,7 @@ impl NodeState {
         self.store_now(operation)
     }
 
-    /// Writes the inode into its table block, which is read if need be.
+    /// Stores the inode in its table block, which is read if necessary.
     ///
     /// # Errors
     /// As for [`NodeState::store`].
@@ -191,7 +194,7 @@ impl NodeState {
         );
     }
 
-    /// The inode as its table is to have it.
+    /// The inode with the size and link count that its table should have.
     fn as_stored(&mut self, volume: &Volume) -> Cow<'_, Inode> {
         self.table_size = match volume.store.writes_data_first() {
             true => self.size_with_data(volume),
@@ -204,14 +207,14 @@ impl NodeState {
         Cow::Owned(Inode { size: self.table_size, links, ..self.inode.clone() })
     }
 
-    /// The size that the table has, or will have after the next sweep.
+    /// The size in the table, or in the table after the next sweep.
     pub(crate) fn table_size(&self) -> u64 {
         self.table_size
     }
 
-    /// How far the file's data has been submitted: the size, or the first dirty block behind the
-    /// size that the table has. Dirty blocks before that one change or fill what the disk already
-    /// counts as part of the file.
+    /// How much of the file has been submitted, in bytes: up to the first dirty block after the
+    /// size in the table. Dirty blocks before that size do not matter, because the disk already
+    /// counts them as part of the file.
     fn size_with_data(&self, volume: &Volume) -> u64 {
         let block_size = u64::from(volume.store.block_size());
         let dirty = self.dirty.next(self.table_size / block_size);
@@ -219,15 +222,15 @@ impl NodeState {
         submitted.max(self.table_size).min(self.inode.size)
     }
 
-    /// Blocks of this inode were freed: they are published when the inode, which led to them, has
-    /// been stored.
+    /// Notes that blocks of this inode were freed. They are published once the inode, which pointed
+    /// to them, is stored.
     pub(crate) fn note_freed(&mut self, volume: &Volume, run: Run) {
         if volume.store.writes_data_first() {
             self.freed.push(run);
         }
     }
 
-    /// Its map leads to other blocks than before, in a part that the disk knows.
+    /// Notes that its map points to other blocks than before.
     pub(crate) fn note_map_change(&mut self, volume: &Volume, leads: Leads) {
         let noted = match leads {
             Leads::More => &mut self.grown_before,
@@ -236,18 +239,18 @@ impl NodeState {
         *noted = Some(volume.store.cache.sweeps());
     }
 
-    /// Whether a change of its map waits for a sweep.
+    /// Whether a change of its map is not in any sweep yet.
     pub(super) fn is_map_unswept(&self, volume: &Volume) -> bool {
         let sweeps = Some(volume.store.cache.sweeps());
         volume.store.writes_data_first()
             && (self.grown_before == sweeps || self.shrunk_before == sweeps)
     }
 
-    /// Before an operation that changes the map: sweeps, if a change of the other kind waits for
-    /// it. No operation is open.
+    /// Called before an operation that changes the map, with no operation open. Sweeps if a change
+    /// of the other kind is not in any sweep yet.
     ///
     /// # Errors
-    /// What writing meets.
+    /// Those of writing.
     pub(crate) fn before_map_change(&mut self, volume: &Volume, leads: Leads) -> Result<()> {
         let other = match leads {
             Leads::More => self.shrunk_before,
@@ -261,33 +264,35 @@ impl NodeState {
         volume.space.write_metadata()
     }
 
-    /// Gives what was freed, for a caller who knows that the disk never led to it.
+    /// Takes the blocks noted as freed, for a caller that knows that the disk never pointed to
+    /// them.
     pub(crate) fn take_freed(&mut self) -> Vec<Run> {
         std::mem::take(&mut self.freed)
     }
 }
 
-/// What a change of a map does to the file: in which stage of a sweep it is written.
+/// Which way a map changes, which decides the stage of a sweep that writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leads {
-    /// It leads to more blocks, or to the same.
+    /// It points to more blocks, or to as many.
     More,
-    /// It leads to fewer.
+    /// It points to fewer blocks.
     Fewer,
 }
 
-/// What happened to a map since it was known to be dense.
+/// What happened to a map since it was last dense.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Looseness {
-    /// Nodes were split or freed.
+    /// Whether nodes were split or freed.
     pub(super) nodes_changed: bool,
-    /// Extents that were removed, and how many may be before a level may be too wide.
+    /// How many extents were removed.
     pub(super) removed: u64,
+    /// How many may be removed before a level can be too wide.
     pub(super) allowed: u64,
 }
 
 impl Looseness {
-    /// Whether no level can have become too wide.
+    /// Whether no level can be too wide.
     pub(crate) fn is_dense(self) -> bool {
         !self.nodes_changed && self.removed <= self.allowed
     }

@@ -1,9 +1,10 @@
 //! All inodes in memory.
 //!
-//! *Invariants*: at most one `Node` of an inode is in memory; a node that is in use by anyone, or
-//! has something to write, is never dropped.
-//! *Locking*: the shards are short locks, never held while an inode is loaded; `loading` is a
-//! sleeping lock after all inodes, under which one thread loads.
+//! *Invariants*: an inode has at most one `Node` in memory. A node that is in use, or has something
+//! to write, is never dropped.
+//! *Locking*: `loading` is a sleeping lock after all inode locks, under which an inode is read. The
+//! shards are short locks, not held during that. Under a shard only `unstored.inodes` and `windows`
+//! are taken.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::node::{Node, NodeState};
 use crate::inode::pages::Pages;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 const SHARDS: usize = 16;
-/// Nodes that nobody uses are kept up to this many.
+/// At most about this many nodes that are not in use are kept.
 const NODES_MAX: usize = 16 * 1024;
 
 #[derive(Default)]
@@ -31,7 +32,7 @@ struct Shard {
 /// All nodes in memory.
 pub(crate) struct Nodes {
     shards: Vec<ShortLock<Shard>>,
-    /// One loader at a time and shard, so that an inode is never in memory twice.
+    /// One loader at a time in each shard, so that an inode is never in memory twice.
     loading: Vec<SleepLock<()>>,
 }
 
@@ -47,7 +48,10 @@ impl Nodes {
         }
     }
 
-    /// The node of an inode in use; loads it if needed. A free inode is `NotFound`.
+    /// The node of an inode in use; loads it if it is not in memory.
+    ///
+    /// # Errors
+    /// `NotFound` if the inode is free; `Corrupt`; what the device returns.
     pub(crate) fn get(&self, volume: &Volume, ino: Ino) -> Result<Arc<Node>> {
         let at = ino.0 as usize % SHARDS;
         if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
@@ -68,8 +72,8 @@ impl Nodes {
         Ok(self.insert(volume, ino, inode))
     }
 
-    /// Puts a new node into the table. One that is there already stays: somebody met the inode on
-    /// the disk before its maker came here.
+    /// Adds a node for an inode. If the inode already has one, that one stays and is returned:
+    /// another thread read the inode from disk before the thread that made it came here.
     pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
         let node = Arc::new(Node {
             ino,
@@ -90,19 +94,19 @@ impl Nodes {
             shard.evict(volume);
         }
         if shard.queue.len() > 2 * shard.by_ino.len() + 64 {
-            shard.forget_freed();
+            shard.tidy_queue();
         }
         shard.by_ino.insert(ino, Arc::clone(&node));
         shard.queue.push_back(ino);
         node
     }
 
-    /// Takes a freed inode's node out of the table.
+    /// Removes the node of a freed inode.
     pub(crate) fn remove(&self, ino: Ino) {
         self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
     }
 
-    /// All nodes in memory, by rising number.
+    /// All nodes in memory, by rising inode number.
     pub(crate) fn all(&self) -> Vec<Arc<Node>> {
         let mut nodes: Vec<Arc<Node>> = Vec::new();
         for shard in &self.shards {
@@ -114,13 +118,13 @@ impl Nodes {
 }
 
 impl Shard {
-    /// Takes numbers out of the queue that were freed, or stand in it twice.
-    fn forget_freed(&mut self) {
+    /// Removes numbers from the queue that are no longer in memory, and duplicates.
+    fn tidy_queue(&mut self) {
         let mut seen = FxHashSet::default();
         self.queue.retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
     }
 
-    /// Lets go of a few nodes that nobody uses and that have nothing to write.
+    /// Evicts nodes that are not in use and have nothing to write, among the oldest sixteen.
     fn evict(&mut self, volume: &Volume) {
         let unstored = volume.unstored.inodes.lock();
         let mut turns = 16.min(self.queue.len());
@@ -130,7 +134,7 @@ impl Shard {
             let Some(node) = self.by_ino.get_mut(&ino) else {
                 continue;
             };
-            // Where nobody else has the node, nobody can come by it: the table is locked.
+            // Without another reference no thread can get one now: the shard is locked.
             let idle = Arc::get_mut(node).is_some_and(|node| {
                 let state = node.state.get_mut();
                 let is_needed = state.window.is_some() || state.is_map_unswept(volume);

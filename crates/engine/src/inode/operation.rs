@@ -1,11 +1,11 @@
-//! One operation on inodes and names: a handle, and the volume that it changes.
+//! One operation on inodes and names: a handle together with the volume that it changes.
 use crate::error::Result;
 use crate::inode::volume::Volume;
 use crate::store::handle::Handle;
 use extant_format::superblock::Feature;
 use std::ops::Deref;
 
-/// A handle, with the layers above the store.
+/// A handle, and the volume with the layers above the store.
 pub(crate) struct Operation<'v> {
     handle: Handle<'v>,
     volume: &'v Volume,
@@ -29,7 +29,7 @@ impl Volume {
 }
 
 impl<'v> Operation<'v> {
-    /// Begins it.
+    /// Begins an operation that changes at most `credits` blocks of metadata.
     ///
     /// # Errors
     /// `ReadOnly`; what closed the latch.
@@ -37,22 +37,22 @@ impl<'v> Operation<'v> {
         Ok(Operation { handle: Handle::begin(&volume.store, credits)?, volume })
     }
 
-    /// Ends it.
+    /// Ends the operation with this outcome.
     ///
     /// # Errors
-    /// Those of `outcome`.
+    /// The error of `outcome`.
     pub(crate) fn end<T>(self, outcome: Result<T>) -> Result<T> {
         self.handle.end(outcome)
     }
 
-    /// A file is this large now; 2 GiB and more need a feature bit.
+    /// Notes a file's new size in bytes: 2 GiB and more need a feature flag of the volume.
     pub(crate) fn note_size(&self, size: u64) {
         if size > i32::MAX as u64 && !self.volume.store.superblock.has(Feature::LARGE_FILE) {
             self.change_superblock(|changes| changes.large_file = true);
         }
     }
 
-    /// The volume.
+    /// The volume that it changes.
     pub(crate) fn volume(&self) -> &'v Volume {
         self.volume
     }

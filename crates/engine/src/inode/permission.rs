@@ -1,16 +1,16 @@
 //! What inode flags forbid, and which rights of a file end when it is changed.
 //!
 //! The engine knows no caller and acts as root, with two exceptions that root has on Linux too:
-//! nothing changes what is immutable, and what is append-only grows at its end and in no other way.
-//! And it takes set-user-ID, set-group-ID and capabilities away where the kernel does when a
-//! process without privileges makes the change: the engine cannot tell whose the change is, and a
-//! program must not keep the rights of its owner with content that someone else gave it.
+//! nothing immutable changes, and what is append-only can only grow at its end. It also removes
+//! set-user-ID, set-group-ID and capabilities where the kernel does so for a process without
+//! privileges: the engine cannot tell on whose behalf it makes the change, and a program must not
+//! keep its owner's rights with content from someone else.
 //!
-//! The order of these checks beside others (`Exists` and `NotFound` come first, `IsDirectory` and
-//! `NotEmpty` after) is that of Linux; `tests/kernel_rules.rs` compares them with a kernel mount,
+//! The order of these checks among others (`Exists` and `NotFound` before, `IsDirectory` and
+//! `NotEmpty` after) is that of Linux. The test `kernel_rules` compares it with a kernel mount,
 //! call by call.
 //!
-//! *Locking*: the caller holds the inodes.
+//! *Locking*: the caller has locked the inodes.
 use crate::error::{ErrorKind, Result};
 use crate::inode::node::NodeState;
 use extant_format::inode::{FileType, flags};
@@ -23,7 +23,7 @@ fn has(state: &NodeState, flag: u32) -> bool {
     state.inode.flags & flag != 0
 }
 
-/// Fails for what may not change at all.
+/// Fails if the inode is immutable.
 pub(crate) fn check_not_immutable(state: &NodeState) -> Result<()> {
     if has(state, flags::IMMUTABLE) {
         return Err(ErrorKind::NotPermitted("it is immutable").into());
@@ -31,7 +31,7 @@ pub(crate) fn check_not_immutable(state: &NodeState) -> Result<()> {
     Ok(())
 }
 
-/// Fails for what may only grow at its end.
+/// Fails if the inode is append-only.
 pub(crate) fn check_not_append(state: &NodeState) -> Result<()> {
     if has(state, flags::APPEND) {
         return Err(ErrorKind::NotPermitted("it is append-only").into());
@@ -39,13 +39,13 @@ pub(crate) fn check_not_append(state: &NodeState) -> Result<()> {
     Ok(())
 }
 
-/// Fails for either: its attributes, owner, times and links stay.
+/// Fails in either case: attributes, owner, times and links must not change then.
 pub(crate) fn check_not_locked(state: &NodeState) -> Result<()> {
     check_not_immutable(state)?;
     check_not_append(state)
 }
 
-/// Whether a new name may come into a directory.
+/// Fails if a name must not be added to a directory.
 pub(crate) fn check_may_add(directory: &NodeState) -> Result<()> {
     if has(directory, flags::IMMUTABLE) {
         return Err(ErrorKind::NotPermitted("the directory is immutable").into());
@@ -53,7 +53,7 @@ pub(crate) fn check_may_add(directory: &NodeState) -> Result<()> {
     Ok(())
 }
 
-/// Whether a name may leave a directory, and what it leads to may lose it.
+/// Fails if a name must not be removed from a directory, or `child` must not lose it.
 pub(crate) fn check_may_unlink(directory: &NodeState, child: &NodeState) -> Result<()> {
     check_may_add(directory)?;
     if has(directory, flags::APPEND) {
@@ -62,8 +62,8 @@ pub(crate) fn check_may_unlink(directory: &NodeState, child: &NodeState) -> Resu
     check_not_locked(child)
 }
 
-/// The mode of what is no directory without the right to run as its owner; and without that to run
-/// as its group, where the group may execute it: elsewhere the bit means something else.
+/// The mode of a file without set-user-ID. Set-group-ID is removed as well if the group may execute
+/// the file: otherwise that bit means something else.
 pub(crate) fn without_set_id(mode: u16) -> u16 {
     match mode & GROUP_EXECUTE {
         0 => mode & !SET_USER_ID,
@@ -71,7 +71,7 @@ pub(crate) fn without_set_id(mode: u16) -> u16 {
     }
 }
 
-/// What every new file or directory inherits.
+/// Flags that every new file or directory inherits.
 const INHERITED: u32 = flags::SECURE_DELETION
     | flags::UNDELETE
     | flags::COMPRESS
@@ -79,7 +79,7 @@ const INHERITED: u32 = flags::SECURE_DELETION
     | flags::NODUMP
     | flags::NOATIME;
 
-/// Which flags of a directory a new object in it begins with.
+/// The flags that a new object inherits from its directory.
 pub(crate) fn inherited_flags(parent: u32, file_type: FileType) -> u32 {
     match file_type {
         FileType::Directory => parent & (INHERITED | flags::DIRECTORY_SYNC),

@@ -1,7 +1,7 @@
-//! Owner, mode, times and flags of an inode are changed; rights that end with a change are taken
-//! away. What may be changed at all is judged by `permission`.
+//! Changing owner, mode, times and flags of an inode; rights that end with a change are removed.
+//! What may be changed at all is decided in `permission`.
 //!
-//! *Locking*: the caller holds the inode exclusively.
+//! *Locking*: the caller has locked the inode exclusively.
 use crate::error::{ErrorKind, Result};
 use crate::inode::attribute;
 use crate::inode::node::NodeState;
@@ -9,13 +9,13 @@ use crate::inode::operation::Operation;
 use crate::inode::permission::{check_not_append, check_not_immutable, without_set_id};
 use extant_format::inode::{FileType, Time, flags};
 
-/// Inode flags to set and to clear, as numbers of [`extant_format::inode::flags`]: immutable,
-/// append-only, nodump, noatime, and of directories the one for the top of a hierarchy.
+/// Inode flags to set and to clear, as values of [`extant_format::inode::flags`]: immutable,
+/// append-only, nodump, noatime, and for directories the one for the top of a hierarchy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlagChange {
-    /// These are set.
+    /// Flags to set.
     pub set: u32,
-    /// These are cleared, unless they are set.
+    /// Flags to clear, unless they are in `set`.
     pub clear: u32,
 }
 
@@ -24,25 +24,25 @@ pub struct FlagChange {
 pub struct Change {
     /// The low twelve bits of the mode.
     pub permissions: Option<u16>,
-    /// Owner.
+    /// Number of the owner.
     pub uid: Option<u32>,
-    /// Group.
+    /// Number of the group.
     pub gid: Option<u32>,
-    /// Last read.
+    /// When it was last read.
     pub access_time: Option<Time>,
-    /// Last change of the content.
+    /// When its content last changed.
     pub modify_time: Option<Time>,
-    /// Last change of the inode; the present time unless given.
+    /// When the inode last changed; `None` sets the current time.
     pub change_time: Option<Time>,
 }
 
 const CAPABILITY: &[u8] = b"security.capability";
 
-/// Takes the capabilities away with which a file is run. Before the content changes: it may need
-/// room for what is left.
+/// Removes the capabilities that a file is run with. Called before its content changes, because the
+/// remaining attributes may need room.
 ///
 /// # Errors
-/// `NoSpace`; `Corrupt`, for attributes that cannot be read; what the device answers.
+/// `NoSpace`; `Corrupt` for attributes that cannot be read; what the device returns.
 pub(crate) fn remove_capability(operation: &Operation<'_>, state: &mut NodeState) -> Result<()> {
     let mut attributes = attribute::list(operation.volume(), state)?;
     let before = attributes.len();
@@ -83,7 +83,7 @@ pub(crate) fn change(
     state.store(operation)
 }
 
-/// Flags that may be changed: those that mean something to this engine or to programs.
+/// Flags that may be changed: those that this engine or other programs act on.
 const CHANGEABLE: u32 = flags::IMMUTABLE | flags::APPEND | flags::NODUMP | flags::NOATIME;
 
 /// Changes inode flags.

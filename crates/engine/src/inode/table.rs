@@ -2,14 +2,14 @@
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::volume::Volume;
 use crate::policy::preset::{InodeCreation, TableReadAhead};
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_block::Urgency;
 use extant_format::inode::Inode;
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where an inode is: its table block and its byte offset there.
+/// Where an inode is: its table block, and its byte offset in it.
 pub(crate) fn place(volume: &Volume, ino: Ino) -> Result<(BlockNo, usize)> {
     let (group, index) = volume.store.superblock.group_of_inode(ino).ok_or(ErrorKind::NotFound)?;
     let byte = u64::from(index) * u64::from(volume.store.superblock.inode_size);
@@ -23,7 +23,7 @@ pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usiz
     if let Some((group, _)) = volume.store.superblock.group_of_inode(ino) {
         read_around(volume, group, block);
     }
-    Ok((volume.store.cache.read(block, Kind::Plain)?, offset))
+    Ok((volume.store.cache.read(block, BlockKind::Plain)?, offset))
 }
 
 /// Reads an inode from its table block, verifying its checksum.
@@ -36,22 +36,23 @@ pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
         .map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
 }
 
-/// What tells a new inode from earlier ones of its number: one more than the last had. Where its
-/// table block is read late, the time has to do.
+/// The generation of a new inode, which distinguishes it from earlier ones with its number: one
+/// more than the last one's. If its table block is not in memory and inodes are stored late, the
+/// current time in seconds.
 pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
     let store = &volume.store;
     let (block, _) = place(volume, ino)?;
     if store.stores_inodes_late() && !store.cache.holds_filled(block) {
         if store.policies.inode_creation == InodeCreation::PreRead {
-            store.cache.prefetch(std::iter::once((block, Kind::Plain)));
+            store.cache.prefetch(std::iter::once((block, BlockKind::Plain)));
         }
         return Ok(store.clock.wall().seconds as u32);
     }
     Ok(load(volume, ino).map_or(0, |old| old.generation).wrapping_add(1))
 }
 
-/// Reads around a table block that is not in memory, as the policy has it, in one request. The
-/// caller reads the block itself next, and waits for it there.
+/// Reads the blocks around a table block that is not in memory, as the policy says, in one request.
+/// Does not wait: the caller reads the block itself next.
 pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let TableReadAhead::Around(blocks) = volume.store.policies.table_read_ahead else {
         return;
@@ -66,7 +67,7 @@ pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let used = bytes.div_ceil(u64::from(volume.store.block_size()));
     let table = descriptor.inode_table.0;
     let around = around(block.0.saturating_sub(table), blocks.into(), used);
-    let blocks = around.map(|at| (BlockNo(table.saturating_add(at)), Kind::Plain));
+    let blocks = around.map(|at| (BlockNo(table.saturating_add(at)), BlockKind::Plain));
     volume.store.cache.fetch(Urgency::Awaited, blocks);
 }
 

@@ -1,18 +1,18 @@
-//! Which inodes were changed and are not in their table, or not on the disk.
+//! Which inodes were changed in memory and are not in their table, or not on disk.
 //!
 //! *Invariants*: an inode in `inodes` has a node in memory.
-//! *Locking*: both locks are short, and nothing else is taken under them.
+//! *Locking*: two short locks, under which no other is taken.
 use crate::ranks;
 use extant_block::ShortLock;
 use extant_format::{BlockNo, Ino};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// See the head of the file.
+/// Changed inodes of one volume.
 pub(crate) struct Unstored {
-    /// Inodes that were changed in memory and not yet in their table, and since when (by the
-    /// clock): where table blocks are read late, and where only access times changed.
+    /// Inodes that are not in their table yet, and since when, in nanoseconds of the clock: where
+    /// inodes are stored late, or only access times changed.
     pub(crate) inodes: ShortLock<BTreeMap<Ino, u64>>,
-    /// Table blocks of inodes that were changed: what a call on a synchronous mount has to write.
+    /// Table blocks with changed inodes, which a call on a synchronous mount has to write.
     pub(crate) tables: ShortLock<BTreeSet<BlockNo>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the inode layer and those above it share of an open volume.
+//! What the inode layer, and those above it, share of an open volume.
 //!
 //! *Invariants* and *Locking* are those of the parts.
 use super::pages::PageCounts;
@@ -10,24 +10,24 @@ use crate::store::{self, Options, Store};
 use extant_block::BlockDevice;
 use std::sync::Arc;
 
-/// An open volume, below its names.
+/// An open volume, without its inodes and names.
 pub(crate) struct Volume {
     /// Device, cache, latch, handles.
     pub(crate) store: Arc<Store>,
-    /// Groups, bitmaps, promises.
+    /// Groups, bitmaps, promised blocks.
     pub(crate) space: Space,
-    /// Which inodes the inode tables do not know yet.
+    /// Inodes that are not in their table yet.
     pub(crate) unstored: Unstored,
-    /// How many blocks of files are in memory, and dirty.
+    /// How many blocks of files are dirty, and were brought into memory lately.
     pub(crate) pages: PageCounts,
 }
 
 impl Volume {
-    /// Opens the volume on a device: superblock, descriptors; nothing else is read. On a numbered
-    /// device of a shared dirty budget; without one, on a budget of its own.
+    /// Opens the volume on a device: reads the superblock and the descriptors and nothing else.
+    /// `shared` as in [`Store::open`].
     ///
     /// # Errors
-    /// `NotExt`, `Unsupported`, `NeedsRecovery`, `Corrupt`, or what the device answers.
+    /// `NotExt`, `Unsupported`, `NeedsRecovery`, `Corrupt`, or what the device returns.
     pub(crate) fn open(
         device: Arc<dyn BlockDevice>,
         options: &Options,
@@ -43,7 +43,7 @@ impl Volume {
         })
     }
 
-    /// Bytes of files and metadata that are dirty.
+    /// How much of files and metadata is dirty, in bytes.
     pub(crate) fn dirty_bytes(&self) -> u64 {
         let blocks = self.pages.dirty_blocks() + self.store.cache.dirty_frames();
         blocks * u64::from(self.store.block_size())

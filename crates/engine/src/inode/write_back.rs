@@ -1,10 +1,10 @@
-//! Writing files' dirty blocks: one inode, one run at a time, many requests under way.
+//! Writing files' dirty blocks: one inode and one run at a time, with many requests under way.
 //!
-//! *Invariants*: blocks are allocated in rising order of the file; an inode's blocks are submitted
-//! before its table block is, and, where data comes first, announced before the map leads to them;
-//! a block is not written again before its last write has ended; the first write error latches.
-//! *Locking*: the inode is held exclusively while its runs are allocated and submitted, not while
-//! they are written.
+//! *Invariants*: blocks are allocated in the order of the file. An inode's blocks are submitted
+//! before its table block and, with data first, announced before the map points to them. A block is
+//! not written again before its last write has ended. The first write error closes the latch.
+//! *Locking*: the inode is locked exclusively while its runs are allocated and submitted, but not
+//! while they are being written.
 use crate::error::Result;
 use crate::inode::credits;
 use crate::inode::mapping::{self, Piece};
@@ -22,12 +22,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Blocks of one write request, in bytes, at most.
+/// Size of one write request at most, in bytes.
 const REQUEST_BYTES_MAX: usize = crate::policy::throttle::REQUEST_BYTES_MAX as usize;
-/// Bytes of a file that are submitted while its inode is held, at most, where files are written
+/// Bytes of a file that are submitted at most before its inode is unlocked, where files are written
 /// piece by piece.
 pub(crate) const PIECE_BYTES: u64 = 4 << 20;
-/// Gives a file's dirty blocks their places and writes them.
+
+/// Allocates a file's dirty blocks and starts to write them.
 pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
     let mut state = node.state.write();
     write_back_locked(volume, &node.pages, &mut state)?;
@@ -37,11 +38,11 @@ pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
     }
 }
 
-/// Makes a map dense when nothing is about to change it: each time costs as much as the map is
-/// long.
+/// Makes a map dense. Called when nothing is about to change it, since it takes time in proportion
+/// to the length of the map.
 ///
 /// # Errors
-/// Damage; what the device answers. Half a tree made anew stops all further writing.
+/// `Corrupt`; what the device returns. An error after the first change closes the latch.
 pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<()> {
     if state.gone || state.looseness.is_dense() || volume.store.check_writable().is_err() {
         return Ok(());
@@ -52,7 +53,7 @@ pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<(
     })
 }
 
-/// The same, for a caller who holds the inode. Returns when the writes are under way.
+/// As `write_back`, for a caller that has locked the inode. Returns once the writes are under way.
 pub(crate) fn write_back_locked(
     volume: &Volume,
     pages: &Pages,
@@ -61,8 +62,8 @@ pub(crate) fn write_back_locked(
     write_blocks(volume, pages, state, 0, u64::MAX).map(drop)
 }
 
-/// Starts to write a piece of a file: so many bytes, or one block. Waits for room for them before
-/// the inode is held. Gives how many bytes it were; the next piece goes on behind them.
+/// Starts to write a piece of a file, of at most `bytes` or one block. Waits for room before it
+/// locks the inode. Returns how many bytes were submitted; the next piece starts after them.
 pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Result<u64> {
     volume.store.writes.wait_for_room(bytes as usize);
     let block_size = u64::from(volume.store.block_size());
@@ -79,7 +80,7 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
     Ok(written * block_size)
 }
 
-/// Writes at most so many dirty blocks from one on; gives where it ended.
+/// Writes at most `most` dirty blocks from block `from` on. Returns the block at which it ended.
 fn write_blocks(
     volume: &Volume,
     pages: &Pages,
@@ -91,23 +92,24 @@ fn write_blocks(
         return Ok(from);
     }
     state.before_map_change(volume, Leads::More)?;
-    // Before the map changes: a sweep of metadata that has the change in it waits for these writes.
+    // Before the map changes: a sweep that contains the change waits for these writes.
     let _begun = volume.store.writes_data_first().then(|| volume.store.writes.announce());
     volume.change(STEP, |operation| {
         let submitted = submit_some(operation, pages, state, from, most)
             .inspect_err(|error| volume.store.latch.close(Some(error)));
-        // Stored first: a thread that finds nothing dirty here finds the map in its place.
+        // Stored before the count falls: a thread that finds nothing dirty here finds the map
+        // stored.
         let stored = submitted.and_then(|end| state.store(operation).map(|()| end));
         volume.pages.count_left(&volume.store, pages, state.dirty.len());
         stored
     })
 }
 
-/// Blocks of metadata that change when a run gets its place, and the inode is stored.
+/// Blocks of metadata that allocating one run and storing the inode change.
 const STEP: u32 = credits::RUN + credits::INODE;
 
-/// What was submitted is neither dirty nor promised any more, also when something goes wrong behind
-/// it.
+/// Submits dirty blocks. Those submitted are neither dirty nor promised any more, even if an error
+/// follows.
 fn submit_some(
     operation: &Operation<'_>,
     pages: &Pages,
@@ -131,7 +133,8 @@ fn submit_some(
     outcome.and_then(|end| kept.map(|()| end))
 }
 
-/// Submits at most so many dirty blocks from one on, and notes which; gives where it ended.
+/// Submits at most `most` dirty blocks from block `from` on, and adds them to `submitted`. Returns
+/// the block at which it ended.
 fn submit_runs(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -162,8 +165,8 @@ fn submit_runs(
     Ok(at)
 }
 
-/// What is promised to blocks that are still dirty stays so. Where that cannot be, nothing is: what
-/// is given back later is no more than was promised.
+/// Keeps what is promised to blocks that are still dirty. If that is impossible nothing stays
+/// promised, so that no more is given back later than was promised.
 fn keep_promises(reservation: &mut Reservation<'_>, state: &mut NodeState) -> Result<()> {
     if state.dirty.is_empty() {
         return Ok(());
@@ -178,7 +181,7 @@ fn keep_promises(reservation: &mut Reservation<'_>, state: &mut NodeState) -> Re
     Ok(())
 }
 
-/// Where a run of dirty blocks is written: where it was, or a place that it is given now.
+/// Where a run of dirty blocks is written: where it already is, or where it is allocated now.
 fn place(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -223,7 +226,7 @@ fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
     }
 }
 
-/// What ends the write of a range.
+/// The completion of the write of a range.
 fn end_of(
     pages: &Pages,
     volume: &Volume,
@@ -237,7 +240,7 @@ fn end_of(
     }
 }
 
-/// The memory of some pages; what carries no bytes in one piece.
+/// The memory of some pages; adjacent pages without bytes share one segment.
 fn segments(pages: &Pages, first: u32, count: u32, block_size: usize) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     for block in first..first + count {

@@ -1,9 +1,10 @@
-//! Names: resolve, create, link, rename, unlink.
+//! Names: resolve, create, link, unlink.
 //!
-//! *Invariants*: an inode's link count is the number of its names (and, of a directory, of its ".."
-//! from below, until dir_nlink says 1); every change of names is decided, and room for it promised,
-//! before the first byte changes.
-//! *Locking*: parent before child; two parents ancestor first; two children by rising number.
+//! *Invariants*: an inode's link count is the number of its names, plus for a directory the ".." of
+//! each subdirectory (until dir_nlink makes it 1). Whether a change of names is possible is
+//! decided, and room for it promised, before the first byte changes.
+//! *Locking*: parent before child; of two parents the ancestor first; two children by rising
+//! number.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
@@ -17,7 +18,7 @@ use crate::name::directory::{self, Departure};
 use crate::policy::allocation::Purpose;
 use crate::policy::placement::PlacementFacts;
 use crate::space::{InodeKind, Reservation};
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_format::directory::NAME_MAX;
 use extant_format::extent::State;
 use extant_format::inode::{Device, FileType, Inode, flags};
@@ -25,11 +26,11 @@ use extant_format::superblock::Feature;
 use extant_format::{FileBlock, GroupNo, Ino};
 use std::sync::Arc;
 
-/// Most links of an inode; directories beyond it say 1 with dir_nlink.
+/// Links of an inode at most. The count of a directory with more is 1, on volumes with dir_nlink.
 pub const LINKS_MAX: u16 = 65_000;
-/// Blocks of metadata that change when an inode and its name are made.
+/// Blocks of metadata that making an inode and its name changes.
 const MAKE: u32 = credits::NEW_INODE + credits::NAME + 2 * credits::INODE;
-/// Most symlinks on the way to a name.
+/// Symlinks followed at most on the path to a name.
 const SYMLINKS_MAX: u32 = 40;
 
 /// Whether a symlink at the end of a path is followed.
@@ -39,7 +40,7 @@ pub(crate) enum Follow {
     NotLast,
 }
 
-/// What a new inode is to be.
+/// What a new inode should be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewInode<'a> {
     pub(crate) file_type: FileType,
@@ -47,13 +48,13 @@ pub(crate) struct NewInode<'a> {
     pub(crate) permissions: u16,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Of devices.
+    /// Numbers of a device; used for devices only.
     pub(crate) device: Device,
-    /// Of symlinks.
+    /// Target of a symlink; used for symlinks only.
     pub(crate) target: &'a [u8],
 }
 
-/// Fails on names that cannot be.
+/// Fails on names that are not valid.
 pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     if name.is_empty() || name.contains(&b'/') || name.contains(&0) {
         return Err(ErrorKind::InvalidName.into());
@@ -65,15 +66,14 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
 }
 
 pub(crate) fn check_new_name(name: &[u8]) -> Result<()> {
-    // The root's own name is empty.
+    // The name of the root is empty.
     if matches!(name, b"" | b"." | b"..") {
         return Err(ErrorKind::Exists.into());
     }
     check_name(name)
 }
 
-/// Fails on names that stay: those of a directory itself, of the one above, and of the root, which
-/// is empty here.
+/// Fails on names that must not be removed: "." and "..", and the root's, which is empty here.
 fn check_removable_name(name: &[u8], kind: InodeKind) -> Result<()> {
     match (name, kind) {
         (b"" | b"." | b"..", InodeKind::Other) => Err(ErrorKind::IsDirectory.into()),
@@ -84,8 +84,8 @@ fn check_removable_name(name: &[u8], kind: InodeKind) -> Result<()> {
     }
 }
 
-/// One link more for a subdirectory; a hashed directory beyond the limit says 1, if the volume has
-/// dir_nlink.
+/// Counts a subdirectory in the links of a directory. Beyond the limit a hashed directory has 1, if
+/// the volume has dir_nlink.
 pub(crate) fn add_subdirectory(volume: &Volume, parent: &mut NodeState) {
     if parent.inode.links == 1 {
         return;
@@ -120,7 +120,7 @@ pub(crate) fn touch(volume: &Volume, directory: &mut NodeState) {
 }
 
 impl Inodes {
-    /// The node that a path leads to. Paths begin at the root, with or without a slash.
+    /// The node that a path leads to. Paths start at the root, with or without a slash.
     pub(crate) fn resolve(&self, path: &[u8], follow: Follow) -> Result<Arc<Node>> {
         let mut parts: Vec<Vec<u8>> = split(path).rev().map(<[u8]>::to_vec).collect();
         let mut node = self.nodes.get(&self.volume, Ino::ROOT)?;
@@ -159,8 +159,8 @@ impl Inodes {
         Ok((parent, &path[cut..]))
     }
 
-    /// Finds one name in a directory, and brings what it leads to into memory while the name
-    /// stands: afterwards the number may belong to another inode.
+    /// Finds a name in a directory, and loads its inode before the directory is unlocked:
+    /// afterwards the number may belong to another inode.
     pub(crate) fn lookup(&self, directory: &Node, name: &[u8]) -> Result<Option<Arc<Node>>> {
         let state = directory.state.read();
         state.check_directory()?;
@@ -171,7 +171,7 @@ impl Inodes {
         found.map(|found| self.nodes.get(&self.volume, found.ino)).transpose()
     }
 
-    /// A symlink's target.
+    /// The target of a symlink.
     pub(crate) fn read_link(&self, node: &Node) -> Result<Vec<u8>> {
         let state = node.state.read();
         state.check_alive()?;
@@ -205,7 +205,7 @@ impl Inodes {
         volume.change(MAKE, |operation| {
             let mut state = self.new_inode(operation, &mut reservation, &parent, name, new)?;
             state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
-            // Before the name: a sweep that takes the name finds the inode that it leads to.
+            // Before the name: a sweep that contains the name contains the inode too.
             state.store(operation)?;
             directory::insert(
                 operation,
@@ -224,8 +224,8 @@ impl Inodes {
         })
     }
 
-    /// Allocates and fills a new inode, without links; directories get their first block, long
-    /// symlinks their target.
+    /// Allocates a new inode without links and fills it: a directory gets its first block, a long
+    /// symlink its target.
     pub(crate) fn new_inode(
         &self,
         operation: &Operation<'_>,
@@ -254,7 +254,7 @@ impl Inodes {
         Ok(state)
     }
 
-    /// Asks the policy for a group.
+    /// Asks the policy for a group, and returns the new inode's number.
     fn place(
         &self,
         parent: &NodeState,
@@ -290,12 +290,13 @@ impl Inodes {
         Ok((group.ok_or(ErrorKind::NoInodes)?, kind))
     }
 
-    /// One more name for an inode that is no directory.
+    /// Adds a name for an inode that is not a directory.
     pub(crate) fn link(&self, node: &Node, parent: &Node, name: &[u8]) -> Result<()> {
         check_new_name(name)?;
         let volume = &self.volume;
         volume.store.check_writable()?;
-        // A type never changes. A directory is not locked behind another one that may lie below it.
+        // The type of an inode never changes. This keeps from locking a directory that may be below
+        // the other one.
         let file_type = node.state.read().file_type()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
@@ -378,7 +379,7 @@ impl Inodes {
     }
 }
 
-/// A name, other than ".", that leads to the directory it stands in.
+/// The error for a name other than "." that leads to the directory containing it.
 pub(crate) fn leads_to_itself(directory: Ino) -> Error {
     Error::field(
         Place::Inode(directory),
@@ -389,12 +390,12 @@ pub(crate) fn leads_to_itself(directory: Ino) -> Error {
     )
 }
 
-/// The parts of a path: no empty ones, no ".".
+/// The parts of a path, without empty ones and ".".
 fn split(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
 }
 
-/// Blocks that a new inode needs at once.
+/// Blocks that a new inode needs from the start.
 fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
     match new.file_type {
         FileType::Directory => Ok(1),
@@ -410,7 +411,7 @@ fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
     }
 }
 
-/// Targets shorter than this are kept in the inode.
+/// Targets shorter than this are kept in the inode, in bytes.
 pub(crate) const FAST_SYMLINK_MAX: usize = 60;
 
 fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<'_>) -> Inode {
@@ -444,12 +445,12 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
     inode
 }
 
-/// The target of a symlink that is kept in a block: at most a block's bytes, whatever the inode's
-/// size says.
+/// The target of a symlink that is kept in a block, at most one block's bytes, whatever the size in
+/// the inode.
 ///
 /// # Errors
-/// `Corrupt` when the symlink has no block, or one that serves another purpose; what the device
-/// answers.
+/// `Corrupt` if the symlink has no block, or one in use for another purpose; what the device
+/// returns.
 pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>> {
     let block = match mapping::find(volume, state, FileBlock(0), 1)? {
         Piece::Run(run, State::Written) => run.start,
@@ -464,13 +465,13 @@ pub(crate) fn long_target(volume: &Volume, state: &NodeState) -> Result<Vec<u8>>
             ));
         }
     };
-    let bytes = volume.store.cache.read(block, Kind::Plain)?.bytes();
+    let bytes = volume.store.cache.read(block, BlockKind::Plain)?.bytes();
     let length = usize::try_from(state.inode.size).unwrap_or(usize::MAX);
     Ok(bytes.get(..length).unwrap_or(&bytes).to_vec())
 }
 
-/// Keeps a symlink's target: in the inode, or in a block. The block is metadata like a directory's:
-/// it is read and written through the cache, with the inode that leads to it.
+/// Stores a symlink's target in the inode or in a block. Like a directory's, that block is
+/// metadata: it is read and written through the cache.
 pub(crate) fn store_target(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -493,7 +494,7 @@ pub(crate) fn store_target(
         Purpose::Data,
         State::Written,
     )?;
-    operation.create(run.start, Kind::Plain, |bytes| {
+    operation.create(run.start, BlockKind::Plain, |bytes| {
         if let Some(start) = bytes.get_mut(..target.len()) {
             start.copy_from_slice(target);
         }

@@ -1,9 +1,9 @@
-//! Renaming: moving a name, replacing one, exchanging two, leaving a whiteout behind.
+//! Renaming: moving a name, replacing one, exchanging two, leaving a whiteout.
 //!
-//! *Invariants*: no directory is ever moved below itself; everything that can fail for want of room
+//! *Invariants*: no directory is ever moved below itself. Everything that can fail for want of room
 //! is decided first.
-//! *Locking*: the rename lock, then the parents (ancestor first, else rising), then the inodes
-//! named (rising).
+//! *Locking*: the rename lock, then the parents (ancestor first, else by rising number), then the
+//! renamed inodes (by rising number).
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
@@ -22,37 +22,38 @@ use extant_format::Ino;
 use extant_format::inode::{Device, FileType};
 use std::sync::Arc;
 
-/// What a rename does with the place that it moves to, and the one it leaves.
+/// What a rename does at the new name, and at the old one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rename {
-    /// Replaces what is there.
+    /// Replaces what has the new name.
     Replace,
-    /// Fails with `Exists` when something is there.
+    /// Fails with `Exists` if the new name exists.
     KeepTarget,
     /// The two names change places.
     Exchange,
-    /// Replaces what is there, and leaves a whiteout (character device 0, 0) behind.
+    /// Replaces what has the new name, and leaves a whiteout (character device 0, 0) at the old
+    /// one.
     Whiteout,
 }
 
-/// Blocks of metadata that change when a name moves: a name more and one less, the inodes that they
-/// lead to, those of both parents, and a whiteout.
+/// Blocks of metadata that moving a name changes: a name is added and one removed; their inodes,
+/// those of both parents, and a whiteout.
 const RENAME: u32 = 2 * credits::NAME + 4 * credits::INODE + credits::NEW_INODE;
 
 /// The two ends of a rename.
 struct Ends<'a> {
     from: &'a [u8],
     to: &'a [u8],
-    /// What is renamed.
+    /// The inode that is renamed.
     source: Arc<Node>,
-    /// What stands at the new name.
+    /// The inode that has the new name, if any.
     target: Option<Arc<Node>>,
 }
 
-/// One or two parents, held exclusively.
+/// One or two parents, locked exclusively.
 struct Parents<'a> {
     from: SleepWriteGuard<'a, NodeState>,
-    /// `None` when it is the same directory.
+    /// `None` if both are the same directory.
     to: Option<SleepWriteGuard<'a, NodeState>>,
 }
 
@@ -132,11 +133,12 @@ impl Inodes {
         }
     }
 
-    /// The directories above a directory, itself first. Bounded by the number of directories.
+    /// The directories above a directory, starting with itself. Ends after as many steps as the
+    /// volume has directories.
     ///
-    /// Nodes are kept on the way, not numbers: until both parents are locked a directory may still
-    /// be removed, and its number be given to a file. What was found for a directory that turns out
-    /// to be removed is not used.
+    /// Keeps nodes on the way, not numbers: until both parents are locked, a directory may be
+    /// removed and its number given to a file. The result is not used if a directory turns out to
+    /// be removed.
     fn ancestors(&self, directory: &Arc<Node>) -> Result<Vec<Ino>> {
         let mut above = vec![directory.ino];
         let mut at = Arc::clone(directory);
@@ -160,10 +162,11 @@ impl Inodes {
         how: Rename,
     ) -> Result<()> {
         let volume = &self.volume;
-        let moves_directory = source.file_type()? == FileType::Directory;
+        let source_type = source.file_type()?;
+        let moves_directory = source_type == FileType::Directory;
         let mut need = 0;
         match &target {
-            Some(target) => self.check_replaceable(moves_directory, target)?,
+            Some(target) => self.check_replaceable(source_type, target)?,
             None => need += directory::insert_need(volume, parents.to(), ends.to)?,
         }
         if moves_directory && parents.crosses() && target.is_none() {
@@ -171,15 +174,15 @@ impl Inodes {
         }
         self.check_parent_entry(source)?;
         if target.is_some() && volume.store.writes_data_first() {
-            // Whoever writes a new file and renames it over the old one wants one of the two after
-            // a power cut: the new one's data is on its way before the name changes.
+            // A program that writes a new file and renames it over the old one wants one of the two
+            // after a power cut. So the new one's data is submitted before the name changes.
             write_back_locked(volume, &ends.source.pages, source)?;
         }
         let mut reservation = volume.space.reserve(need)?;
         volume.change(RENAME, |operation| {
             self.move_name(operation, &mut reservation, parents, ends, source, how)?;
             if moves_directory {
-                self.move_directory(operation, parents, source, target.is_some())?;
+                self.move_directory(operation, parents, source, target.as_deref())?;
             }
             source.inode.change_time = volume.store.now();
             source.store(operation)?;
@@ -191,7 +194,7 @@ impl Inodes {
         })
     }
 
-    /// Takes the name from its old place to the new one.
+    /// Moves the name from the old place to the new one.
     fn move_name(
         &self,
         operation: &Operation<'_>,
@@ -236,7 +239,7 @@ impl Inodes {
         Ok(())
     }
 
-    /// A directory that moves needs a ".." that can be changed: seen before anything is.
+    /// Fails before anything changes if the ".." of a directory that moves cannot be changed.
     fn check_parent_entry(&self, moving: &NodeState) -> Result<()> {
         if moving.file_type()? == FileType::Directory {
             directory::lookup(&self.volume, moving, b"..")?.ok_or(ErrorKind::NotFound)?;
@@ -244,8 +247,10 @@ impl Inodes {
         Ok(())
     }
 
-    fn check_replaceable(&self, moves_directory: bool, target: &NodeState) -> Result<()> {
-        match (moves_directory, target.file_type()? == FileType::Directory) {
+    /// Fails unless a name of `source_type` may replace `target`.
+    fn check_replaceable(&self, source_type: FileType, target: &NodeState) -> Result<()> {
+        let is_directory = |file_type| file_type == FileType::Directory;
+        match (is_directory(source_type), is_directory(target.file_type()?)) {
             (true, false) => Err(ErrorKind::NotDirectory.into()),
             (false, true) => Err(ErrorKind::IsDirectory.into()),
             (true, true) if !directory::is_empty(&self.volume, target)? => {
@@ -255,24 +260,24 @@ impl Inodes {
         }
     }
 
-    /// A directory moved: its ".." and the links of its parents. What it replaced takes one link of
-    /// the new parent away.
+    /// Updates the ".." of a directory that moved, and the link counts of its parents. The new
+    /// parent loses the link of a directory that was replaced.
     fn move_directory(
         &self,
         operation: &Operation<'_>,
         parents: &mut Parents<'_>,
         source: &mut NodeState,
-        replaces: bool,
+        replaced: Option<&NodeState>,
     ) -> Result<()> {
         let volume = &self.volume;
         if parents.crosses() {
             let parent = parents.to().ino;
             directory::replace(operation, source, b"..", parent, FileType::Directory)?;
             drop_subdirectory(&mut parents.from);
-            if !replaces {
+            if replaced.is_none() {
                 add_subdirectory(volume, parents.to_mut());
             }
-        } else if replaces {
+        } else if replaced.is_some() {
             drop_subdirectory(&mut parents.from);
         }
         Ok(())
@@ -355,7 +360,7 @@ impl Inodes {
     }
 }
 
-/// Fails on names that stay where they are, and on those that cannot be.
+/// Fails on names that must not move, and on names that are not valid.
 fn check_movable_name(name: &[u8], how: Rename) -> Result<()> {
     match (name, how) {
         (b"" | b"." | b"..", Rename::KeepTarget) => Err(ErrorKind::Exists.into()),
@@ -364,7 +369,7 @@ fn check_movable_name(name: &[u8], how: Rename) -> Result<()> {
     }
 }
 
-/// Takes both parents: one that lies above the other first.
+/// Locks both parents: an ancestor of the other one first.
 fn lock_parents<'n>(from: &'n Node, to: &'n Node, above_to: &[Ino]) -> Parents<'n> {
     if from.ino == to.ino {
         return Parents { from: from.state.write(), to: None };
@@ -379,7 +384,7 @@ fn lock_parents<'n>(from: &'n Node, to: &'n Node, above_to: &[Ino]) -> Parents<'
 
 type Children<'n> = (SleepWriteGuard<'n, NodeState>, Option<SleepWriteGuard<'n, NodeState>>);
 
-/// Takes what the two names lead to, in rising order.
+/// Locks the two renamed inodes, by rising number.
 fn lock_children<'n>(source: &'n Arc<Node>, target: Option<&'n Arc<Node>>) -> Children<'n> {
     match target {
         Some(target) if target.ino < source.ino => {

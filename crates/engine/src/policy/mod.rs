@@ -1,9 +1,13 @@
 //! Policies: pure functions of facts, chosen by name from one table.
 //!
 //! ```text
-//! preset                    every column of the table, and the systems that are rows of it
-//! allocation   placement    where blocks go, where inodes go
-//! readahead    throttle     what is read before it is asked for; who may write, and when
+//! preset       the columns of the table, and the presets that are its rows
+//! placement    where inodes go: spread, near, orlov, dirpref, flex, packed
+//! allocation   where blocks go: ext2_goal, reservation, freebsd, multi_block, packed;
+//!              metacluster, where map blocks go
+//! readahead    what is read before it is wanted
+//! throttle     when writers wait and the flusher writes: write_behind, bdflush, inline, global,
+//!              per_device, proportional; fraction and proportion are numbers for these
 //! ```
 pub mod allocation;
 pub mod placement;

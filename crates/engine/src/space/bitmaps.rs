@@ -1,12 +1,12 @@
-//! Bitmaps come into memory: read and verified, or made where the disk never had them.
+//! Bitmaps come into memory: read and verified, or made if the disk never had them.
 //!
-//! A bitmap is believed only if its checksum, its padding, its count of free bits and (for blocks)
-//! the volume's own metadata agree with what the descriptor says. A group that is marked
-//! uninitialised is never read: its bitmap follows from where metadata lies. It is made in memory,
-//! and the mark taken away, at the first change.
+//! A bitmap is accepted only if its checksum, its padding, its count of free bits and (for blocks)
+//! the volume's own metadata agree with the descriptor. The bitmap of a group that is marked
+//! uninitialised is never read: it follows from where the metadata is. It is made in memory, and
+//! the mark removed, at the first change.
 use super::{GroupState, Space};
 use crate::error::{Error, Place, Result};
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use crate::store::handle::Handle;
 use extant_block::lock::ShortGuard;
 use extant_format::bitmap::{count_clear, next_clear, set_run};
@@ -14,125 +14,124 @@ use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::{BlockNo, Fault, GroupNo};
 use std::sync::Arc;
 
-/// Which of a group's two bitmaps.
+/// One of a group's two bitmaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Which {
+pub(super) enum BitmapKind {
     Blocks,
     Inodes,
 }
 
-impl Which {
+impl BitmapKind {
     fn structure(self) -> &'static str {
         match self {
-            Which::Blocks => "block bitmap",
-            Which::Inodes => "inode bitmap",
+            BitmapKind::Blocks => "block bitmap",
+            BitmapKind::Inodes => "inode bitmap",
         }
     }
     fn place(self, descriptor: &GroupDescriptor) -> BlockNo {
         match self {
-            Which::Blocks => descriptor.block_bitmap,
-            Which::Inodes => descriptor.inode_bitmap,
+            BitmapKind::Blocks => descriptor.block_bitmap,
+            BitmapKind::Inodes => descriptor.inode_bitmap,
         }
     }
     fn uninitialised(self) -> u16 {
         match self {
-            Which::Blocks => BLOCK_UNINIT,
-            Which::Inodes => INODE_UNINIT,
+            BitmapKind::Blocks => BLOCK_UNINIT,
+            BitmapKind::Inodes => INODE_UNINIT,
         }
     }
     fn free(self, descriptor: &GroupDescriptor) -> u32 {
         match self {
-            Which::Blocks => descriptor.free_blocks,
-            Which::Inodes => descriptor.free_inodes,
+            BitmapKind::Blocks => descriptor.free_blocks,
+            BitmapKind::Inodes => descriptor.free_inodes,
         }
     }
 }
 
 impl GroupState {
-    fn slot(&mut self, which: Which) -> &mut Option<Arc<Frame>> {
-        match which {
-            Which::Blocks => &mut self.block_bitmap,
-            Which::Inodes => &mut self.inode_bitmap,
+    fn slot(&mut self, bitmap: BitmapKind) -> &mut Option<Arc<Frame>> {
+        match bitmap {
+            BitmapKind::Blocks => &mut self.block_bitmap,
+            BitmapKind::Inodes => &mut self.inode_bitmap,
         }
     }
     /// Whether the disk never had this bitmap.
-    pub(super) fn is_uninitialised(&self, which: Which) -> bool {
-        self.descriptor.flags & which.uninitialised() != 0
+    pub(super) fn is_uninitialised(&self, bitmap: BitmapKind) -> bool {
+        self.descriptor.flags & bitmap.uninitialised() != 0
     }
 }
 
-/// Groups whose bitmaps are kept in memory beyond the cache's own judgement: at most so many that
-/// have nothing to store. (Few in tests, so that they are let go of there.)
+/// How many groups without changes keep their bitmaps in memory; the cache alone decides about the
+/// others. Few in tests, so that some are evicted there.
 const LOADED_MAX: usize = if cfg!(test) { 4 } else { 1024 };
 
 impl Space {
-    /// How many bits of a group's bitmap mean something.
-    pub(super) fn limit(&self, group: GroupNo, which: Which) -> u32 {
-        match which {
-            Which::Blocks => self.store.superblock.group_length(group),
-            Which::Inodes => self.store.superblock.inodes_per_group,
+    /// How many bits of a group's bitmap are in use; the rest is padding.
+    pub(super) fn limit(&self, group: GroupNo, bitmap: BitmapKind) -> u32 {
+        match bitmap {
+            BitmapKind::Blocks => self.store.superblock.group_length(group),
+            BitmapKind::Inodes => self.store.superblock.inodes_per_group,
         }
     }
 
-    /// Takes the group's lock with the bitmap in memory, ready to be changed: made, if the disk
-    /// never had it.
+    /// Locks the group, with the bitmap in memory and ready to be changed: made, if the disk never
+    /// had it.
     pub(super) fn lock_to_change(
         &self,
         handle: &Handle<'_>,
         group: GroupNo,
-        which: Which,
+        bitmap: BitmapKind,
     ) -> Result<(ShortGuard<'_, GroupState>, Arc<Frame>)> {
-        let mut state = self.lock_loaded(group, which)?;
-        let frame = match state.slot(which) {
+        let mut state = self.lock_loaded(group, bitmap)?;
+        let frame = match state.slot(bitmap) {
             Some(frame) => Arc::clone(frame),
-            None => self.make(handle, &mut state, group, which)?,
+            None => self.make(handle, &mut state, group, bitmap)?,
         };
         Ok((state, frame))
     }
 
-    /// Takes the group's lock with the bitmap in memory, unless the group is marked uninitialised.
+    /// Locks the group, with the bitmap in memory unless it is marked uninitialised.
     pub(super) fn lock_loaded(
         &self,
         group: GroupNo,
-        which: Which,
+        bitmap: BitmapKind,
     ) -> Result<ShortGuard<'_, GroupState>> {
         let mut state = self.state(group).lock();
-        if state.slot(which).is_some() || state.is_uninitialised(which) {
+        if state.slot(bitmap).is_some() || state.is_uninitialised(bitmap) {
             return Ok(state);
         }
-        let block = which.place(&state.descriptor);
+        let block = bitmap.place(&state.descriptor);
         drop(state);
         self.let_go_of_some();
-        let frame = self.store.cache.read(block, Kind::Plain)?;
+        let frame = self.store.cache.read(block, BlockKind::Plain)?;
         let mut state = self.state(group).lock();
-        // Somebody may have loaded, and changed, it meanwhile: then the descriptor's checksum is
-        // not that of the bytes.
-        if state.slot(which).is_none() && !state.is_uninitialised(which) {
-            self.verify(group, &state.descriptor, which, &frame.bytes())?;
-            self.keep(&mut state, group, which, frame);
+        // Another thread may have loaded and changed the bitmap in the meantime. Then the
+        // descriptor's checksum no longer matches the bytes that were read.
+        if state.slot(bitmap).is_none() && !state.is_uninitialised(bitmap) {
+            self.verify(group, &state.descriptor, bitmap, &frame.bytes())?;
+            self.keep(&mut state, group, bitmap, frame);
         }
         Ok(state)
     }
 
-    /// The bitmap's bytes as they are now, for looking. Of an uninitialised group: as they would
-    /// be.
-    pub(super) fn look(&self, group: GroupNo, which: Which) -> Result<Arc<Vec<u8>>> {
-        let mut state = self.lock_loaded(group, which)?;
-        Ok(match state.slot(which) {
+    /// The bitmap's current bytes, for reading. For an uninitialised group, what they would be.
+    pub(super) fn look(&self, group: GroupNo, bitmap: BitmapKind) -> Result<Arc<Vec<u8>>> {
+        let mut state = self.lock_loaded(group, bitmap)?;
+        Ok(match state.slot(bitmap) {
             Some(frame) => frame.bytes(),
-            None => Arc::new(self.uninitialised(group, which)),
+            None => Arc::new(self.uninitialised(group, bitmap)),
         })
     }
 
-    fn keep(&self, state: &mut GroupState, group: GroupNo, which: Which, frame: Arc<Frame>) {
+    fn keep(&self, state: &mut GroupState, group: GroupNo, bitmap: BitmapKind, frame: Arc<Frame>) {
         if state.block_bitmap.is_none() && state.inode_bitmap.is_none() {
             self.loaded.lock().push_back(group);
         }
-        *state.slot(which) = Some(frame);
+        *state.slot(bitmap) = Some(frame);
     }
 
-    /// Leaves bitmaps of a few groups to the cache, those loaded first: not of groups whose
-    /// checksums are still to be stored.
+    /// Drops the bitmaps of a few groups, those loaded first, unless the group is still to be
+    /// stored.
     fn let_go_of_some(&self) {
         for _ in 0..4 {
             let oldest = {
@@ -153,48 +152,48 @@ impl Space {
         }
     }
 
-    /// Makes the bitmap of an uninitialised group and takes its mark away.
+    /// Makes the bitmap of an uninitialised group and removes the mark.
     fn make(
         &self,
         handle: &Handle<'_>,
         state: &mut GroupState,
         group: GroupNo,
-        which: Which,
+        bitmap: BitmapKind,
     ) -> Result<Arc<Frame>> {
-        let bytes = self.uninitialised(group, which);
-        self.verify_count(group, &state.descriptor, which, &bytes)?;
-        let block = which.place(&state.descriptor);
+        let bytes = self.uninitialised(group, bitmap);
+        self.verify_count(group, &state.descriptor, bitmap, &bytes)?;
+        let block = bitmap.place(&state.descriptor);
         let frame = handle.overwrite(block, |target| target.copy_from_slice(&bytes));
-        self.keep(state, group, which, Arc::clone(&frame));
-        state.descriptor.flags &= !which.uninitialised();
-        if which == Which::Inodes {
+        self.keep(state, group, bitmap, Arc::clone(&frame));
+        state.descriptor.flags &= !bitmap.uninitialised();
+        if bitmap == BitmapKind::Inodes {
             state.descriptor.unused_inodes = self.store.superblock.inodes_per_group;
         }
-        self.changed(group, state, which);
+        self.changed(group, state, bitmap);
         Ok(frame)
     }
 
-    /// Makes the block bitmap of an uninitialised group whose lock is held: once inodes live in a
-    /// group, its block bitmap is written too, as the kernel does.
+    /// Makes the block bitmap of an uninitialised group, which is locked. As in the kernel, a group
+    /// with inodes gets a block bitmap too.
     pub(super) fn initialise_blocks(
         &self,
         handle: &Handle<'_>,
         state: &mut GroupState,
         group: GroupNo,
     ) -> Result<()> {
-        if state.is_uninitialised(Which::Blocks) {
-            self.make(handle, state, group, Which::Blocks)?;
+        if state.is_uninitialised(BitmapKind::Blocks) {
+            self.make(handle, state, group, BitmapKind::Blocks)?;
         }
         Ok(())
     }
 
-    /// The bits of a group in which nothing but the volume's own metadata is in use.
-    fn uninitialised(&self, group: GroupNo, which: Which) -> Vec<u8> {
+    /// The bitmap of a group in which only the volume's own metadata is in use.
+    fn uninitialised(&self, group: GroupNo, bitmap: BitmapKind) -> Vec<u8> {
         let bits = self.store.superblock.block_size().saturating_mul(8);
-        let limit = self.limit(group, which);
+        let limit = self.limit(group, bitmap);
         let mut bytes = vec![0; self.store.superblock.block_size() as usize];
         let _ = set_run(&mut bytes, limit, bits.saturating_sub(limit));
-        if which == Which::Blocks {
+        if bitmap == BitmapKind::Blocks {
             for (first, length) in self.metadata_bits(group) {
                 let _ = set_run(&mut bytes, first, length);
             }
@@ -205,7 +204,7 @@ impl Space {
     /// The volume's own metadata in a group, as (first bit, length).
     pub(super) fn metadata_bits(&self, group: GroupNo) -> impl Iterator<Item = (u32, u32)> + '_ {
         let start = self.store.superblock.group_start(group).0;
-        let blocks = start..start.saturating_add(self.limit(group, Which::Blocks).into());
+        let blocks = start..start.saturating_add(self.limit(group, BitmapKind::Blocks).into());
         // Both fit: they are clipped to one group.
         self.metadata
             .within(blocks)
@@ -216,52 +215,52 @@ impl Space {
         &self,
         group: GroupNo,
         descriptor: &GroupDescriptor,
-        which: Which,
+        bitmap: BitmapKind,
         bytes: &[u8],
     ) -> Result<()> {
-        self.verify_checksum(group, descriptor, which, bytes)?;
+        self.verify_checksum(group, descriptor, bitmap, bytes)?;
         let bits = self.store.superblock.block_size().saturating_mul(8);
-        if let Some(bit) = next_clear(bytes, self.limit(group, which), bits) {
-            return Err(wrong(group, which, "padding bit", bit, "not set"));
+        if let Some(bit) = next_clear(bytes, self.limit(group, bitmap), bits) {
+            return Err(wrong(group, bitmap, "padding bit", bit, "not set"));
         }
-        if which == Which::Blocks {
+        if bitmap == BitmapKind::Blocks {
             for (first, length) in self.metadata_bits(group) {
                 if let Some(bit) = next_clear(bytes, first, first.saturating_add(length)) {
-                    return Err(wrong(group, which, "block of metadata", bit, "marked free"));
+                    return Err(wrong(group, bitmap, "block of metadata", bit, "marked free"));
                 }
             }
         }
-        self.verify_count(group, descriptor, which, bytes)
+        self.verify_count(group, descriptor, bitmap, bytes)
     }
 
     fn verify_count(
         &self,
         group: GroupNo,
         descriptor: &GroupDescriptor,
-        which: Which,
+        bitmap: BitmapKind,
         bytes: &[u8],
     ) -> Result<()> {
-        let free = count_clear(bytes, self.limit(group, which));
-        if free == which.free(descriptor) {
+        let free = count_clear(bytes, self.limit(group, bitmap));
+        if free == bitmap.free(descriptor) {
             return Ok(());
         }
-        Err(wrong(group, which, "count of free bits", free, "not what the descriptor says"))
+        Err(wrong(group, bitmap, "count of free bits", free, "not what the descriptor says"))
     }
 
     fn verify_checksum(
         &self,
         group: GroupNo,
         descriptor: &GroupDescriptor,
-        which: Which,
+        bitmap: BitmapKind,
         bytes: &[u8],
     ) -> Result<()> {
         let mut sealed = *descriptor;
-        let (stored, computed) = match which {
-            Which::Blocks => {
+        let (stored, computed) = match bitmap {
+            BitmapKind::Blocks => {
                 sealed.seal_block_bitmap(bytes, &self.store.superblock);
                 (descriptor.block_bitmap_checksum, sealed.block_bitmap_checksum)
             }
-            Which::Inodes => {
+            BitmapKind::Inodes => {
                 sealed.seal_inode_bitmap(bytes, &self.store.superblock);
                 (descriptor.inode_bitmap_checksum, sealed.inode_bitmap_checksum)
             }
@@ -273,18 +272,18 @@ impl Space {
         }
         Err(Error::corrupt(
             Place::Group(group),
-            Fault::Checksum { structure: which.structure(), stored, computed },
+            Fault::Checksum { structure: bitmap.structure(), stored, computed },
         ))
     }
 }
 
-/// A bitmap that cannot be.
+/// The error for a bitmap with an impossible value.
 pub(super) fn wrong(
     group: GroupNo,
-    which: Which,
+    bitmap: BitmapKind,
     field: &'static str,
     value: u32,
     reason: &'static str,
 ) -> Error {
-    Error::field(Place::Group(group), which.structure(), field, value.into(), reason)
+    Error::field(Place::Group(group), bitmap.structure(), field, value.into(), reason)
 }

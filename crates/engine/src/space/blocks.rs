@@ -1,6 +1,6 @@
-//! Blocks are allocated and freed.
-use super::bitmaps::{Which, wrong};
-use super::search::{self, Found};
+//! Allocating and freeing blocks.
+use super::bitmaps::{BitmapKind, wrong};
+use super::search::{self, FreeRun};
 use super::windows::Bits;
 use super::{Reservation, Reuse, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -12,34 +12,34 @@ use std::sync::atomic::Ordering;
 
 /// What a search keeps out of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heed {
-    /// Windows, where they bind all.
+enum Avoid {
+    /// The windows of other inodes, where windows bind all.
     Windows,
     /// Nothing.
     Nothing,
 }
 
-/// Whether a search looks into the groups' clusters, which are for map blocks.
+/// Whether a search may use the groups' clusters, which are meant for map blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Clusters {
-    /// It takes what it finds there.
+    /// Blocks inside a cluster may be taken.
     Open,
-    /// It goes around them.
+    /// Only blocks outside the clusters are taken.
     Closed,
 }
 
-/// How many groups a search for a long run looks into before it takes what the last one has.
+/// Rounds of a search over groups at most, before it takes what the last group has or gives up.
 const ROUNDS_MAX: u32 = 16;
 
-/// A part of a run that lies in one group.
+/// The part of a run that is in one group, in bits of the group.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct GroupPart {
     pub(super) group: GroupNo,
     pub(super) first: u32,
     pub(super) length: u32,
 }
 
-/// Where a search begins: a group and a bit in it; and whether it goes around clusters.
+/// Where a search begins: a group, a bit in it, and whether clusters may be used.
 #[derive(Clone, Copy)]
 struct Goal {
     group: GroupNo,
@@ -48,9 +48,12 @@ struct Goal {
 }
 
 impl Space {
-    /// Allocates one run of 1..=plan.length blocks as plan and route want it, out of the
-    /// reservation. Marks them in the bitmap, counts them. Fails only when the disk lies (a
-    /// reservation guarantees room) or cannot be read.
+    /// Allocates one run of 1 to `plan.length` blocks as `plan` and `route` ask, out of the
+    /// reservation. A reservation guarantees room, so this fails only if the counters on disk are
+    /// wrong or a bitmap cannot be read.
+    ///
+    /// # Errors
+    /// `Corrupt`; what the device returns; `NoSpace` if the reservation is empty.
     pub(crate) fn allocate(
         &self,
         handle: &Handle<'_>,
@@ -75,8 +78,7 @@ impl Space {
         };
         let run = match found {
             Some(run) => run,
-            // A last resort for the others: groups may have changed while they were searched in
-            // turn.
+            // Other threads may have allocated and freed while the groups were searched in turn.
             None => self.last_resort(handle, goal, length)?,
         };
         self.used(reservation, run.length);
@@ -94,10 +96,10 @@ impl Space {
             Search::GoalThenByte => self.goal_then_byte(handle, goal, length),
             Search::LongestRun { look_for } => self.longest_run(handle, goal, length, look_for),
             Search::Sequential if self.windows_bind_all() => {
-                self.sequential(handle, goal, length, Heed::Windows)
+                self.sequential(handle, goal, length, Avoid::Windows)
             }
             Search::Sequential if goal.clusters == Clusters::Closed => {
-                self.sequential(handle, goal, length, Heed::Nothing)
+                self.sequential(handle, goal, length, Avoid::Nothing)
             }
             Search::Sequential => Ok(None),
             Search::FreeByte => self.rehash(handle, goal, |bits, limit, from| {
@@ -112,8 +114,8 @@ impl Space {
         }
     }
 
-    /// As planned, but around the clusters. Where nothing is free there: group by group, around a
-    /// group's cluster and then in it.
+    /// As planned, but outside the clusters. If nothing is free there, takes what there is group by
+    /// group, first outside the cluster, then in it.
     fn around_clusters(
         &self,
         handle: &Handle<'_>,
@@ -138,7 +140,7 @@ impl Space {
         Ok(None)
     }
 
-    /// The first free block of a group's cluster, and those behind it.
+    /// The first free block of a group's cluster, and the free ones that follow it.
     fn in_cluster(&self, handle: &Handle<'_>, group: GroupNo, length: u32) -> Result<Option<Run>> {
         let Some(cluster) = self.cluster(group) else {
             return Ok(None);
@@ -148,11 +150,11 @@ impl Space {
         })
     }
 
-    /// Every group in turn, and again while the counters say that there is something: what others
-    /// free behind a search and take before it is missed by it.
+    /// Searches every group in turn, several times: a block that another thread frees in a group
+    /// already searched, or takes in one not yet searched, is missed by one round.
     fn last_resort(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Run> {
         for _ in 0..ROUNDS_MAX {
-            if let Some(run) = self.sequential(handle, goal, length, Heed::Nothing)? {
+            if let Some(run) = self.sequential(handle, goal, length, Avoid::Nothing)? {
                 return Ok(run);
             }
         }
@@ -178,7 +180,7 @@ impl Space {
         )
     }
 
-    /// All groups once, from this one on, cyclically.
+    /// All groups once, starting with this one and wrapping around.
     pub(super) fn cyclic(&self, first: GroupNo) -> impl Iterator<Item = GroupNo> + use<> {
         (first.0..self.len()).chain(0..first.0).map(GroupNo)
     }
@@ -189,7 +191,7 @@ impl Space {
         if let Some(run) = self.take(handle, goal.group, goal.clusters, in_goal_group)? {
             return Ok(Some(run));
         }
-        // The goal's own group comes once more, last and from its start.
+        // The goal's own group is searched once more at the end, from its start.
         for group in self.cyclic(goal.group).skip(1).chain([goal.group]) {
             let in_group = |bits: &[u8], limit| search::byte_then_bit(bits, limit, length);
             if let Some(run) = self.take(handle, group, goal.clusters, in_group)? {
@@ -204,14 +206,14 @@ impl Space {
         handle: &Handle<'_>,
         goal: Goal,
         length: u32,
-        heed: Heed,
+        avoid: Avoid,
     ) -> Result<Option<Run>> {
         let mut from = goal.bit;
         for group in self.cyclic(goal.group).chain([goal.group]) {
             let search = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
-            let found = match heed {
-                Heed::Windows => self.take(handle, group, goal.clusters, search)?,
-                Heed::Nothing => self.take_any(handle, group, goal.clusters, search)?,
+            let found = match avoid {
+                Avoid::Windows => self.take(handle, group, goal.clusters, search)?,
+                Avoid::Nothing => self.take_any(handle, group, goal.clusters, search)?,
             };
             if found.is_some() {
                 return Ok(found);
@@ -221,13 +223,13 @@ impl Space {
         Ok(None)
     }
 
-    /// FreeBSD's order of groups: the goal's; those 1, 3, 7, ... behind it; then one by one from
-    /// the second behind it.
+    /// FreeBSD's order of groups: that of the goal, then those 1, 3, 7, ... after it, then one by
+    /// one from the second after it.
     fn rehash(
         &self,
         handle: &Handle<'_>,
         goal: Goal,
-        search: impl Fn(&[u8], u32, u32) -> Option<Found>,
+        search: impl Fn(&[u8], u32, u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
         let count = u64::from(self.len());
         let quadratic =
@@ -246,7 +248,7 @@ impl Space {
         Ok(None)
     }
 
-    /// In the window of an inode; where no group has room for one, as ext2 does.
+    /// Allocates in the inode's window, or as ext2 does if no group has room for one.
     fn in_window_or_not(
         &self,
         handle: &Handle<'_>,
@@ -292,7 +294,7 @@ impl Space {
         Ok(None)
     }
 
-    /// From the goal to the end of the window, if the goal lies in it.
+    /// From the goal to the end of the window, if the goal is in the inode's window.
     fn in_own_window(
         &self,
         handle: &Handle<'_>,
@@ -320,9 +322,9 @@ impl Space {
         self.windows_bind_all.load(Ordering::Relaxed) && !self.windows.lock().is_empty()
     }
 
-    /// In the goal's group what is wanted, or half of it; else in the group that has most room by
-    /// what is known, the first of equals. Each look makes known what a group really has, so that a
-    /// volume in pieces is not searched again and again.
+    /// Takes what is wanted, or at least half of it, in the goal's group; else in the group that
+    /// may have the longest run, the first of equals. Each search corrects what is known of its
+    /// group, so that a fragmented volume is not searched again and again.
     fn longest_run(
         &self,
         handle: &Handle<'_>,
@@ -349,8 +351,8 @@ impl Space {
         Ok(None)
     }
 
-    /// The first group from this one on that may have a run of `enough`; else the one that may have
-    /// the longest.
+    /// The first group from this one on that may have a run of `enough` blocks; else the one that
+    /// may have the longest run.
     fn roomiest(&self, first: Goal, enough: u32) -> Option<(GroupNo, u32)> {
         let mut best = None;
         let mut most = 0;
@@ -366,8 +368,8 @@ impl Space {
         best.map(|group| (group, most))
     }
 
-    /// Takes `length` blocks of a run of a group as `search::roomy` finds it, if it has `at_least`
-    /// so many.
+    /// Takes `length` blocks of the run that `search::roomy` finds in a group, if that run has at
+    /// least `at_least` blocks.
     fn take_roomy(
         &self,
         handle: &Handle<'_>,
@@ -383,10 +385,11 @@ impl Space {
         let run = self.take(handle, goal.group, goal.clusters, |bits, limit| {
             let found = search::roomy(bits, limit, goal.bit, length, look_for)?;
             if found.length < length {
-                known = Some(found.length); // shorter than what would have been enough: it is the longest of all
+                // Shorter than what would have been enough: the longest run of all.
+                known = Some(found.length);
             }
             (found.length >= at_least)
-                .then_some(Found { length: found.length.min(length), ..found })
+                .then_some(FreeRun { length: found.length.min(length), ..found })
         })?;
         if let Some(longest) = known
             && run.is_none()
@@ -399,13 +402,13 @@ impl Space {
         Ok(run)
     }
 
-    /// Searches one group, outside all windows where these bind all, and marks what was found.
+    /// Searches one group, outside all windows if they bind all, and marks what was found.
     fn take(
         &self,
         handle: &Handle<'_>,
         group: GroupNo,
         clusters: Clusters,
-        search: impl FnOnce(&[u8], u32) -> Option<Found>,
+        search: impl FnOnce(&[u8], u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
         if !self.windows_bind_all() {
             return self.take_any(handle, group, clusters, search);
@@ -417,14 +420,14 @@ impl Space {
         })
     }
 
-    /// Searches one group, unless it has too little room around its cluster, and marks what was
-    /// found.
+    /// Searches one group and marks what was found. Skips a group that has no room outside its
+    /// cluster.
     fn take_any(
         &self,
         handle: &Handle<'_>,
         group: GroupNo,
         clusters: Clusters,
-        search: impl FnOnce(&[u8], u32) -> Option<Found>,
+        search: impl FnOnce(&[u8], u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
         if clusters == Clusters::Closed && self.room(group, clusters) == 0 {
             return Ok(None);
@@ -438,12 +441,12 @@ impl Space {
         handle: &Handle<'_>,
         group: GroupNo,
         clusters: Clusters,
-        search: impl FnOnce(&[u8], u32) -> Option<Found>,
+        search: impl FnOnce(&[u8], u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
         if self.state(group).lock().descriptor.free_blocks == 0 {
             return Ok(None);
         }
-        let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
+        let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Blocks)?;
         let bytes = frame.bytes();
         let seen = state.held_blocks.marked(&bytes);
         let closed = self.cluster(group).filter(|_| clusters == Clusters::Closed);
@@ -452,7 +455,7 @@ impl Space {
             let _ = set_run(&mut marked, cluster.start, cluster.end - cluster.start);
             marked
         });
-        let limit = self.limit(group, Which::Blocks);
+        let limit = self.limit(group, BitmapKind::Blocks);
         let Some(found) = search(around.as_deref().unwrap_or(&seen), limit) else {
             return Ok(None);
         };
@@ -466,10 +469,10 @@ impl Space {
         let run = Run { start: BlockNo(start), length: found.length };
         debug_assert!(!self.is_metadata(run), "{run:?} is given and the volume's own metadata");
         if !handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
-            return Err(wrong(group, Which::Blocks, "bit", found.first, "given and not free"));
+            return Err(wrong(group, BitmapKind::Blocks, "bit", found.first, "given and not free"));
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
-        self.changed(group, &mut state, Which::Blocks);
+        self.changed(group, &mut state, BitmapKind::Blocks);
         Ok(Some(run))
     }
 
@@ -478,10 +481,13 @@ impl Space {
         self.metadata.first_in(run).is_some()
     }
 
-    /// Frees a run (it may cross groups). A block that is free already, or that is the volume's own
-    /// metadata, is `Corrupt` and nothing is freed. What the cache holds of the blocks is
-    /// forgotten; where they are held back that is done, and they are published, by whoever frees
-    /// them, once nothing in memory leads to them any more.
+    /// Frees a run, which may cross groups. The cache forgets the blocks that may be reused at
+    /// once. For held blocks, the caller does that and publishes them, once nothing in memory
+    /// points to them.
+    ///
+    /// # Errors
+    /// `Corrupt` if a block is already free or belongs to the volume's own metadata; nothing is
+    /// freed then.
     pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
@@ -499,29 +505,30 @@ impl Space {
         parts.into_iter().try_for_each(|part| self.give_back(handle, part, reuse))
     }
 
-    /// How many groups a run has a part of, at most.
+    /// How many groups a run touches, at most.
     pub(crate) fn groups_of(&self, run: Run) -> u32 {
         run.length / self.store.superblock.blocks_per_group.max(1) + 2
     }
 
-    /// The run, group by group.
-    pub(super) fn parts(&self, run: Run) -> Result<Vec<Part>> {
+    /// Splits a run at group boundaries.
+    pub(super) fn parts(&self, run: Run) -> Result<Vec<GroupPart>> {
         let mut parts = Vec::new();
         let (mut block, mut left) = (run.start, run.length);
         while left > 0 {
             let outside = || not_to_be_freed(block, "outside the volume");
             let group = self.store.superblock.group_of_block(block).ok_or_else(outside)?;
             let first = self.goal(block).bit;
-            let length = left.min(self.limit(group, Which::Blocks).saturating_sub(first)).max(1);
-            parts.push(Part { group, first, length });
+            let length =
+                left.min(self.limit(group, BitmapKind::Blocks).saturating_sub(first)).max(1);
+            parts.push(GroupPart { group, first, length });
             block.0 = block.0.saturating_add(length.into());
             left -= length;
         }
         Ok(parts)
     }
 
-    fn check_in_use(&self, part: Part) -> Result<()> {
-        let bits = self.look(part.group, Which::Blocks)?;
+    fn check_in_use(&self, part: GroupPart) -> Result<()> {
+        let bits = self.look(part.group, BitmapKind::Blocks)?;
         match next_clear(&bits, part.first, part.first.saturating_add(part.length)) {
             Some(bit) => Err(self.freed_twice(part.group, bit)),
             None => Ok(()),
@@ -533,11 +540,12 @@ impl Space {
         not_to_be_freed(BlockNo(block), "free already")
     }
 
-    fn give_back(&self, handle: &Handle<'_>, part: Part, reuse: Reuse) -> Result<()> {
-        let Part { group, first, length } = part;
-        let (mut state, frame) = self.lock_to_change(handle, group, Which::Blocks)?;
+    fn give_back(&self, handle: &Handle<'_>, part: GroupPart, reuse: Reuse) -> Result<()> {
+        let GroupPart { group, first, length } = part;
+        let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Blocks)?;
         if next_clear(&frame.bytes(), first, first.saturating_add(length)).is_some() {
-            return Err(self.freed_twice(group, first)); // two files claim it, and both let go of it at once
+            // Two files claim the block, and free it at the same time.
+            return Err(self.freed_twice(group, first));
         }
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
@@ -546,7 +554,7 @@ impl Space {
             Reuse::WhenDurable => state.held_blocks.hold(block_size, first, length),
             Reuse::AtOnce => state.may_have_joined(length),
         }
-        self.changed(group, &mut state, Which::Blocks);
+        self.changed(group, &mut state, BitmapKind::Blocks);
         drop(state);
         let counted = match reuse {
             Reuse::WhenDurable => &self.held.blocks,
@@ -556,10 +564,10 @@ impl Space {
         Ok(())
     }
 
-    /// Free runs of a group, rising, as (first block in the group, length).
+    /// Free runs of a group in rising order, as (first bit, number of blocks).
     pub(crate) fn free_runs(&self, group: GroupNo) -> Result<Vec<(u32, u32)>> {
-        let bits = self.look(group, Which::Blocks)?;
-        Ok(clear_runs(&bits, self.limit(group, Which::Blocks)).collect())
+        let bits = self.look(group, BitmapKind::Blocks)?;
+        Ok(clear_runs(&bits, self.limit(group, BitmapKind::Blocks)).collect())
     }
 
     pub(super) fn no_space(&self, wanted_blocks: u64) -> Error {

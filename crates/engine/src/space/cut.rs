@@ -1,6 +1,6 @@
-//! Where a volume could end, and ending it there.
+//! Cutting unused blocks off the end of a volume.
 use super::Space;
-use super::bitmaps::Which;
+use super::bitmaps::BitmapKind;
 use crate::error::{ErrorKind, Result};
 use crate::store::handle::Handle;
 use extant_format::bitmap::{clear_runs, set_run};
@@ -8,7 +8,7 @@ use extant_format::{BlockNo, GroupNo};
 use std::sync::atomic::Ordering;
 
 impl Space {
-    /// The block behind the last one in use.
+    /// The number of the block after the last one in use.
     pub(crate) fn used_end(&self) -> Result<u64> {
         for group in (0..self.len()).rev().map(GroupNo) {
             let length = self.store.superblock.group_length(group);
@@ -26,8 +26,11 @@ impl Space {
         Ok(self.store.superblock.first_data_block.into())
     }
 
-    /// Marks everything from block `end` of the last group on as outside the volume. All of it is
-    /// free now.
+    /// Makes the volume end at block `end`, which is in its last group. The blocks from there on
+    /// have to be free.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `end` is in another group or a block after it is in use.
     pub(crate) fn cut(&self, handle: &Handle<'_>, end: BlockNo) -> Result<()> {
         let last = GroupNo(self.len().saturating_sub(1));
         let start = self.store.superblock.group_start(last).0;
@@ -39,7 +42,7 @@ impl Space {
         if gone == 0 {
             return Ok(());
         }
-        let (mut state, frame) = self.lock_to_change(handle, last, Which::Blocks)?;
+        let (mut state, frame) = self.lock_to_change(handle, last, BitmapKind::Blocks)?;
         let is_free = {
             let bytes = frame.bytes();
             clear_runs(&bytes, length as u32)
@@ -54,7 +57,7 @@ impl Space {
         let _ = handle.modify(&frame, |bytes| set_run(bytes, keep, gone));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(gone);
         self.available.fetch_sub(gone.into(), Ordering::AcqRel);
-        self.changed(last, &mut state, Which::Blocks);
+        self.changed(last, &mut state, BitmapKind::Blocks);
         Ok(())
     }
 }

@@ -1,17 +1,21 @@
-//! What was freed and may not be given again yet: something on the disk may still lead to it.
+//! Blocks and inodes that were freed and must not be reused yet, because something on disk may
+//! still point to them.
 //!
-//! A block that is given to another file before the disk has forgotten its old owner would show the
-//! new owner's bytes under the old one's name after a power cut. So, where data comes first, what
-//! is freed is free in the bitmap and in all counts, and held back from every search, until the
-//! change that freed it is durable:
+//! If a block is given to another file before the disk has forgotten its old owner, a power cut
+//! leaves the new owner's bytes under the old one's name. So, with data first, what is freed counts
+//! as free in the bitmap and in all counters, but every search skips it until the change that freed
+//! it is durable:
 //!
 //! ```text
-//! free ---> held ---- the inode is stored: published ---> a sweep begins: taken ---> it is durable: reused
+//!            free             publish            take_freed           reuse
+//! (in use) --------> held ---------------> published ---------> taken -------> (free)
+//!                     nothing in memory points     a sweep begins      it is durable
+//!                     to it any more
 //! ```
 //!
-//! *Invariants*: a held bit is clear in its bitmap; the blocks that are held are neither available
-//! nor promised. *Locking*: bits of a group under that group's lock; what is published under a
-//! short lock that is last.
+//! *Invariants*: a held bit is clear in its bitmap. Held blocks are neither available nor promised.
+//! *Locking*: the bits of a group are under that group's lock; `published` is a short lock under
+//! which no other is taken.
 use super::Space;
 use crate::ranks;
 use extant_block::ShortLock;
@@ -20,19 +24,19 @@ use extant_format::{Ino, Run};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether what is freed may be given to somebody else at once.
+/// When freed blocks may be allocated again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reuse {
-    /// Nothing on the disk ever led to it.
+    /// At once: nothing on disk ever pointed to them.
     AtOnce,
-    /// When the change that freed it is durable, if the volume keeps that order.
+    /// Once the change that freed them is durable, if the volume writes data first.
     WhenDurable,
 }
 
-/// Bits of a group that are held.
+/// The held bits of one of a group's bitmaps.
 #[derive(Default)]
 pub(super) struct HeldBits {
-    /// As long as a bitmap, or empty.
+    /// As long as the bitmap, or empty.
     bits: Vec<u8>,
     count: u32,
 }
@@ -52,7 +56,7 @@ impl HeldBits {
         }
     }
 
-    /// A bitmap as a search sees it: what is held is marked as used.
+    /// The bitmap as a search sees it, with held bits marked as used.
     pub(super) fn marked<'b>(&self, bitmap: &'b [u8]) -> Cow<'b, [u8]> {
         if self.count == 0 {
             return Cow::Borrowed(bitmap);
@@ -62,7 +66,7 @@ impl HeldBits {
     }
 }
 
-/// What was freed by operations that have ended.
+/// Freed by operations that have ended.
 #[derive(Default)]
 pub(crate) struct Freed {
     pub(crate) blocks: Vec<Run>,
@@ -70,17 +74,17 @@ pub(crate) struct Freed {
 }
 
 impl Freed {
-    /// Whether there is none.
+    /// Whether it has neither blocks nor inodes.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.inodes.is_empty()
     }
 }
 
-/// What all groups together hold.
+/// Counts over all groups, and what waits for a sweep.
 pub(super) struct Held {
-    /// Blocks that are held.
+    /// Number of held blocks.
     pub(super) blocks: AtomicU64,
-    /// Inodes that are held.
+    /// Number of held inodes.
     pub(super) inodes: AtomicU64,
     /// Freed by operations that have ended, and not taken by a sweep yet.
     published: ShortLock<Freed>,
@@ -98,7 +102,8 @@ impl Default for Held {
 }
 
 impl Space {
-    /// An operation that freed these blocks has changed everything that led to them.
+    /// Leaves freed blocks to the next sweep: the operation has changed everything that pointed to
+    /// them.
     pub(crate) fn publish_blocks(&self, blocks: Vec<Run>) {
         if !blocks.is_empty() {
             self.held.published.lock().blocks.extend(blocks);
@@ -110,27 +115,27 @@ impl Space {
         self.held.published.lock().inodes.push(ino);
     }
 
-    /// What a sweep that begins now makes fit for use.
+    /// Takes what the sweep that begins now makes reusable.
     pub(crate) fn take_freed(&self) -> Freed {
         std::mem::take(&mut *self.held.published.lock())
     }
 
-    /// Leaves what was taken to a later sweep.
+    /// Leaves what was taken to a later sweep, after a failure.
     pub(crate) fn put_back(&self, freed: Freed) {
         let mut published = self.held.published.lock();
         published.blocks.extend(freed.blocks);
         published.inodes.extend(freed.inodes);
     }
 
-    /// Whether anything that was freed cannot be given yet.
+    /// Whether anything that was freed cannot be allocated yet.
     pub(crate) fn holds_any(&self) -> bool {
         self.held.blocks.load(Ordering::Acquire) > 0 || self.held.inodes.load(Ordering::Acquire) > 0
     }
 
-    /// The disk has forgotten that these were in use.
+    /// Makes blocks and inodes available again: on disk nothing points to them any more.
     pub(crate) fn reuse(&self, freed: Freed) {
         for run in freed.blocks {
-            // They lie inside the volume: they were freed.
+            // They are inside the volume: freeing them has checked that.
             for part in self.parts(run).unwrap_or_default() {
                 let mut state = self.state(part.group).lock();
                 state.held_blocks.release(part.first, part.length);

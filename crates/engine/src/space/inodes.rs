@@ -1,5 +1,5 @@
-//! Inode numbers are allocated and freed.
-use super::bitmaps::Which;
+//! Allocating and freeing inode numbers.
+use super::bitmaps::BitmapKind;
 use super::{GroupState, InodeKind, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::store::handle::Handle;
@@ -9,10 +9,13 @@ use extant_format::{BlockNo, GroupNo, Ino};
 use std::sync::atomic::Ordering;
 
 impl Space {
-    /// Allocates an inode: the first free one in the group at or after `from`, else in the next
-    /// groups cyclically. Counts a directory if it is one. `NoInodes` when there is none. Its table
-    /// block is zeroed, without being read, where nothing of value can be in it: the caller finds
-    /// zeros there, or an inode that was freed.
+    /// Allocates an inode: the first free one in the group at or after index `from`, else the first
+    /// in the following groups, wrapping around. If its table block holds nothing of value, the
+    /// block is zeroed without being read, so the caller finds zeros in the slot, or an inode that
+    /// was freed.
+    ///
+    /// # Errors
+    /// `NoInodes`; `Corrupt`; what the device returns.
     pub(crate) fn allocate_inode(
         &self,
         handle: &Handle<'_>,
@@ -49,7 +52,7 @@ impl Space {
         if self.state(group).lock().descriptor.free_inodes == 0 {
             return Ok(None);
         }
-        let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
+        let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Inodes)?;
         let bits = frame.bytes();
         let per_group = self.store.superblock.inodes_per_group;
         let seen = state.held_inodes.marked(&bits);
@@ -62,8 +65,8 @@ impl Space {
         drop(bits);
         let _ = handle.modify(&frame, |bytes| set_run(bytes, index, 1));
         self.count_inode(&mut state, index, kind);
-        self.changed(group, &mut state, Which::Inodes);
-        // inodes_count is groups times inodes_per_group and fits: so does this.
+        self.changed(group, &mut state, BitmapKind::Inodes);
+        // Fits: the number of inodes is groups times inodes_per_group, and fits.
         Ok(Some(Ino(group.0 * per_group + index + 1)))
     }
 
@@ -72,9 +75,9 @@ impl Space {
         descriptor.free_inodes = descriptor.free_inodes.saturating_sub(1);
         self.free_inodes.fetch_sub(1, Ordering::AcqRel);
         if self.store.superblock.has_descriptor_checksums() {
-            let behind =
+            let after =
                 self.store.superblock.inodes_per_group.saturating_sub(index.saturating_add(1));
-            descriptor.unused_inodes = descriptor.unused_inodes.min(behind);
+            descriptor.unused_inodes = descriptor.unused_inodes.min(after);
         }
         match kind {
             InodeKind::Directory => {
@@ -86,9 +89,9 @@ impl Space {
         }
     }
 
-    /// Zeroes what becomes part of the used table and never was written; and the inode's own block
-    /// where no other inode lives in it, so that it need not be read. Under the group's lock,
-    /// before the bit is set: nobody can have put an inode there.
+    /// Zeroes table blocks that come into use and were never written, and the inode's own block if
+    /// no other inode is in it, so that it need not be read. Called under the group's lock before
+    /// the bit is set, when no other thread can have put an inode there.
     fn prepare_table(&self, handle: &Handle<'_>, state: &GroupState, bits: &[u8], index: u32) {
         let superblock = &self.store.superblock;
         let per_block = (superblock.block_size() / u32::from(superblock.inode_size)).max(1);
@@ -117,8 +120,10 @@ impl Space {
         }
     }
 
-    /// Frees an inode number, to which no name leads any more. One that is free already, or
-    /// reserved, is `Corrupt`.
+    /// Frees an inode number that no name points to any more.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is already free, or reserved.
     pub(crate) fn free_inode(&self, handle: &Handle<'_>, ino: Ino, kind: InodeKind) -> Result<()> {
         let wrong =
             |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
@@ -131,7 +136,7 @@ impl Space {
             return Err(wrong("free already"));
         }
         let _lock = self.lock_superblock();
-        let (mut state, frame) = self.lock_to_change(handle, group, Which::Inodes)?;
+        let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Inodes)?;
         if !test(&frame.bytes(), index) {
             return Err(wrong("free already"));
         }
@@ -145,7 +150,7 @@ impl Space {
         if is_held {
             state.held_inodes.hold(self.store.superblock.block_size() as usize, index, 1);
         }
-        self.changed(group, &mut state, Which::Inodes);
+        self.changed(group, &mut state, BitmapKind::Inodes);
         drop(state);
         self.free_inodes.fetch_add(1, Ordering::AcqRel);
         if is_held {
@@ -159,6 +164,6 @@ impl Space {
         let Some((group, index)) = self.store.superblock.group_of_inode(ino) else {
             return Ok(false);
         };
-        Ok(test(&self.look(group, Which::Inodes)?, index))
+        Ok(test(&self.look(group, BitmapKind::Inodes)?, index))
     }
 }

@@ -1,27 +1,25 @@
-//! Where the volume's own metadata lies: copies of superblock and descriptors, bitmaps, inode
-//! tables. No file may own a block of it, so nothing of it is ever allocated or freed. With flex_bg
-//! a group's bitmaps and table lie in other groups.
+//! Where the volume's own metadata is: copies of superblock and descriptors, bitmaps, inode tables.
+//! No file may own a block of it, so none is ever allocated or freed. With flex_bg a group's
+//! bitmaps and table may be in other groups.
 use extant_format::group::GroupDescriptor;
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, GroupNo, Run};
 use std::ops::Range;
 
-/// The ranges of blocks: rising, disjoint, not adjacent.
+/// Ranges of blocks, rising, neither overlapping nor adjacent.
 pub(super) struct Metadata {
     ranges: Vec<Range<u64>>,
 }
 
-/// The same while groups are still being added.
-///
-/// Each kind has a list of its own: with flex_bg the bitmaps of neighbouring groups lie side by
-/// side, and so do their tables.
+/// The ranges while groups are still being added. There is a list for each kind of metadata,
+/// because with flex_bg the bitmaps of successive groups are adjacent, and so are their tables.
 #[derive(Default)]
 pub(super) struct MetadataParts {
     ranges: [Vec<Range<u64>>; 4],
 }
 
 impl MetadataParts {
-    /// Adds what belongs to a group.
+    /// Adds the metadata that belongs to a group.
     pub(super) fn add(
         &mut self,
         superblock: &Superblock,
@@ -43,7 +41,7 @@ impl MetadataParts {
         }
     }
 
-    /// All of it.
+    /// Merges the four lists.
     pub(super) fn merge(self) -> Metadata {
         let mut ranges = self.ranges.concat();
         ranges.sort_unstable_by_key(|range| range.start);
@@ -54,7 +52,7 @@ impl MetadataParts {
 }
 
 impl Metadata {
-    /// Those parts of `blocks` that are metadata, rising.
+    /// The parts of `blocks` that are metadata, rising.
     pub(super) fn within(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self.ranges.partition_point(|range| range.end <= blocks.start);
         self.ranges[first..]
@@ -63,14 +61,14 @@ impl Metadata {
             .map(move |range| range.start.max(blocks.start)..range.end.min(blocks.end))
     }
 
-    /// The first block of the run that is metadata.
+    /// The first block of a run that is metadata.
     pub(super) fn first_in(&self, run: Run) -> Option<BlockNo> {
         let blocks = run.start.0..run.start.0.saturating_add(run.length.into());
         self.within(blocks).next().map(|range| BlockNo(range.start))
     }
 }
 
-/// Adds a range; into the last one where they touch.
+/// Appends a range, merging it with the last one if they touch.
 fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.start <= range.start && range.start <= last.end => {

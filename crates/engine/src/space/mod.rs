@@ -1,14 +1,23 @@
-//! One group in memory: bitmaps and counters under one short lock, and the search for free runs.
+//! The space of a volume: groups, their bitmaps and counters, and what is promised of them.
 //!
-//! *Invariants*: a group's counters equal what its bitmaps say, once loaded; `available`, the free
-//! blocks of the volume less those promised and those held back, is never negative. No bit of the
-//! volume's own metadata is ever cleared. `longest_free` is never below the longest free run, nor
-//! `longest_around` below the longest outside the group's cluster. A group that differs from its
-//! descriptor on the disk is in `dirty`, and its bitmaps stay in memory.
+//! ```text
+//! blocks    allocation and freeing of blocks      inodes    the same for inode numbers
+//! search    free runs in one bitmap               windows   blocks reserved for one inode
+//! bitmaps   bitmaps come into memory              held      freed, not to be reused yet
+//! metadata  where the volume's own blocks are     sweep     descriptors reach the disk
+//! cut       a volume ends earlier
+//! ```
 //!
-//! *Locking*: each group's state is under a short lock; bitmaps are loaded (which waits) before it
-//! is taken. Group locks are never nested. Under a group's lock: a frame's, then `dirty`, `loaded`
-//! or `windows`, which are last.
+//! *Invariants*: once loaded, a group's counters equal what its bitmaps say. `available`, the free
+//! blocks of the volume minus those promised and those held back, is never negative. No bit of the
+//! volume's own metadata is ever cleared. `longest_free` is at least the longest free run, and
+//! `longest_around` at least the longest one outside the group's cluster. A group that differs from
+//! its descriptor on disk is in `dirty`, and its bitmaps stay in memory.
+//!
+//! *Locking*: `superblock_lock`, which is sleeping, comes first, where a policy asks for it. Each
+//! group's state is under a short lock, taken after its bitmaps were loaded (which waits). Group
+//! locks are never nested. Under a group's lock may be taken: a frame, then `dirty`, `loaded` or
+//! `windows`, which are last. `held.published` is taken on its own.
 mod bitmaps;
 mod blocks;
 mod cut;
@@ -27,13 +36,13 @@ use crate::policy::placement::GroupFacts;
 use crate::policy::preset::{BitmapLoad, Growth};
 use crate::ranks;
 use crate::store::Store;
-use crate::store::cache::{Frame, Kind};
-use bitmaps::Which;
+use crate::store::cache::{BlockKind, Frame};
+use bitmaps::BitmapKind;
 use blocks::Clusters;
 use extant_block::lock::SleepGuard;
 use extant_block::{ShortLock, SleepLock};
 use extant_format::group::GroupDescriptor;
-use extant_format::{BlockNo, GroupNo, Ino};
+use extant_format::{BlockNo, GroupNo, Ino, Run};
 pub(crate) use held::{Freed, Reuse};
 use held::{Held, HeldBits};
 use metadata::{Metadata, MetadataParts};
@@ -43,28 +52,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use windows::Windows;
 
-/// Blocks promised to one operation out of the volume's free ones. What is not used goes back when
-/// it is dropped.
+/// Free blocks promised to one operation. Those that it does not use are given back on drop.
 pub(crate) struct Reservation<'a> {
     space: &'a Space,
     blocks: u64,
 }
 
 impl Reservation<'_> {
-    /// Blocks still promised.
+    /// How many of its blocks are not allocated yet.
     pub(crate) fn remaining(&self) -> u64 {
         self.blocks
     }
 
-    /// Moves `blocks` of it (all, if it has fewer) into the keeping of delayed data, which gives
-    /// them back with `Space::release_kept`.
+    /// Moves `blocks` of it (all, if it has fewer) over to delayed data, which gives them back with
+    /// `Space::release_kept`.
     pub(crate) fn take(&mut self, blocks: u64) {
         debug_assert!(blocks <= self.blocks, "{blocks} blocks taken out of {}", self.blocks);
         self.space.kept.fetch_add(blocks.min(self.blocks), Ordering::AcqRel);
         self.blocks = self.blocks.saturating_sub(blocks);
     }
 
-    /// Promises more, or says `NoSpace`.
+    /// Promises `blocks` more.
+    ///
+    /// # Errors
+    /// `NoSpace`.
     pub(crate) fn grow(&mut self, blocks: u64) -> Result<()> {
         self.space.promise(blocks)?;
         self.blocks = self.blocks.saturating_add(blocks);
@@ -78,25 +89,26 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// What is known of one group.
+/// One group in memory.
 struct GroupState {
-    /// As it stands now; on the disk it may be older.
+    /// Current values; the disk may have older ones.
     descriptor: GroupDescriptor,
-    /// Loaded when first needed.
+    /// Loaded when first needed, as is the other one.
     block_bitmap: Option<Arc<Frame>>,
     inode_bitmap: Option<Arc<Frame>>,
-    /// No free run is longer.
+    /// No free run is longer, in blocks.
     longest_free: u32,
-    /// The same, with the group's cluster taken for used.
+    /// The same, counting the group's cluster as used.
     longest_around: u32,
-    /// Orlov's counter.
+    /// Orlov's counter: rises with directories created here, falls with files.
     debt: u8,
-    /// Whether the group is in the list of those to be stored.
+    /// Whether the group is in `Space::dirty`.
     is_listed: bool,
-    /// The checksums of these bitmaps are to be computed when it is stored.
+    /// Whether the checksum of the block bitmap has to be computed when the group is stored.
     blocks_changed: bool,
+    /// The same for the inode bitmap.
     inodes_changed: bool,
-    /// Freed, and not to be given yet.
+    /// Blocks and inodes that were freed and must not be allocated yet.
     held_blocks: HeldBits,
     held_inodes: HeldBits,
 }
@@ -118,8 +130,8 @@ impl GroupState {
         }
     }
 
-    /// Blocks became free to be given: at worst they join two of the longest runs. A search finds
-    /// out what really is.
+    /// Raises the bounds after `length` blocks became free: at worst they joined two of the longest
+    /// runs. The next search finds the true length.
     fn may_have_joined(&mut self, length: u32) {
         for clusters in [Clusters::Open, Clusters::Closed] {
             let longest = self.longest(clusters);
@@ -127,7 +139,7 @@ impl GroupState {
         }
     }
 
-    /// What no free run is longer than.
+    /// The bound on the longest free run.
     fn longest(&mut self, clusters: Clusters) -> &mut u32 {
         match clusters {
             Clusters::Open => &mut self.longest_free,
@@ -139,12 +151,12 @@ impl GroupState {
 /// The space of a volume: all its groups.
 pub(crate) struct Space {
     store: Arc<Store>,
-    /// Held while bitmaps are loaded and searched, where the policy says so: the lock that the
-    /// posts mean.
+    /// Held while bitmaps are loaded and searched, if the policy says so: the lock that the posts
+    /// are about.
     superblock_lock: SleepLock<()>,
     states: Vec<ShortLock<GroupState>>,
     metadata: Metadata,
-    /// Free blocks that are not promised to anybody: what a new promise is made from.
+    /// Free blocks that are not promised: new promises are made from them.
     available: AtomicU64,
     /// Free blocks that are promised.
     reserved: AtomicU64,
@@ -152,35 +164,36 @@ pub(crate) struct Space {
     kept: AtomicU64,
     free_inodes: AtomicU64,
     directories: AtomicU64,
-    /// Groups to be stored, each once.
+    /// Groups to be stored, each listed once.
     dirty: ShortLock<Vec<GroupNo>>,
-    /// Groups that hold a bitmap, each once, in the order of loading.
+    /// Groups that have a bitmap in memory, each listed once, in the order of loading.
     loaded: ShortLock<VecDeque<GroupNo>>,
-    /// Blocks that inodes keep from each other's windows.
+    /// Blocks reserved for one inode each.
     windows: ShortLock<Windows>,
     /// Inodes that have blocks in hand: see `mapping::window`.
     in_hand: AtomicU32,
-    /// Whether windows are kept from everybody: also from those who have none.
+    /// Whether inodes without a window have to keep out of the others' windows too.
     windows_bind_all: AtomicBool,
-    /// The cluster of each group, as bits of it; empty where map blocks lie beside the data.
+    /// The cluster of each group, as a range of its bits. Empty where map blocks are placed among
+    /// the data.
     clusters: Vec<Range<u32>>,
-    /// What was freed and may not be given yet.
+    /// What was freed and must not be allocated yet.
     held: Held,
 }
 
 impl Space {
-    /// Reads all descriptors (parse verifies them). Bitmaps are loaded when first needed.
+    /// Reads and verifies all descriptors. Bitmaps are loaded when first needed.
     ///
     /// # Errors
-    /// `Corrupt`, for a descriptor; what the device answers.
+    /// `Corrupt` for a descriptor; what the device returns.
     pub(crate) fn open(store: &Arc<Store>) -> Result<Space> {
         let superblock = &store.superblock;
         let (mut blocks, mut inodes, mut directories) = (0u64, 0u64, 0u64);
         let mut states = Vec::new();
         let mut metadata = MetadataParts::default();
         each_descriptor(store, |group, descriptor| {
-            // Counts that cannot be are met when the bitmap is loaded for a change; until then they
-            // may not distort the sums.
+            // Impossible counts are reported when the bitmap is loaded for a change. Until then
+            // they must not distort the sums.
             blocks += u64::from(descriptor.free_blocks.min(superblock.group_length(group)));
             inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
             directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
@@ -209,7 +222,7 @@ impl Space {
         Ok(space)
     }
 
-    /// The lock under which bitmaps are loaded, where the policy says so.
+    /// Takes the lock under which bitmaps are loaded, if the policy says so.
     fn lock_superblock(&self) -> Option<SleepGuard<'_, ()>> {
         match self.store.policies.bitmap_load {
             BitmapLoad::UnderLock => Some(self.superblock_lock.lock()),
@@ -217,7 +230,7 @@ impl Space {
         }
     }
 
-    /// Whether map blocks go to clusters, and where.
+    /// Computes the clusters, if map blocks go to clusters.
     fn set_map_blocks(&mut self, map_blocks: MapBlocks) {
         let MapBlocks::Metacluster(metacluster) = map_blocks else {
             self.clusters.clear();
@@ -226,19 +239,19 @@ impl Space {
         let place = |group| {
             let front = self.metadata_bits(group).next().filter(|(first, _)| *first == 0);
             metacluster.place(GroupShape {
-                blocks: self.limit(group, Which::Blocks),
+                blocks: self.limit(group, BitmapKind::Blocks),
                 front: front.map_or(0, |(_, length)| length),
             })
         };
         self.clusters = (0..self.len()).map(GroupNo).map(place).collect();
     }
 
-    /// A group's cluster, as bits of it.
+    /// A group's cluster, as a range of its bits.
     fn cluster(&self, group: GroupNo) -> Option<Range<u32>> {
         self.clusters.get(group.0 as usize).cloned()
     }
 
-    /// Whether a block lies in its group's cluster.
+    /// Whether a block is in its group's cluster.
     pub(crate) fn is_in_cluster(&self, block: BlockNo) -> bool {
         let Some(group) = self.store.superblock.group_of_block(block) else {
             return false;
@@ -248,8 +261,8 @@ impl Space {
             .is_some_and(|cluster| (u64::from(cluster.start)..cluster.end.into()).contains(&bit))
     }
 
-    /// No free run of a group is longer than this. A group that may have no more free blocks than
-    /// its cluster has no room around it.
+    /// No free run of a group is longer than this, in blocks. 0 if the group has no more free
+    /// blocks than its cluster, and the search goes around it.
     fn room(&self, group: GroupNo, clusters: Clusters) -> u32 {
         let mut state = self.state(group).lock();
         let free = state.descriptor.free_blocks;
@@ -276,27 +289,30 @@ impl Space {
         });
     }
 
-    /// How many groups.
+    /// How many groups there are.
     #[allow(clippy::cast_possible_truncation)] // as many as the superblock's group_count says
     pub(crate) fn len(&self) -> u32 {
         self.states.len() as u32
     }
 
     /// # Panics
-    /// When there is no such group.
+    /// If there is no such group.
     fn state(&self, group: GroupNo) -> &ShortLock<GroupState> {
         &self.states[group.0 as usize]
     }
 
-    /// The descriptor as it stands now.
+    /// A copy of the descriptor with its current values.
     ///
     /// # Panics
-    /// When there is no such group.
+    /// If there is no such group.
     pub(crate) fn descriptor(&self, group: GroupNo) -> GroupDescriptor {
         self.state(group).lock().descriptor
     }
 
-    /// Promises blocks, or says `NoSpace`. This is where ENOSPC is decided.
+    /// Promises `blocks` to an operation. This is where ENOSPC is decided.
+    ///
+    /// # Errors
+    /// `NoSpace`.
     pub(crate) fn reserve(&self, blocks: u64) -> Result<Reservation<'_>> {
         self.promise(blocks)?;
         Ok(Reservation { space: self, blocks })
@@ -343,7 +359,7 @@ impl Space {
         self.kept.load(Ordering::Acquire)
     }
 
-    /// Promised blocks were allocated.
+    /// Moves blocks from promised to allocated.
     fn used(&self, reservation: &mut Reservation<'_>, blocks: u32) {
         reservation.blocks = reservation.blocks.saturating_sub(blocks.into());
         self.reserved.fetch_sub(blocks.into(), Ordering::AcqRel);
@@ -366,49 +382,49 @@ impl Space {
         }
     }
 
-    /// What an inode's window is like, if it has one.
+    /// Size and hits of an inode's window, if it has one.
     pub(crate) fn window(&self, owner: Ino) -> Option<WindowFacts> {
         self.windows.lock().facts(owner)
     }
 
-    /// Drops an inode's window: its free blocks are anybody's again.
+    /// Drops an inode's window: its free blocks may be allocated to any inode again.
     pub(crate) fn close_window(&self, owner: Ino) {
         self.windows.lock().close(owner);
     }
 
-    /// How many inodes have blocks in hand, which are in use and belong to nobody.
+    /// How many inodes have blocks in hand, which are marked in use but belong to no file yet.
     pub(crate) fn inodes_in_hand(&self) -> u32 {
         self.in_hand.load(Ordering::Relaxed)
     }
 
-    /// An inode had blocks in hand, or not, and has some now, or not.
-    pub(crate) fn count_in_hand(&self, before: bool, now: bool) {
+    /// Counts an inode that had `before` in hand and has `now`.
+    pub(crate) fn count_in_hand(&self, before: Option<Run>, now: Option<Run>) {
         match (before, now) {
-            (false, true) => self.in_hand.fetch_add(1, Ordering::Relaxed),
-            (true, false) => self.in_hand.fetch_sub(1, Ordering::Relaxed),
+            (None, Some(_)) => self.in_hand.fetch_add(1, Ordering::Relaxed),
+            (Some(_), None) => self.in_hand.fetch_sub(1, Ordering::Relaxed),
             _ => return,
         };
     }
 
-    /// The facts that policies ask for, of one group.
+    /// What placement policies ask about a group.
     ///
     /// # Panics
-    /// When there is no such group.
+    /// If there is no such group.
     pub(crate) fn facts(&self, group: GroupNo) -> GroupFacts {
         let state = self.state(group).lock();
         GroupFacts {
-            free_blocks: state.descriptor.free_blocks.min(self.limit(group, Which::Blocks)),
-            free_inodes: state.descriptor.free_inodes.min(self.limit(group, Which::Inodes)),
+            free_blocks: state.descriptor.free_blocks.min(self.limit(group, BitmapKind::Blocks)),
+            free_inodes: state.descriptor.free_inodes.min(self.limit(group, BitmapKind::Inodes)),
             directories: state.descriptor.used_directories,
             debt: state.debt,
         }
     }
 
-    /// A bitmap, and with it the descriptor, was changed.
-    fn changed(&self, group: GroupNo, state: &mut GroupState, which: Which) {
-        match which {
-            Which::Blocks => state.blocks_changed = true,
-            Which::Inodes => state.inodes_changed = true,
+    /// Notes that a bitmap, and with it the descriptor, was changed.
+    fn changed(&self, group: GroupNo, state: &mut GroupState, bitmap: BitmapKind) {
+        match bitmap {
+            BitmapKind::Blocks => state.blocks_changed = true,
+            BitmapKind::Inodes => state.inodes_changed = true,
         }
         self.list(group, state);
     }
@@ -421,8 +437,8 @@ impl Space {
     }
 }
 
-/// Visits all descriptors, block by block. Zeros describe no group, so that this ends where no more
-/// descriptors stand.
+/// Visits all descriptors, block by block. A descriptor of zeros is an error, so this ends at the
+/// end of the descriptors even if the superblock claims more groups.
 fn each_descriptor(store: &Store, mut visit: impl FnMut(GroupNo, GroupDescriptor)) -> Result<()> {
     let superblock = &store.superblock;
     let mut current: Option<(BlockNo, Arc<Vec<u8>>)> = None;
@@ -430,7 +446,7 @@ fn each_descriptor(store: &Store, mut visit: impl FnMut(GroupNo, GroupDescriptor
         let (block, offset) = superblock.descriptor_place(group);
         let bytes = match &current {
             Some((at, bytes)) if *at == block => bytes,
-            _ => &current.insert((block, store.cache.read(block, Kind::Plain)?.bytes())).1,
+            _ => &current.insert((block, store.cache.read(block, BlockKind::Plain)?.bytes())).1,
         };
         let end = offset.saturating_add(superblock.descriptor_size.into());
         let bytes = bytes.get(offset..end).unwrap_or_default();
@@ -444,7 +460,7 @@ fn each_descriptor(store: &Store, mut visit: impl FnMut(GroupNo, GroupDescriptor
 /// Sums over all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Free blocks, those promised to delayed writes included.
+    /// Free blocks, including those promised or held back.
     pub free_blocks: u64,
     /// Promised blocks.
     pub reserved_blocks: u64,
@@ -454,7 +470,7 @@ pub struct Totals {
     pub directories: u32,
 }
 
-/// What an inode is allocated for: directories are counted.
+/// What an inode is allocated for; a group counts its directories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum InodeKind {
     /// A directory.

@@ -1,11 +1,11 @@
-//! The searches against naive ones that look at one bit after the other, and at cases worked out by
-//! hand.
+//! The searches, compared with naive ones that look at one bit at a time, and with cases worked out
+//! by hand.
 #![allow(clippy::single_range_in_vec_init)] // lists of ranges, some of one
 
 use super::*;
 use proptest::prelude::*;
 
-/// The bits as a bitmap of whole blocks: what lies behind them is set.
+/// The bits as a bitmap of whole blocks, with the bits after them set.
 fn pack(bits: &[bool]) -> Vec<u8> {
     let mut bytes = vec![0xff; 128];
     for (index, _) in bits.iter().enumerate().filter(|(_, set)| !**set) {
@@ -14,9 +14,9 @@ fn pack(bits: &[bool]) -> Vec<u8> {
     bytes
 }
 
-fn naive_run(bits: &[bool], first: usize, max: u32) -> Found {
+fn naive_run(bits: &[bool], first: usize, max: u32) -> FreeRun {
     let length = bits[first..].iter().take(max as usize).take_while(|set| !**set).count();
-    Found { first: first as u32, length: length as u32 }
+    FreeRun { first: first as u32, length: length as u32 }
 }
 
 fn naive_byte(bits: &[bool], from: usize) -> Option<usize> {
@@ -32,7 +32,7 @@ fn naive_byte(bits: &[bool], from: usize) -> Option<usize> {
     Some(first)
 }
 
-fn naive_goal_then_byte(bits: &[bool], goal: usize, max: u32) -> Option<Found> {
+fn naive_goal_then_byte(bits: &[bool], goal: usize, max: u32) -> Option<FreeRun> {
     if goal >= bits.len() {
         return None;
     }
@@ -45,22 +45,22 @@ fn naive_goal_then_byte(bits: &[bool], goal: usize, max: u32) -> Option<Found> {
     near.or_else(|| naive_byte(bits, goal)).or(any).map(|first| naive_run(bits, first, max))
 }
 
-fn naive_byte_then_bit(bits: &[bool], max: u32) -> Option<Found> {
+fn naive_byte_then_bit(bits: &[bool], max: u32) -> Option<FreeRun> {
     let first = naive_byte(bits, 0).or_else(|| bits.iter().position(|set| !set))?;
     Some(naive_run(bits, first, max))
 }
 
-fn naive_roomy(bits: &[bool], goal: usize, enough: u32, look_for: u32) -> Option<Found> {
+fn naive_roomy(bits: &[bool], goal: usize, enough: u32, look_for: u32) -> Option<FreeRun> {
     let goal = if goal < bits.len() { goal } else { 0 };
     let is_start = |index: usize| !bits[index] && (index == 0 || index == goal || bits[index - 1]);
     if !bits[goal] && naive_run(bits, goal, look_for).length >= enough {
         return Some(naive_run(bits, goal, look_for));
     }
-    // From the goal on a run may begin at the goal itself; from the front no run begins there.
-    let behind = (goal..bits.len()).filter(|index| is_start(*index));
+    // A run may begin at the goal, but the search from the front stops before it.
+    let after = (goal..bits.len()).filter(|index| is_start(*index));
     let before = (0..goal).filter(|index| is_start(*index));
-    let runs: Vec<Found> =
-        behind.chain(before).map(|first| naive_run(bits, first, look_for)).collect();
+    let runs: Vec<FreeRun> =
+        after.chain(before).map(|first| naive_run(bits, first, look_for)).collect();
     let longest = runs.iter().map(|run| run.length).max()?;
     runs.into_iter().find(|run| run.length >= look_for.min(longest))
 }
@@ -71,7 +71,7 @@ fn naive_goal_then(
     wanted: usize,
     step: usize,
     max: u32,
-) -> Option<Found> {
+) -> Option<FreeRun> {
     let goal = if goal < bits.len() { goal } else { 0 };
     if !bits[goal] {
         return Some(naive_run(bits, goal, max));
@@ -88,7 +88,7 @@ fn naive_goal_then(
         .map(|first| naive_run(bits, first, max))
 }
 
-/// Bits in stretches, so that long runs and full bytes come up.
+/// Bits in runs, so that long runs and whole bytes occur.
 fn bits() -> impl Strategy<Value = Vec<bool>> {
     prop::collection::vec((any::<bool>(), prop_oneof![1usize..4, 1usize..12, 1usize..90]), 1..30)
         .prop_map(|stretches| {
@@ -107,14 +107,18 @@ proptest! {
         let (bytes, limit) = (pack(&bits), bits.len() as u32);
         let goal = goal % (limit + 10);
         let at = goal as usize;
-        prop_assert_eq!(goal_then_byte(&bytes, limit, goal, max), naive_goal_then_byte(&bits, at, max));
+        let found = goal_then_byte(&bytes, limit, goal, max);
+        prop_assert_eq!(found, naive_goal_then_byte(&bits, at, max));
         prop_assert_eq!(byte_then_bit(&bytes, limit, max), naive_byte_then_bit(&bits, max));
-        prop_assert_eq!(goal_then_byte_start(&bytes, limit, goal, max), naive_goal_then(&bits, at, 8, 8, max));
-        let wanted = look_for as usize;
-        prop_assert_eq!(goal_then_run(&bytes, limit, goal, look_for, max), naive_goal_then(&bits, at, wanted, 1, max));
+        let found = goal_then_byte_start(&bytes, limit, goal, max);
+        prop_assert_eq!(found, naive_goal_then(&bits, at, 8, 8, max));
+        let found = goal_then_run(&bytes, limit, goal, look_for, max);
+        prop_assert_eq!(found, naive_goal_then(&bits, at, look_for as usize, 1, max));
         let next = (at.min(bits.len())..bits.len()).find(|index| !bits[*index]);
-        prop_assert_eq!(sequential(&bytes, limit, goal, max), next.map(|first| naive_run(&bits, first, max)));
-        prop_assert_eq!(roomy(&bytes, limit, goal, max, look_for), naive_roomy(&bits, at, max, look_for));
+        let found = sequential(&bytes, limit, goal, max);
+        prop_assert_eq!(found, next.map(|first| naive_run(&bits, first, max)));
+        let found = roomy(&bytes, limit, goal, max, look_for);
+        prop_assert_eq!(found, naive_roomy(&bits, at, max, look_for));
     }
 
     #[test]
@@ -128,12 +132,13 @@ proptest! {
         ];
         for found in found.into_iter().flatten() {
             prop_assert!((1..=max).contains(&found.length) && found.first + found.length <= limit);
-            prop_assert!((found.first..found.first + found.length).all(|index| !bits[index as usize]));
+            let mut indices = found.first..found.first + found.length;
+            prop_assert!(indices.all(|index| !bits[index as usize]));
         }
     }
 }
 
-/// 256 bits of which these are set.
+/// A bitmap of 256 bits with these set.
 fn with_set(ranges: &[std::ops::Range<usize>]) -> Vec<u8> {
     let mut bits = vec![false; 256];
     ranges.iter().for_each(|range| bits[range.clone()].fill(true));
@@ -149,7 +154,7 @@ fn the_steps_of_ext2_in_turn() {
     assert_eq!(
         find(&[0..20, 22..30], 10),
         Some((20, 2)),
-        "2: the next free bit below 64, with what is free behind it"
+        "2: the next free bit below 64, and the free ones after it"
     );
     assert_eq!(
         find(&[10..64], 10),

@@ -1,18 +1,18 @@
-//! Groups reach the disk: their descriptors before a sweep, what was freed after it.
-use super::bitmaps::Which;
+//! Groups reach the disk: their descriptors before a sweep, the reuse of what was freed after it.
+use super::bitmaps::BitmapKind;
 use super::{Freed, GroupState, Space};
 use crate::error::Result;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use crate::store::handle::Handle;
 use crate::store::superblock::FreeCounts;
 use extant_format::GroupNo;
 use extant_format::bitmap::count_clear;
 
 impl Space {
-    /// Writes all changed metadata, then the superblock, and waits until the device has it.
+    /// Writes all changed metadata, then the superblock, and waits until it is durable.
     ///
     /// # Errors
-    /// The first write error, which latches; what closed the latch.
+    /// The first write error, which closes the latch; what closed the latch before.
     pub(crate) fn sync(&self) -> Result<()> {
         let freed = self.sweep()?;
         self.store.write_superblock_if_changed(self.free_counts())?;
@@ -21,8 +21,8 @@ impl Space {
         Ok(())
     }
 
-    /// Writes all changed metadata but the superblock. What was freed before is durable then, and
-    /// may be used again.
+    /// Writes all changed metadata except the superblock. Afterwards, what had been freed before
+    /// may be reused.
     ///
     /// # Errors
     /// As [`Space::sync`].
@@ -35,7 +35,7 @@ impl Space {
         Ok(())
     }
 
-    /// One sweep; gives what may be used again when it is durable.
+    /// One sweep. Returns what may be reused once the sweep is durable.
     fn sweep(&self) -> Result<Freed> {
         self.store.sweep(|handle| {
             let freed = self.take_freed();
@@ -49,10 +49,10 @@ impl Space {
         })
     }
 
-    /// Stores changed descriptors for a sweep that is not waited for.
+    /// Stores changed descriptors into their frames, for frames that are written without a sweep.
     ///
     /// # Errors
-    /// What reading blocks of descriptors meets.
+    /// Those of reading blocks of descriptors.
     pub(crate) fn start_store(&self) -> Result<()> {
         self.store.change_late(|handle| self.store_descriptors(handle))
     }
@@ -63,8 +63,7 @@ impl Space {
         FreeCounts { blocks: totals.free_blocks, inodes: totals.free_inodes }
     }
 
-    /// Writes changed descriptors, with the checksums of their bitmaps, into their frames: before a
-    /// sync or commit.
+    /// Stores changed descriptors, with the checksums of their bitmaps, into their frames.
     pub(crate) fn store_descriptors(&self, handle: &Handle<'_>) -> Result<()> {
         let mut groups = std::mem::take(&mut *self.dirty.lock());
         groups.sort_unstable();
@@ -83,8 +82,8 @@ impl Space {
             return;
         }
         for (which, bitmap, counted) in [
-            (Which::Blocks, &state.block_bitmap, state.descriptor.free_blocks),
-            (Which::Inodes, &state.inode_bitmap, state.descriptor.free_inodes),
+            (BitmapKind::Blocks, &state.block_bitmap, state.descriptor.free_blocks),
+            (BitmapKind::Inodes, &state.inode_bitmap, state.descriptor.free_inodes),
         ] {
             if let Some(frame) = bitmap {
                 let free = count_clear(&frame.bytes(), self.limit(group, which));
@@ -95,7 +94,7 @@ impl Space {
 
     fn store_one(&self, handle: &Handle<'_>, group: GroupNo) -> Result<()> {
         let (block, offset) = self.store.superblock.descriptor_place(group);
-        let target = self.store.cache.read(block, Kind::Plain)?;
+        let target = self.store.cache.read(block, BlockKind::Plain)?;
         let mut guard = self.state(group).lock();
         let state = &mut *guard;
         self.assert_counted(group, state);

@@ -1,8 +1,9 @@
-//! Windows: blocks that open files, or directories that grow, keep from each other in memory. The
-//! bitmap knows nothing of them.
+//! Windows: blocks reserved in memory for one open file, or one growing directory. The bitmap knows
+//! nothing of them.
 //!
-//! *Invariants*: no two windows overlap; none crosses the end of a group; an inode has at most one.
-//! *Locking*: under one short lock of `Groups`, which is last.
+//! *Invariants*: no two windows overlap, none crosses the end of a group, and an inode has at most
+//! one.
+//! *Locking*: under `Space::windows`, a short lock under which no other is taken.
 use crate::policy::allocation::WindowFacts;
 use extant_format::Ino;
 use extant_format::bitmap::{next_clear, set_run};
@@ -10,16 +11,16 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The blocks of a volume that are kept.
+/// All windows of a volume.
 #[derive(Default)]
 pub(super) struct Windows {
-    /// From the first block of each to the block behind it.
+    /// The first block of each, and the block after its last.
     by_start: BTreeMap<u64, u64>,
-    by_owner: FxHashMap<Ino, Known>,
+    by_owner: FxHashMap<Ino, OwnedWindow>,
 }
 
 #[derive(Clone, Copy)]
-struct Known {
+struct OwnedWindow {
     start: u64,
     facts: WindowFacts,
 }
@@ -27,10 +28,10 @@ struct Known {
 /// A group's bitmap as a search sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
-    /// Block of the first bit.
+    /// Block number of the first bit.
     pub(super) start: u64,
     pub(super) bytes: &'a [u8],
-    /// How many bits count.
+    /// How many bits are in use.
     pub(super) limit: u32,
 }
 
@@ -39,7 +40,7 @@ impl Bits<'_> {
         self.start.saturating_add(self.limit.into())
     }
 
-    /// The bit of a block of the group.
+    /// The bit of a block of this group.
     fn bit(self, block: u64) -> u32 {
         u32::try_from(block.saturating_sub(self.start)).unwrap_or(u32::MAX)
     }
@@ -50,18 +51,18 @@ impl Windows {
         self.by_start.is_empty()
     }
 
-    /// What an inode's window is like.
+    /// Size and hits of an inode's window.
     pub(super) fn facts(&self, owner: Ino) -> Option<WindowFacts> {
         self.by_owner.get(&owner).map(|known| known.facts)
     }
 
-    /// An inode's window.
+    /// The blocks of an inode's window.
     pub(super) fn of(&self, owner: Ino) -> Option<Range<u64>> {
         let known = self.by_owner.get(&owner)?;
         Some(known.start..known.start.saturating_add(known.facts.length.into()))
     }
 
-    /// Blocks were taken out of an inode's window.
+    /// Counts blocks that were allocated in an inode's window.
     pub(super) fn hit(&mut self, owner: Ino, blocks: u32) {
         if let Some(known) = self.by_owner.get_mut(&owner) {
             known.facts.hits = known.facts.hits.saturating_add(blocks);
@@ -75,9 +76,9 @@ impl Windows {
         }
     }
 
-    /// Gives an inode a new window of `wanted` blocks (fewer at the end of the group): the first
-    /// gap between windows, from bit `from` on, that is so long and has a free block. As bits;
-    /// without one, the inode has no window any more.
+    /// Opens a new window of `wanted` blocks (fewer at the end of the group) for an inode: the
+    /// first gap between windows, from bit `from` on, that is long enough and has a free block.
+    /// Returns it as bits. Without such a gap, the inode has no window afterwards.
     pub(super) fn open(
         &mut self,
         owner: Ino,
@@ -103,11 +104,11 @@ impl Windows {
     fn insert(&mut self, owner: Ino, start: u64, wanted: u32, length: u32) {
         self.by_start.insert(start, start.saturating_add(length.into()));
         let facts = WindowFacts { wanted, length, hits: 0 };
-        self.by_owner.insert(owner, Known { start, facts });
+        self.by_owner.insert(owner, OwnedWindow { start, facts });
     }
 
-    /// The first bit from `from` on behind which `wanted` bits, or those to the end of the group,
-    /// are in nobody's window.
+    /// The first bit from `from` on, such that the `wanted` bits from there, or those up to the end
+    /// of the group, are in no window.
     fn gap(&self, bits: Bits<'_>, from: u32, wanted: u32) -> Option<u32> {
         let mut at = bits.start.saturating_add(from.into());
         while at < bits.end() {
@@ -120,7 +121,7 @@ impl Windows {
         None
     }
 
-    /// The bitmap with all windows marked as used; `None` where none lies in the group.
+    /// The bitmap with all windows marked as used; `None` if the group has no window.
     pub(super) fn marked(&self, bits: Bits<'_>) -> Option<Vec<u8>> {
         let mut marked = None;
         // Windows do not cross groups.
@@ -138,7 +139,7 @@ impl Windows {
 mod tests {
     use super::*;
 
-    /// Bits of 100 blocks from block 1000 on; these are in use.
+    /// Bits of 100 blocks, the first of which is block 1000, with these in use.
     fn bitmap(used: &[Range<u32>]) -> Vec<u8> {
         let mut bytes = vec![0; 16];
         used.iter().for_each(|run| {
@@ -220,8 +221,8 @@ mod tests {
         assert_eq!(windows.marked(bits(&used)), Some(bitmap(&[0..4, 10..18, 30..38])));
         windows.close(Ino(2));
         assert_eq!(windows.marked(bits(&used)), Some(bitmap(&[0..4, 10..18])));
-        let behind = Bits { start: 1100, ..bits(&used) };
-        assert_eq!(windows.marked(behind), None, "another group");
+        let next_group = Bits { start: 1100, ..bits(&used) };
+        assert_eq!(windows.marked(next_group), None, "another group");
         windows.hit(Ino(1), 5);
         let facts = WindowFacts { wanted: 8, length: 8, hits: 5 };
         assert_eq!(windows.facts(Ino(1)), Some(facts));

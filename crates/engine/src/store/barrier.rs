@@ -1,10 +1,10 @@
-//! The device's own cache: flushed when something was written since the last flush, and not
-//! otherwise.
+//! The device's own cache, flushed only if something was written since the last flush.
 //!
-//! *Invariants*: a write is noted after it has completed and before anybody who waits for it goes
-//! on, so that a flush that begins afterwards covers it. A flush that fails closes the latch with
-//! its cause: what was written is clean by then, and a second try would succeed with nothing to
-//! show for it. *Locking*: `flushing` is a sleeping lock, the last of them; nothing else is taken
+//! *Invariants*: a write is noted once it has completed, before the threads that wait for it are
+//! woken, so a flush that starts afterwards covers it. A flush that fails closes the latch with its
+//! cause: the frames and pages it should have made durable are already clean, so a second flush
+//! would succeed without having saved anything.
+//! *Locking*: `flushing` is a sleeping lock, the last one in the order. Only the latch is locked
 //! while it is held.
 use crate::error::{Error, Result};
 use crate::ranks;
@@ -13,18 +13,18 @@ use extant_block::{BlockDevice, SleepLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Knows whether the device holds writes that a power cut could undo.
+/// Keeps track of whether the device holds writes that a power cut could undo.
 pub(crate) struct Barrier {
     device: Arc<dyn BlockDevice>,
     latch: Arc<Latch>,
-    /// Held during a flush: a second caller waits for it, and then finds nothing left to flush.
+    /// Held during a flush. A second caller waits for the flush and then has nothing left to do.
     flushing: SleepLock<()>,
     /// A write has completed since the last flush began.
     unflushed: AtomicBool,
 }
 
 impl Barrier {
-    /// Nothing was written yet.
+    /// A barrier for a device that nothing was written to yet.
     pub(crate) fn new(device: &Arc<dyn BlockDevice>, latch: &Arc<Latch>) -> Arc<Barrier> {
         Arc::new(Barrier {
             device: Arc::clone(device),
@@ -34,7 +34,7 @@ impl Barrier {
         })
     }
 
-    /// A write has completed.
+    /// Notes that a write has completed.
     pub(crate) fn note_written(&self) {
         self.unflushed.store(true, Ordering::Release);
     }
@@ -44,11 +44,11 @@ impl Barrier {
         self.unflushed.load(Ordering::Acquire)
     }
 
-    /// Returns when all writes that have completed are durable. Asks the device only if there are
-    /// any.
+    /// Returns when all writes that have completed are durable. Does not ask the device if nothing
+    /// was written since the last flush.
     ///
     /// # Errors
-    /// What the device answers; what closed the latch before.
+    /// What the device returns, which closes the latch; what closed the latch before.
     pub(crate) fn pass(&self) -> Result<()> {
         let _flushing = self.flushing.lock();
         if !self.unflushed.swap(false, Ordering::AcqRel) {

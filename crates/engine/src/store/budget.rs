@@ -1,13 +1,13 @@
-//! The dirty budget: what is dirty, and what is being written, on all volumes that share memory; by
-//! device and by writer.
+//! The dirty budget: bytes that are dirty and bytes that are being written, on all volumes that
+//! share memory, counted per device and per writer.
 //!
-//! *Invariants*: a volume counts what it adds and takes it back, at the latest when it goes, or
-//! fails: then what it holds can never be written. Totals are the sums over volumes. Who was let
-//! through is counted (pledged) before he makes anything dirty, so that two do not take the same
-//! room.
-//! *Locking*: one short lock, the last of all; policies are asked under it, for they touch nothing.
-//! Waiters wait with no lock held.
-use super::proportion::{Part, Proportions};
+//! *Invariants*: a volume takes back every byte that it adds. When it is dropped or fails, it takes
+//! back all of them, because they can never be written. Totals are the sums over volumes. Bytes
+//! that a writer was admitted for are counted (pledged) before it makes anything dirty, so two
+//! writers are never given the same room.
+//! *Locking*: one short lock, the last one in the order. Policies are asked under it, which is safe
+//! because they take no lock. Threads wait with no lock held.
+use super::proportion::{Proportions, Tally};
 use crate::policy::throttle::{
     DeviceFacts, FlusherFacts, Fraction, Limits, Load, Period, TaskFacts, Throttle, WriterAdvice,
     WriterFacts,
@@ -19,26 +19,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A device's rates are looked at so often.
+/// How often a device's rates are computed, in nanoseconds.
 const PERIOD_NS: u64 = 200_000_000;
-/// A device's write rate is an average over so long.
+/// Time over which a device's write rate is averaged, in nanoseconds.
 const AVERAGE_NS: u64 = 3_000_000_000;
-/// Behind a gap of so long a period starts anew.
+/// After a gap longer than this, in nanoseconds, the rates are not computed: a new period starts.
 const GAP_NS: u64 = 1_000_000_000;
-/// What a device is taken to write, and a writer allowed, before anything is known, in bytes a
+/// Rates assumed before anything was measured, both of a device and of one writer, in bytes a
 /// second.
 const RATE_FIRST: u64 = 100_000_000;
-/// Writers that are remembered; those that did nothing lately are forgotten first.
+/// Writers remembered at most. Those that did nothing lately are forgotten first.
 const TASKS_MAX: usize = 1024;
 
 struct DeviceCounts {
     number: u32,
     load: Load,
-    written: Part,
+    written: Tally,
     waiting: u32,
     write_rate: u64,
     task_rate: u64,
-    /// What happened since the last look at the rates.
+    /// Start of the period, and the bytes dirtied and written since.
     period_since: u64,
     period_dirtied: u64,
     period_written: u64,
@@ -46,7 +46,7 @@ struct DeviceCounts {
 
 #[derive(Default)]
 struct TaskCounts {
-    dirtied: Part,
+    dirtied: Tally,
     account_bytes: u64,
     account_since: u64,
 }
@@ -62,14 +62,14 @@ struct Counts {
     volumes: BTreeMap<u64, Member>,
     volume_next: u64,
     tasks: BTreeMap<u64, TaskCounts>,
-    /// How long the memory of the shares is follows the limit of the first volume.
+    /// Created for the first volume: its limit decides how long past events keep their weight.
     written: Option<Proportions>,
     dirtied: Option<Proportions>,
-    /// Rises whenever something was written or taken back: what waiters wait for.
+    /// Rises whenever something was written or taken back, which is what waiting writers wait for.
     falls: u64,
 }
 
-/// What all volumes share that share memory: give the same one to each of them.
+/// What is dirty on all volumes that share memory: pass the same budget to each of them.
 pub struct DirtyBudget {
     memory_bytes: u64,
     state: ShortLock<Counts>,
@@ -77,7 +77,7 @@ pub struct DirtyBudget {
     clock: Arc<dyn Clock>,
 }
 
-/// Numbers of threads, in the order in which they first came by.
+/// Numbers of threads, in the order in which they first asked.
 static TASK_NEXT: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     static TASK: Cell<Option<u64>> = const { Cell::new(None) };
@@ -95,7 +95,7 @@ fn current_task() -> u64 {
 }
 
 impl DirtyBudget {
-    /// For so many bytes of memory. All volumes that share it run by this clock.
+    /// A budget for `memory_bytes` of memory. All volumes that share it use this clock.
     pub fn new(clock: &Arc<dyn Clock>, memory_bytes: u64) -> Arc<DirtyBudget> {
         Arc::new(DirtyBudget {
             memory_bytes,
@@ -117,7 +117,7 @@ impl DirtyBudget {
         })
     }
 
-    /// Bytes of memory that may hold dirty blocks.
+    /// Memory that may hold dirty blocks, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
@@ -127,15 +127,15 @@ impl DirtyBudget {
         self.state.lock().load
     }
 
-    /// What is dirty on one device; nothing on one that has no volume.
+    /// What is dirty on one device; nothing if it has no volume.
     pub fn device_load(&self, device: u32) -> Load {
         let state = self.state.lock();
         let found = state.devices.iter().find(|there| there.number == device);
         found.map_or(Load::default(), |device| device.load)
     }
 
-    /// Every device that ever had a volume, and its part of the write-back that ended lately, in
-    /// the order of their coming.
+    /// Every device that ever had a volume, with its share of recently completed write-back, in the
+    /// order in which the devices joined.
     pub fn shares(&self) -> Vec<(u32, Fraction)> {
         let state = self.state.lock();
         let share =
@@ -143,7 +143,7 @@ impl DirtyBudget {
         state.devices.iter().map(share).collect()
     }
 
-    /// A volume on a device joins.
+    /// Adds a volume on the device with this number.
     pub(crate) fn join(
         self: &Arc<DirtyBudget>,
         device: u32,
@@ -161,7 +161,7 @@ impl DirtyBudget {
             state.devices.push(DeviceCounts {
                 number: device,
                 load: Load::default(),
-                written: Part::default(),
+                written: Tally::default(),
                 waiting: 0,
                 write_rate: RATE_FIRST,
                 task_rate: RATE_FIRST,
@@ -186,12 +186,13 @@ impl DirtyBudget {
     }
 }
 
-fn share_of(all: &Option<Proportions>, part: &Part) -> Fraction {
+fn share_of(all: &Option<Proportions>, part: &Tally) -> Fraction {
     all.as_ref().map_or(Fraction::ZERO, |all| all.share(part))
 }
 
 impl Counts {
-    /// Changes what a volume has dirty; says whether it still counts.
+    /// Changes what a volume has dirty. Returns the device's index, or `None` if the volume has
+    /// left.
     fn change(&mut self, volume: u64, more: Load, less: Load) -> Option<usize> {
         let volume = self.volumes.get_mut(&volume)?;
         let device = volume.device;
@@ -239,7 +240,7 @@ impl Counts {
     }
 }
 
-/// A volume's place in a budget.
+/// A volume's membership in a budget.
 pub(crate) struct Seat {
     budget: Arc<DirtyBudget>,
     throttle: Arc<dyn Throttle>,
@@ -248,31 +249,31 @@ pub(crate) struct Seat {
     number: u64,
 }
 
-/// How a stop of a writer goes on.
+/// How long a writer has been stopped, and what it has done since.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Stop {
-    /// When it began.
+    /// When it was stopped, in nanoseconds of the clock; `None` if it was not.
     pub(crate) since: Option<u64>,
-    /// What the writer has written since.
+    /// Bytes that the writer itself has written back since.
     pub(crate) written_bytes: u64,
 }
 
-/// What a writer who asked is told.
+/// The policy's answer to a writer.
 pub(crate) enum Answer<'a> {
-    /// He may make so much dirty.
+    /// It may make the pledged number of bytes dirty.
     Go(Pledge<'a>),
-    /// He has to do this first.
+    /// It has to do this before it asks again.
     Stop(WriterAdvice),
 }
 
-/// Room that somebody was given; back when it is dropped, for by then it is dirty.
+/// Room given to a writer. Taken back when dropped: by then the bytes count as dirty.
 pub(crate) struct Pledge<'a> {
     seat: Option<&'a Seat>,
     bytes: u64,
 }
 
 impl Pledge<'_> {
-    /// Of a policy that nobody asks beforehand.
+    /// An empty pledge, for policies that are not asked before a write.
     pub(crate) fn none() -> Pledge<'static> {
         Pledge { seat: None, bytes: 0 }
     }
@@ -287,12 +288,12 @@ impl Drop for Pledge<'_> {
 }
 
 impl Seat {
-    /// From where on the flusher works, and where writers stop.
+    /// The amounts of dirty memory from which the flusher works and writers stop.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// The memory of all.
+    /// Memory shared by all volumes of the budget, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.budget.memory_bytes
     }
@@ -309,7 +310,7 @@ impl Seat {
         state.load.dirty_bytes.saturating_sub(own)
     }
 
-    /// Something became dirty, by this thread.
+    /// Counts bytes that this thread made dirty.
     pub(crate) fn dirtied(&self, bytes: u64) {
         let more = Load { dirty_bytes: bytes, ..Load::default() };
         let now = self.budget.clock.now();
@@ -331,19 +332,19 @@ impl Seat {
         task.account_bytes += bytes;
     }
 
-    /// Something is no longer dirty, and was not written.
+    /// Counts bytes that stopped being dirty without being written.
     pub(crate) fn forgotten(&self, bytes: u64) {
         self.fall(Load { dirty_bytes: bytes, ..Load::default() });
     }
 
-    /// The write of something dirty begins.
+    /// Moves bytes from dirty to being written.
     pub(crate) fn write_begins(&self, bytes: u64) {
         let more = Load { writing_bytes: bytes, ..Load::default() };
         let less = Load { dirty_bytes: bytes, ..Load::default() };
         self.budget.state.lock().change(self.number, more, less);
     }
 
-    /// It has ended, well or not.
+    /// Counts bytes whose write has ended, successfully or not.
     pub(crate) fn write_ended(&self, bytes: u64) {
         let less = Load { writing_bytes: bytes, ..Load::default() };
         let mut state = self.budget.state.lock();
@@ -370,7 +371,8 @@ impl Seat {
         }
     }
 
-    /// What this volume holds is lost, or it is gone: it counts no more.
+    /// Takes back everything this volume has counted: it was dropped, or failed and cannot be
+    /// written.
     pub(crate) fn leave(&self) {
         let mut state = self.budget.state.lock();
         if let Some(volume) = state.volumes.get(&self.number) {
@@ -399,14 +401,14 @@ impl Seat {
         }
     }
 
-    /// Bytes of a call that its writer asks for next.
+    /// How many bytes of a long call the writer asks for at a time.
     pub(crate) fn piece_bytes(&self) -> u64 {
         let now = self.budget.clock.now();
         let state = self.budget.state.lock();
         self.throttle.piece_bytes(&self.writer_facts(&state, now, 0, Stop::default()))
     }
 
-    /// Asks the policy for this thread; whoever may go on has what he wants pledged.
+    /// Asks the policy on behalf of this thread. If it may go on, `wanted_bytes` are pledged to it.
     pub(crate) fn ask(&self, wanted_bytes: u64, stop: Stop) -> Answer<'_> {
         let now = self.budget.clock.now();
         let mut state = self.budget.state.lock();
@@ -427,7 +429,7 @@ impl Seat {
         Answer::Go(Pledge { seat: counts.then_some(self), bytes: wanted_bytes })
     }
 
-    /// Every 200 ms: how fast the device writes, and how fast its writers may.
+    /// Once per period, computes how fast the device writes and how fast its writers may.
     fn look_at_rates(&self, state: &mut Counts, now: u64) {
         let device = &state.devices[self.device];
         let length_ns = now.saturating_sub(device.period_since);
@@ -450,8 +452,8 @@ impl Seat {
         device.period_written = 0;
     }
 
-    /// Waits until something was written or taken back anywhere, or the time has come. A flusher
-    /// sees that somebody waits.
+    /// Waits until something was written or taken back on any volume, for at most this long.
+    /// Meanwhile the flusher's facts show that a writer waits.
     pub(crate) fn wait(&self, nanoseconds: u64) {
         let budget = &self.budget;
         let deadline = budget.clock.now().saturating_add(nanoseconds);

@@ -1,8 +1,9 @@
 //! The gate between operations and sweeps: open while operations change metadata, closed while a
 //! sweep freezes it.
 //!
-//! *Locking*: a sleeping lock. A sweep that waits stops operations that come later; those that are
-//! open end without waiting for any of them, for they lock no inode.
+//! *Invariants*: while the gate is closed, no operation has a pass.
+//! *Locking*: a sleeping lock. A waiting sweep holds up operations that begin later. Those already
+//! open always end, because an operation with a pass locks no inode.
 use crate::ranks;
 use extant_block::lock::{SleepReadGuard, SleepWriteGuard};
 use extant_block::{Clock, SleepRwLock};
@@ -10,27 +11,27 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// See the head of the file.
+/// The gate of one volume.
 pub(super) struct Gate {
     lock: SleepRwLock<()>,
-    /// Sweeps that wait for it to be free.
+    /// Sweeps that wait for the open operations to end.
     waiting: AtomicU32,
 }
 
 thread_local! {
-    /// Whether this thread has an operation open. Kept in debug builds only.
+    /// Whether this thread has an operation open. Maintained in debug builds only.
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// In debug builds panics when this thread has an operation open: a second one, or a sweep, would
-/// wait for a sweep that waits for the first.
+/// Panics in debug builds if this thread has an operation open. A second operation, or a sweep,
+/// would wait for a sweep that waits for the first operation.
 fn assert_no_operation(doing: &str) {
     if cfg!(debug_assertions) && !std::thread::panicking() {
         assert!(!IS_OPEN.get(), "{doing} while this thread has an operation open");
     }
 }
 
-/// Keeps the gate open.
+/// Keeps the gate open until it is dropped.
 pub(super) struct Pass<'a> {
     _open: SleepReadGuard<'a, ()>,
 }
@@ -44,7 +45,7 @@ impl Drop for Pass<'_> {
 }
 
 impl Gate {
-    /// Open.
+    /// An open gate.
     pub(super) fn new(clock: &Arc<dyn Clock>) -> Gate {
         Gate {
             lock: SleepRwLock::new(Arc::clone(clock), ()).ranked(ranks::GATE),
@@ -52,7 +53,7 @@ impl Gate {
         }
     }
 
-    /// An operation begins; waits while it is closed.
+    /// Begins an operation; waits while the gate is closed.
     pub(super) fn pass(&self) -> Pass<'_> {
         assert_no_operation("an operation begins");
         let pass = Pass { _open: self.lock.read() };
@@ -62,7 +63,7 @@ impl Gate {
         pass
     }
 
-    /// Closes it, as long as the guard lives. Waits until no operation is open.
+    /// Closes the gate until the guard is dropped. Waits until no operation is open.
     pub(super) fn close(&self) -> SleepWriteGuard<'_, ()> {
         assert_no_operation("a sweep begins");
         self.waiting.fetch_add(1, Ordering::AcqRel);
@@ -71,7 +72,7 @@ impl Gate {
         closed
     }
 
-    /// Whether a sweep waits until the operations that are open have ended.
+    /// Whether a sweep waits for the open operations to end.
     pub(super) fn is_wanted(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
     }

@@ -1,21 +1,22 @@
 //! Handles: every change of metadata goes through one, whatever the file system.
 //!
 //! ```text
-//!                 the gate is open                    work has ended
+//!                the gate is open                     `work` returned
 //!   change(n) ----------------------> Handle: at most n blocks ----------> the gate may close
-//!                                      |  need(m): m more blocks
-//!                                      |  breathe: lets a sweep that waits freeze, between two
-//!                                      |           changes that stand each for itself
+//!                                      |  need(m): at most m more blocks
+//!                                      |  breathe: lets a waiting sweep freeze what was changed so
+//!                                      |           far, between two steps, each consistent
 //! ```
 //!
-//! *Invariants*: an operation has one handle at a time. Through it the operation changes at most as
-//! many blocks as it said (`credits`): a journal has to have room for them. What is frozen by a
-//! sweep contains all that a handle changed, or nothing of it. An operation that meets damage or a
-//! device's error after its first change leaves memory and disk apart: the latch closes.
-//! *Locking*: begun after inode locks, and before group locks; never while another one is open in
-//! the same thread. No inode is locked, and no sweep waited for, while one is open.
+//! *Invariants*: an operation has one handle at a time, and changes at most as many blocks through
+//! it as it declared (`credits`), so that a journal can reserve room for them. A sweep freezes
+//! either all changes of a handle or none. If an operation meets damage or a device error after its
+//! first change, memory and disk no longer agree, and the latch closes.
+//! *Locking*: a handle is opened after inode locks and before the superblock lock and the groups,
+//! and never while the same thread has another one open. While it is open, no inode is locked and
+//! no sweep is waited for.
 use super::Store;
-use super::cache::{Frame, Kind, Stage};
+use super::cache::{BlockKind, Frame, Stage};
 use super::gate::Pass;
 use super::superblock::Changes;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,14 +25,14 @@ use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// One operation's right to change metadata.
+/// One operation's permission to change metadata.
 pub(crate) struct Handle<'s> {
     store: &'s Store,
-    /// Keeps the gate open. A sweep's own handle has none: it has closed the gate.
+    /// Keeps the gate open. `None` in a sweep's own handle: the sweep has closed the gate.
     pass: RefCell<Option<Pass<'s>>>,
-    /// Blocks that it may still change for the first time.
+    /// How many more blocks it may change that it has not changed yet.
     credits: Cell<u32>,
-    /// Blocks that it has changed.
+    /// Blocks that it has changed since it passed the gate.
     changed: RefCell<FxHashSet<BlockNo>>,
     has_changed: Cell<bool>,
 }
@@ -63,7 +64,7 @@ impl<'s> Handle<'s> {
         Ok(Handle::with_pass(store, credits, Some(store.gate.pass())))
     }
 
-    /// The handle of a sweep that has closed the gate, or that no gate stops.
+    /// The handle of a sweep, which has closed the gate or does not need it.
     pub(super) fn of_sweep(store: &'s Store) -> Handle<'s> {
         Handle::with_pass(store, u32::MAX, None)
     }
@@ -78,10 +79,10 @@ impl<'s> Handle<'s> {
         }
     }
 
-    /// Ends the operation.
+    /// Ends the operation with this outcome.
     ///
     /// # Errors
-    /// Those of the operation. Damage and a device's error latch if anything was changed.
+    /// The error of `outcome`. Damage and device errors close the latch if anything was changed.
     pub(crate) fn end<T>(self, outcome: Result<T>) -> Result<T> {
         let breaks =
             |error: &Error| matches!(error.kind, ErrorKind::Corrupt(_) | ErrorKind::Device(_));
@@ -94,15 +95,15 @@ impl<'s> Handle<'s> {
         outcome
     }
 
-    /// From here on the operation changes at most `credits` blocks that it has not changed yet.
-    /// Called where a loop begins its next step, so that work of any length has few of them.
+    /// Declares that the operation changes at most `credits` more blocks from here on. Loops call
+    /// this at each step, so that work of any length needs only the credits of one step.
     pub(crate) fn need(&self, credits: u32) {
         self.credits.set(self.credits.get().max(credits));
     }
 
-    /// Lets a sweep that waits freeze what was changed so far. `consistent` stores what the
-    /// operation has only in memory: what is frozen then stands for itself. Does nothing when no
-    /// sweep waits, so that the outcome does not depend on when it is called.
+    /// Lets a waiting sweep freeze what was changed so far. `consistent` first stores what the
+    /// operation has only in memory, so that the frozen state is valid on its own. Does nothing if
+    /// no sweep waits.
     ///
     /// # Errors
     /// Those of `consistent`.
@@ -132,13 +133,14 @@ impl<'s> Handle<'s> {
         }
     }
 
-    /// Changes a frame's bytes. Copies them first if a reader or a write still has the old ones.
+    /// Changes a frame's bytes. They are copied first if a reader or a write still uses the old
+    /// ones.
     pub(crate) fn modify<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
         self.count(frame.block());
         self.store.cache.modify(frame, None, change).0
     }
 
-    /// The same for a change that has to be written in this stage of a sweep.
+    /// As `modify`, for a change that has to be written in this stage of a sweep.
     pub(crate) fn modify_in<R>(
         &self,
         frame: &Arc<Frame>,
@@ -149,33 +151,38 @@ impl<'s> Handle<'s> {
         self.store.cache.modify(frame, Some(stage), change).0
     }
 
-    /// Gives a block that holds something already another structure: zeroed, then filled.
-    pub(crate) fn rewrite(&self, frame: &Arc<Frame>, kind: Kind, fill: impl FnOnce(&mut [u8])) {
+    /// Turns a block in use into another kind of structure: zeroed, then filled.
+    pub(crate) fn rewrite(
+        &self,
+        frame: &Arc<Frame>,
+        kind: BlockKind,
+        fill: impl FnOnce(&mut [u8]),
+    ) {
         self.count(frame.block());
         self.store.cache.rewrite(frame, kind, fill);
     }
 
-    /// A metadata block that was allocated just now: zeroed without being read, then filled. What
-    /// is to lead to it is changed afterwards.
+    /// The frame of a newly allocated metadata block: zeroed without being read, then filled. The
+    /// pointer to it is changed afterwards.
     pub(crate) fn create(
         &self,
         block: BlockNo,
-        kind: Kind,
+        kind: BlockKind,
         fill: impl FnOnce(&mut [u8]),
     ) -> Arc<Frame> {
         self.fill(block, kind, Stage::New, fill)
     }
 
-    /// A bitmap or a block of an inode table whose old bytes do not matter: zeroed without being
-    /// read, then filled.
+    /// The frame of a bitmap or inode table block whose old bytes do not matter: zeroed without
+    /// being read, then filled.
     pub(crate) fn overwrite(&self, block: BlockNo, fill: impl FnOnce(&mut [u8])) -> Arc<Frame> {
-        self.fill(block, Kind::Plain, Stage::Tables, fill)
+        self.fill(block, BlockKind::Plain, Stage::Tables, fill)
     }
 
     fn fill(
         &self,
         block: BlockNo,
-        kind: Kind,
+        kind: BlockKind,
         stage: Stage,
         fill: impl FnOnce(&mut [u8]),
     ) -> Arc<Frame> {
@@ -185,7 +192,7 @@ impl<'s> Handle<'s> {
         frame
     }
 
-    /// Changes words of the superblock, which is written by the next sync.
+    /// Changes fields of the superblock; the next sync writes them.
     pub(crate) fn change_superblock<R>(&self, change: impl FnOnce(&mut Changes) -> R) -> R {
         self.store.record.change(change)
     }

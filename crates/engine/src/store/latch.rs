@@ -1,10 +1,9 @@
-//! The latch of a volume: the first failure that stops all writing, and the writes that had begun
-//! before it.
+//! The latch of a volume: the first failure closes it, and no write starts after that.
 //!
-//! *Invariants*: a write that enters is counted until it leaves; once closed, none enters. So
-//! whoever has found it closed and waits until it is empty (`settle`) knows that the device gets no
-//! further write.
-//! *Locking*: `state` is a short lock and comes last; only `settle` waits.
+//! *Invariants*: a write that has entered is counted until it leaves, and none enters once the
+//! latch is closed. So after `wait_until_empty` on a closed latch, the device gets no further
+//! write.
+//! *Locking*: `state` is a short lock, the last one in the order. Only `wait_until_empty` waits.
 use crate::error::{Corrupt, Error, ErrorKind, Result};
 use crate::ranks;
 use extant_block::{Clock, ShortLock, WaitQueue};
@@ -14,21 +13,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Default)]
-struct State {
-    /// Writes that entered and have not left.
+struct LatchState {
+    /// Writes that have entered and not left.
     under_way: u64,
     closed: bool,
-    /// What closed it, if that was a failure.
+    /// What closed it, if it was a failure.
     cause: Option<Cause>,
 }
 
-/// The failure that closed a latch, kept so that every later caller is given the same reason.
+/// The failure that closed a latch, kept so that every later caller gets the same reason.
 enum Cause {
     /// The device failed.
     Device(Arc<io::Error>),
-    /// Damage was met half-way through a change.
+    /// Damage was found in the middle of a change.
     Corrupt(Corrupt),
-    /// Anything else that stopped a write, in words.
+    /// Any other error that stopped a write, as text.
     Other(String),
 }
 
@@ -44,7 +43,7 @@ impl Cause {
         }
     }
 
-    /// The error, for one more caller.
+    /// The error once more, for a later caller.
     fn again(&self) -> Error {
         match self {
             Cause::Device(error) => io::Error::new(error.kind(), Earlier(Arc::clone(error))).into(),
@@ -56,23 +55,24 @@ impl Cause {
 
 /// Stops all writes of a volume at once.
 pub(crate) struct Latch {
-    state: ShortLock<State>,
+    state: ShortLock<LatchState>,
     emptied: WaitQueue,
-    /// The same as in `state`, for those who only look.
+    /// Copy of `state.closed` that is read without the lock.
     closed: AtomicBool,
 }
 
 impl Latch {
-    /// Open, with nothing under way.
+    /// An open latch with no writes under way.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Arc<Latch> {
         Arc::new(Latch {
-            state: ShortLock::ranked(ranks::LAST, State::default()),
+            state: ShortLock::ranked(ranks::LAST, LatchState::default()),
             emptied: WaitQueue::new(Arc::clone(clock)),
             closed: AtomicBool::new(false),
         })
     }
 
-    /// A write may begin; one that was let in has to leave. Behind a failure none is.
+    /// Asks to start a write. A write that is let in has to call `leave`; a closed latch lets none
+    /// in.
     #[must_use]
     pub(crate) fn enter(&self) -> bool {
         let mut state = self.state.lock();
@@ -82,7 +82,7 @@ impl Latch {
         !state.closed
     }
 
-    /// A write that was let in has ended.
+    /// Counts a write that was let in as ended.
     pub(crate) fn leave(&self) {
         let mut state = self.state.lock();
         state.under_way -= 1;
@@ -93,11 +93,11 @@ impl Latch {
         }
     }
 
-    /// Closes it: from now on no write begins. `None` is a volume that was closed in order; of
-    /// failures, the first is kept.
+    /// Closes the latch: no write starts from now on. `None` means that the volume was closed in
+    /// order. Only the first failure is kept.
     pub(crate) fn close(&self, failure: Option<&Error>) {
         let mut state = self.state.lock();
-        // What follows from an earlier failure is not the cause.
+        // A failure that follows from an earlier one is not the cause.
         if !state.closed {
             state.cause = failure.map(Cause::of);
         }
@@ -105,7 +105,7 @@ impl Latch {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Whether it was closed.
+    /// Whether it is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -124,16 +124,16 @@ impl Latch {
         })
     }
 
-    /// If it is closed: waits until all writes that had begun have ended. Called before an error is
-    /// told, with no lock held that a completion needs.
-    pub(crate) fn settle(&self) {
+    /// If the latch is closed, waits until all writes that had started have ended. Called before an
+    /// error is reported, without any lock that a completion needs.
+    pub(crate) fn wait_until_empty(&self) {
         if self.is_closed() {
             self.emptied.wait_until(&self.state, |state| (state.under_way == 0).then_some(()));
         }
     }
 }
 
-/// An error that was met earlier, told once more.
+/// A device error that was met earlier, reported again.
 #[derive(Debug)]
 struct Earlier(Arc<io::Error>);
 

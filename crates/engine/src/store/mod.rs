@@ -1,19 +1,26 @@
-//! The store: everything between the engine and the device. Nothing below it knows of inodes or
-//! names, and nothing above it writes around it.
+//! The store: everything between the engine and the device. It knows nothing of inodes or names,
+//! and the layers above write only through it.
 //!
 //! ```text
-//! handle       one operation's right to change metadata        superblock  what changes of it
-//! sweep        frozen together, written stage by stage          budget      what is dirty, on all volumes
-//! cache        frames: blocks of metadata in memory             proportion  whose part of it was how large
-//! writes       requests under way                               latch       the first failure stops them all
-//! gate         between operations and sweeps                    barrier     what is durable
+//! handle      one operation's permission to change metadata
+//! sweep       freezes all dirty metadata at once and writes it stage by stage
+//! superblock  the fields of the superblock that change
+//! cache       frames: metadata blocks in memory (cache/fill: read, cache/sweep: written)
+//! gate        keeps operations and the freezing of a sweep apart
+//! writes      write requests under way
+//! barrier     knows what is durable, flushes the rest
+//! latch       closed by the first failure; no write starts afterwards
+//! budget      dirty bytes on all volumes that share memory
+//! proportion  shares of recent events, per device and per writer
 //! ```
 //!
 //! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
-//! that decide layouts, seeds); what changes of it is in `record`. Frames are changed through a
-//! [`Handle`](handle::Handle) and in no other way. After the latch has closed nothing is written.
-//! *Locking*: see `order`. The gate is held shared by every handle, and exclusively by a sweep
-//! while it freezes; all else here is inside the modules.
+//! that decide layouts, seeds); fields that change are in `record`. Frames are changed only through
+//! a [`Handle`](handle::Handle). Nothing is written once the latch is closed.
+//! *Locking*: `cache.sweep`, then `gate`, then `barrier.flushing`, all sleeping. A handle holds the
+//! gate shared; a sweep holds it exclusively while it freezes. The short locks: a cache shard or
+//! the list of dirty frames, then a frame, then the progress of writes, the budget or the spare
+//! buffers. Those of `record` and `latch` are taken on their own.
 pub(crate) mod barrier;
 pub(crate) mod budget;
 pub(crate) mod cache;
@@ -46,17 +53,17 @@ use writes::Writes;
 /// What may be done with a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Look only. Nothing is ever written, not even a mount count.
+    /// Read only. Nothing is ever written, not even a mount count.
     ReadOnly,
-    /// Look and change.
+    /// Read and change.
     ReadWrite,
 }
 
-/// Whether files' bytes are kept, or only their places: the laboratory ages disks larger than its
-/// memory.
+/// Whether the bytes of files are kept, or only their blocks. The laboratory ages disks that are
+/// larger than its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DataKeeping {
-    /// The bytes that were written are read again.
+    /// Reading returns what was written.
     Bytes,
     /// Data reads as zeros; metadata is kept.
     Phantom,
@@ -67,57 +74,58 @@ pub enum DataKeeping {
 pub struct Options {
     /// Whether it may be changed.
     pub access: Access,
-    /// Where things go.
+    /// How blocks are placed, read and written.
     pub policies: Policies,
     /// Memory for metadata, and as much again for files, in bytes.
     pub cache_bytes: usize,
-    /// Whether files' bytes are kept.
+    /// Whether the bytes of files are kept.
     pub data: DataKeeping,
 }
 
-/// One open volume, as far as its device.
+/// One open volume, up to its device.
 pub(crate) struct Store {
-    /// The device itself: for the superblock and for flushes.
+    /// The device itself, used for the superblock and for flushes.
     pub(crate) device: Arc<dyn BlockDevice>,
-    /// The device with what the policies put before it: for files and metadata.
+    /// The device with the policies' read-ahead in front, used for files and metadata.
     pub(crate) traffic: Arc<dyn BlockDevice>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) superblock: Superblock,
-    /// How blocks of directories look.
+    /// Block size and options of directory blocks.
     pub(crate) style: Style,
     pub(crate) hasher: Hasher,
-    /// All of them, by column.
+    /// The preset's choice for each column.
     pub(crate) policies: Policies,
     pub(crate) cache: Cache,
     /// Writes of files' blocks under way.
     pub(crate) writes: Arc<Writes>,
-    /// Between what has to be durable and what may follow.
+    /// Flushes between what has to be durable first and what may follow.
     pub(crate) barrier: Arc<Barrier>,
-    /// Closed by the first failure, and by closing the volume: nothing is written afterwards.
+    /// Closed by the first failure, and when the volume is closed: nothing is written afterwards.
     pub(crate) latch: Arc<Latch>,
-    /// What is dirty here and elsewhere in the same memory.
+    /// This volume's part of the dirty budget.
     pub(crate) seat: Arc<Seat>,
     /// Open while operations change metadata; closed while a sweep freezes it.
     gate: Gate,
     pub(crate) record: Record,
     access: Access,
-    /// Blocks that the device holds data in, once that was asked.
+    /// Blocks in which the device holds data, once it was asked.
     held: OnceLock<u64>,
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // Write-back that is still under way is no burden to other volumes.
+        // Writes still under way no longer count against other volumes.
         self.seat.leave();
     }
 }
 
 impl Store {
-    /// Opens the store on a device: reads the superblock, nothing else. On a numbered device of a
-    /// shared dirty budget; without one, on a budget of its own.
+    /// Opens the store on a device: reads the superblock and nothing else. `shared` is a dirty
+    /// budget shared with other volumes and the number of this device in it; without it, the volume
+    /// gets a budget of its own.
     ///
     /// # Errors
-    /// `NotExt`, `Unsupported`, `NeedsRecovery`, `Corrupt`, or what the device answers.
+    /// `NotExt`, `Unsupported`, `NeedsRecovery`, `Corrupt`, or what the device returns.
     pub(crate) fn open(
         device: Arc<dyn BlockDevice>,
         options: &Options,
@@ -170,8 +178,8 @@ impl Store {
         })
     }
 
-    /// Blocks of the device that may hold anything but zeros, about: what claims of a volume that
-    /// is only read are held against. The device is asked once.
+    /// About how many blocks of the device may hold anything but zeros. Sizes that a damaged volume
+    /// claims are compared with it. The device is asked once.
     pub(crate) fn held_blocks(&self) -> Result<u64> {
         if let Some(held) = self.held.get() {
             return Ok(*held);
@@ -180,26 +188,26 @@ impl Store {
         Ok(*self.held.get_or_init(|| held))
     }
 
-    /// Whether a file's data is durable before anything that makes it readable.
+    /// Whether a file's data becomes durable before the metadata that makes it readable.
     pub(crate) fn writes_data_first(&self) -> bool {
         self.policies.data_order == DataOrder::DataFirst
     }
 
-    /// Whether a file's new blocks are given when they are written back. They have to be where data
-    /// comes first: a map leads to nothing that was not submitted.
+    /// Whether a file's new blocks are allocated at write-back. With data first they always are: a
+    /// map must not point to a block whose data was not submitted.
     pub(crate) fn delays_allocation(&self) -> bool {
         self.writes_data_first() || self.policies.allocation.delayed() == Delay::AtWriteBack
     }
 
-    /// Whether inodes reach their table blocks only when they are written back. Where data comes
-    /// first they do not: a name would lead to what is not stored.
+    /// Whether inodes reach their table blocks only at write-back. With data first they do not: a
+    /// name would point to an inode that is not stored.
     pub(crate) fn stores_inodes_late(&self) -> bool {
         let late = self.policies.inode_creation != InodeCreation::ZeroFill
             && self.policies.mount == Mount::Async;
         late && !self.writes_data_first()
     }
 
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub(crate) fn block_size(&self) -> u32 {
         self.superblock.block_size()
     }
@@ -207,7 +215,8 @@ impl Store {
     /// Fails unless the volume may be changed.
     ///
     /// # Errors
-    /// `ReadOnly` when it was opened so, or was closed; what closed its latch.
+    /// `ReadOnly` if it was opened for reading or has been closed; the failure that closed the
+    /// latch.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self.access {
             Access::ReadWrite => self.latch.check(),
@@ -215,16 +224,16 @@ impl Store {
         }
     }
 
-    /// Writes blocks that nothing leads to yet, and waits for them: the journal and the like of a
-    /// volume that is being made.
+    /// Writes blocks that nothing points to yet, and waits for them. Used for the journal and
+    /// similar structures of a volume that is being made.
     ///
     /// # Errors
-    /// What the device answers, which latches; what closed the latch.
+    /// What the device returns, which closes the latch; what closed the latch before.
     pub(crate) fn write_unreferenced(&self, start: BlockNo, bytes: &[u8]) -> Result<()> {
         self.write_at(start.0 * u64::from(self.block_size()), bytes)
     }
 
-    /// Writes bytes, and waits for them.
+    /// Writes bytes at an offset in bytes, and waits for them.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         if !self.latch.enter() {
             return self.latch.check();
@@ -238,13 +247,13 @@ impl Store {
         outcome
     }
 
-    /// The time of day for stamps.
+    /// The current time of day, as an inode can store it.
     pub(crate) fn now(&self) -> Time {
         let wall = self.clock.wall();
         self.kept(Time { seconds: wall.seconds, nanoseconds: wall.nanoseconds })
     }
 
-    /// A time as inodes keep it: what is in memory is what is read again.
+    /// A time as an inode stores it, so that memory and disk agree.
     pub(crate) fn kept(&self, time: Time) -> Time {
         time.kept(self.superblock.inode_size)
     }
@@ -254,19 +263,19 @@ impl Store {
         extant_format::checksum::inode_seed(self.superblock.checksum_seed, ino, generation)
     }
 
-    /// Whether a block may belong to a file: inside the volume, after the first data block.
+    /// Whether a block may belong to a file: it is in the volume, after the first data block.
     pub(crate) fn holds_block(&self, block: BlockNo) -> bool {
         block.0 > u64::from(self.superblock.first_data_block)
             && block.0 < self.superblock.blocks_count
     }
 }
 
-/// How many blocks of files are kept in memory.
+/// How many blocks of files are kept in memory, at least 256.
 pub(crate) fn pages_max(options: &Options, superblock: &Superblock) -> usize {
     (options.cache_bytes / superblock.block_size() as usize).max(256)
 }
 
-/// How blocks of directories look.
+/// Block size and options of directory blocks.
 fn style_of(superblock: &Superblock) -> Style {
     Style {
         block_size: superblock.block_size(),

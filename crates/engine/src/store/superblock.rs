@@ -1,8 +1,8 @@
-//! The superblock: read at opening, and the few words of it that change.
+//! The superblock: read at opening, and the few fields of it that change.
 //!
-//! *Invariants*: `record.changes` is changed through a handle and in no other way. The primary copy
-//! is written last of all that a sync writes.
-//! *Locking*: both locks are short; neither is held while the device is asked.
+//! *Invariants*: `record.changes` is changed only through a handle. A sync writes the primary copy
+//! after everything else.
+//! *Locking*: both locks are short, and neither is held during I/O.
 use super::Store;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::ranks;
@@ -11,29 +11,30 @@ use extant_format::GroupNo;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What changes of the superblock besides the counters of the groups.
+/// The fields that change, apart from the free counts, which the groups keep.
 pub(crate) struct Record {
     changes: ShortLock<Changes>,
-    /// The primary copy as it was written last, but for the time.
+    /// The primary copy as it was last written, with its time set to zero.
     written: ShortLock<Vec<u8>>,
     /// Bytes written to files since opening.
     pub(crate) written_bytes: AtomicU64,
 }
 
-/// The words that operations change.
+/// The fields that operations change.
 #[derive(Clone, Copy)]
 pub(crate) struct Changes {
-    /// Head of the list of inodes that were unlinked while open, or whose truncation has not ended.
+    /// First inode of the orphan list: unlinked while open, or with a truncation that has not
+    /// ended.
     pub(crate) last_orphan: u32,
-    /// `s_state`: not clean while the volume may be changed, also after a sync.
+    /// `s_state`: not clean while the volume may be changed, even after a sync.
     pub(crate) state: u16,
-    /// A file of 2 GiB or more was made: large_file has to be set.
+    /// A file of 2 GiB or more was made: the feature large_file has to be set.
     pub(crate) large_file: bool,
-    /// Blocks of the volume: fewer than at opening when it was cut.
+    /// Blocks of the volume: fewer than at opening after it was cut.
     pub(crate) blocks_count: u64,
 }
 
-/// The sums over all groups that the superblock repeats.
+/// Sums over all groups, which the superblock repeats.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FreeCounts {
     pub(crate) blocks: u64,
@@ -41,7 +42,7 @@ pub(crate) struct FreeCounts {
 }
 
 impl Record {
-    /// As it was read.
+    /// The fields as they were read.
     pub(super) fn of(superblock: &Superblock) -> Record {
         Record {
             changes: ShortLock::ranked(
@@ -58,19 +59,19 @@ impl Record {
         }
     }
 
-    /// The words as they are now.
+    /// The fields as they are now.
     pub(crate) fn now(&self) -> Changes {
         *self.changes.lock()
     }
 
-    /// Changes them. Only a handle calls this.
+    /// Changes the fields. Only a handle calls this.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Changes) -> R) -> R {
         change(&mut self.changes.lock())
     }
 }
 
 impl Store {
-    /// The superblock as it should be on the disk now.
+    /// The superblock as it should be on disk now.
     fn current_superblock(&self, free: FreeCounts) -> Superblock {
         let mut superblock = self.superblock.clone();
         superblock.free_blocks = free.blocks;
@@ -88,11 +89,11 @@ impl Store {
         superblock
     }
 
-    /// Writes the primary superblock, unless nothing but the time would change, and nothing else
-    /// was written since the last flush.
+    /// Writes the primary superblock, unless only its time would change and nothing else was
+    /// written since the last flush.
     ///
     /// # Errors
-    /// What the device answers; it latches.
+    /// What the device returns; it closes the latch.
     pub(crate) fn write_superblock_if_changed(&self, free: FreeCounts) -> Result<()> {
         let superblock = self.current_superblock(free);
         let is_written = *self.record.written.lock() == encoded_without_time(&superblock);
@@ -102,11 +103,11 @@ impl Store {
         }
     }
 
-    /// Writes the copy of the superblock in a group: the primary at byte 1,024, the others at the
-    /// start of their groups.
+    /// Writes a group's copy of the superblock: the primary at byte 1024, the others at the start
+    /// of their groups.
     ///
     /// # Errors
-    /// What the device answers; it latches.
+    /// What the device returns; it closes the latch.
     pub(crate) fn write_superblock(&self, free: FreeCounts, group: GroupNo) -> Result<()> {
         self.write_copy(self.current_superblock(free), group)
     }
@@ -131,7 +132,7 @@ fn encoded_without_time(superblock: &Superblock) -> Vec<u8> {
     timeless.encode().to_vec()
 }
 
-/// The superblock of a volume that is whole on its device and needs no recovery.
+/// Reads the superblock of a volume that fits on its device and needs no recovery.
 ///
 /// # Errors
 /// As [`read_superblock`]; `Corrupt` when the device is shorter than the volume; `NeedsRecovery`.
@@ -153,7 +154,7 @@ pub(super) fn read_whole(device: &dyn BlockDevice) -> Result<Superblock> {
 /// Reads and checks the primary superblock of a device.
 ///
 /// # Errors
-/// `NotExt`, `Unsupported`, `Corrupt`, or what the device answers.
+/// `NotExt`, `Unsupported`, `Corrupt`, or what the device returns.
 pub fn read_superblock(device: &dyn BlockDevice) -> Result<Superblock> {
     let mut bytes = [0; SUPERBLOCK_SIZE];
     match device.read(SUPERBLOCK_OFFSET, &mut bytes) {

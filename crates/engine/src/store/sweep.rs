@@ -1,31 +1,31 @@
-//! A sweep: all metadata that is dirty is frozen together and written.
+//! A sweep: all dirty metadata is frozen together and written.
 //!
-//! Where data comes first, the gate is closed while it is frozen, so that every operation is in the
-//! sweep as a whole or not at all; then it is written stage by stage, each durable before the next:
+//! With data first, the gate is closed during the freeze, so that a sweep contains every operation
+//! either whole or not at all. Then it is written stage by stage, each durable before the next
+//! starts:
 //!
 //! ```text
-//! data of files, and    | maps that lead | inode tables, | directories | directories that names
-//! blocks that are new   | to more        | bitmaps, ...  |             | were moved out of, and
-//! nothing leads to them |                |               |             | maps that lead to less
+//! data of files, and    | maps that point | inode tables, | directories | directories a name was
+//! new blocks that none  | to more blocks  | bitmaps, ...  |             | moved out of, and maps
+//! points to yet         |                 |               |             | that point to less
 //! ```
 //!
-//! So nothing on the disk ever leads to a block, or counts on one, that does not hold yet what it
-//! is to hold. A stage that is empty costs no barrier.
+//! So nothing on disk ever points to a block before that block's contents are on disk too. An empty
+//! stage costs no flush.
 //!
-//! *Locking*: one sweep at a time; then the gate, which waits for the operations that are open. No
-//! operation is open in the thread that sweeps.
+//! *Locking*: the lock on sweeps first, then the gate, which waits for the open operations. The
+//! thread that sweeps has no operation open.
 use super::Store;
 use super::handle::Handle;
 use crate::error::Result;
 use crate::policy::preset::DataOrder;
 
 impl Store {
-    /// Writes all metadata that is dirty, and waits for it and for the files' blocks that were
-    /// under way. Before that `late` stores what is kept outside of frames until now; what it gives
-    /// is given back.
+    /// Writes all dirty metadata, and waits for it and for the writes of files' blocks under way.
+    /// First `late` stores what was kept outside of frames so far; its result is returned.
     ///
     /// # Errors
-    /// Those of `late`; the first write error, which latches: what the disk holds is not known.
+    /// Those of `late`; the first write error, which closes the latch.
     pub(crate) fn sweep<T>(&self, late: impl FnOnce(&Handle<'_>) -> Result<T>) -> Result<T> {
         self.check_writable()?;
         match self.policies.data_order {
@@ -33,15 +33,15 @@ impl Store {
             DataOrder::Unordered => {
                 let stored = late(&Handle::of_sweep(self))?;
                 let metadata = self.cache.write_back();
-                // A failure of either is reported, whichever it was.
+                // Wait for both, and report a failure of either.
                 self.writes.wait().and(metadata)?;
                 Ok(stored)
             }
         }
     }
 
-    /// Stores what is kept outside of frames, for frames that are written one by one. Not where
-    /// data comes first.
+    /// Runs `late`, which stores what is kept outside of frames, when frames are written one by
+    /// one. Not for volumes that write data first.
     ///
     /// # Errors
     /// `ReadOnly`; what closed the latch; those of `late`.
@@ -56,8 +56,8 @@ impl Store {
         let stored = late(&Handle::of_sweep(self))?;
         let frozen = self.cache.freeze();
         drop(closed);
-        // Twice: a file's write-back that was announced when this began submits its requests under
-        // later numbers, all of them before it is no longer announced.
+        // Twice: a file's write-back that was announced before this point submits its requests with
+        // higher numbers, but before its announcement ends.
         let data = self.writes.wait().and_then(|()| self.writes.wait());
         self.cache.write_frozen(&frozen, data)?;
         Ok(stored)

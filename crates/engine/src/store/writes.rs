@@ -1,16 +1,18 @@
-//! The writes of a kind that are under way: files' blocks, or frames of metadata.
+//! Writes under way, of files' blocks or of metadata frames.
 //!
 //! ```text
-//!            announce            write_announced             completion
-//!  (nothing) --------> Announced ---------------> Under way -----------> ended
-//!                          |          the latch is closed: ended at once, with an error
-//!                          +-- dropped: it never was
+//!          announce             write_announced               the completion runs: end
+//!  (none) ----------> Announced ----------------> Under way ---------------------------> (none)
+//!                         |                          ^
+//!                         | dropped                  | the latch is closed: the request completes
+//!                         v                          | at once, with an error
+//!                       (none)
 //! ```
 //!
-//! *Invariants*: a write is counted from its announcement until its completion has run; the first
-//! error that any of them meets closes the latch, before the write counts as ended, so that a
-//! thread that waits for it sees the latch closed; bytes under way are bounded.
-//! *Locking*: `progress` is a short lock under which nothing else is taken.
+//! *Invariants*: a write is counted from its announcement until its completion has run. The first
+//! error closes the latch before its write counts as ended, so threads that wait for the write see
+//! the latch closed. Bytes under way are bounded.
+//! *Locking*: `progress` is a short lock under which no other lock is taken.
 use super::barrier::Barrier;
 use super::latch::Latch;
 use crate::error::Result;
@@ -23,23 +25,23 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-/// Bytes under way, at most: the device's queue merges and orders them.
+/// Bytes under way at most: enough for the device's queue to merge and order.
 const UNDER_WAY_BYTES_MAX: usize = 64 << 20;
-/// Requests under way, at most.
+/// Requests under way at most.
 const UNDER_WAY_MAX: usize = 16 << 10;
 
 #[derive(Default)]
 struct Progress {
-    /// Numbers of the requests that are announced or under way, in the order of their announcement.
+    /// Numbers of the requests that are announced or under way, in the order of announcement.
     under_way: BTreeSet<u64>,
     number_next: u64,
-    /// How many of them the device was given, and their bytes.
+    /// How many of them were given to the device, and their bytes.
     begun: usize,
     bytes: usize,
 }
 
-/// A write that will be asked for: whoever waits for those under way waits for it too. Dropped, it
-/// was none.
+/// A write that will be submitted. Waiting for the writes under way includes it. If it is dropped
+/// instead, it no longer counts.
 pub(crate) struct Announced {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     number: Option<u64>,
@@ -54,8 +56,7 @@ impl Drop for Announced {
     }
 }
 
-/// The writes of a kind that are under way; the first error that any of them meets closes the
-/// volume's latch.
+/// The writes under way of one kind: of files' blocks, or of metadata.
 pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     latch: Arc<Latch>,
@@ -63,7 +64,7 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// None under way.
+    /// No writes under way.
     pub(crate) fn new(
         clock: &Arc<dyn Clock>,
         latch: &Arc<Latch>,
@@ -77,8 +78,9 @@ impl Writes {
         }
     }
 
-    /// Starts a write, and calls `ended` when it has ended, however it did. Waits only when very
-    /// much is under way. Behind a failure nothing is written: the device is not asked.
+    /// Starts a write, and calls `ended` when it has ended, successfully or not. Waits only when
+    /// the limits on requests and bytes under way are reached. Once the latch is closed, the device
+    /// is not asked and the write fails.
     pub(crate) fn write(
         &self,
         device: &dyn BlockDevice,
@@ -89,8 +91,8 @@ impl Writes {
         self.write_announced(self.announce(), device, offset, segments, ended);
     }
 
-    /// Counts a write as under way before it begins: for who marks as being written what waits for
-    /// room in the queue.
+    /// Counts a write as under way before it is submitted. Used by callers that mark blocks as
+    /// being written before there is room for the request.
     pub(crate) fn announce(&self) -> Announced {
         let mut progress = self.shared.0.lock();
         let number = progress.number_next;
@@ -100,7 +102,7 @@ impl Writes {
         Announced { shared: Arc::clone(&self.shared), number: Some(number) }
     }
 
-    /// The same as `write`, for what was announced.
+    /// As `write`, for a write that was announced.
     pub(crate) fn write_announced(
         &self,
         mut announced: Announced,
@@ -114,7 +116,7 @@ impl Writes {
         queue.wait_until(progress, |progress| progress.begin(bytes));
         let Some(number) = announced.number.take() else { return };
         let entered = self.latch.enter();
-        let landing = Landing {
+        let submitted = SubmittedWrite {
             shared: Arc::clone(&self.shared),
             latch: Arc::clone(&self.latch),
             barrier: Arc::clone(&self.barrier),
@@ -128,7 +130,7 @@ impl Writes {
             offset,
             segments,
             urgency: Urgency::Background,
-            completion: Box::new(move |completed| landing.land(completed)),
+            completion: Box::new(move |completed| submitted.complete(completed)),
         };
         match entered {
             true => device.submit(request),
@@ -136,30 +138,30 @@ impl Writes {
         }
     }
 
-    /// Waits until those that are announced or under way now have ended; others may begin
-    /// meanwhile.
+    /// Waits until the writes announced or under way now have ended; later ones may still be under
+    /// way.
     ///
     /// # Errors
-    /// What closed the latch: what the disk holds is not known since.
+    /// The failure that closed the latch.
     pub(crate) fn wait(&self) -> Result<()> {
         let (progress, queue) = &*self.shared;
-        let behind = progress.lock().number_next;
+        let end = progress.lock().number_next;
         queue.wait_until(progress, |progress| {
             let oldest = progress.under_way.first();
-            oldest.is_none_or(|oldest| *oldest >= behind).then_some(())
+            oldest.is_none_or(|oldest| *oldest >= end).then_some(())
         });
         self.latch.check()
     }
 
-    /// Waits until so many bytes could be begun at once: a full queue is waited for with no inode
-    /// held.
+    /// Waits until `bytes` could be submitted at once. Callers wait here before they lock an inode,
+    /// so that no inode is locked while the queue is full.
     pub(crate) fn wait_for_room(&self, bytes: usize) {
         let (progress, queue) = &*self.shared;
         let bytes = bytes.min(UNDER_WAY_BYTES_MAX);
         queue.wait_until(progress, |progress| progress.has_room(bytes).then_some(()));
     }
 
-    /// Waits until one of those that are under way now has ended; says whether there was one.
+    /// Waits until one of the writes under way now has ended. Returns false if there was none.
     pub(crate) fn wait_for_one(&self) -> bool {
         let (progress, queue) = &*self.shared;
         let before = progress.lock().under_way.clone();
@@ -176,7 +178,7 @@ impl Progress {
         room || self.begun == 0
     }
 
-    /// Counts a write that may begin.
+    /// Counts a write as submitted if there is room for it.
     fn begin(&mut self, bytes: usize) -> Option<()> {
         self.has_room(bytes).then(|| {
             self.begun += 1;
@@ -188,21 +190,21 @@ impl Progress {
 /// What is called when a write has ended.
 type Ended = Box<dyn FnOnce(&io::Result<()>) + Send>;
 
-/// A write under way. Dropped without an answer, it has failed: nobody waits for ever for a request
-/// that a device has lost.
-struct Landing {
+/// A write under way. If it is dropped without having completed, it fails, so a request that a
+/// device lost is not waited for forever.
+struct SubmittedWrite {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
     latch: Arc<Latch>,
     barrier: Arc<Barrier>,
-    /// The latch let it in.
+    /// Whether the latch let it in.
     entered: bool,
     number: u64,
     bytes: usize,
     ended: Option<Ended>,
 }
 
-impl Landing {
-    fn land(mut self, completed: Completed) {
+impl SubmittedWrite {
+    fn complete(mut self, completed: Completed) {
         drop(completed.segments);
         self.end(completed.result);
     }
@@ -210,7 +212,7 @@ impl Landing {
     fn end(&mut self, result: io::Result<()>) {
         let Some(ended) = self.ended.take() else { return };
         ended(&result);
-        // Before it counts as ended: whoever waits for it hears of it.
+        // Before it counts as ended: a thread that waits for it has to see the latch closed.
         match result {
             Ok(()) => self.barrier.note_written(),
             Err(error) => self.latch.close(Some(&error.into())),
@@ -227,7 +229,7 @@ impl Landing {
     }
 }
 
-impl Drop for Landing {
+impl Drop for SubmittedWrite {
     fn drop(&mut self) {
         self.end(Err(io::Error::other("the device lost a request")));
     }

@@ -67,7 +67,7 @@ pub(super) struct Colony {
 }
 
 impl Colony {
-    /// Nobody yet.
+    /// None yet.
     pub(super) fn new(population: &Population, block_bytes: u64, seed: u64) -> Colony {
         Colony {
             random: Random::for_part(seed, &population.name),
@@ -93,7 +93,7 @@ impl Colony {
         matches!(self.population.unit, Unit::Tree { .. })
     }
 
-    /// A number that nobody had.
+    /// A number that none had.
     pub(super) fn number(&mut self) -> u32 {
         self.next = self.next.wrapping_add(1);
         self.next

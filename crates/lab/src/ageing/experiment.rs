@@ -11,7 +11,7 @@ use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section,
 use std::path::Path;
 use toml::de::DeTable;
 
-/// Where samples are read, written and checked unless somebody says otherwise: the drive of the
+/// Where samples are read, written and checked unless the caller says otherwise: the drive of the
 /// post of 2007.
 pub const DRIVE: &str = "sata-2007-400";
 /// The quick form's volume where nothing else is said.

@@ -1,4 +1,4 @@
-//! Ageing a real image in place: the same life as in the laboratory, with bytes, for whoever needs
+//! Ageing a real image in place: the same life as in the laboratory, with bytes, for those who need
 //! an aged volume.
 //!
 //! *Invariants*: the same image, profile and seed give the same bytes: nothing depends on the
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// The host's time for waiting; the time of day is set by whoever ages a volume.
+/// The host's time for waiting; the time of day is set by the caller.
 pub struct DatedClock {
     host: Arc<RealClock>,
     seconds: AtomicI64,
@@ -65,7 +65,7 @@ impl Clock for DatedClock {
 pub struct ImageOptions {
     /// What it is used for.
     pub profile: Profile,
-    /// For so many days; 0 only fills it.
+    /// For this many days; 0 only fills it.
     pub days: u32,
     /// Everything random comes from this.
     pub seed: u64,

@@ -58,7 +58,7 @@ const RELIEF_UNITS: u32 = 8;
 /// No file and no tree is larger than this part of its volume: one does not decide how full a small
 /// volume is. (A tree ends with the file that reaches it.)
 pub(super) const LARGEST_PART: u64 = 32;
-/// A try at something that cannot be done just now ends after so many others.
+/// A try at something that cannot be done just now ends after this many others.
 const TRIES: u32 = 4;
 
 /// A file that is being written.
@@ -371,7 +371,7 @@ impl Life {
         }
     }
 
-    /// Any file that nobody is writing.
+    /// Any file that is not being written.
     fn any_file(&mut self, at: usize) -> Option<u32> {
         let in_flight = &self.in_flight;
         let colony = &mut self.colonies[at];
@@ -650,7 +650,7 @@ impl Life {
     /// there can be, a piece of each until one has ended.
     fn write(&mut self, filesystem: &Filesystem, file: InFlight) -> Result<Done> {
         if file.beside.is_none() {
-            // Counted from the beginning, so that nobody else is made for the same room.
+            // Counted from the beginning, so that no other is made for the same room.
             let colony = &mut self.colonies[file.colony];
             colony.resize(file.slot, colony.file(file.slot).bytes.max(file.end));
         }

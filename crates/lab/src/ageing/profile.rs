@@ -101,8 +101,8 @@ pub struct Population {
 /// What is made and deleted as one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// A file, in one of so many directories that are there from the beginning, and that become
-    /// more by so many a day.
+    /// A file, in one of N directories that are there from the beginning, and that become
+    /// more by this many a day.
     File {
         /// Directories on a volume of the profile's size.
         directories: u64,

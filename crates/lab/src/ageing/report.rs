@@ -139,7 +139,7 @@ pub struct FreeFigures {
 /// Free runs of one class of lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FreeClass {
-    /// At most so many blocks, and more than the class below: a power of two.
+    /// At most this many blocks, and more than the class below: a power of two.
     pub blocks_max: u64,
     /// How many runs.
     pub runs: u64,
@@ -190,7 +190,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Of [`Metric::value`]; empty for shares and counts.
     pub unit: &'static str,
-    /// Digits behind the point that mean something.
+    /// Digits after the point that mean something.
     pub digits: u8,
     /// Which way is better.
     pub better: Better,

@@ -38,7 +38,7 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 pub enum Sampling {
     /// Samples are read, written and checked on the simulated drive.
     Drive,
-    /// Only where everything lies.
+    /// Only where everything is.
     Layout,
 }
 
@@ -144,7 +144,7 @@ pub fn run(
 
 type Outcome = Result<(Series, MemoryDevice), AgeingError>;
 
-/// All series, so many at the same time, in their order.
+/// All series, several at the same time, in their order.
 fn all(setting: &Arc<Setting>, subjects: &[Subject], threads: usize) -> Vec<Outcome> {
     let waiting: VecDeque<(usize, Subject)> = subjects.iter().cloned().enumerate().collect();
     let queue = Arc::new(ShortLock::new(waiting));
@@ -282,7 +282,7 @@ impl Stage {
 
     fn sample(&self, life: &Life) -> Result<Sample, AgeingError> {
         let setting = &self.setting;
-        // A clock of its own: nobody waits.
+        // A clock of its own: nothing waits.
         let contents = Arc::new(self.device.snapshot());
         let mut sample = sample::layout(contents)?;
         sample.day = (life.millidays / 1000) as u32;

@@ -7,14 +7,14 @@ use extant_inspect::{SuperblockPlace, Volume};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Runs of at least so many bytes are large.
+/// Runs of at least this many bytes are large.
 const LARGE_RUN_BYTES: u64 = 1 << 20;
 
 fn ppm(share: f64) -> u64 {
     (share * 1e6).round().clamp(0.0, 1e6) as u64
 }
 
-/// Parts of a whole in so many; 0 of nothing.
+/// Parts of a whole in N; 0 of nothing.
 pub(super) fn parts(part: u64, whole: u64, of: u64) -> u64 {
     u64::try_from(u128::from(part) * u128::from(of) / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }

@@ -12,7 +12,7 @@ const ROWS_MAX: u16 = 120;
 const SECOND: u128 = 1_000_000_000;
 
 /// The seek plot of a drive, and under it what it transferred, how often it sought, and how many
-/// requests waited; `None` of a drive that did nothing, or whose work nobody counted.
+/// requests waited; `None` of a drive that did nothing, or whose work was not counted.
 #[must_use]
 pub fn of_drive(drive: &DriveReport, title: &str) -> Option<Figure> {
     let activity = &drive.activity;

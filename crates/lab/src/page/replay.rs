@@ -6,7 +6,7 @@ use extant_chart::page::{Markup, show, with_lead};
 use extant_chart::{Alignment, Axis, Figure, Histogram, LineChart, LineStyle, Origin, Table, Unit};
 use extant_sim::device;
 
-/// Which of the times are set beside each other: after so many thousandths of them.
+/// Which of the times are set beside each other: after N thousandths of them.
 const QUANTILES: [usize; 23] = [
     1, 5, 10, 25, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800,
     850, 900, 950,

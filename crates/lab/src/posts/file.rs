@@ -21,7 +21,7 @@ pub struct Post {
     pub title: String,
     /// What it asked, for a reader who has not read it.
     pub question: String,
-    /// The drive that stands for the one that the post does not name.
+    /// The drive that is used for the one that the post does not name.
     pub drive: String,
     /// Which of the drive's values were fitted (at most two), with the reason.
     pub fitted: Vec<String>,

@@ -82,8 +82,8 @@ fn pair(cell: &Cell) -> Option<(u64, u64)> {
     }
 }
 
-/// Whether the fraction `ours` differs from the fraction `posted` by at most so many thousandths of
-/// the latter.
+/// Whether the fraction `ours` differs from the fraction `posted` by at most this many thousandths
+/// of the latter.
 fn agree(ours: (u64, u64), posted: (u64, u64), within_permille: u64) -> bool {
     let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
     let (ours, posted) = (product(ours.0, posted.1), product(posted.0, ours.1));

@@ -129,12 +129,12 @@ pub enum Class {
     /// The same number.
     Exact,
     /// The ratio of each column to the first one that has a posted value agrees with the posts'
-    /// within so many thousandths.
+    /// within this many thousandths.
     Ratio {
         /// 350 is 35 %.
         within_permille: u64,
     },
-    /// The time agrees within so many thousandths; a miss is a warning.
+    /// The time agrees within this many thousandths; a miss is a warning.
     Absolute {
         /// 250 is 25 %.
         within_permille: u64,

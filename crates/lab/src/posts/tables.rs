@@ -122,8 +122,7 @@ fn of_row(
 }
 
 fn value_in<'a>(spec: &'a RowSpec, column: &Column) -> Option<&'a Value> {
-    let is_part =
-        spec.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| *name == column.name));
+    let is_part = spec.columns.as_ref().is_none_or(|columns| columns.contains(&column.name));
     spec.values.get(&column.name).or(spec.value.as_ref().filter(|_| is_part))
 }
 

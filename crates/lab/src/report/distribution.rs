@@ -65,7 +65,7 @@ impl Distribution {
         both
     }
 
-    /// The time that so many thousandths do not exceed; 0 of none.
+    /// The time that N thousandths do not exceed; 0 of none.
     fn permille(&self, permille: u128) -> u64 {
         let rank = (u128::from(self.count) * permille).div_ceil(1000).max(1);
         let mut seen = 0;

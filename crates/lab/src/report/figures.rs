@@ -34,7 +34,8 @@ pub struct Traffic {
     pub busy_ns: u64,
     /// Where the time of the commands went.
     pub parts: Parts,
-    /// Nobody counted: of the host's own drive nothing is known, and the rest is 0. `null` in JSON.
+    /// It was not counted: of the host's own drive nothing is known, and the rest is 0. `null` in
+    /// JSON.
     #[serde(skip)]
     pub is_unknown: bool,
 }
@@ -81,7 +82,7 @@ impl From<&Statistics> for Traffic {
 }
 
 impl Traffic {
-    /// Of what nobody counts.
+    /// Of what is not counted.
     #[must_use]
     pub fn unknown() -> Traffic {
         Traffic { is_unknown: true, ..Traffic::default() }

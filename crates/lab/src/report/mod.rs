@@ -4,7 +4,7 @@
 //! [`Report::to_json`] writes the fields of [`Report`] under their names, in their order; absent
 //! values are `null`. Times are nanoseconds (`_ns`) of the clock, which starts at 0; sizes are
 //! bytes; shares are thousandths (`_permille`). Numbers are integers, but for the facts of a drive
-//! in `drives[].spec`, which stand as in its file. `schema` is [`SCHEMA`]; fields are only ever
+//! in `drives[].spec`, which are as in its file. `schema` is [`SCHEMA`]; fields are only ever
 //! added under it. The same command gives the same bytes, except in real time (`time` is `real`).
 //!
 //! | field | what |

@@ -65,7 +65,7 @@ impl BlockDevice for Examined {
     }
 
     fn submit(&self, request: Request) {
-        // What is asked for ahead is computed with by whoever asks.
+        // What is asked for ahead is computed with by the one that asks.
         let (operation, bytes) = (request.operation, request.bytes());
         self.device.submit(request);
         self.examine(operation, bytes);

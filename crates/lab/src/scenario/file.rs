@@ -472,7 +472,7 @@ fn parse_processes(
 /// end.
 fn circle(processes: &[ProcessEntry]) -> Option<&ProcessEntry> {
     let waits: Vec<Vec<usize>> = processes.iter().map(awaited).collect();
-    // Those that wait for nobody who is left end first; what is left then never does.
+    // Those that wait for none of the rest end first; what is left then never does.
     let mut is_left = vec![true; processes.len()];
     for _ in 0..processes.len() {
         for process in 0..processes.len() {

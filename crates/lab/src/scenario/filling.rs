@@ -84,7 +84,7 @@ impl Worker {
     }
 }
 
-/// Whether so many blocks of a hundred are in use.
+/// Whether this many blocks of a hundred are in use.
 fn is_full(filesystem: &Filesystem, percent: u32) -> bool {
     let room = filesystem.statfs();
     percent < 100

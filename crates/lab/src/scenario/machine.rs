@@ -281,7 +281,7 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
     Ok(())
 }
 
-/// Records where everything lies.
+/// Records where everything is.
 pub(super) fn survey(world: &World, when: &str) -> Result<(), ScenarioError> {
     for (entry, mount) in world.scenario.filesystems.iter().zip(&world.mounts) {
         let surveyed = mount.survey(when, world.time.now());

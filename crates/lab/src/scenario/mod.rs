@@ -32,17 +32,9 @@
 //! ```
 //!
 //! # Keys
-//! Sizes are numbers of bytes or strings with a unit (`"4K"` is 4,096 bytes, `"21GB"` 21e9); times
-//! are strings with a unit. A key that is not known is refused.
-//!
-//! | where | keys |
-//! | --- | --- |
-//! | the file | `name`, `line`, `seed`, `memory` (256M), `processors` (1), `[[tree]]`, `[[drive]]`, `[[filesystem]]`, `[[process]]` |
-//! | drive | `name`; `model`: a preset, a file, or a table as in a drive file; `override`: values in place of the model's; `fitted`: which values are fitted; the host's queue: `elevator`, `requests`, `merge`, `plug` (by default as the first file system's preset has them) |
-//! | file system | `name`, `drive`, `offset`, `size` (the whole drive); `preset`, `policies` (columns in place of the preset's); `memory`; `data`: `phantom` or `bytes`; `image`, or what is made: `profile`, `block_size`, `blocks`, `inode_size`, `inodes` or `inodes_per_group` or `bytes_per_inode`, `blocks_per_group`, `features` (as `mke2fs -O`; `none` first takes all away), `journal`, `reserved_percent`, `flex_groups`, `hash` |
-//! | process | `name`; `filesystem`, or `drive` for a bare one; `start` (a time) or `after` (a process further up); `copies`; `steps` |
-//! | tree | `name` (of a `[[tree]]`), `rule`: `source` (`files`, `directories`, `bytes`, and `blocks` with `block_size`), `flat` (`files`, `directories`, `size`, `size_max`, `names`, `directory_names`, `order`), `listing` (`file`: a tar file, what `tar tv` prints, or lines of a size and a path) |
-//! | step | `step`, a kind of [`step::KINDS`] with its keys; `label`; `measure`: steps in a row with the same are one row; `skip_on_image`: left out when the file system is a copy of an image. In paths `{n}` is the number of the copy |
+//! docs/LAB.md has every key of a file; [`step::KINDS`] is the table of steps and their keys. Sizes
+//! are numbers of bytes or strings with a unit (`"4K"` is 4,096 bytes, `"21GB"` 21e9); times are
+//! strings with a unit. A key that is not known is refused.
 //!
 //! The same rule gives the same tree wherever it stands in a file: the seed is the scenario's.
 //!
@@ -135,7 +127,7 @@ pub struct Scenario {
 pub struct DriveEntry {
     /// Its name in the scenario.
     pub name: String,
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub line: usize,
     /// What it is.
     pub spec: DriveSpec,
@@ -157,7 +149,7 @@ pub struct DriveEntry {
 pub struct FilesystemEntry {
     /// Its name in the scenario.
     pub name: String,
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub line: usize,
     /// Number of its drive.
     pub drive: usize,
@@ -196,7 +188,7 @@ pub enum Data {
 pub struct ProcessEntry {
     /// Its name in the scenario.
     pub name: String,
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub line: usize,
     /// What it works on.
     pub place: Workplace,

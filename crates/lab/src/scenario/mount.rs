@@ -36,7 +36,7 @@ struct MountState {
     policies: Policies,
     users: u32,
     layouts: Vec<LayoutRecord>,
-    /// A map of each, under its name; `None` when nobody draws them.
+    /// A map of each, under its name; `None` when they are not drawn.
     maps: Option<Vec<(String, LayoutMap)>>,
 }
 
@@ -179,7 +179,7 @@ impl Mount {
         self.open()
     }
 
-    /// Records where everything lies on the device. What is only in memory is not seen.
+    /// Records where everything is on the device. What is only in memory is not seen.
     pub(super) fn survey(&self, when: &str, at_ns: u64) -> Result<(), String> {
         let failed = |error: extant_inspect::Error| error.to_string();
         let volume =

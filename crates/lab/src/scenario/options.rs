@@ -17,7 +17,7 @@ pub struct RunOptions {
     /// What is on the first drive to begin with: what another run left there. File systems on it
     /// are not made anew, and steps with `skip_on_image` are left out.
     pub prepared: Option<Prepared>,
-    /// Whether the report says where everything lay before and after.
+    /// Whether the report says where everything was before and after.
     pub layouts: Layouts,
     /// In place of every drive.
     pub drive: Option<DriveSpec>,
@@ -50,7 +50,7 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// Whether it is recorded where everything lies before the first process and in the end: reading a
+/// Whether it is recorded where everything is before the first process and in the end: reading a
 /// volume of millions of files takes seconds of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layouts {

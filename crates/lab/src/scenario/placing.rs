@@ -88,7 +88,7 @@ pub(super) fn first_free(filesystem: &Filesystem) -> Result<Ino, String> {
     Ok(Ino(lost.0 + 1))
 }
 
-/// A file or directory of the tree: nobody's, of one time.
+/// A file or directory of the tree: of no owner, of one time.
 pub(super) fn node(permissions: u16, links: u32) -> NewNode<'static> {
     NewNode {
         permissions,

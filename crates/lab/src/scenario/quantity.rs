@@ -49,7 +49,7 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
     scaled(text, TIMES, TIME_MAX_NS, "a time such as \"30s\" or \"8.5ms\"")
 }
 
-/// Digits behind the point that count.
+/// Digits after the point that count.
 const FRACTION_DIGITS: usize = 9;
 
 fn scaled(text: &str, units: &[(&str, u64)], most: u64, wanted: &str) -> Result<u64, String> {

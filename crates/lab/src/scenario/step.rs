@@ -16,7 +16,7 @@ use std::num::NonZeroU32;
 /// A step of a process.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub line: usize,
     /// Its kind, as the file says it.
     pub kind: &'static str,
@@ -139,11 +139,11 @@ pub enum Action {
         /// Bytes of each.
         bytes: u64,
     },
-    /// Waits so many nanoseconds.
+    /// Waits this many nanoseconds.
     Wait(u64),
     /// Waits until the process of that number (and its copies) ended.
     Join(usize),
-    /// Records where everything lies.
+    /// Records where everything is.
     Survey,
     /// Does steps again and again.
     Repeat {
@@ -256,12 +256,12 @@ pub struct StreamAction {
     pub count: Option<u64>,
     /// First byte.
     pub offset: u64,
-    /// The pieces lie in so many bytes from `offset` on; a sequential stream starts again there.
+    /// The pieces are in this many bytes from `offset` on; a sequential stream starts again there.
     /// `None`: as far as there are.
     pub span: Option<u64>,
     /// So many streams take turns, each in its own part of the span.
     pub streams: u32,
-    /// At most so many bytes a second.
+    /// At most this many bytes a second.
     pub rate: Option<u64>,
     /// Whether each write is waited for until it is on the medium.
     pub durability: Durability,
@@ -281,13 +281,13 @@ pub enum Direction {
 /// Where the next piece of a stream lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// Behind the last one.
+    /// After the last one.
     Sequential,
     /// So many bytes from the start of the last one.
     Stride(u64),
     /// Anywhere.
     Random,
-    /// Within so many bytes around the last one.
+    /// Within this many bytes around the last one.
     Near(u64),
 }
 

@@ -21,7 +21,7 @@ impl Time {
         }
     }
 
-    /// Where the calling process stands, with the CPU work that has not passed yet.
+    /// The time of the calling process, with the CPU work that has not passed yet.
     pub(super) fn now(&self) -> u64 {
         match self {
             Time::Virtual(clock) => clock.local_now(),
@@ -29,7 +29,7 @@ impl Time {
         }
     }
 
-    /// The same, after that work has passed for everybody.
+    /// The same, after that work has passed for all.
     pub(super) fn settled(&self) -> u64 {
         if let Time::Virtual(clock) = self {
             clock.settle();

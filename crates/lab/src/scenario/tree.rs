@@ -325,10 +325,10 @@ fn source(rule: &SourceRule, totals: &Totals, seed: u64, scale: u64) -> Result<T
 
 /// No directory lies deeper.
 const DEPTH_MAX: u8 = 8;
-/// Half of the directories lie in one of the first so many: trees are bushy at the top.
+/// Half of the directories are in one of the first N: trees are bushy at the top.
 const TOP: u64 = 20;
 
-/// The parents of so many directories below directory 0, numbered from the top down, each before
+/// The parents of N directories below directory 0, numbered from the top down, each before
 /// its siblings' children.
 fn nested(directories: u64, random: &mut Random) -> Vec<u32> {
     let mut parents: Vec<u32> = vec![0];

@@ -3,7 +3,7 @@ use crate::drive::{Done, Parts};
 use extant_block::Operation;
 use extant_block::queue::{Command, QueueStatistics};
 
-/// Each power of two is cut into so many.
+/// Each power of two is cut into this many.
 const STEPS: u64 = 8;
 /// Values below are kept exactly.
 const EXACT: u64 = 2 * STEPS;
@@ -49,7 +49,7 @@ impl Histogram {
     pub fn mean(&self) -> u64 {
         (self.sum / u128::from(self.count.max(1))) as u64
     }
-    /// The value that so many thousandths of all do not exceed, rounded up by at most an eighth; 0
+    /// The value that N thousandths of all do not exceed, rounded up by at most an eighth; 0
     /// of none.
     pub fn permille(&self, permille: u32) -> u64 {
         let rank = (u128::from(self.count) * u128::from(permille.min(1000))).div_ceil(1000).max(1);
@@ -158,7 +158,7 @@ impl Statistics {
         }
     }
 
-    /// A request arrived where so many others were.
+    /// A request arrived where this many others were.
     pub(super) fn count_depth(&mut self, depth: u64) {
         self.depth_sum += depth;
         self.depth_max = self.depth_max.max(depth);
@@ -172,7 +172,7 @@ impl Statistics {
         }
     }
 
-    /// The drive answered a command of so many pieces.
+    /// The drive answered a command of this many pieces.
     pub(super) fn count_command(&mut self, done: &Done, pieces: usize) {
         self.commands += 1;
         self.merged += (pieces as u64).saturating_sub(1);

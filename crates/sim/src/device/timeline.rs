@@ -98,7 +98,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// A request arrived where so many others were.
+    /// A request arrived where this many others were.
     pub(super) fn count_depth(&mut self, depth: u64, now: u64) {
         let interval = self.interval(now);
         interval.arrivals += 1;

@@ -11,7 +11,7 @@ pub const SECOND: u64 = 1_000_000_000;
 /// whatever a drive file says.
 pub const LONGEST: u64 = 365 * 86_400 * SECOND;
 
-/// How long so many bytes take at so many a second, rounded up; [`LONGEST`] at most.
+/// How long N bytes take at a rate in bytes a second, rounded up; [`LONGEST`] at most.
 pub fn transfer_time(bytes: u64, per_second: u64) -> u64 {
     let time = (u128::from(bytes) * u128::from(SECOND)).div_ceil(u128::from(per_second.max(1)));
     u64::try_from(time).unwrap_or(LONGEST).min(LONGEST)
@@ -108,7 +108,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket of so many tokens, filled at so many a second (0 counts as 1).
+    /// A full bucket of N tokens, filled at a rate a second (0 counts as 1).
     pub fn full(limit: u64, per_second: u64) -> Bucket {
         let limit = i128::from(limit) * i128::from(SECOND);
         Bucket { rate: per_second.max(1), limit, level: limit, at: 0 }

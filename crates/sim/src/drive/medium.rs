@@ -50,8 +50,8 @@ impl Medium {
         }
     }
 
-    /// First and last unit of so many bytes that a command touches; what lies past the end is taken
-    /// to be at the end.
+    /// First and last unit of this many bytes that a command touches; what lies past the end is
+    /// taken to be at the end.
     pub(super) fn units(
         &self,
         offset: u64,
@@ -135,7 +135,7 @@ impl Unit {
 }
 
 impl Latency {
-    /// The distribution of what is left when so many nanoseconds of it are spent elsewhere.
+    /// The distribution of what is left when this many nanoseconds of it are spent elsewhere.
     pub(super) fn quantiles(self, spent_ns: u64) -> Quantiles {
         let left = |time: u64| time.saturating_sub(spent_ns);
         Quantiles::log_normal(left(self.median_ns), left(self.p99_ns))

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// A command as a drive sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// Chosen by whoever submits it; comes back with the answer.
+    /// Chosen by the submitter; comes back with the answer.
     pub id: u64,
     /// What for.
     pub operation: Operation,
@@ -35,7 +35,7 @@ pub struct Command {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parts {
-    /// Behind other commands inside the drive.
+    /// Waiting for other commands inside the drive.
     pub queued: u64,
     /// Controller.
     pub overhead: u64,
@@ -116,7 +116,7 @@ pub trait Drive: Send {
     fn next_event(&self) -> Option<u64>;
     /// Goes to `now`, and adds to `done` what ended by then, in order.
     fn advance(&mut self, now: u64, done: &mut Vec<Done>);
-    /// The byte behind the last one transferred: where elevators take the head to be.
+    /// The byte after the last one transferred: where elevators take the head to be.
     fn head(&self) -> u64;
     /// What was answered and is not on the medium: byte offset and bytes, in the order of the
     /// answers. At a power cut any part of it, sector by sector, may be on the medium and the rest

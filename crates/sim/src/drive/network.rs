@@ -16,7 +16,7 @@
 //! *Invariants*: the buckets are taken from in order of arrival; a command that is inside is in
 //! `ends`, once.
 //!
-//! *Locking*: none; whoever owns the drive serialises.
+//! *Locking*: none; the owner of a drive serialises.
 use super::booking::{Bucket, Timeline, transfer_time};
 use super::file::{FileError, Section};
 use super::medium::{Latency, MOST_BYTES, Medium, RATES, Unit};

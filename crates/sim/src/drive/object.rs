@@ -21,7 +21,7 @@
 //! *Invariants*: a connection carries one request at a time; a command that is inside is in `ends`,
 //! once; `written` holds no more than the objects of writes under way when the last write came.
 //!
-//! *Locking*: none; whoever owns the drive serialises.
+//! *Locking*: none; the owner of a drive serialises.
 use super::booking::{Timeline, transfer_time};
 use super::file::{FileError, Section};
 use super::medium::{Latency, Medium, RATES, Unit, whole_u32};

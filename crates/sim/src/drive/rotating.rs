@@ -219,7 +219,7 @@ impl Drive for Rotating {
         self.run_to(now);
         let now = self.now;
         let sector = u64::from(self.spec.sector_bytes);
-        // Whoever asks for what lies past the end gets the time of the end: whether it is an error
+        // What asks for sectors past the end gets the time of the end: whether it is an error
         // is the caller's business.
         let sectors = command.bytes.div_ceil(sector).clamp(1, self.layout.sectors);
         let first = (command.offset / sector).min(self.layout.sectors - sectors);

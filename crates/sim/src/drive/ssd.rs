@@ -20,7 +20,7 @@
 //! *Invariants*: `channels`, `link` and the cache are booked in order of arrival at each, and never
 //! in the past; a command is in `reading` or in `ends`, once.
 //!
-//! *Locking*: none; whoever owns the drive serialises.
+//! *Locking*: none; the owner of a drive serialises.
 use super::booking::{Bucket, Timeline, transfer_time};
 use super::file::{FileError, Section};
 use super::medium::{Latency, MOST_BYTES, Medium, RATES, Unit, whole_u32};

@@ -2,7 +2,7 @@
 //! real device.
 //!
 //! Version 2 has no times; version 3 (fio 3.31 and later) begins every line with microseconds since
-//! the start. The manual says that the name is an absolute path; whoever calls may give any word
+//! the start. The manual says that the name is an absolute path; a caller may give any word
 //! without white space.
 use super::{TraceError, TraceRecord, by_arrival};
 use extant_block::Operation;

@@ -9,8 +9,9 @@ use crate::inode::volume::Volume;
 use crate::name::directory;
 use crate::policy::allocation::{self, Purpose, Search};
 use crate::space::{InodeKind, Reservation};
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_format::checksum::crc32c;
+use extant_format::directory::Form;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::NewJournal;
@@ -116,8 +117,12 @@ fn make_lost_and_found(operation: &Operation<'_>, blocks: u32, owner: (u32, u32)
     for (place, block) in
         runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)).zip(1..)
     {
-        let kind =
-            Kind::Directory { ino, seed: node.seed, block: FileBlock(block), indexed: false };
+        let kind = BlockKind::Directory {
+            ino,
+            seed: node.seed,
+            block: FileBlock(block),
+            form: Form::Linear,
+        };
         operation.need(CREDITS);
         operation.create(BlockNo(place), kind, |bytes| volume.store.style.initialize(bytes));
     }
@@ -187,7 +192,7 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     let search = allocation::Plan { goal: first_group, length: 1, search: Search::Sequential };
     let route = volume.store.policies.map_blocks.map_route(first_group);
     let tree = volume.space.allocate(&operation, &mut reservation, &search, route)?.start;
-    operation.create(tree, Kind::Plain, |bytes| {
+    operation.create(tree, BlockKind::Plain, |bytes| {
         let pointers = (bytes.len() / 4) as u32;
         let first_index = superblock.descriptor_blocks();
         for (offset, (_, block)) in (0..).zip(reserved.iter().filter(|(group, _)| group.0 == 0)) {

@@ -7,11 +7,15 @@
 //! holds are left for when the file itself is read, because they lie beside it.
 //!
 //! ```text
-//! objects   72 bytes an inode in use: owner, times, size, and where its content is       }
-//! index     12 bytes for 64 places in inode tables: which are in use, how many before    } about 110 bytes a file
-//! names     16 bytes a name, sorted by directory, and the bytes of all names, end to end }
+//! tables  reads inodes into       objects   72 bytes per inode in use: owner, times, size, where
+//!                                           its content is
+//!                                 index     12 bytes per 64 slots of inode tables: which are in
+//!                                           use, and how many before them
+//! names   reads directories into  names     16 bytes per name, sorted by directory, and the bytes
+//!                                           of all names, end to end
+//! data    finds where the bytes of files are
 //! ```
-//! `tables` reads the inodes, `names` the directories, `data` tells where the bytes of files are.
+//! Together that is about 110 bytes per file.
 //!
 //! *Invariants*: what is wrong with one inode is kept as that inode's fault, and matters only to
 //! who is led to it by a name; no block is taken for a directory twice, so that a survey holds no

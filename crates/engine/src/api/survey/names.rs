@@ -144,7 +144,7 @@ impl Reader<'_> {
         for (at, bytes) in (0..).zip(bytes.chunks_exact(self.block_size)) {
             let block = FileBlock(run.block + at);
             let mut outcome = match is_checked {
-                true => volume.store.style.verify(bytes, block, directory.indexed, directory.seed),
+                true => volume.store.style.verify(bytes, block, directory.form, directory.seed),
                 false => Ok(()),
             };
             if outcome.is_ok() {

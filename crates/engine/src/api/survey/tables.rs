@@ -6,8 +6,9 @@ use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::volume::Volume;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::Holes;
+use extant_format::directory::Form;
 use extant_format::extent::{Node, State};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect::{DIRECT, pointer};
@@ -22,7 +23,7 @@ pub(super) struct Directory {
     pub(super) object: ObjectId,
     /// Of its blocks' checksums.
     pub(super) seed: u32,
-    pub(super) indexed: bool,
+    pub(super) form: Form,
 }
 
 /// Directories, and where their blocks lie.
@@ -130,7 +131,7 @@ impl Used {
     /// A bitmap that cannot be read, or is not what the descriptor says, excludes nothing: each
     /// inode speaks for itself.
     fn read(volume: &Volume, descriptor: &GroupDescriptor, limit: u32) -> Used {
-        let frame = volume.store.cache.read(descriptor.inode_bitmap, Kind::Plain).ok();
+        let frame = volume.store.cache.read(descriptor.inode_bitmap, BlockKind::Plain).ok();
         let bitmap = frame.map(|frame| frame.bytes());
         let bitmap = bitmap
             .filter(|bitmap| descriptor.inode_bitmap_matches(bitmap, &volume.store.superblock));
@@ -452,12 +453,14 @@ impl Table<'_> {
         let ino = self.survey.ino(id);
         let (size, block_size) = (inode.size, u64::from(self.volume.store.block_size()));
         let wrong = |reason| Error::field(Place::Inode(ino), "directory", "size", size, reason);
-        let indexed =
-            self.volume.store.superblock.has(Feature::DIR_INDEX) && inode.flags & flags::INDEX != 0;
+        let form = match self.volume.store.superblock.has(Feature::DIR_INDEX) {
+            true => Form::of(inode.flags),
+            false => Form::Linear,
+        };
         let state = NodeState::new(self.volume, ino, inode);
         let list = &mut self.directories.list;
         let directory = list.len() as u32;
-        list.push(Directory { object: id, seed: state.seed, indexed });
+        list.push(Directory { object: id, seed: state.seed, form });
         let blocks = u32::try_from(size / block_size)
             .map_err(|_| wrong("larger than a directory can be"))?;
         let mut block = 0;

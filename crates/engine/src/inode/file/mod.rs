@@ -1,9 +1,9 @@
 //! A file's bytes: read, write, truncate, allocate, punch, find holes and data.
 //!
-//! *Invariants*: room for every dirty block is promised before its bytes are taken, so that
-//! write-back never meets a full disk; bytes behind the end of a file, in its last block, are zero
-//! on the disk.
-//! *Locking*: the inode is held shared to read and exclusively to change.
+//! *Invariants*: room for every dirty block is promised before its bytes are accepted, so
+//! write-back never finds the volume full. In the last block of a file, the bytes after its end are
+//! zero on disk.
+//! *Locking*: the inode is locked shared to read and exclusively to change.
 mod read;
 
 pub(crate) use read::read;
@@ -29,13 +29,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The largest size that this file may have.
+/// The largest size that this file may have, in bytes.
 pub(crate) fn size_max(volume: &Volume, state: &NodeState) -> u64 {
     let kind = if state.inode.has_extents() { MappingKind::Extents } else { MappingKind::Indirect };
     volume.store.superblock.max_file_size(kind)
 }
 
-/// Fails unless the inode has a map of bytes.
+/// Fails unless the inode's content is reached through a map.
 fn check_mapped(state: &NodeState) -> Result<()> {
     state.check_alive()?;
     match state.file_type()? {
@@ -51,7 +51,7 @@ fn check_changeable(state: &NodeState) -> Result<()> {
     check_mapped(state)
 }
 
-/// The content changed: so do its times, and nobody runs it with another's rights any more.
+/// Notes that the content changed: sets its times, and removes the right to run it as its owner.
 fn note_change(volume: &Volume, state: &mut NodeState) {
     let now = volume.store.now();
     state.inode.modify_time = now;
@@ -59,8 +59,8 @@ fn note_change(volume: &Volume, state: &mut NodeState) {
     state.inode.mode = permission::without_set_id(state.inode.mode);
 }
 
-/// Writes at `offset`; gives how many bytes, fewer than asked only at the largest size a file may
-/// have.
+/// Writes at `offset`. Returns how many bytes were written: fewer than given only at the largest
+/// size that a file may have.
 pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> Result<usize> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -89,11 +89,11 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
     Ok(bytes.len())
 }
 
-/// Blocks of metadata that a change of bytes begins with: rights may end with it. What it allocates
-/// or frees is counted run by run.
+/// Blocks of metadata that a change of bytes starts with, since attributes may have to go. What it
+/// allocates or frees is counted run by run.
 const WRITE: u32 = credits::ATTRIBUTES + credits::INODE;
 
-/// Takes the bytes into pages, with room promised or given. Size and times are the caller's.
+/// Copies the bytes into pages, after promising or allocating room. The caller sets size and times.
 fn write_locked(
     operation: &Operation<'_>,
     pages: &Pages,
@@ -134,7 +134,7 @@ fn write_locked(
     Ok(())
 }
 
-/// Brings a block that is changed in part into memory.
+/// Brings a block that will be changed in part into memory.
 fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64) -> Result<()> {
     let Ok(block) = u32::try_from(block) else {
         return Err(ErrorKind::FileTooLarge.into());
@@ -151,10 +151,10 @@ fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64
     Ok(())
 }
 
-/// What a range of a file lacks before it can be written.
+/// What a range of a file needs before it can be written.
 struct Missing {
     holes: Vec<Range<u64>>,
-    /// Stretches of blocks that are allocated and read as zeros: writing them may split their
+    /// How many stretches of blocks are allocated but read as zeros. Writing them may split their
     /// extents.
     unwritten: u64,
 }
@@ -165,7 +165,7 @@ impl Missing {
     }
 }
 
-/// What a range lacks. Blocks that are dirty have what they need, or it is promised to them.
+/// What a range needs. Dirty blocks need nothing: it was promised or allocated.
 fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Missing> {
     let mut missing = Missing { holes: Vec::new(), unwritten: 0 };
     let mut at = range.start;
@@ -183,20 +183,19 @@ fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Miss
         let end = dirty.map_or(range.end, |dirty| dirty.start.min(range.end));
         let max = (end - at).min(u64::from(u32::MAX)) as u32;
         let piece = mapping::find(volume, state, FileBlock(block), max)?;
-        let behind = at + u64::from(piece.length());
+        let after = at + u64::from(piece.length());
         match (piece, missing.holes.last_mut()) {
-            (Piece::Hole(_), Some(hole)) if hole.end == at => hole.end = behind,
-            (Piece::Hole(_), _) => missing.holes.push(at..behind),
+            (Piece::Hole(_), Some(hole)) if hole.end == at => hole.end = after,
+            (Piece::Hole(_), _) => missing.holes.push(at..after),
             (Piece::Run(_, State::Unwritten), _) => missing.unwritten += 1,
             (Piece::Run(..), _) => {}
         }
-        at = behind;
+        at = after;
     }
     Ok(missing)
 }
 
-/// Promises room for a write, or gives the blocks at once where the policy does. This decides
-/// ENOSPC.
+/// Promises room for a write, or allocates it at once if the policy says so. This decides ENOSPC.
 fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) -> Result<()> {
     let volume = operation.volume();
     let Missing { holes, unwritten } = missing(volume, state, range)?;
@@ -207,7 +206,7 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     let new_map = mapping::map_need(volume, state, &holes, 0);
     let split_map = mapping::map_need(volume, state, &[], unwritten);
     let mut reservation = volume.space.reserve(blocks + new_map + split_map)?;
-    // Stretches are split when they are written back, whatever the policy.
+    // The splits happen at write-back, whatever the policy.
     reservation.take(split_map);
     state.promised_map += split_map;
     if volume.store.delays_allocation() {
@@ -221,7 +220,7 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     fill_holes(operation, &mut reservation, state, &holes, State::Written)
 }
 
-/// Gives blocks to all of these holes, or, if it fails, to none.
+/// Allocates blocks for all of these holes, or for none of them if it fails.
 fn fill_holes(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -250,7 +249,7 @@ fn fill_holes(
                     at += u64::from(run.length);
                 }
                 Err(error) => {
-                    // Nothing was written to them yet: what they hold belongs to somebody else.
+                    // They are not written yet, and may still hold another file's data.
                     for range in filled {
                         mapping::remove(operation, state, range, Purpose::Data)?;
                     }
@@ -262,7 +261,7 @@ fn fill_holes(
     Ok(())
 }
 
-/// Gives back what was promised to blocks that will not be written.
+/// Drops the pages of a range, and gives back what was promised to them.
 fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Range<u64>) {
     let given_up = state.delayed.remove(range.clone());
     volume.space.release_kept(given_up);
@@ -275,12 +274,12 @@ fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Ra
     volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
 }
 
-/// Gives back everything that is promised to a file that goes away.
+/// Drops all pages of a file that is being freed, and gives back what was promised to it.
 pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) {
     forget_range(volume, pages, state, 0..u64::MAX);
 }
 
-/// Sets the size: cuts the file, or lets it end in a hole.
+/// Sets the size in bytes: cuts the file, or extends it with a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -298,13 +297,12 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
             node.rewritten.store(true, Ordering::Release);
         }
         if size <= state.inode.size {
-            // The size goes first: no size on the disk counts on what is cut off.
+            // The size is stored first, so that no size on disk counts the blocks that are cut off.
             if state.table_size() > size {
                 state.inode.size = size;
                 state.store(operation)?;
             }
-            // Also where the size stays: blocks that were allocated after the end go, as in the
-            // kernel.
+            // Even if the size stays: blocks allocated after the end are freed, as in the kernel.
             shrink(operation, &node.pages, &mut state, size)?;
         }
         state.inode.size = size;
@@ -333,7 +331,7 @@ fn shrink(
     Ok(())
 }
 
-/// Zeros bytes within one block, if it holds any data.
+/// Zeroes bytes within one block, if it holds any data.
 fn zero_part(
     operation: &Operation<'_>,
     pages: &Pages,
@@ -361,12 +359,12 @@ fn zero_part(
     Ok(())
 }
 
-/// Whether allocation beyond the end makes the file longer.
+/// Whether allocating beyond the end changes the size of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
-    /// The file grows to cover what was allocated.
+    /// The file grows to include what was allocated.
     Grow,
-    /// The size stays.
+    /// The size stays as it is.
     Keep,
 }
 
@@ -416,7 +414,7 @@ pub(crate) fn allocate(
     })
 }
 
-/// Makes a hole: whole blocks are freed, the rest is zeroed. The size stays.
+/// Makes a hole: whole blocks are freed, bytes in other blocks are zeroed. The size stays.
 pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -446,7 +444,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     })
 }
 
-/// Frees the blocks `whole`, and zeroes the rest of `bytes` on either side of them.
+/// Frees the blocks `whole`, and zeroes the other bytes of `bytes`.
 fn punch_blocks(
     operation: &Operation<'_>,
     pages: &Pages,
@@ -466,8 +464,7 @@ fn punch_blocks(
     Ok(())
 }
 
-/// The next byte at or after `offset` that may hold data, and where that data ends; `None` when
-/// only a hole is left.
+/// The next range of bytes at or after `offset` that may hold data; `None` if only a hole is left.
 pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Option<Range<u64>>> {
     let state = node.state.read();
     check_mapped(&state)?;
@@ -482,7 +479,7 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
     while at < blocks {
         let Ok(block) = u32::try_from(at) else { break };
         let dirty = state.dirty.next(at);
-        let (has_data, behind) = match &dirty {
+        let (has_data, after) = match &dirty {
             Some(run) if run.start == at => (true, run.end.min(blocks)),
             _ => {
                 let end = dirty.map_or(blocks, |run| run.start.min(blocks));
@@ -492,17 +489,17 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
             }
         };
         match (&mut data, has_data) {
-            (None, true) => data = Some(at..behind),
-            (Some(data), true) => data.end = behind,
+            (None, true) => data = Some(at..after),
+            (Some(data), true) => data.end = after,
             (Some(_), false) => break,
             (None, false) => {}
         }
-        at = behind;
+        at = after;
     }
     Ok(data.map(|data| (data.start * block_size).max(offset)..(data.end * block_size).min(size)))
 }
 
-/// Writes a file's blocks and its inode, and waits until the device has them.
+/// Writes a file's blocks and its inode, and waits until they are durable.
 pub(crate) fn sync(volume: &Volume, node: &Node) -> Result<()> {
     write_back(volume, node)?;
     let mut state = node.state.write();

@@ -1,33 +1,33 @@
-//! Reading: what is wanted comes in one request for each run and is waited for; what the policy
-//! reads ahead is started behind it and is not.
+//! Reading: what is wanted is read with one request for each run and waited for. Then what the
+//! policy wants ahead is started and not waited for.
 //!
-//! *Invariants*: a block that is on its way is waited for, not read again; a failed read-ahead is
-//! silent, and the block is read when it is wanted.
-//! *Locking*: the inode is held shared; who changes the file waits until the reader has what he
-//! wanted, not for what was read ahead.
+//! *Invariants*: a block that is on its way is waited for and not read again. A failed read-ahead
+//! is not reported; the block is read again when it is wanted.
+//! *Locking*: the inode is locked shared. A thread that changes the file waits for the reads that
+//! were asked for, but not for read-ahead.
 use super::check_mapped;
 use crate::error::{Error, Result};
 use crate::inode::mapping::{self, Piece};
-use crate::inode::pages::{Failure, Landing, Pages, Payload};
+use crate::inode::pages::{Failure, PageRead, Pages, Payload};
 use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
 use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, Stream};
 use crate::store::DataKeeping;
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::{Operation, Request, Segment, ShortLock, Urgency};
 use extant_format::extent::State;
 use extant_format::indirect::DIRECT;
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
 
-/// Bytes of one request, at most.
+/// Size of one request at most, in bytes.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a part of a large read: while one is copied the next is on its way.
+/// A large read is split into parts of this many bytes: one is copied while the next is read.
 const CHUNK_BYTES: usize = 2 << 20;
-/// Reads from this size on are large: see [`LargeReads`].
+/// Size in bytes from which reads are large: see [`LargeReads`].
 const LARGE_BYTES_MIN: usize = 256 << 10;
 
-/// Reads at `offset` as the next read of a stream; gives how many bytes, 0 at the end.
+/// Reads at `offset` as the next read of a stream. Returns the number of bytes, 0 at the end.
 pub(crate) fn read(
     volume: &Volume,
     node: &Node,
@@ -51,7 +51,7 @@ pub(crate) fn read(
     Ok(length)
 }
 
-/// One block's page, for who changes a part of it; `None` where it reads as zeros.
+/// The page of one block, to be changed in part; `None` if it reads as zeros.
 pub(super) fn page(
     volume: &Volume,
     pages: &Pages,
@@ -81,14 +81,14 @@ impl Reader<'_> {
         Reader { volume, pages, state, block_size: volume.store.block_size() as usize }
     }
 
-    /// Where the next part of a read ends: at the end of a block, unless it is the last.
+    /// Where the next part of a read ends: at the end of a block, unless it is the last part.
     fn part_end(&self, offset: u64, done: usize, length: usize, most: usize) -> usize {
         let within = (offset + done as u64) % self.block_size as u64;
         let most = (most / self.block_size).max(1).saturating_mul(self.block_size);
         done.saturating_add(most - within as usize).min(length)
     }
 
-    /// The blocks that bytes lie in; `None` behind the last one that a file can have.
+    /// The blocks that contain these bytes; `None` if they are beyond what a file can have.
     fn blocks(&self, offset: u64, bytes: usize) -> Option<Range<u32>> {
         let block_size = self.block_size as u64;
         let end = (offset + bytes as u64).div_ceil(block_size);
@@ -105,7 +105,7 @@ impl Reader<'_> {
         self.fetch_maps(stream, wanted.clone(), Urgency::Awaited);
         if buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
             stream.lock().next = wanted.end;
-            return self.copy(offset, buffer, &Way::Straight);
+            return self.copy(offset, buffer, &Source::Straight);
         }
         let window = self.window(stream, &wanted);
         let mut done = 0;
@@ -121,20 +121,20 @@ impl Reader<'_> {
                 Some(window) => self.fetch_ahead(stream, window.clone()),
                 None => Failure::default(),
             };
-            self.copy(offset + done as u64, &mut buffer[done..end], &Way::Pages(failure))?;
+            self.copy(offset + done as u64, &mut buffer[done..end], &Source::Pages(failure))?;
             (done, failure) = (end, next);
         }
         Ok(())
     }
 
-    /// Notes how long the stream goes on.
+    /// Notes the access in the stream.
     fn note(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) {
-        let access = self.access(wanted, false);
+        let access = self.access(wanted);
         stream.lock().going.note(&access);
     }
 
-    /// Starts to read the map blocks of a range of the file that lie together with others of the
-    /// file, and these with them.
+    /// Starts to read the map blocks for a range of the file, and others that are clustered with
+    /// them.
     fn fetch_maps(&self, stream: &ShortLock<Stream>, range: Range<u32>, urgency: Urgency) {
         let volume = self.volume;
         if volume.store.policies.map_read_ahead == MapReadAhead::None {
@@ -143,10 +143,10 @@ impl Reader<'_> {
         let block_size = volume.store.block_size();
         let look = || stream.lock().going.maps(&range, block_size, block_size / 4, DIRECT);
         while let Some((block, most)) = look() {
-            // What is wrong with the map is met by who follows it.
+            // An error in the map is reported when the map is followed.
             let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most)
                 .unwrap_or_default();
-            let maps = maps.into_iter().map(|block| (block, Kind::Plain));
+            let maps = maps.into_iter().map(|block| (block, BlockKind::Plain));
             volume.store.cache.fetch(urgency, maps);
         }
     }
@@ -155,17 +155,18 @@ impl Reader<'_> {
     fn window(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) -> Option<Range<u32>> {
         let first = wanted.start..wanted.start.saturating_add(1);
         let cached = self.pages.arrivals.missing(self.pages.map(), first).is_empty();
-        let access = self.access(wanted, cached);
+        let access = Access { cached, ..self.access(wanted) };
         self.volume.store.policies.file_read_ahead.window(&mut stream.lock(), &access)
     }
 
-    fn access(&self, wanted: &Range<u32>, cached: bool) -> Access {
+    /// The access as policies see it, with the first block not in memory.
+    fn access(&self, wanted: &Range<u32>) -> Access {
         let blocks = self.state.inode.size.div_ceil(self.block_size as u64);
         Access {
             block: wanted.start,
             count: wanted.end - wanted.start,
             file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
-            cached,
+            cached: false,
             block_size: self.volume.store.block_size(),
         }
     }
@@ -178,7 +179,7 @@ impl Reader<'_> {
         Ok(failure)
     }
 
-    /// Starts to read a window. What goes wrong shows when it is wanted.
+    /// Starts to read a window. Errors are reported when its blocks are wanted.
     fn fetch_ahead(&self, stream: &ShortLock<Stream>, mut window: Range<u32>) -> Failure {
         if self.volume.store.policies.file_read_ahead.reach() == Reach::Contiguous {
             let most = window.end - window.start;
@@ -190,7 +191,7 @@ impl Reader<'_> {
             window.end = window.start + contiguous;
             stream.lock().cut(window.end);
         }
-        // Of this window, before it; of the next one, behind it.
+        // The maps of this window are read before it, those of the next one after it.
         self.fetch_maps(stream, window.clone(), Urgency::Background);
         let next = window.end..window.end.saturating_add(window.end - window.start);
         let _ = self.fetch(window, None);
@@ -198,8 +199,8 @@ impl Reader<'_> {
         Failure::default()
     }
 
-    /// Starts to read what is missing of a range: one request for each run of the disk. It is
-    /// waited for when there is a place for an error.
+    /// Starts to read what is missing of a range, with one request for each run on disk. `failure`
+    /// is given if the caller will wait for the blocks.
     fn fetch(&self, range: Range<u32>, failure: Option<&Failure>) -> Result<()> {
         let mut gathered: Option<(u32, Run)> = None;
         for gap in self.pages.arrivals.missing(self.pages.map(), range) {
@@ -224,34 +225,34 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Starts to read a run, but for what somebody else began to read meanwhile.
+    /// Starts to read a run, except for blocks that another thread has begun to read meanwhile.
     fn submit_gathered(&self, gathered: Option<(u32, Run)>, failure: Option<&Failure>) {
         let Some((block, run)) = gathered else { return };
         let range = block..block.saturating_add(run.length);
         let most = (REQUEST_BYTES_MAX / self.block_size).max(1) as u32;
         let arrivals = &self.pages.arrivals;
-        for landing in arrivals.claim(self.pages.map(), range, most, failure) {
-            let blocks = landing.blocks();
+        for reading in arrivals.claim(self.pages.map(), range, most, failure) {
+            let blocks = reading.blocks();
             let start = run.start.0 + u64::from(blocks.start - block);
             let count = (blocks.end - blocks.start) as usize;
             self.volume.pages.count(count);
             let urgency = if failure.is_some() { Urgency::Awaited } else { Urgency::Background };
-            self.submit(BlockNo(start), count, urgency, landing);
+            self.submit(BlockNo(start), count, urgency, reading);
         }
     }
 
-    fn submit(&self, start: BlockNo, count: usize, urgency: Urgency, landing: Landing) {
+    fn submit(&self, start: BlockNo, count: usize, urgency: Urgency, reading: PageRead) {
         let block_size = self.block_size;
         self.volume.store.traffic.submit(Request {
             operation: Operation::Read,
             offset: start.0 * block_size as u64,
             segments: self.segments(count),
             urgency,
-            completion: Box::new(move |completed| landing.land(completed, block_size)),
+            completion: Box::new(move |completed| reading.complete(completed, block_size)),
         });
     }
 
-    /// Memory for so many blocks.
+    /// Memory for `count` blocks.
     fn segments(&self, count: usize) -> Vec<Segment> {
         match self.volume.pages.data {
             DataKeeping::Bytes => {
@@ -261,8 +262,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Fills the buffer from pages, holes and, what is in neither, from the disk.
-    fn copy(&self, offset: u64, buffer: &mut [u8], way: &Way) -> Result<()> {
+    /// Fills the buffer from pages and holes, and from the disk what is in neither.
+    fn copy(&self, offset: u64, buffer: &mut [u8], source: &Source) -> Result<()> {
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + done as u64;
@@ -274,13 +275,13 @@ impl Reader<'_> {
             let rest = &mut buffer[done..];
             done += match self.arrived(block) {
                 Some(page) => self.copy_page(&page, within, rest),
-                None => self.copy_missing(block, within, rest, way)?,
+                None => self.copy_missing(block, within, rest, source)?,
             };
         }
         Ok(())
     }
 
-    /// A page, waited for if it is on its way.
+    /// The page of a block; waits if it is on its way.
     fn arrived(&self, block: u32) -> Option<Payload> {
         self.pages.get(block).or_else(|| {
             self.pages.arrivals.wait_for(block);
@@ -299,20 +300,20 @@ impl Reader<'_> {
         length
     }
 
-    /// What lies in no page: a hole, or what could not be read together with its neighbours.
+    /// Copies what is in no page: a hole, or a block whose read failed.
     fn copy_missing(
         &self,
         block: u32,
         within: usize,
         buffer: &mut [u8],
-        way: &Way,
+        source: &Source,
     ) -> Result<usize> {
         let wanted = (within + buffer.len()).div_ceil(self.block_size) as u32;
         let end = self.next_in_memory(block.saturating_add(1)..block.saturating_add(wanted));
         let piece = mapping::find(self.volume, self.state, FileBlock(block), end - block)?;
         let covered = (piece.length() as usize * self.block_size - within).min(buffer.len());
-        match (piece, way) {
-            (Piece::Run(run, State::Written), Way::Straight)
+        match (piece, source) {
+            (Piece::Run(run, State::Written), Source::Straight)
                 if within == 0 && covered >= LARGE_BYTES_MIN =>
             {
                 let whole = covered / self.block_size * self.block_size;
@@ -320,7 +321,7 @@ impl Reader<'_> {
                 Ok(whole)
             }
             (Piece::Run(run, State::Written), _) => {
-                if let Way::Pages(failure) = way
+                if let Source::Pages(failure) = source
                     && let Some(error) = failure.lock().take()
                 {
                     return Err(error.into());
@@ -335,7 +336,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The first block of a range that is in memory or on its way; its end if none is.
+    /// The first block of a range that is in memory or on its way, or the end of the range.
     fn next_in_memory(&self, range: Range<u32>) -> u32 {
         if range.is_empty() {
             return range.start;
@@ -358,12 +359,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one block alone into a page, and waits for it.
+    /// Reads one block into a page, and waits for it.
     fn load(&self, block: u32, start: BlockNo) -> Result<Payload> {
         let (range, failure) = (block..block.saturating_add(1), Failure::default());
-        for landing in self.pages.arrivals.claim(self.pages.map(), range, 1, Some(&failure)) {
+        for reading in self.pages.arrivals.claim(self.pages.map(), range, 1, Some(&failure)) {
             self.volume.pages.count(1);
-            self.submit(start, 1, Urgency::Awaited, landing);
+            self.submit(start, 1, Urgency::Awaited, reading);
         }
         let page = self.arrived(block);
         let failed = failure.lock().take();
@@ -371,11 +372,12 @@ impl Reader<'_> {
     }
 }
 
-/// How what is not in memory is read.
-enum Way {
-    /// Into the caller's buffer.
+/// How a read gets what is not in memory.
+enum Source {
+    /// Directly into the caller's buffer.
     Straight,
-    /// It was: what is still missing failed, and this is why, unless it was somebody else's read.
+    /// Into pages, which has been tried: what is still missing failed with this error, unless
+    /// another thread's read failed.
     Pages(Failure),
 }
 

@@ -1,15 +1,14 @@
 //! How full an extent tree has to be, and how it is made so.
 //!
-//! Splits in the middle leave nodes half full, and removals leave fewer entries. e2fsck takes a
-//! level for too wide when its entries would fit into one node less with one entry of each to spare
-//! (found out by trying), and a tree for too deep when the entries at its top would fit into the
-//! inode. A map is made dense when nobody has the file open any more, and when the volume is
-//! closed.
+//! Splits in the middle leave nodes half full, and removals leave fewer entries. e2fsck reports a
+//! level as too wide if its entries would fit into one node less with one entry of each to spare
+//! (found by experiment), and a tree as too deep if the entries at its top would fit into the
+//! inode. A map is made dense once no one has the file open, and when the volume is closed.
 //!
-//! *Invariants*: where data comes first, a dense tree is made of new blocks, and the old one stands
-//! on the disk until the inode leads to the new one. Elsewhere, and where there is no room for
-//! that, it takes the first of the blocks that the tree has, and frees the rest.
-//! *Locking*: the caller holds the inode exclusively.
+//! *Invariants*: with data first, a dense tree is made of new blocks, and the old one stays on disk
+//! until the inode points to the new one. Otherwise, or without room for that, the dense tree
+//! reuses the first blocks of the old one and frees the rest.
+//! *Locking*: the caller has locked the inode exclusively.
 use super::extents::{Covered, depth as depth_of, first_key, new_node, read_child, with_node};
 use super::{Grant, change_map, free_map_block};
 use crate::error::Result;
@@ -29,7 +28,7 @@ struct Level {
     entries: usize,
 }
 
-/// Entries of a node that a level is reckoned with.
+/// How many entries of a node a level should use at least on average: all but one.
 fn comfortable(volume: &Volume) -> usize {
     extent::capacity(volume.store.block_size() as usize).saturating_sub(1).max(1)
 }
@@ -72,7 +71,7 @@ fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, Vec<Extent>
                 filled.entries += here.len();
                 match level {
                     0 => extents.extend((0..here.len()).map(|at| here.extent(at))),
-                    _ => below.extend(Covered::children(&here, covered.behind)),
+                    _ => below.extend(Covered::children(&here, covered.next)),
                 }
                 Ok::<(), crate::error::Error>(())
             })??;
@@ -83,7 +82,7 @@ fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, Vec<Extent>
     Ok((levels, extents))
 }
 
-/// Cuts `entries` into pieces of nearly the same length.
+/// Splits `entries` into pieces of nearly equal length.
 fn evenly<T>(entries: &[T], pieces: usize) -> impl Iterator<Item = &[T]> {
     (0..pieces).map(move |at| {
         let cut = |at: usize| entries.len() * at / pieces;
@@ -91,7 +90,7 @@ fn evenly<T>(entries: &[T], pieces: usize) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Fills as few nodes as are comfortable, level by level, and frees the others.
+/// Fills as few nodes as possible, level by level, and frees the others.
 fn rebuild(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -160,14 +159,15 @@ struct FreshNodes<'v> {
 }
 
 impl<'v> FreshNodes<'v> {
-    /// Room for all nodes; `None` where the tree is changed in place, or the volume has no room.
+    /// Reserves room for all nodes; `None` if the tree is changed in place, or the volume has no
+    /// room.
     fn promise(volume: &'v Volume, levels: &[Level]) -> Option<FreshNodes<'v>> {
         let blocks = levels.iter().map(|level| level.blocks.len() as u64).sum();
         let promised = volume.store.writes_data_first().then(|| volume.space.reserve(blocks).ok());
         promised.flatten().map(|reservation| FreshNodes { reservation })
     }
 
-    /// As many new nodes as there are old ones, near them.
+    /// Allocates a new node for each old one, near it.
     fn take(
         &mut self,
         operation: &Operation<'v>,
@@ -187,7 +187,7 @@ impl<'v> FreshNodes<'v> {
     }
 }
 
-/// Fills nodes of one level; gives the entries that lead to them.
+/// Fills the nodes of one level. Returns the index entries that point to them.
 fn fill<'e, T: Copy + 'e>(
     operation: &Operation<'_>,
     node: &mut NodeState,

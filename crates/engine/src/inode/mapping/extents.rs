@@ -8,25 +8,25 @@ use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_format::extent::{self, Extent, Index, MAX_DEPTH, MAX_LENGTH, Node, State};
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One node on the way to a leaf.
+/// One node on the path to a leaf.
 struct Step {
-    /// `None` for the root, which lies in the inode.
+    /// `None` for the root, which is in the inode.
     frame: Option<Arc<Frame>>,
-    /// The entry taken (index nodes), or found (leaf); `None` when the block lies before the first.
+    /// The index of the entry that was followed (index node) or found (leaf); `None` if the block
+    /// comes before the first entry.
     at: Option<usize>,
 }
 
-/// The way from the root to the leaf that covers a file block, and the end of what that leaf may
-/// hold.
+/// The path from the root to the leaf that covers a file block.
 struct Way {
     steps: Vec<Step>,
-    /// First file block that belongs to the next leaf, where there is one.
+    /// First file block of the next leaf, if there is one: where this leaf's range ends.
     next_leaf: Option<FileBlock>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn with_node<R>(
 
 pub(super) fn read_child(volume: &Volume, node: &NodeState, child: BlockNo) -> Result<Arc<Frame>> {
     super::check_block(volume, node, child)?;
-    volume.store.cache.read(child, Kind::Extents { ino: node.ino, seed: node.seed })
+    volume.store.cache.read(child, BlockKind::Extents { ino: node.ino, seed: node.seed })
 }
 
 pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
@@ -80,34 +80,34 @@ fn last_key(here: &Node<'_>) -> Option<FileBlock> {
     Some(if here.depth() == 0 { here.extent(last).file_block } else { here.index(last).file_block })
 }
 
-/// What an index entry says of the node that it leads to.
+/// What an index entry says about the node that it points to.
 #[derive(Clone, Copy)]
 pub(super) struct Covered {
     pub(super) child: BlockNo,
     first: FileBlock,
-    /// Where the next node of that level begins.
-    pub(super) behind: Option<FileBlock>,
+    /// File block at which the next node of that level begins.
+    pub(super) next: Option<FileBlock>,
 }
 
 impl Covered {
-    /// All children of an index node behind which the file block `behind` comes.
-    pub(super) fn children(here: &Node<'_>, behind: Option<FileBlock>) -> Vec<Covered> {
+    /// All children of an index node after which the next one begins at file block `next`.
+    pub(super) fn children(here: &Node<'_>, next: Option<FileBlock>) -> Vec<Covered> {
         let next = |at: usize| {
-            if at + 1 < here.len() { Some(here.index(at + 1).file_block) } else { behind }
+            if at + 1 < here.len() { Some(here.index(at + 1).file_block) } else { next }
         };
         let covered = |at: usize| {
             let Index { file_block, child } = here.index(at);
-            Covered { child, first: file_block, behind: next(at) }
+            Covered { child, first: file_block, next: next(at) }
         };
         (0..here.len()).map(covered).collect()
     }
 
-    /// A node begins where its parent says, and ends before the next one does: so no node is
-    /// reached twice, and no walk is longer than the volume has blocks.
+    /// Fails unless a node begins where its parent says, and ends before the next node begins. So
+    /// no node is reached twice, and no walk is longer than the volume has blocks.
     pub(super) fn check(self, node: &NodeState, here: &Node<'_>) -> Result<()> {
         let (first, last) = (first_key(here), last_key(here));
         if first == Some(self.first)
-            && self.behind.is_none_or(|behind| last.is_some_and(|last| last < behind))
+            && self.next.is_none_or(|next| last.is_some_and(|last| last < next))
         {
             return Ok(());
         }
@@ -136,13 +136,13 @@ fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
             if level == 0 {
                 return Ok((at, None));
             }
-            // A block before the first entry still belongs to the first child.
+            // A block before the first entry belongs to the first child.
             let taken = at.unwrap_or(0);
-            let behind = (taken + 1 < here.len()).then(|| here.index(taken + 1).file_block);
+            let next = (taken + 1 < here.len()).then(|| here.index(taken + 1).file_block);
             let below = (taken < here.len()).then(|| here.index(taken));
             Ok((
                 Some(taken),
-                below.map(|index| Covered { child: index.child, first: index.file_block, behind }),
+                below.map(|index| Covered { child: index.child, first: index.file_block, next }),
             ))
         };
         let (at, below) = with_node(volume, node, frame.as_ref(), Some(level), look)??;
@@ -158,9 +158,9 @@ fn walk(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<Way> {
                 )
             };
             let below = below.ok_or_else(empty)?;
-            way.next_leaf = below.behind.or(way.next_leaf);
+            way.next_leaf = below.next.or(way.next_leaf);
             frame = Some(read_child(volume, node, below.child)?);
-            covered = Some(Covered { behind: way.next_leaf, ..below });
+            covered = Some(Covered { next: way.next_leaf, ..below });
         }
     }
     Ok(way)
@@ -203,8 +203,8 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     Ok(Piece::Hole(length.min(max)))
 }
 
-/// See [`super::map_need`]. Every hole may split the leaf that it lies in and all nodes above; what
-/// is filled in rising order behind that makes a leaf for each half of one, at worst.
+/// See [`super::map_need`]. Every hole may split its leaf and all nodes above it. Filling it in
+/// rising order then adds, at worst, a leaf for each half leaf of extents.
 pub(super) fn map_need(
     volume: &Volume,
     node: &NodeState,
@@ -216,7 +216,7 @@ pub(super) fn map_need(
     let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let root = with_node(volume, node, None, None, |root| (root.depth(), root.len()));
     let (depth, entries) = root.unwrap_or((MAX_DEPTH, 0));
-    // What is dirty may have been promised no map at all, and still become extents before this
+    // Dirty blocks may have been promised no map at all, and still become extents before this write
     // does.
     let extents = (entries as u64)
         .saturating_add(2 * node.dirty.len())
@@ -259,7 +259,7 @@ pub(super) fn allocate(
     Ok(run)
 }
 
-/// Changes the bytes of a node.
+/// Changes the bytes of a node, which is in the inode if `frame` is `None`.
 fn modify<R>(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -281,11 +281,11 @@ fn joins(left: &Extent, right: &Extent) -> bool {
         && left.length + right.length <= longest
 }
 
-/// Inserts an extent into a hole: joins it to its neighbours where it can, splits nodes where it
-/// must.
+/// Inserts an extent into a hole: joins it with a neighbour if possible, and splits nodes if
+/// necessary.
 fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -> Result<()> {
     let volume = grant.volume();
-    // Each round inserts, or makes room on one level; growing adds one level more.
+    // Each round inserts, or makes room on one level; a deeper tree has one level more.
     for _ in 0..=2 * usize::from(MAX_DEPTH) + 2 {
         let way = walk(volume, node, extent.file_block)?;
         if join(grant.operation, node, &way, extent)? {
@@ -310,7 +310,7 @@ fn insert(grant: &mut Grant<'_, '_, '_>, node: &mut NodeState, extent: Extent) -
     Err(too_large())
 }
 
-/// Lengthens a neighbour instead of inserting; false when there is none that fits.
+/// Lengthens a neighbouring extent instead of inserting one; returns false if none fits.
 fn join(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -352,8 +352,7 @@ fn join(
     Ok(false)
 }
 
-/// The first entry of a leaf changed: the index entries that lead to it as first child have to say
-/// so.
+/// Updates the index entries that point to a leaf as first child, after its first entry changed.
 fn lower_keys(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -363,7 +362,7 @@ fn lower_keys(
     set_keys(operation, node, &way.steps, (0, Leads::More), first)
 }
 
-/// Sets the key of the entries that lead to a node of that level, the last of `steps`, upwards, as
+/// Sets the key of the index entry that points to a node of this level, and of those above it, as
 /// long as each is the first of its own node.
 fn set_keys(
     operation: &Operation<'_>,
@@ -390,7 +389,7 @@ fn set_keys(
     Ok(())
 }
 
-/// Splits the lowest node whose parent has room, or makes the tree a level deeper.
+/// Splits the lowest node whose parent has room, or makes the tree one level deeper.
 fn make_room(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -431,8 +430,8 @@ pub(super) fn new_node(
         map_block: Some(near),
     };
     let run = grant.take(node, wish)?;
-    let kind = Kind::Extents { ino: node.ino, seed: node.seed };
-    // With its content at once: a sweep may take it at any time from now on.
+    let kind = BlockKind::Extents { ino: node.ino, seed: node.seed };
+    // Created with its content: a sweep may take it at any time from now on.
     node.note_map_change(grant.volume(), Leads::More);
     Ok(grant.operation.create(run.start, kind, |bytes| {
         extent::initialize(bytes, depth);
@@ -440,7 +439,7 @@ pub(super) fn new_node(
     }))
 }
 
-/// The root's entries move to a block of their own, and the root leads to it.
+/// Moves the root's entries to a block of their own, to which the root then points.
 fn grow_deeper(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -467,8 +466,8 @@ fn grow_deeper(
     Ok(())
 }
 
-/// Moves the upper part of a node to a new one. A node that grows at its end keeps what it has, so
-/// that files written in order have full nodes.
+/// Moves the upper part of a node to a new one. A node that grows at the end of the file keeps its
+/// entries, so that a file written in order has full nodes.
 fn split_node(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -486,8 +485,8 @@ fn split_node(
     };
     let insert_at = if level == 0 { leaf_at } else { step.at.unwrap_or(0) + 1 };
     let length = with_node(volume, node, Some(frame), Some(level), |here| here.len())?;
-    // Only at the end of the whole tree: elsewhere an order of writing could leave a node for every
-    // entry. No node may stand empty: the last entry moves over.
+    // Only at the end of the whole tree: elsewhere, some order of writing could leave a node for
+    // every entry. The last entry moves, because no node may be empty.
     let grows_at_end = insert_at >= length && way.next_leaf.is_none();
     let cut = if grows_at_end { length.saturating_sub(1) } else { length / 2 }.max(1);
     let mut lower = frame.bytes().to_vec();
@@ -514,9 +513,9 @@ fn split_node(
     Ok(())
 }
 
-/// Keeps the lower part of a node that was split: in place, or, where the disk knows the node and
-/// data comes first, in a new block, so that no sweep has to write the shorter node before or after
-/// what leads to the other half. Gives the new block.
+/// Keeps the lower part of a node that was split: in place or, if the node is on disk and data
+/// comes first, in a new block. Then no sweep has to write the shorter node before or after the
+/// pointer to the other half. Returns the new block.
 fn move_lower(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -527,7 +526,7 @@ fn move_lower(
     let volume = grant.volume();
     let mut leads = Leads::More;
     if volume.store.writes_data_first() && !volume.store.cache.is_new(frame) {
-        // Without room for it, the node is changed in place after all.
+        // Without room for a new block, the node is changed in place after all.
         let new = new_node(grant, node, level, frame.block(), first, |bytes| {
             bytes.copy_from_slice(lower);
         });
@@ -540,7 +539,7 @@ fn move_lower(
     Ok(None)
 }
 
-/// What becomes of the blocks that are unmapped.
+/// What happens to blocks that are unmapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Free,
@@ -558,7 +557,7 @@ pub(super) fn remove(
     Ok(freed)
 }
 
-/// Whether a range lies strictly inside one extent.
+/// Whether a range is strictly inside one extent.
 pub(super) fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<bool> {
     let Ok(start) = u32::try_from(range.start) else {
         return Ok(false);
@@ -566,16 +565,16 @@ pub(super) fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) 
     let Some(before) = start.checked_sub(1) else {
         return Ok(false);
     };
-    let want = u32::try_from(range.end - range.start + 2).unwrap_or(u32::MAX);
-    Ok(
-        matches!(find(volume, node, FileBlock(before), want)?, Piece::Run(run, _) if u64::from(run.length) > range.end - range.start + 1),
-    )
+    let length = range.end - range.start;
+    let want = u32::try_from(length + 2).unwrap_or(u32::MAX);
+    let piece = find(volume, node, FileBlock(before), want)?;
+    Ok(matches!(piece, Piece::Run(run, _) if u64::from(run.length) > length + 1))
 }
 
-/// The first extent that ends behind `from`.
-fn first_behind(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(Way, Extent)>> {
+/// The first extent that ends after `from`.
+fn first_after(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(Way, Extent)>> {
     let mut from = from;
-    // No leaf is empty, so the second one has an extent: only a disk that lies goes on.
+    // No leaf is empty, so the second leaf has an extent, unless the disk is damaged.
     for _ in 0..2 {
         let Ok(block) = u32::try_from(from) else {
             return Ok(None);
@@ -610,11 +609,11 @@ fn unmap(
     let volume = grant.volume();
     let mut freed = 0;
     let mut from = range.start;
-    while let Some((way, extent)) = first_behind(volume, node, from)? {
+    while let Some((way, extent)) = first_after(volume, node, from)? {
         grant.operation.need(credits::RUN);
         let first = u64::from(extent.file_block.0);
-        let behind = first + u64::from(extent.length);
-        let (cut_from, cut_to) = (range.start.max(first), range.end.min(behind));
+        let next = first + u64::from(extent.length);
+        let (cut_from, cut_to) = (range.start.max(first), range.end.min(next));
         if cut_from >= cut_to {
             break;
         }
@@ -636,7 +635,7 @@ fn unmap(
     Ok(freed)
 }
 
-/// Takes `gone` (a part of it) out of an extent that stands at the end of `way`.
+/// Removes the blocks of `gone` from the extent at the end of `way`.
 fn cut(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -645,13 +644,13 @@ fn cut(
     gone: Range<u64>,
 ) -> Result<()> {
     let first = u64::from(extent.file_block.0);
-    let behind = first + u64::from(extent.length);
+    let next = first + u64::from(extent.length);
     let leaf = way.leaf();
     let at = leaf.at.unwrap_or(0);
     let left = Extent { length: (gone.start - first) as u32, ..extent };
     let right = Extent {
         file_block: FileBlock(gone.end as u32),
-        length: (behind - gone.end) as u32,
+        length: (next - gone.end) as u32,
         start: BlockNo(extent.start.0 + (gone.end - first)),
         state: extent.state,
     };
@@ -679,7 +678,7 @@ fn cut(
     Ok(())
 }
 
-/// Removes the entry at the end of a way; nodes that become empty go too.
+/// Removes the entry at the end of a path, and nodes that become empty.
 fn remove_entry(
     operation: &Operation<'_>,
     node: &mut NodeState,

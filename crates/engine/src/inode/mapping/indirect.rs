@@ -5,7 +5,7 @@ use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
-use crate::store::cache::{Frame, Kind};
+use crate::store::cache::{BlockKind, Frame};
 use extant_format::extent::State;
 use extant_format::indirect::{DIRECT, Path, path, pointer, set_pointer};
 use extant_format::{BlockNo, FileBlock, Run};
@@ -16,18 +16,17 @@ fn pointers_log2(volume: &Volume) -> u8 {
     volume.store.superblock.block_size_log2 - 2
 }
 
-/// File blocks below one pointer that is `levels` above the data: 1 for a pointer to data.
+/// How many file blocks a pointer reaches that is `levels` above the data: 1 for a pointer to data.
 fn span(volume: &Volume, levels: usize) -> u64 {
     1u64 << (u32::from(pointers_log2(volume)) * levels as u32)
 }
 
 fn read_map(volume: &Volume, node: &NodeState, block: u32) -> Result<Arc<Frame>> {
     check_block(volume, node, BlockNo(block.into()))?;
-    volume.store.cache.read(BlockNo(block.into()), Kind::Plain)
+    volume.store.cache.read(BlockNo(block.into()), BlockKind::Plain)
 }
 
-/// The slots of the last map block on a path: its bytes' pointers from the path's last index on, at
-/// most to its end.
+/// Pointers of the last map block on a path, from the path's last index on.
 struct Slots {
     bytes: Arc<Vec<u8>>,
     first: u32,
@@ -63,7 +62,7 @@ pub(super) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     Ok(Piece::Run(Run { start: BlockNo(start.into()), length }, State::Written))
 }
 
-/// The slots at the end of a path, or how long the hole is that a missing map block makes.
+/// The slots at the end of a path, or the length of the hole that a missing map block makes.
 fn slots(
     volume: &Volume,
     node: &NodeState,
@@ -91,11 +90,11 @@ fn slots(
     Ok(Err(1))
 }
 
-/// Indirect blocks of the double tree that are read alone: a file that ends there is read as it
-/// always was.
+/// Indirect blocks of the double tree that are read alone, so that a file which ends there is read
+/// as if there were no clusters.
 const FIRST_FEW: u32 = 2;
 
-/// See [`super::clustered_maps`]. Two map blocks lie together when they are fewer blocks apart than
+/// See [`super::clustered_maps`]. Two map blocks are clustered if they are fewer blocks apart than
 /// one of them maps.
 pub(super) fn clustered_maps(
     volume: &Volume,
@@ -107,7 +106,7 @@ pub(super) fn clustered_maps(
     let Some(path) = path(block, volume.store.superblock.block_size_log2) else {
         return Ok(together);
     };
-    // Only trees of two levels or three have indirect blocks that follow each other.
+    // Only trees of two or three levels have indirect blocks that follow each other.
     let Some(above) = path.depth.checked_sub(2).filter(|step| *step >= 1) else {
         return Ok(together);
     };
@@ -191,7 +190,7 @@ pub(super) fn allocate(
     Ok(run)
 }
 
-/// Pointers have 32 bits: on a larger volume, what lies beyond cannot be used.
+/// Fails if a run is beyond the reach of pointers with 32 bits.
 fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Result<()> {
     let last = run.start.0 + u64::from(run.length) - 1;
     if u32::try_from(last).is_ok() {
@@ -202,7 +201,7 @@ fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Res
     Err(ErrorKind::NoSpace { wanted_blocks: run.length.into(), free_blocks }.into())
 }
 
-/// The map block below a pointer; makes it where there is none.
+/// The map block that a pointer leads to; makes one if there is none.
 fn descend(
     grant: &mut Grant<'_, '_, '_>,
     node: &mut NodeState,
@@ -230,7 +229,7 @@ fn descend(
         Wish { purpose: Purpose::Map, file_block: block, want: 1, previous, map_block },
     )?;
     check_reach(grant, node, run)?;
-    let frame = grant.operation.create(run.start, Kind::Plain, |_| {});
+    let frame = grant.operation.create(run.start, BlockKind::Plain, |_| {});
     match parent {
         None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),
         Some(parent) => change_map(grant.operation, node, parent, Leads::More, |bytes| {
@@ -240,7 +239,7 @@ fn descend(
     Ok(frame)
 }
 
-/// Frees blocks as it meets them, runs at a time.
+/// A removal in progress, which frees blocks in runs.
 struct Removal<'a, 'v> {
     operation: &'a Operation<'v>,
     pending: Option<Run>,
@@ -269,8 +268,8 @@ impl Removal<'_, '_> {
         }
     }
 
-    /// Frees what lies in `range` (relative to the subtree's first file block) below the map block
-    /// `block`; true when nothing is left below it, and it was freed itself.
+    /// Frees what is in `range` (counted from the subtree's first file block) below the map block
+    /// `block`. Returns true if nothing is left below it and it was freed itself.
     fn subtree(
         &mut self,
         node: &mut NodeState,

@@ -1,8 +1,8 @@
-//! FileBlock to a run of BlockNo: indirect blocks or extents, holes.
+//! File blocks to runs of blocks: by extents or indirect blocks, with holes.
 //!
-//! *Invariants*: no block is mapped twice; `sectors` of the inode counts data, map and attribute
-//! blocks; a map block is reached from one place only.
-//! *Locking*: the caller holds the inode (shared to look, exclusively to change).
+//! *Invariants*: no block is mapped twice. `sectors` of the inode counts data, map and attribute
+//! blocks. A map block is reached from one place only.
+//! *Locking*: the caller has locked the inode: shared to look, exclusively to change.
 mod dense;
 mod extents;
 mod indirect;
@@ -21,10 +21,10 @@ use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What lies at a place of a file.
+/// What is at a place of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Piece {
-    /// Nothing, for so many blocks (at least 1; may be cut short of the next mapped block).
+    /// Nothing, for this many blocks: at least 1, and perhaps fewer than the whole hole.
     Hole(u32),
     /// A run on the volume.
     Run(Run, State),
@@ -40,7 +40,7 @@ impl Piece {
     }
 }
 
-/// What is mapped at `block`, looking at most `max` blocks (>= 1) ahead. Never longer than `max`.
+/// What is mapped at `block`. Covers at least one and at most `max` (at least 1) blocks.
 pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
     if node.inode.has_extents() {
         extents::find(volume, node, block, max)
@@ -49,7 +49,7 @@ pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
     }
 }
 
-/// Where block `block` of the file lies, if it is mapped.
+/// The block that holds `block` of the file, if it is mapped.
 pub(crate) fn block_at(
     volume: &Volume,
     node: &NodeState,
@@ -61,9 +61,9 @@ pub(crate) fn block_at(
     })
 }
 
-/// The map block that leads to file block `block` and those that follow it in the file, at most
-/// `most` in all, as far as they lie together; none where it lies alone, is in memory, or is one of
-/// the first of its file. Reads nothing.
+/// The map block that points to file block `block`, and the following ones of the file that are
+/// clustered with it, `most` in all. Empty if it has none beside it, is in memory, or is one of the
+/// first of its file. Reads nothing.
 pub(crate) fn clustered_maps(
     volume: &Volume,
     node: &NodeState,
@@ -76,9 +76,10 @@ pub(crate) fn clustered_maps(
     indirect::clustered_maps(volume, node, block, most)
 }
 
-/// Allocates blocks for `block..block + want` (all holes), as the policy wants them, and maps them,
-/// map blocks included. Gives what was mapped: at least 1 block, perhaps fewer than wanted. Blocks
-/// come out of `reservation`, which holds at least `worst_case` of it. The caller stores the inode.
+/// Allocates blocks for `block..block + want`, which are all holes, as the policy wants them, and
+/// maps them. Returns what was mapped: at least 1 block, perhaps fewer than wanted. Blocks,
+/// including map blocks, come out of `reservation`, which has at least `worst_case` of them. The
+/// caller stores the inode.
 pub(crate) fn allocate(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -96,9 +97,9 @@ pub(crate) fn allocate(
     }
 }
 
-/// Unmaps and frees file blocks `range` (the end may lie beyond the file), and map blocks that
-/// become empty. The caller stores the inode. Gives the number of data blocks freed. Fails for want
-/// of room, with nothing changed, only where the range lies inside one extent.
+/// Unmaps and frees the file blocks of `range`, which may extend beyond the file, and map blocks
+/// that become empty. Returns the number of data blocks freed. The caller stores the inode.
+/// `NoSpace`, with nothing changed, is possible only if the range is inside one extent.
 pub(crate) fn remove(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -109,7 +110,7 @@ pub(crate) fn remove(
     remove_reserved(operation, &mut reservation, node, range, purpose)
 }
 
-/// What [`remove`] may need: making two extents of one may split nodes.
+/// Reserves what [`remove`] may need: splitting one extent in two may split nodes.
 pub(crate) fn reserve_removal<'v>(
     volume: &'v Volume,
     node: &NodeState,
@@ -120,7 +121,7 @@ pub(crate) fn reserve_removal<'v>(
     volume.space.reserve(if splits { extents::map_need(volume, node, &[], 1) } else { 0 })
 }
 
-/// [`remove`] with the room that it needs.
+/// [`remove`], with a reservation made before.
 pub(crate) fn remove_reserved(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -140,7 +141,7 @@ pub(crate) fn remove_reserved(
 }
 
 /// Marks allocated blocks that read as zeros as written. All of `block..block + length` is
-/// unwritten now.
+/// unwritten before.
 pub(crate) fn set_written(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -152,15 +153,15 @@ pub(crate) fn set_written(
     extents::set_written(&mut grant, node, block, length)
 }
 
-/// Blocks that mapping `want` blocks from `block` on may need in all, in the worst case: themselves
-/// and their map.
+/// How many blocks mapping `want` blocks from `block` on needs in the worst case: themselves and
+/// their map.
 pub(crate) fn worst_case(volume: &Volume, node: &NodeState, block: FileBlock, want: u64) -> u64 {
     let hole = u64::from(block.0)..u64::from(block.0).saturating_add(want);
     want.saturating_add(map_need(volume, node, std::slice::from_ref(&hole), 0))
 }
 
-/// Map blocks that filling these holes (rising) may need, and splitting `splits` extents at two
-/// places, in the worst case.
+/// How many map blocks filling these holes (rising), and splitting `splits` extents at two places,
+/// need in the worst case.
 pub(crate) fn map_need(
     volume: &Volume,
     node: &NodeState,
@@ -175,12 +176,12 @@ pub(crate) fn map_need(
     extant_format::indirect::blocks_needed(ranges, volume.store.superblock.block_size_log2)
 }
 
-/// Makes a map as dense as it has to be. The caller stores the inode.
+/// Makes an extent tree as dense as e2fsck expects. The caller stores the inode.
 pub(crate) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
     if node.inode.has_extents() { dense::make_dense(operation, node) } else { Ok(()) }
 }
 
-/// The map of a new, empty file in `i_block`.
+/// Makes the inode's map that of a new, empty file.
 pub(crate) fn initialize(node: &mut NodeState) {
     node.inode.block = [0; 60];
     if node.inode.has_extents() {
@@ -188,7 +189,7 @@ pub(crate) fn initialize(node: &mut NodeState) {
     }
 }
 
-/// What an allocation is done with.
+/// What an allocation works with.
 struct Grant<'a, 'v, 'r> {
     operation: &'a Operation<'v>,
     reservation: &'a mut Reservation<'r>,
@@ -196,7 +197,7 @@ struct Grant<'a, 'v, 'r> {
     state: State,
 }
 
-/// Where an allocation is wanted.
+/// What an allocation asks for, and what the policy should know about it.
 #[derive(Clone, Copy)]
 struct Wish {
     purpose: Purpose,
@@ -211,10 +212,10 @@ impl<'v> Grant<'_, 'v, '_> {
         self.operation.volume()
     }
 
-    /// Asks the policy where, and the groups whether; counts the blocks to the inode.
+    /// Asks the policy for a place, allocates there, and counts the blocks in the inode.
     fn take(&mut self, node: &mut NodeState, wish: Wish) -> Result<Run> {
         let volume = self.volume();
-        // An estimate may have been short, or map blocks may have taken what was meant for data.
+        // The estimate may have been too low, or map blocks may have used what was meant for data.
         let short = u64::from(wish.want).saturating_sub(self.reservation.remaining());
         if short > 0 && self.reservation.grow(short).is_err() && self.reservation.remaining() == 0 {
             self.reservation.grow(1)?;
@@ -238,7 +239,7 @@ impl<'v> Grant<'_, 'v, '_> {
                 run
             }
         };
-        // A cursor does not follow into a cluster.
+        // The policy's cursor does not follow into a cluster.
         if wish.purpose != Purpose::Map || !volume.space.is_in_cluster(run.start) {
             volume.store.policies.allocation.given(&facts, run);
         }
@@ -273,13 +274,13 @@ fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
     }
 }
 
-/// Counts blocks out of the inode.
+/// Subtracts blocks from the inode's count.
 fn discount(volume: &Volume, node: &mut NodeState, blocks: u64) {
     let sectors = blocks * u64::from(volume.store.block_size() / 512);
     node.inode.sectors = node.inode.sectors.saturating_sub(sectors);
 }
 
-/// Changes a block of a map.
+/// Changes a map block.
 fn change_map<R>(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -291,12 +292,12 @@ fn change_map<R>(
         Leads::More => Stage::Maps,
         Leads::Fewer => Stage::Removals,
     };
-    // Noted of new blocks too: a sweep that has frozen the inode may be about to take them.
+    // Noted for new blocks too: a sweep that has frozen the inode may be about to take them.
     node.note_map_change(operation.volume(), leads);
     operation.modify_in(frame, stage, change)
 }
 
-/// Frees a map block: never to be written again.
+/// Frees a map block.
 fn free_map_block(operation: &Operation<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
     let volume = operation.volume();
     check_block(volume, node, block)?;
@@ -308,7 +309,7 @@ fn free_map_block(operation: &Operation<'_>, node: &mut NodeState, block: BlockN
     Ok(())
 }
 
-/// Frees blocks of the file itself.
+/// Frees data blocks of the file.
 fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result<()> {
     let volume = operation.volume();
     operation.need(credits::RUN.max(volume.space.groups_of(run)));
@@ -318,7 +319,7 @@ fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result
     Ok(())
 }
 
-/// Blocks that a file's bytes go to must not be the volume's own, whatever its map says.
+/// Fails if a file's data would be written over the volume's own metadata, whatever its map says.
 pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<()> {
     if volume.space.is_metadata(run) {
         let place = Place::Inode(node.ino);
@@ -333,7 +334,7 @@ pub(crate) fn check_data(volume: &Volume, node: &NodeState, run: Run) -> Result<
     Ok(())
 }
 
-/// A pointer has to lead into the volume, and not to its own metadata.
+/// Fails unless a pointer leads into the volume and not to its own metadata.
 fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
     let reason = match volume.store.holds_block(block) {
         false => "outside the volume",
@@ -345,12 +346,12 @@ fn check_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> 
     Err(Error::field(Place::Inode(node.ino), "block map", "pointer to block", block.0, reason))
 }
 
-/// A file block beyond what its map can reach.
+/// The error for a file block beyond the reach of its map.
 fn too_large() -> Error {
     ErrorKind::FileTooLarge.into()
 }
 
-/// What a policy is told of a block for extended attributes.
+/// What an allocation policy is told about a block for extended attributes.
 pub(crate) fn attribute_facts(volume: &Volume, node: &NodeState) -> AllocationFacts {
     let wish = Wish {
         purpose: Purpose::Attribute,

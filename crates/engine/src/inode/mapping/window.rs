@@ -1,13 +1,15 @@
-//! Blocks in hand: a regular file that grows gets a few more than it asked for where the allocation
-//! preallocates, as ext2 does; so does a directory where its growth is contiguous. They are in use
-//! on the volume and belong to no file block yet. A file's next request takes them if it would have
-//! begun there anyway, a directory's always: it grows at its end only.
+//! Blocks in hand. Where the allocation policy preallocates, a regular file that grows gets a few
+//! blocks more than it asked for, as in ext2. So does a directory where its growth is contiguous.
+//! These blocks are marked in use on the volume and belong to no file block yet. A file's next
+//! request takes them if it would have started there anyway; a directory's always does, because it
+//! grows only at its end.
 //!
-//! A directory's first block comes alone: most directories never need a second one.
+//! The first block of a directory is allocated alone: most directories never need a second one.
 //!
-//! *Invariants*: a window is given back before anybody else may look at the volume: on the last
-//! close, when the file is cut or freed, and before a sync. An inode that has one stays in memory;
-//! no more than [`DIRECTORIES_MAX`] directories have one.
+//! *Invariants*: a window is given back before other programs can look at the volume: on the last
+//! close, when the file is cut or freed, and before a sync. An inode that has one stays in memory.
+//! At most [`DIRECTORIES_MAX`] directories have one.
+//! *Locking*: the caller has locked the inode exclusively.
 use super::Wish;
 use crate::error::Result;
 use crate::inode::NodeState;
@@ -19,12 +21,12 @@ use crate::space::{Reservation, Reuse};
 use extant_format::inode::FileType;
 use extant_format::{BlockNo, Run};
 
-/// When so many inodes have blocks in hand, further directories grow by single blocks until the
-/// next sync.
+/// Once this many inodes have blocks in hand, directories grow by single blocks until the next
+/// sync.
 const DIRECTORIES_MAX: u32 = 4096;
 
-/// Blocks out of the window. A file's window that is not where the plan's goal is, or right behind
-/// it, is given back.
+/// Takes blocks out of the window. A file's window is given back if it is neither at the plan's
+/// goal nor directly after it.
 pub(super) fn take(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -45,7 +47,7 @@ pub(super) fn take(
     Ok(Some(run))
 }
 
-/// What the growth of directories makes of a plan.
+/// Adjusts a plan to the policy for the growth of directories.
 pub(super) fn grow(volume: &Volume, node: &NodeState, facts: &AllocationFacts, plan: &mut Plan) {
     if volume.store.policies.growth == Growth::Reservation
         && is_growing_directory(node, facts.purpose)
@@ -54,13 +56,13 @@ pub(super) fn grow(volume: &Volume, node: &NodeState, facts: &AllocationFacts, p
     }
 }
 
-/// Whether it is for a directory that has a block already. One that is made whole has size 0 until
-/// it is done.
+/// Whether it is for a directory that already has a block. A directory that is made as a whole has
+/// size 0 until it is complete.
 fn is_growing_directory(node: &NodeState, purpose: Purpose) -> bool {
     purpose == Purpose::Directory && node.inode.size > 0
 }
 
-/// Makes a plan longer by what is to be in hand afterwards, as far as the volume has room.
+/// Lengthens a plan by the blocks to have in hand afterwards, as far as the volume has room.
 pub(super) fn lengthen(
     operation: &Operation<'_>,
     node: &NodeState,
@@ -85,7 +87,7 @@ pub(super) fn lengthen(
     }
 }
 
-/// Keeps what a run has behind its first `used` blocks.
+/// Makes the rest of a run, after its first `used` blocks, the inode's window.
 pub(super) fn keep(volume: &Volume, node: &mut NodeState, run: Run, used: u32) {
     let rest = run.length.saturating_sub(used);
     let window =
@@ -95,11 +97,11 @@ pub(super) fn keep(volume: &Volume, node: &mut NodeState, run: Run, used: u32) {
 
 fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run> {
     let before = std::mem::replace(&mut node.window, window);
-    volume.space.count_in_hand(before.is_some(), node.window.is_some());
+    volume.space.count_in_hand(before, node.window);
     before
 }
 
-/// Gives the window back.
+/// Frees the blocks in hand.
 pub(crate) fn discard(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
     match set(operation.volume(), node, None) {
         Some(window) => (operation.volume().space).free(operation, window, Reuse::AtOnce),

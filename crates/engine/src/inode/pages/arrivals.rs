@@ -1,15 +1,17 @@
-//! Blocks of a file that are on their way into memory.
+//! Blocks of a file that are being read into memory.
 //!
 //! ```text
-//! claim: nobody has it --> coming --- land: read ---> a page
-//!                            |  \---- land: failed, or lost ---> nobody has it: who wants it reads it alone
-//!                            +--- cancel: written or cut meanwhile ---> what comes late is dropped
+//!            claim                   finish: read
+//! (absent) ---------> on its way -------------------> a page
+//!    ^                    |
+//!    +--------------------+   finish: failed or lost; a thread that needs the block reads it alone
+//!    +--------------------+   cancel: written or cut meanwhile; late bytes are dropped
 //! ```
 //!
-//! *Invariants*: a block is read by one request at a time; what was written or cut after its read
-//! began never shows the bytes of before.
-//! *Locking*: `coming` before the pages' lock, both short. Completions take no other: who holds the
-//! inode may wait here.
+//! *Invariants*: a block is read by one request at a time. A block that was written or cut after
+//! its read began never gets the bytes of that read.
+//! *Locking*: `coming`, then the lock of the pages, both short. Completions take no other lock, so
+//! a thread that has locked the inode may wait here.
 use crate::inode::pages::{PageMap, Payload};
 use crate::policy::readahead::Stream;
 use crate::ranks;
@@ -19,27 +21,27 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is on its way into the pages of one file.
+/// The blocks on their way into the pages of one file.
 pub(crate) struct Arrivals {
     coming: ShortLock<Coming>,
-    landed: WaitQueue,
-    /// Of reads that come through no open file.
+    arrived: WaitQueue,
+    /// Read-ahead state of reads that come through no open file.
     pub(crate) stream: ShortLock<Stream>,
 }
 
 #[derive(Default)]
 struct Coming {
-    /// Which request brings a block.
+    /// The number of the request that reads a block.
     request_of: BTreeMap<u32, u64>,
     requests: u64,
 }
 
-/// The first error that a read of what is wanted met.
+/// The first error of the reads that a caller waits for.
 pub(crate) type Failure = Arc<ShortLock<Option<io::Error>>>;
 
-/// The place where a request's blocks land. Dropped without an answer, it lets go of them: nobody
-/// waits for ever for a request that a device has lost.
-pub(crate) struct Landing {
+/// A read under way. If it is dropped without having completed, its blocks are no longer on their
+/// way, so a request that a device lost is not waited for forever.
+pub(crate) struct PageRead {
     arrivals: Arc<Arrivals>,
     pages: Arc<PageMap>,
     request: u64,
@@ -48,24 +50,24 @@ pub(crate) struct Landing {
 }
 
 impl Arrivals {
-    /// Nothing is on its way.
+    /// Nothing on its way.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Arc<Arrivals> {
         Arc::new(Arrivals {
             coming: ShortLock::ranked(ranks::ARRIVALS, Coming::default()),
-            landed: WaitQueue::new(Arc::clone(clock)),
+            arrived: WaitQueue::new(Arc::clone(clock)),
             stream: ShortLock::ranked(ranks::LAST, Stream::default()),
         })
     }
 
-    /// Takes it upon the caller to bring the blocks of a range that nobody has or brings: as runs,
-    /// of so many blocks at most.
+    /// Claims those blocks of a range that are neither in memory nor on their way. The caller reads
+    /// each returned run, of `most` blocks at most.
     pub(crate) fn claim(
         self: &Arc<Self>,
         pages: &Arc<PageMap>,
         range: Range<u32>,
         most: u32,
         failure: Option<&Failure>,
-    ) -> Vec<Landing> {
+    ) -> Vec<PageRead> {
         let mut coming = self.coming.lock();
         let missing = coming.missing(pages, range);
         let cut = missing.into_iter().flat_map(|run| {
@@ -77,7 +79,7 @@ impl Arrivals {
             let request = coming.requests;
             let brought = blocks.clone().map(|block| (block, request));
             coming.request_of.extend(brought);
-            Landing {
+            PageRead {
                 arrivals: Arc::clone(self),
                 pages: Arc::clone(pages),
                 request,
@@ -98,14 +100,14 @@ impl Arrivals {
         self.coming.lock().request_of.range(range).next().map(|(block, _)| *block)
     }
 
-    /// Waits until a block is not on its way.
+    /// Waits until a block is no longer on its way.
     pub(crate) fn wait_for(&self, block: u32) {
-        self.landed.wait_until(&self.coming, |coming| {
+        self.arrived.wait_until(&self.coming, |coming| {
             (!coming.request_of.contains_key(&block)).then_some(())
         });
     }
 
-    /// What is on its way to a range shall not land: it is about to be written, or cut.
+    /// Discards what is on its way into a range that is about to be written or cut.
     pub(crate) fn cancel(&self, range: Range<u64>) {
         let mut coming = self.coming.lock();
         if coming.request_of.is_empty() {
@@ -119,7 +121,7 @@ impl Arrivals {
             coming.request_of.remove(&block);
         }
         drop(coming);
-        self.landed.wake_all();
+        self.arrived.wake_all();
     }
 }
 
@@ -142,13 +144,13 @@ impl Coming {
     }
 }
 
-impl Landing {
+impl PageRead {
     pub(crate) fn blocks(&self) -> Range<u32> {
         self.blocks.clone()
     }
 
-    /// The request has ended. What somebody wrote or cut meanwhile is left out.
-    pub(crate) fn land(mut self, completed: Completed, block_size: usize) {
+    /// Ends the request. Blocks that were written or cut in the meantime are left out.
+    pub(crate) fn complete(mut self, completed: Completed, block_size: usize) {
         let payloads = match completed.result {
             Ok(()) => payloads(completed.segments, block_size),
             Err(error) => {
@@ -158,10 +160,10 @@ impl Landing {
                 Vec::new()
             }
         };
-        self.settle(payloads);
+        self.finish(payloads);
     }
 
-    fn settle(&mut self, payloads: Vec<Payload>) {
+    fn finish(&mut self, payloads: Vec<Payload>) {
         let blocks = std::mem::replace(&mut self.blocks, 0..0);
         let mut payloads = payloads.into_iter();
         let mut coming = self.arrivals.coming.lock();
@@ -178,20 +180,20 @@ impl Landing {
         }
         drop(pages);
         drop(coming);
-        self.arrivals.landed.wake_all();
+        self.arrivals.arrived.wake_all();
     }
 }
 
-impl Drop for Landing {
+impl Drop for PageRead {
     fn drop(&mut self) {
         if !self.blocks.is_empty() {
-            self.settle(Vec::new());
+            self.finish(Vec::new());
         }
     }
 }
 
-/// The pages that a request's memory makes: a segment of bytes is one, what carries none may be
-/// many.
+/// Turns a request's memory into pages: one for a segment of bytes, several for a segment without
+/// bytes.
 fn payloads(segments: Vec<Segment>, block_size: usize) -> Vec<Payload> {
     let mut payloads = Vec::new();
     for segment in segments {
@@ -202,7 +204,8 @@ fn payloads(segments: Vec<Segment>, block_size: usize) -> Vec<Payload> {
             Segment::Phantom(bytes) => {
                 payloads.extend((0..bytes / block_size).map(|_| Payload::Phantom))
             }
-            Segment::Owned(_) | Segment::Shared(_) => break, // not what was given: the rest did not come
+            // Not the memory that was submitted: treat the rest as not read.
+            Segment::Owned(_) | Segment::Shared(_) => break,
         }
     }
     payloads

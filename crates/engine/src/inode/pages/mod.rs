@@ -1,14 +1,23 @@
-//! A file's blocks in memory, keyed by their place in the file, so that they exist before they have
-//! a place on the disk.
+//! A file's blocks in memory, keyed by their place in the file, so that they can exist before they
+//! are allocated.
 //!
-//! *Invariants*: a page of a file holds a whole block; a dirty page is in the inode's `dirty` set
-//! and is never dropped; nor is one whose write is under way, for the device may still have the
-//! bytes of before.
-//! *Locking*: the map is under a short lock; what is dirty is known under the inode's lock, and
-//! counted here.
+//! ```text
+//!            claim                finish: read            write           submit_run
+//! (absent) ---------> on its way --------------> clean ---------> dirty ------------> under way
+//!   | ^ ^                 |                      ^ |               ^ ^                    |
+//!   | | +-- failed, lost -+                      | |               | +-- write: copied ---+
+//!   | |     or cancel                            +-|---------------|------- end ----------+
+//!   | +------------ drop_clean, drop_range --------+               |
+//!   +-------------- write, insert ---------------------------------+
+//! ```
+//!
+//! *Invariants*: a page holds a whole block. A dirty page is in the inode's `dirty` set. Pages that
+//! are dirty or under way are not dropped, because the device may still return the older bytes.
+//! *Locking*: the map is under a short lock. Which pages are dirty is known under the inode's lock;
+//! here they are only counted.
 mod arrivals;
 
-pub(crate) use arrivals::{Arrivals, Failure, Landing};
+pub(crate) use arrivals::{Arrivals, Failure, PageRead};
 
 use crate::ranks;
 use crate::runs::RunSet;
@@ -19,26 +28,25 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How many blocks of files are in memory, and how many of them are dirty, on one volume.
-///
-/// Its counts are of what the inodes' own counts say: they change under the inode's lock.
+/// How many blocks of files are dirty, and came into memory lately, on one volume. The counts
+/// change under the locks of the inodes.
 pub(crate) struct PageCounts {
     /// Whether files' bytes are kept.
     pub(crate) data: DataKeeping,
     dirty: AtomicU64,
-    /// Pages read or written since memory was last looked after.
+    /// Pages read or written since memory was last checked.
     recent: AtomicUsize,
     recent_max: usize,
 }
 
 impl PageCounts {
-    /// None; memory is looked after each time that `recent_max` pages came into it.
+    /// No pages. Memory is to be checked each time that `recent_max` pages came into it.
     pub(crate) fn new(data: DataKeeping, recent_max: usize) -> PageCounts {
         let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
         PageCounts { data, dirty, recent, recent_max }
     }
 
-    /// Blocks that are dirty.
+    /// How many blocks are dirty.
     pub(crate) fn dirty_blocks(&self) -> u64 {
         self.dirty.load(Ordering::Relaxed)
     }
@@ -48,7 +56,7 @@ impl PageCounts {
         self.recent.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Whether enough pages came into memory to look after it; if so, counts anew.
+    /// Whether enough pages came into memory to check it. If so, starts to count from zero.
     pub(crate) fn is_crowded(&self) -> bool {
         let crowded = self.recent.load(Ordering::Relaxed) > self.recent_max;
         if crowded {
@@ -57,7 +65,7 @@ impl PageCounts {
         crowded
     }
 
-    /// Counts the dirty blocks of a file, of which there are `now`.
+    /// Notes that a file has `now` dirty blocks.
     pub(crate) fn count_dirty(&self, store: &Store, pages: &Pages, now: u64) {
         let before = pages.count_dirty(now, store.clock.now());
         let block_size = u64::from(store.block_size());
@@ -70,8 +78,8 @@ impl PageCounts {
         }
     }
 
-    /// Counts those that are left when others were submitted, each of which the budget counted
-    /// then.
+    /// Notes that a file has `now` dirty blocks left after others were submitted, which the budget
+    /// has counted as being written.
     pub(crate) fn count_left(&self, store: &Store, pages: &Pages, now: u64) {
         let clock_now = store.clock.now();
         let before = pages.count_dirty(now, clock_now);
@@ -82,18 +90,16 @@ impl PageCounts {
     }
 }
 
-/// The bytes of a block of a file.
+/// The content of a block of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
-    /// All of them; shared with writes under way.
+    /// Its bytes, shared with writes under way.
     Bytes(Arc<Vec<u8>>),
-    /// None are kept: in the laboratory, data has a place and a state but no content. Reads as
-    /// zeros.
+    /// No bytes: in the laboratory, data has a place and a state but no content. Reads as zeros.
     Phantom,
 }
 
-/// File blocks whose writes are under way: they are neither written again nor freed before these
-/// have ended.
+/// File blocks whose writes are under way. They are neither written again nor freed before that.
 pub(crate) struct UnderWay {
     runs: ShortLock<RunSet>,
     changed: WaitQueue,
@@ -107,14 +113,14 @@ impl UnderWay {
         })
     }
 
-    /// The write of a range begins.
+    /// Notes that the write of a range begins.
     pub(crate) fn begin(&self, range: Range<u64>) {
         let blocks = range.end - range.start;
         let new = self.runs.lock().insert(range);
         debug_assert_eq!(new, blocks, "a block is submitted whose last write has not ended");
     }
 
-    /// The write of a range has ended.
+    /// Notes that the write of a range has ended.
     pub(crate) fn end(&self, range: Range<u64>) {
         self.runs.lock().remove(range);
         self.changed.wake_all();
@@ -137,24 +143,24 @@ impl UnderWay {
     }
 }
 
-/// Blocks by their place in the file; shared with the reads that bring them.
+/// Pages by file block, shared with the reads that fill them.
 pub(crate) type PageMap = ShortLock<BTreeMap<u32, Payload>>;
 
-/// The blocks of one file that are in memory.
+/// The blocks of one file in memory.
 pub(crate) struct Pages {
     pages: Arc<PageMap>,
-    /// What is on its way into them.
+    /// Blocks that are being read into the pages.
     pub(crate) arrivals: Arc<Arrivals>,
     dirty: AtomicU64,
-    /// By the clock: since when something is dirty here.
+    /// Since when something is dirty, in nanoseconds of the clock.
     dirty_since: AtomicU64,
     pub(crate) under_way: Arc<UnderWay>,
-    /// The block from which the next piece is written.
+    /// The file block at which the next piece of a write-back starts.
     pub(crate) piece_at: AtomicU64,
 }
 
 impl Pages {
-    /// None yet.
+    /// No pages.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Pages {
         Pages {
             pages: Arc::new(ShortLock::ranked(ranks::INNER, BTreeMap::new())),
@@ -166,32 +172,32 @@ impl Pages {
         }
     }
 
-    /// Whether nothing here has to be written, or is being written.
+    /// Whether no page is dirty or being written.
     pub(crate) fn is_clean(&self) -> bool {
         !self.is_dirty() && self.under_way.is_empty()
     }
 
-    /// Whether something here has to be written.
+    /// Whether any page is dirty.
     pub(crate) fn is_dirty(&self) -> bool {
         self.dirty.load(Ordering::Acquire) > 0
     }
 
-    /// How many blocks have to be written.
+    /// How many pages are dirty.
     pub(crate) fn dirty_blocks(&self) -> u64 {
         self.dirty.load(Ordering::Acquire)
     }
 
-    /// Part of what is dirty is being written: the rest counts as dirty since now.
+    /// Notes that a part of what was dirty is being written: the rest counts as dirty since `now`.
     pub(crate) fn renew(&self, now: u64) {
         self.dirty_since.store(now, Ordering::Release);
     }
 
-    /// Since when something is dirty.
+    /// Since when something is dirty, in nanoseconds of the clock.
     pub(crate) fn dirty_since(&self) -> u64 {
         self.dirty_since.load(Ordering::Acquire)
     }
 
-    /// Says how many blocks are dirty now; gives how many were before.
+    /// Sets how many blocks are dirty, and returns how many were.
     pub(crate) fn count_dirty(&self, blocks: u64, now: u64) -> u64 {
         let before = self.dirty.swap(blocks, Ordering::AcqRel);
         if before == 0 {
@@ -200,7 +206,7 @@ impl Pages {
         before
     }
 
-    /// How many blocks are in memory.
+    /// How many pages are in memory.
     pub(crate) fn len(&self) -> usize {
         self.pages.lock().len()
     }
@@ -209,7 +215,7 @@ impl Pages {
         self.pages.lock().get(&block).cloned()
     }
 
-    /// The map itself, for the reads that bring blocks into it.
+    /// The map itself, for the reads that fill it.
     pub(crate) fn map(&self) -> &Arc<PageMap> {
         &self.pages
     }
@@ -219,13 +225,13 @@ impl Pages {
         self.pages.lock().insert(block, payload);
     }
 
-    /// The first block in the range that is in memory.
+    /// The first block of a range that is in memory.
     pub(crate) fn next(&self, range: Range<u32>) -> Option<u32> {
         self.pages.lock().range(range).next().map(|(block, _)| *block)
     }
 
-    /// Copies bytes into a page that is there, or that begins as zeros; a page shared with a write
-    /// is copied first.
+    /// Copies bytes into a page, which starts as zeros if it is not there. The page is copied first
+    /// if a write is using it.
     pub(crate) fn write(&self, block: u32, block_size: usize, at: usize, bytes: &[u8]) {
         self.arrivals.cancel(block.into()..u64::from(block) + 1);
         let mut pages = self.pages.lock();
@@ -240,12 +246,12 @@ impl Pages {
         page[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Drops the pages of a range.
+    /// Drops the pages of a range, and cancels what is on its way there.
     pub(crate) fn drop_range(&self, range: Range<u64>) {
         let Ok(start) = u32::try_from(range.start) else { return };
         self.arrivals.cancel(range.clone());
         let mut pages = self.pages.lock();
-        let mut behind = match u32::try_from(range.end) {
+        let mut after = match u32::try_from(range.end) {
             Ok(end) => {
                 let mut tail = pages.split_off(&start);
                 let kept = tail.split_off(&end);
@@ -257,10 +263,10 @@ impl Pages {
                 BTreeMap::new()
             }
         };
-        pages.append(&mut behind);
+        pages.append(&mut after);
     }
 
-    /// Drops the pages that are not dirty and whose writes have ended.
+    /// Drops the pages that are neither dirty nor being written.
     pub(crate) fn drop_clean(&self, is_dirty: impl Fn(u32) -> bool) {
         self.pages.lock().retain(|block, _| is_dirty(*block) || self.under_way.contains(*block));
     }

@@ -1,36 +1,35 @@
 //! Directory blocks that are read before they are wanted.
 //!
-//! The post of 2007 has both sides of it. A linear directory of ext3 is read ahead by its place on
-//! the disk, which ends where its blocks are not contiguous: `physical`. A hashed one is read leaf
-//! by leaf in the order of the hash, each alone: `none`, and `physical` is of no help. What the
-//! post asks for is `logical`: the blocks that follow in the directory, wherever they lie, all
-//! under way at a time, so that the elevator can sort them.
+//! The post of 2007 shows both sides. A linear directory of ext3 is read ahead by its place on
+//! disk, which ends where its blocks are not contiguous: `physical`. A hashed one is read leaf by
+//! leaf in the order of the hash, each alone: `none`, and `physical` does not help. What the post
+//! asks for is `logical`: the blocks that follow in the directory, wherever they are on disk, all
+//! under way at once, so that the elevator can sort them.
 //!
-//! *Invariants*: nothing is read but blocks of the directory; what fails is read again when it is
-//! wanted.
-use super::{Directory, kind};
+//! *Invariants*: only blocks of the directory are read. Blocks that fail are read again when they
+//! are wanted.
+use super::{Directory, Form, kind};
 use crate::inode::mapping::{self, Piece};
 use crate::policy::preset::DirectoryReadAhead;
 use crate::policy::readahead::{Access, OnDemand, ReadAhead, Stream};
-use crate::store::cache::Kind;
+use crate::store::cache::BlockKind;
 use extant_block::Urgency;
 use extant_format::extent::State;
-use extant_format::inode::flags;
 use extant_format::{BlockNo, FileBlock};
 use std::ops::Range;
 
-/// Blocks read ahead at a time, at most, in a directory that is read in its own order.
+/// Blocks read ahead at a time, at most, in a directory that is listed in its own order.
 const BLOCKS_MAX: u32 = 32;
-/// The same, in one that is read in the order of the hash: any of them may be wanted next.
+/// The same for a listing in the order of the hash, where any block may be wanted next.
 const HASHED_BLOCKS_MAX: u32 = 64;
-/// What a look-up in a linear directory reads together, as in ext3.
+/// Blocks that a look-up in a linear directory reads together, as in ext3.
 pub(super) const LOOKUP_BLOCKS: u32 = 8;
 
-/// How far a directory was read ahead, in one listing of it.
+/// How far a directory was read ahead by one listing.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Ahead {
     stream: Stream,
-    /// In the order of the hash: the first block that was not asked for.
+    /// In a listing by hash: the first block that was not read yet.
     next: u32,
 }
 
@@ -58,7 +57,7 @@ impl Ahead {
         let window = policy.window(&mut self.stream, &access);
         match (window, access.cached) {
             (Some(window), true) => directory.fetch(Urgency::Background, window),
-            // It is waited for at once, and those behind it come with it.
+            // It is waited for at once, and the blocks after it are read with it.
             (Some(window), false) => directory.fetch(Urgency::Awaited, block..window.end),
             (None, _) => {}
         }
@@ -68,7 +67,7 @@ impl Ahead {
     pub(super) fn by_hash(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         let is_logical =
             directory.volume.store.policies.directory_read_ahead == DirectoryReadAhead::Logical;
-        // More than the cache keeps until its turn comes would be read twice.
+        // More than the cache can keep until they are listed would be read twice.
         let last = blocks.min((directory.volume.store.cache.frames_max() / 4) as u32);
         if !is_logical || self.next >= last || directory.holds(block) {
             return;
@@ -83,14 +82,14 @@ impl Ahead {
 }
 
 impl Directory<'_> {
-    /// Whether a block is in memory, or on its way. One that has no place is not.
+    /// Whether a block is in memory or on its way. A hole is not.
     fn holds(self, block: u32) -> bool {
         let number = mapping::block_at(self.volume, self.node, FileBlock(block));
         number
             .is_ok_and(|number| number.is_some_and(|number| self.volume.store.cache.holds(number)))
     }
 
-    /// Reads a block that is not in memory together with those that follow it on the disk.
+    /// Reads a block that is not in memory, together with those that follow it on disk.
     fn read_physical(self, block: u32, blocks: u32) {
         if self.holds(block) {
             return;
@@ -103,8 +102,8 @@ impl Directory<'_> {
         }
     }
 
-    /// Called before a block is looked through for a name: where the policy reads ahead at all,
-    /// blocks are read by eights.
+    /// Called before a block is searched for a name: if the policy reads ahead at all, blocks are
+    /// read eight at a time.
     pub(super) fn read_for_lookup(self, block: u32, blocks: u32) {
         if self.volume.store.policies.directory_read_ahead == DirectoryReadAhead::None
             || self.holds(block)
@@ -119,9 +118,8 @@ impl Directory<'_> {
         self.volume.store.cache.fetch(urgency, self.places(range));
     }
 
-    /// Where blocks lie; those that lie nowhere, and those behind damage, are left out.
-    fn places(self, range: Range<u32>) -> Vec<(BlockNo, Kind)> {
-        let indexed = self.node.inode.flags & flags::INDEX != 0;
+    /// Where blocks are on disk, without holes and blocks that cannot be found.
+    fn places(self, range: Range<u32>) -> Vec<(BlockNo, BlockKind)> {
         let mut places = Vec::new();
         let mut at = range.start;
         while at < range.end {
@@ -133,7 +131,7 @@ impl Directory<'_> {
             if let Piece::Run(run, State::Written) = piece {
                 let blocks = (0..run.length).map(|into| {
                     let number = BlockNo(run.start.0 + u64::from(into));
-                    (number, kind(self.node, FileBlock(at + into), indexed))
+                    (number, kind(self.node, FileBlock(at + into), Form::of(self.node.inode.flags)))
                 });
                 places.extend(blocks);
             }

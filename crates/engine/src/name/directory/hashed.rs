@@ -1,13 +1,14 @@
 //! The hash index: the path from the root to a leaf, and from leaf to leaf.
 //!
 //! ```text
-//! root (block 0)   | 0: f1 | 7c02: f9 |                 levels 0: these are leaves; levels 1: nodes
-//! node (f1)        | 0: f2 | 31aa: f5 | 31ab: f6 |      f6 goes on with hash 31aa: the low bit says so
+//! root (block 0)   | 0: f1 | 7c02: f9 |             these are leaves, or nodes with one level more
+//! node (f1)        | 0: f2 | 31aa: f5 | 31ab: f6 |      f6 goes on with hash 31aa,
+//!                                                   as its low bit says
 //! ```
 //!
-//! *Invariants*: a path only ever moves forward, and sees no more leaves than the directory has
+//! *Invariants*: a path only moves forward, and visits no more leaves than the directory has
 //! blocks.
-use super::{Directory, Found};
+use super::{Directory, NameTarget};
 use crate::error::Result;
 use crate::store::cache::Frame;
 use extant_format::FileBlock;
@@ -15,10 +16,10 @@ use extant_format::directory::{IndexPlace, IndexView, RootInfo};
 use extant_format::hash::Hasher;
 use std::sync::Arc;
 
-/// Set in an index entry whose leaf begins with the hash that the leaf before it ends with.
+/// Set in an index entry if its leaf begins with the hash that the leaf before it ends with.
 pub(super) const CONTINUED: u32 = 1;
 
-/// An index block and the entry of it that was taken.
+/// An index block and the entry in it that was followed.
 pub(super) struct Step {
     pub(super) frame: Arc<Frame>,
     pub(super) block: FileBlock,
@@ -27,7 +28,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Looks at the block's entries.
+    /// Calls `look` with the block's entries.
     pub(super) fn view<R>(
         &self,
         directory: Directory<'_>,
@@ -41,7 +42,7 @@ impl Step {
         view.map(look).map_err(|fault| directory.corrupt(&self.frame, fault))
     }
 
-    /// Entry `at`, if there is one: the lowest hash covered, and a block that the directory has.
+    /// Entry `at`, if there is one: the lowest hash it covers, and a block inside the directory.
     fn entry(&self, directory: Directory<'_>, at: usize) -> Result<Option<(u32, FileBlock)>> {
         let entry = self.view(directory, |view| (at < view.len()).then(|| view.get(at)))?;
         let Some((hash, child)) = entry else { return Ok(None) };
@@ -57,7 +58,7 @@ impl Step {
         Ok(Some((hash, child)))
     }
 
-    /// The entry that was taken; there is one, since the view that gave `at` had it.
+    /// The entry that was followed. It exists, because the view that gave `at` had it.
     fn taken(&self, directory: Directory<'_>) -> Result<(u32, FileBlock)> {
         let entry = self.entry(directory, self.at)?;
         entry.ok_or_else(|| {
@@ -71,18 +72,18 @@ impl Step {
     }
 }
 
-/// The way from the root to a leaf.
+/// The path from the root to a leaf.
 pub(super) struct Path {
     pub(super) root: Step,
-    /// The node below it, in an index of one level.
+    /// The node below the root, if the index has one more level.
     pub(super) node: Option<Step>,
-    /// How names of this directory are hashed.
+    /// How the names of this directory are hashed.
     pub(super) hasher: Hasher,
     leaves_seen: u32,
 }
 
 impl Path {
-    /// Reads what the root says: how names are hashed here, and how deep the index is.
+    /// Reads the root: how names are hashed here, and how deep the index is.
     fn open(directory: Directory<'_>) -> Result<(Path, RootInfo)> {
         let frame = directory.read(FileBlock(0))?;
         let info = match directory.volume.store.style.root(&frame.bytes()) {
@@ -119,18 +120,18 @@ impl Path {
         Ok(())
     }
 
-    /// Reads the node that the root's entry leads to.
+    /// Reads the node that the root's entry points to.
     fn enter(&self, directory: Directory<'_>) -> Result<Step> {
         let (_, block) = self.root.taken(directory)?;
         Ok(Step { frame: directory.read(block)?, block, place: IndexPlace::Node, at: 0 })
     }
 
-    /// The index block right above the leaf.
+    /// The index block directly above the leaf.
     pub(super) fn parent(&self) -> &Step {
         self.node.as_ref().unwrap_or(&self.root)
     }
 
-    /// Which block the leaf is.
+    /// Which block of the directory the leaf is.
     pub(super) fn leaf_block(&self, directory: Directory<'_>) -> Result<FileBlock> {
         Ok(self.parent().taken(directory)?.1)
     }
@@ -140,7 +141,7 @@ impl Path {
         directory.read(self.leaf_block(directory)?)
     }
 
-    /// The lowest hash that leads to this leaf, as the index has it.
+    /// The lowest hash that leads to this leaf, by its index entry.
     pub(super) fn leaf_hash(&self, directory: Directory<'_>) -> Result<u32> {
         match &self.node {
             Some(node) if node.at > 0 => Ok(node.taken(directory)?.0),
@@ -148,7 +149,7 @@ impl Path {
         }
     }
 
-    /// The lowest hash that leads to the next leaf, as the index has it; `None` behind the last.
+    /// The lowest hash that leads to the next leaf, by its index entry; `None` after the last leaf.
     pub(super) fn next_hash(&self, directory: Directory<'_>) -> Result<Option<u32>> {
         let within = match &self.node {
             Some(node) => node.entry(directory, node.at + 1)?,
@@ -161,7 +162,7 @@ impl Path {
         Ok(next.map(|(hash, _)| hash))
     }
 
-    /// Goes to the next leaf; `next_hash` has said that there is one.
+    /// Moves to the next leaf. The caller knows from `next_hash` that there is one.
     pub(super) fn advance(&mut self, directory: Directory<'_>) -> Result<()> {
         self.leaves_seen += 1;
         if self.leaves_seen >= directory.blocks()? {
@@ -187,8 +188,8 @@ impl Path {
         Ok(())
     }
 
-    /// Blocks that a leaf's split may need: the leaf, and a node where the index has no room for
-    /// its entry.
+    /// Blocks that splitting the leaf needs: a leaf, and a node if the index has no room for its
+    /// entry.
     pub(super) fn split_need(&self, directory: Directory<'_>) -> Result<SplitNeed> {
         if !self.parent().is_full(directory)? {
             return Ok(SplitNeed::Leaf);
@@ -200,17 +201,20 @@ impl Path {
     }
 }
 
-/// What a leaf's split takes.
+/// What splitting a leaf needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SplitNeed {
     Leaf,
     LeafAndNode,
-    /// Root and node are full, and there may be no further level.
+    /// Root and node are full, and a further level is not allowed.
     Impossible,
 }
 
-/// Finds a name, and the leaf that it stands in.
-pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
+/// Finds a name, and the leaf that contains it.
+pub(super) fn locate(
+    directory: Directory<'_>,
+    name: &[u8],
+) -> Result<Option<(Arc<Frame>, NameTarget)>> {
     let (hash, mut path) = Path::to_name(directory, name)?;
     loop {
         let leaf = path.leaf(directory)?;

@@ -1,11 +1,14 @@
-//! Directories without an index: every block is looked at, in order.
-use super::{Directory, Found, is_dot};
+//! Directories without an index: every block is searched, in order.
+use super::{Directory, NameTarget, is_dot};
 use crate::error::Result;
 use crate::store::cache::Frame;
 use extant_format::FileBlock;
 use std::sync::Arc;
 
-pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
+pub(super) fn locate(
+    directory: Directory<'_>,
+    name: &[u8],
+) -> Result<Option<(Arc<Frame>, NameTarget)>> {
     let blocks = directory.blocks()?;
     for block in 0..blocks {
         directory.read_for_lookup(block, blocks);
@@ -17,7 +20,7 @@ pub(super) fn locate(directory: Directory<'_>, name: &[u8]) -> Result<Option<(Ar
     Ok(None)
 }
 
-/// The first block that takes a name of this length.
+/// The first block with room for a name of this length.
 pub(super) fn with_room(
     directory: Directory<'_>,
     name_length: usize,
@@ -34,7 +37,8 @@ pub(super) fn with_room(
     Ok(None)
 }
 
-/// Serves indexed directories too: roots and nodes show no names but "." and "..".
+/// Whether there is no name but "." and "..". Works for indexed directories too, because roots and
+/// nodes show no other names.
 pub(super) fn is_empty(directory: Directory<'_>) -> Result<bool> {
     let blocks = directory.blocks()?;
     for block in 0..blocks {

@@ -1,14 +1,14 @@
-//! The order of readdir: by hash in volumes with dir_index, as the kernel gives it, else as the
-//! names stand.
+//! The order of readdir: by hash on volumes with dir_index, as in the kernel, otherwise the order
+//! of the entries in their blocks.
 //!
 //! An indexed directory is read leaf by leaf: leaves cover disjoint ranges of hashes that rise with
-//! the index. Only leaves that a chain of equal hashes links are sorted together.
+//! the index. Only leaves linked by a chain of equal hashes are sorted together.
 //!
-//! *Invariants*: positions rise from entry to entry, whatever the disk says, so that whoever
-//! resumes comes to an end.
+//! *Invariants*: positions rise from entry to entry, whatever is on disk, so that a listing that is
+//! resumed comes to an end.
 use super::ahead::Ahead;
 use super::hashed::{CONTINUED, Path};
-use super::{Directory, Found, is_dot};
+use super::{Directory, NameTarget, is_dot};
 use crate::error::Result;
 use crate::inode::NodeState;
 use crate::inode::volume::Volume;
@@ -19,21 +19,21 @@ use extant_format::superblock::Feature;
 use extant_format::{FileBlock, Ino};
 use std::ops::ControlFlow;
 
-/// A place in a listing: the next entry to give. Stays good while names come and go, and when
-/// leaves split.
+/// A place in a listing: the next entry to return. Stays valid while names are added and removed,
+/// and when leaves split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Position {
     /// Before ".".
     Start,
     /// Before "..", in a listing by hash.
     Parent,
-    /// Before the name that is `skip` names behind the first one with this hash.
+    /// Before the name that is `skip` names after the first one with this hash.
     Hash { hash: NameHash, skip: u32 },
-    /// Before the entry at or behind this byte, in a listing of entries as they stand.
+    /// Before the entry at or after this byte, in a listing in the order of the blocks.
     Offset(u64),
 }
 
-/// An entry, and where to go on behind it.
+/// An entry, and the position after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listed<'a> {
     pub(crate) name: &'a [u8],
@@ -46,30 +46,30 @@ pub(crate) struct Listed<'a> {
 pub(crate) type Each<'a> = dyn FnMut(Listed<'_>) -> ControlFlow<()> + 'a;
 
 /// Calls `each` for every entry from `position` on, until it breaks. A position of the other order
-/// starts again.
+/// starts at the beginning.
 pub(crate) fn list_from(
     volume: &Volume,
     node: &NodeState,
     position: Position,
     each: &mut Each<'_>,
 ) -> Result<()> {
-    // What is broken off has been listed as far as it was wanted.
+    // A listing that `each` broke off is complete as far as the caller wanted.
     let _broken_off = Listing::at(position).list(Directory { volume, node }, each)?;
     Ok(())
 }
 
-/// A listing that stops and goes on.
+/// A listing that can stop and continue.
 pub(crate) struct Listing {
-    /// The next entry to give.
+    /// The next entry to return.
     position: Position,
     ahead: Ahead,
-    /// In a listing by hash: the names behind `position`, sorted, and how often the volume had been
-    /// changed when they were read. While that is the same they need not be read again.
+    /// In a listing by hash: sorted names after `position`, and how often the volume had been
+    /// changed when they were read. They are used again as long as that number is the same.
     kept: Option<(Batch, u64)>,
 }
 
 impl Listing {
-    /// From its beginning.
+    /// A listing from the beginning.
     pub(crate) fn new() -> Listing {
         Listing::at(Position::Start)
     }
@@ -78,8 +78,8 @@ impl Listing {
         Listing { position, ahead: Ahead::default(), kept: None }
     }
 
-    /// Calls `each` for the entries that come next. The one at which it breaks is not taken: it
-    /// comes first the next time.
+    /// Calls `each` for the next entries, until it breaks. The entry at which it breaks is not
+    /// consumed: it comes first the next time.
     pub(crate) fn go_on(
         &mut self,
         volume: &Volume,
@@ -111,7 +111,7 @@ impl Listing {
         as_they_stand(directory, blocks, self.position, &mut self.ahead, each)
     }
 
-    /// Gives what is kept, then what comes behind it.
+    /// Returns the names that were kept, then those after them.
     fn by_hash(
         &mut self,
         directory: Directory<'_>,
@@ -127,15 +127,15 @@ impl Listing {
                     return Ok((Some(batch), ControlFlow::Continue(())));
                 };
                 let hash = NameHash { major: after, minor: 0 };
-                Batch::behind(hash, 0)
+                Batch::starting_at(hash, 0)
             }
-            (None, Position::Hash { hash, skip }) => Batch::behind(hash, skip),
+            (None, Position::Hash { hash, skip }) => Batch::starting_at(hash, skip),
             (None, position) => {
                 self.ahead.by_hash(directory, 0, directory.blocks()?);
                 if dots(directory, position, each)?.is_break() {
                     return Ok((None, ControlFlow::Break(())));
                 }
-                Batch::behind(NameHash::default(), 0)
+                Batch::starting_at(NameHash::default(), 0)
             }
         };
         let flow = if directory.is_indexed() {
@@ -169,7 +169,7 @@ fn as_they_stand(
         for entry in directory.volume.store.style.entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
             let offset = u64::from(block) * block_size + entry.offset as u64;
-            let Found { ino, file_type } = directory.found(&frame, &entry)?;
+            let NameTarget { ino, file_type } = directory.found(&frame, &entry)?;
             let next = Position::Offset(offset + 1);
             if offset >= from && each(Listed { name: entry.name, ino, file_type, next }).is_break()
             {
@@ -182,7 +182,7 @@ fn as_they_stand(
 
 const FIRST: Position = Position::Hash { hash: NameHash { major: 0, minor: 0 }, skip: 0 };
 
-/// "." and "..", which stand in the first block in either form.
+/// "." and "..", which are in the first block of both forms.
 fn dots(
     directory: Directory<'_>,
     position: Position,
@@ -192,7 +192,7 @@ fn dots(
     let names: [(&[u8], Position); 2] = [(b".", Position::Parent), (b"..", FIRST)];
     let skip = usize::from(position == Position::Parent);
     for (name, next) in names.into_iter().skip(skip) {
-        if let Some((_, Found { ino, file_type })) = directory.find_in(&frame, name)?
+        if let Some((_, NameTarget { ino, file_type })) = directory.find_in(&frame, name)?
             && each(Listed { name, ino, file_type, next }).is_break()
         {
             return Ok(ControlFlow::Break(()));
@@ -243,7 +243,7 @@ fn leaf_by_leaf(
     }
 }
 
-/// The hashes that a leaf covers, both ends included.
+/// The hashes that a leaf covers, including both ends.
 #[derive(Clone, Copy)]
 struct HashRange {
     low: u32,
@@ -251,7 +251,7 @@ struct HashRange {
 }
 
 impl HashRange {
-    /// From what the index has for the leaf and the next one.
+    /// From the index entries of the leaf and of the next one.
     fn between(low: u32, next: Option<u32>) -> HashRange {
         let low = low & !CONTINUED;
         let high = match next {
@@ -267,9 +267,10 @@ impl HashRange {
 struct Item {
     hash: NameHash,
     /// How many names with the same hash come before it.
+    /// How many names with the same hash come before it.
     equal: u32,
-    /// Of its bytes in `names`: rises in the order in which names stand, which decides between
-    /// equal hashes.
+    /// Where its bytes start in `names`. Rises in the order of the names in their blocks, which
+    /// decides between equal hashes.
     start: usize,
     length: u8,
     ino: Ino,
@@ -282,24 +283,24 @@ struct Batch {
     skip: u32,
     names: Vec<u8>,
     items: Vec<Item>,
-    /// Once they are sorted: the next one to give.
+    /// Once they are sorted: the next one to return.
     at: usize,
-    /// The lowest hash of what comes behind them; `None` behind the last.
+    /// The lowest hash of the names after them; `None` if there are none.
     after: Option<u32>,
 }
 
-/// A chain of equal hashes that takes more memory than this is refused: it is no accident.
+/// Limit on the memory for names with equal hashes, in bytes. Such a chain does not occur by
+/// chance, and a longer one is refused.
 const BATCH_BYTES_MAX: usize = 64 << 20;
 
 impl Batch {
-    /// None yet, of those from a position on.
-    fn behind(from: NameHash, skip: u32) -> Batch {
+    /// An empty batch for names from a position on.
+    fn starting_at(from: NameHash, skip: u32) -> Batch {
         Batch { from, skip, names: Vec::new(), items: Vec::new(), at: 0, after: None }
     }
 
-    /// Adds a block's names. One whose hash lies outside the leaf's range, where no look-up finds
-    /// it, is listed at the range's end: nothing that is there is hidden, and positions keep
-    /// rising.
+    /// Adds a block's names. A name whose hash is outside the leaf's range, which no look-up finds,
+    /// is listed at the end of the range: so no name is hidden, and positions keep rising.
     fn add(
         &mut self,
         directory: Directory<'_>,
@@ -312,7 +313,7 @@ impl Batch {
             if is_dot(entry.name) {
                 continue;
             }
-            let Found { ino, file_type } = directory.found(frame, &entry)?;
+            let NameTarget { ino, file_type } = directory.found(frame, &entry)?;
             let hash = hasher.hash(entry.name);
             let hash = NameHash { major: hash.major.clamp(range.low, range.high), ..hash };
             let (start, length) = (self.names.len(), entry.name.len() as u8);
@@ -332,7 +333,7 @@ impl Batch {
         Ok(())
     }
 
-    /// All names are there: puts them in order, and begins at the wanted position.
+    /// Sorts the names once all are added, and moves to the wanted position.
     fn sort(&mut self, after: Option<u32>) {
         self.items.sort_unstable_by_key(|item| (item.hash, item.start));
         let mut before = None;
@@ -348,8 +349,8 @@ impl Batch {
         self.after = after;
     }
 
-    /// Gives the names that were not given yet, and forgets them when all are. The one at which
-    /// `each` breaks is not given.
+    /// Returns the names that were not returned yet, and drops the batch once all were. The one at
+    /// which `each` breaks counts as not returned.
     fn give(&mut self, each: &mut Each<'_>) -> ControlFlow<()> {
         while let Some(item) = self.items.get(self.at) {
             each(Listed {

@@ -1,12 +1,13 @@
 //! Directories over their blocks and the hash index: look-up, insertion, removal, listing, and the
 //! packing of a whole directory at once.
 //!
-//! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` gives the order of
-//! readdir, `ahead` reads what will be wanted, and `pack` makes a directory that never has to grow.
+//! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` follows the order
+//! of readdir, `ahead` reads blocks before they are wanted, and `pack` makes a directory that never
+//! has to grow.
 //!
-//! *Invariants*: every name stands once; in an indexed directory every name is in the leaf that its
+//! *Invariants*: every name occurs once. In an indexed directory every name is in the leaf that its
 //! hash leads to.
-//! *Locking*: the caller holds the directory's inode (shared to look, exclusively to change).
+//! *Locking*: the caller has locked the directory's inode: shared to look, exclusively to change.
 mod ahead;
 mod hashed;
 mod linear;
@@ -27,8 +28,8 @@ use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
-use crate::store::cache::{Frame, Kind, Stage};
-use extant_format::directory::{Entry, NAME_MAX};
+use crate::store::cache::{BlockKind, Frame, Stage};
+use extant_format::directory::{Entry, Form, NAME_MAX};
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
 use extant_format::superblock::Feature;
@@ -36,23 +37,25 @@ use extant_format::{Fault, FileBlock, Ino};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a name leads to.
+/// What a name points to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
+pub(crate) struct NameTarget {
     pub(crate) ino: Ino,
-    /// `None` where the volume keeps no types.
+    /// `None` if the volume does not store types.
     pub(crate) file_type: Option<FileType>,
 }
 
-/// Finds a name; "." and ".." too. Uses the index where there is one.
-pub(crate) fn lookup(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<Found>> {
+/// Finds a name, also "." and "..", with the index if there is one.
+pub(crate) fn lookup(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<NameTarget>> {
     let located = Directory { volume, node }.locate(name)?;
     Ok(located.map(|(_, found)| found))
 }
 
-/// Blocks (of the directory and of its map) that `insert` of this name may need in the worst case;
-/// 0 when it fits where there is room. Exact enough that a full volume still takes names that fit.
-/// `DirectoryFull` when no number of blocks would do.
+/// How many blocks `insert` of this name needs in the worst case, for the directory and its map. 0
+/// if a block has room. Exact enough that a full volume still accepts names that fit.
+///
+/// # Errors
+/// `DirectoryFull` if no number of blocks would be enough.
 pub(crate) fn insert_need(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<u64> {
     check_name(name)?;
     let directory = Directory { volume, node };
@@ -73,8 +76,8 @@ pub(crate) fn insert_need(volume: &Volume, node: &NodeState, name: &[u8]) -> Res
     Ok(mapping::worst_case(volume, node, FileBlock(blocks), u64::from(need)))
 }
 
-/// Inserts a name that is not there (the caller looked). A directory that outgrows its first block
-/// becomes hashed, where the volume has dir_index; leaves and index nodes split as needed. Updates
+/// Inserts a name that is not there (the caller has looked). On volumes with dir_index, a directory
+/// that outgrows its first block becomes indexed; leaves and index nodes split as needed. Updates
 /// size and flags of the inode; the caller stores it.
 pub(crate) fn insert(
     operation: &Operation<'_>,
@@ -99,23 +102,25 @@ pub(crate) fn insert(
         split::convert(operation, reservation, node)?;
         return split::insert(operation, reservation, node, &entry);
     }
-    let indexed = false;
-    append(operation, reservation, node, indexed, |bytes| {
+    append(operation, reservation, node, Form::Linear, |bytes| {
         volume.store.style.pack(bytes, std::iter::once((name, ino, file_type)));
     })?;
     Ok(())
 }
 
-/// Why a name goes.
+/// Why a name is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Departure {
-    /// What it leads to loses a name.
+    /// The inode loses a name.
     Removed,
-    /// It stands somewhere else already: after a power cut it is in one of the two places.
+    /// It is in another directory already: after a power cut it has to be in at least one of them.
     Moved,
 }
 
-/// Removes a name; `NotFound` when it is not there.
+/// Removes a name.
+///
+/// # Errors
+/// `NotFound` if it is not there.
 pub(crate) fn remove(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -135,7 +140,7 @@ pub(crate) fn remove(
     directory.expect_done(&frame, removed)
 }
 
-/// Points an existing name (".." too) at another inode.
+/// Points an existing name, also "..", to another inode.
 pub(crate) fn replace(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -151,7 +156,7 @@ pub(crate) fn replace(
     directory.expect_done(&frame, replaced)
 }
 
-/// Whether nothing but "." and ".." is there.
+/// Whether there is no name but "." and "..".
 pub(crate) fn is_empty(volume: &Volume, node: &NodeState) -> Result<bool> {
     linear::is_empty(Directory { volume, node })
 }
@@ -159,8 +164,9 @@ pub(crate) fn is_empty(volume: &Volume, node: &NodeState) -> Result<bool> {
 /// What `list` calls for each entry.
 pub(crate) type EachName<'a> = dyn FnMut(&[u8], Ino, Option<FileType>) + 'a;
 
-/// Calls `each(name, ino, type)` for every entry, "." and ".." too, in the order of readdir: by
-/// hash in volumes with dir_index (as the kernel does, also for one block), else as they stand.
+/// Calls `each(name, ino, type)` for every entry, including "." and "..", in the order of readdir:
+/// by hash on volumes with dir_index (as in the kernel, even for one block), otherwise in the order
+/// of the blocks.
 pub(crate) fn list(volume: &Volume, node: &NodeState, each: &mut EachName<'_>) -> Result<()> {
     list_from(volume, node, Position::Start, &mut |entry| {
         each(entry.name, entry.ino, entry.file_type);
@@ -168,7 +174,7 @@ pub(crate) fn list(volume: &Volume, node: &NodeState, each: &mut EachName<'_>) -
     })
 }
 
-/// The first block of a new directory.
+/// Makes the first block of a new directory.
 pub(crate) fn create(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -177,14 +183,13 @@ pub(crate) fn create(
 ) -> Result<()> {
     let (style, ino) = (operation.volume().store.style, node.ino);
     node.inode.size = 0;
-    let indexed = false;
-    append(operation, reservation, node, indexed, |bytes| {
+    append(operation, reservation, node, Form::Linear, |bytes| {
         style.initialize_first(bytes, ino, parent)
     })?;
     Ok(())
 }
 
-/// A directory to be read.
+/// A directory that is read.
 #[derive(Clone, Copy)]
 struct Directory<'a> {
     volume: &'a Volume,
@@ -192,7 +197,8 @@ struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// How many blocks it has. No directory has more than its volume: all loops over blocks end.
+    /// How many blocks it has. Fails if that is more than its volume has, so all loops over blocks
+    /// end.
     fn blocks(self) -> Result<u32> {
         let (size, block_size) = (self.node.inode.size, u64::from(self.volume.store.block_size()));
         let blocks = size / block_size;
@@ -208,13 +214,13 @@ impl Directory<'_> {
         Err(Error::field(Place::Inode(self.node.ino), "directory", "size", size, reason))
     }
 
-    /// Whether it has an index that counts.
+    /// Whether it has an index that is to be used.
     fn is_indexed(self) -> bool {
         self.volume.store.superblock.has(Feature::DIR_INDEX)
             && self.node.inode.flags & flags::INDEX != 0
     }
 
-    /// Whether it gets an index when it outgrows the blocks that it has.
+    /// Whether it becomes indexed when it outgrows its blocks.
     fn becomes_indexed(self) -> Result<bool> {
         Ok(self.volume.store.superblock.has(Feature::DIR_INDEX) && self.blocks()? == 1)
     }
@@ -225,8 +231,10 @@ impl Directory<'_> {
             let place = Place::Inode(self.node.ino);
             return Err(Error::field(place, "directory", "block", block.0.into(), "a hole"));
         };
-        let indexed = self.node.inode.flags & flags::INDEX != 0;
-        self.volume.store.cache.read(number, kind(self.node, block, indexed))
+        self.volume
+            .store
+            .cache
+            .read(number, kind(self.node, block, Form::of(self.node.inode.flags)))
     }
 
     fn corrupt(self, frame: &Frame, fault: Fault) -> Error {
@@ -250,8 +258,8 @@ impl Directory<'_> {
         )
     }
 
-    /// What an entry leads to, once its inode number is known to be one.
-    fn found(self, frame: &Frame, entry: &Entry<'_>) -> Result<Found> {
+    /// What an entry points to. Fails if its inode number is not valid.
+    fn found(self, frame: &Frame, entry: &Entry<'_>) -> Result<NameTarget> {
         if entry.ino.0 == 0 || entry.ino.0 > self.volume.store.superblock.inodes_count {
             return Err(self.field(
                 frame,
@@ -261,11 +269,11 @@ impl Directory<'_> {
                 "outside the volume",
             ));
         }
-        Ok(Found { ino: entry.ino, file_type: entry.file_type })
+        Ok(NameTarget { ino: entry.ino, file_type: entry.file_type })
     }
 
     /// Finds a name in one block.
-    fn find_in(self, frame: &Arc<Frame>, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
+    fn find_in(self, frame: &Arc<Frame>, name: &[u8]) -> Result<Option<(Arc<Frame>, NameTarget)>> {
         let bytes = frame.bytes();
         let entry = self
             .volume
@@ -276,8 +284,8 @@ impl Directory<'_> {
         entry.map(|entry| Ok((Arc::clone(frame), self.found(frame, &entry)?))).transpose()
     }
 
-    /// Finds a name, and the block that it stands in.
-    fn locate(self, name: &[u8]) -> Result<Option<(Arc<Frame>, Found)>> {
+    /// Finds a name, and the block that contains it.
+    fn locate(self, name: &[u8]) -> Result<Option<(Arc<Frame>, NameTarget)>> {
         if !self.is_indexed() {
             return linear::locate(self, name);
         }
@@ -287,7 +295,7 @@ impl Directory<'_> {
         hashed::locate(self, name)
     }
 
-    /// Inserts into a block that was seen to have room.
+    /// Inserts into a block that is known to have room.
     fn insert_into(
         self,
         operation: &Operation<'_>,
@@ -300,8 +308,8 @@ impl Directory<'_> {
         self.expect_done(frame, done)
     }
 
-    /// A change was tried where it had been seen to be possible: only a block that two inodes share
-    /// can refuse it.
+    /// Fails if a change was refused that should have been possible, which happens only if two
+    /// inodes share the block.
     fn expect_done(self, frame: &Frame, done: std::result::Result<bool, Fault>) -> Result<()> {
         match done {
             Ok(true) => Ok(()),
@@ -332,12 +340,13 @@ fn check_name(name: &[u8]) -> Result<()> {
     }
 }
 
-fn kind(node: &NodeState, block: FileBlock, indexed: bool) -> Kind {
-    Kind::Directory { ino: node.ino, seed: node.seed, block, indexed }
+/// The kind of a block of this directory.
+fn kind(node: &NodeState, block: FileBlock, form: Form) -> BlockKind {
+    BlockKind::Directory { ino: node.ino, seed: node.seed, block, form }
 }
 
-/// Without dir_index an index is not kept up, so a directory that still has one loses it with its
-/// first change, as in ext2. With checksums that would leave blocks whose checksum stands in the
+/// Drops the index of a directory before its first change on a volume without dir_index, where it
+/// is not maintained, as in ext2. Fails on volumes with checksums, where these would then be in the
 /// wrong place.
 fn leave_index(volume: &Volume, node: &mut NodeState) -> Result<()> {
     if volume.store.superblock.has(Feature::DIR_INDEX) || node.inode.flags & flags::INDEX == 0 {
@@ -358,7 +367,7 @@ fn leave_index(volume: &Volume, node: &mut NodeState) -> Result<()> {
     Ok(())
 }
 
-/// A directory's size has 32 bits (largedir is not supported).
+/// Fails if the directory would need more than 32 bits of size (largedir is not supported).
 fn check_growth(volume: &Volume, blocks: u32, more: u32) -> Result<()> {
     let size = (u64::from(blocks) + u64::from(more)) * u64::from(volume.store.block_size());
     if size > u64::from(u32::MAX) {
@@ -367,12 +376,12 @@ fn check_growth(volume: &Volume, blocks: u32, more: u32) -> Result<()> {
     Ok(())
 }
 
-/// Adds a block at the end.
+/// Adds a block at the end of a directory.
 fn append(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
-    indexed: bool,
+    form: Form,
     fill: impl FnOnce(&mut [u8]),
 ) -> Result<(FileBlock, Arc<Frame>)> {
     let volume = operation.volume();
@@ -389,5 +398,5 @@ fn append(
         State::Written,
     )?;
     node.inode.size += u64::from(volume.store.block_size());
-    Ok((block, operation.create(run.start, kind(node, block, indexed), fill)))
+    Ok((block, operation.create(run.start, kind(node, block, form), fill)))
 }

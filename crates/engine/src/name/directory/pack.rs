@@ -1,15 +1,14 @@
 //! A whole directory at once: first the plan, from lengths and hashes alone, then the blocks.
 //!
 //! ```text
-//! all in one block:    | . .. names, as given |
-//! with dir_index:      | root | nodes, if the root cannot hold all leaves | leaves, by hash, packed full ... |
-//! else:                | . .. names, as given | names | names ...
+//! all in one block:   | . .. names, as given |
+//! with dir_index:     | root | nodes, if the root cannot hold all leaves | leaves, by hash, full |
+//! else:               | . .. names, as given | names | names ...
 //! ```
 //!
-//! The plan also tells how large a directory will be before there is a volume, from the same lines
-//! of code.
+//! The same plan tells how large a directory will be before there is a volume.
 use super::hashed::CONTINUED;
-use super::kind;
+use super::{Form, kind};
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::credits;
@@ -24,29 +23,29 @@ use extant_format::inode::{FileType, flags};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, FileBlock, Ino};
 
-/// How a volume packs a directory that is made whole: the order of its names, and the number of
-/// blocks.
+/// How a volume packs a directory that is made as a whole: the order of its names, and how many
+/// blocks it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Packing {
-    /// What the directory blocks of the volume have in common.
+    /// Block size and options of directory blocks.
     pub style: Style,
-    /// The volume's hash of names, where it has dir_index.
+    /// The volume's hash of names, if it has dir_index.
     pub hasher: Option<Hasher>,
 }
 
-/// An entry of a directory that is made whole.
+/// An entry of a directory that is made as a whole.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEntry<'a> {
     /// 1 to 255 bytes.
     pub name: &'a [u8],
-    /// What it leads to.
+    /// The inode that it points to.
     pub ino: Ino,
-    /// Its type.
+    /// Type of that inode.
     pub file_type: FileType,
 }
 
 impl Packing {
-    /// As a volume with this superblock does it.
+    /// How a volume with this superblock does it.
     pub fn of(superblock: &Superblock) -> Packing {
         let style = Style {
             block_size: superblock.block_size(),
@@ -57,19 +56,19 @@ impl Packing {
         Packing { style, hasher }
     }
 
-    /// What a directory's names have to be sorted by, so that they are given to `packed_blocks` and
-    /// to the engine in the order in which readdir will return them. Without dir_index all keys are
-    /// equal: any order stays as it is, under a sort that is stable.
+    /// The key by which a directory's names have to be sorted for `packed_blocks` and for the
+    /// engine: the order in which readdir returns them. Without dir_index all keys are equal, so a
+    /// stable sort keeps any order.
     pub fn hash_key(&self, name: &[u8]) -> NameHash {
         self.hasher.map(|hasher| hasher.hash(name)).unwrap_or_default()
     }
 
-    /// Exactly how many blocks a directory takes (without its map) that is made whole of names with
-    /// these lengths, in bytes, and keys; "." and ".." are not among them.
+    /// Exactly how many blocks a directory takes, without its map, if it is made of names with
+    /// these lengths in bytes and these keys. "." and ".." are not among them.
     ///
     /// # Errors
-    /// `InvalidName`, `NameTooLong` for lengths outside 1..=255; `InvalidArgument` for keys that do
-    /// not rise; `DirectoryFull` when two levels of index, or 32 bits of size, do not suffice.
+    /// `InvalidName`, `NameTooLong` for lengths outside 1..=255; `InvalidArgument` for keys that
+    /// fall; `DirectoryFull` if it does not fit in two levels of index, or in 32 bits of size.
     pub fn packed_blocks(&self, names: impl IntoIterator<Item = (usize, NameHash)>) -> Result<u64> {
         let plan = self.plan(names)?;
         if !plan.is_sorted {
@@ -82,7 +81,10 @@ impl Packing {
     }
 
     /// Lays out names in the order given.
-    pub(super) fn plan(&self, names: impl IntoIterator<Item = (usize, NameHash)>) -> Result<Plan> {
+    pub(super) fn plan(
+        &self,
+        names: impl IntoIterator<Item = (usize, NameHash)>,
+    ) -> Result<PackingPlan> {
         let mut filling = Filling::new(self);
         for (length, hash) in names {
             match length {
@@ -98,35 +100,35 @@ impl Packing {
 /// Names that share a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Leaf {
-    /// What the index says of it: the hash of its first name, and whether the leaf before it ends
-    /// with the same.
+    /// Its key in the index: the hash of its first name, and whether the leaf before it ends with
+    /// the same hash.
     pub(super) hash: u32,
-    /// How many.
+    /// How many names it has.
     pub(super) names: u32,
 }
 
-/// What becomes of a directory.
+/// The layout of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Plan {
+pub(super) struct PackingPlan {
     pub(super) shape: Shape,
     pub(super) leaves: Vec<Leaf>,
-    /// Whether the names were given by rising hash, as far as that matters.
+    /// Whether the names were given in the order of their hashes, as far as that matters.
     pub(super) is_sorted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shape {
-    /// "." and ".." begin the first leaf.
+    /// "." and ".." are at the start of the first leaf.
     Linear,
-    /// A root, so many nodes, and the leaves.
+    /// A root, this many nodes, and the leaves.
     Indexed { nodes: u32 },
 }
 
-/// Two words of memory a leaf: names are counted, not kept.
+/// A plan being made. Names are counted and not kept: two words of memory per leaf.
 struct Filling<'a> {
     packing: &'a Packing,
     leaves: Vec<Leaf>,
-    /// Bytes in the last leaf, and in all.
+    /// Bytes used in the last leaf, and in all.
     filled: usize,
     total: usize,
     names: u32,
@@ -167,16 +169,16 @@ impl<'a> Filling<'a> {
         self.last = hash;
     }
 
-    fn finish(self) -> Result<Plan> {
+    fn finish(self) -> Result<PackingPlan> {
         let Filling { packing, leaves, total, names, is_sorted, .. } = self;
         let plan = if total <= packing.style.leaf_capacity() {
             let leaves = vec![Leaf { hash: 0, names }];
-            Plan { shape: Shape::Linear, leaves, is_sorted: true }
+            PackingPlan { shape: Shape::Linear, leaves, is_sorted: true }
         } else if packing.hasher.is_none() {
-            Plan { shape: Shape::Linear, leaves, is_sorted: true }
+            PackingPlan { shape: Shape::Linear, leaves, is_sorted: true }
         } else {
             let nodes = nodes_for(packing.style, leaves.len())?;
-            Plan { shape: Shape::Indexed { nodes }, leaves, is_sorted }
+            PackingPlan { shape: Shape::Indexed { nodes }, leaves, is_sorted }
         };
         let bytes = plan.blocks_wide() * u64::from(packing.style.block_size);
         if bytes > u64::from(u32::MAX) {
@@ -186,12 +188,12 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Bytes of "." and "..".
+/// Size of "." and ".." in bytes.
 fn dots_size(style: Style) -> usize {
     style.entry_size(1) + style.entry_size(2)
 }
 
-/// Nodes between the root and so many leaves: none where the root holds them all.
+/// How many nodes are needed between the root and this many leaves: none if they fit in the root.
 pub(super) fn nodes_for(style: Style, leaves: usize) -> Result<u32> {
     let root = style.index_capacity(IndexPlace::Root);
     if leaves <= root {
@@ -204,7 +206,7 @@ pub(super) fn nodes_for(style: Style, leaves: usize) -> Result<u32> {
     Ok(nodes as u32)
 }
 
-impl Plan {
+impl PackingPlan {
     fn blocks_wide(&self) -> u64 {
         let index = match self.shape {
             Shape::Linear => 0,
@@ -213,24 +215,23 @@ impl Plan {
         index + self.leaves.len() as u64
     }
 
-    /// Blocks of the directory: 32 bits of size hold fewer than 2^22.
+    /// Blocks of the directory: fewer than 2^22, because its size has 32 bits.
     pub(super) fn blocks(&self) -> u32 {
         self.blocks_wide() as u32
     }
 
-    /// What the index says of the leaves from `from` on, at most `most` of them, each with its
-    /// block.
+    /// Index entries of at most `most` leaves from leaf `from` on, each with its block.
     fn index(&self, first_leaf: u32, from: usize, most: usize) -> Vec<(u32, FileBlock)> {
         let leaves = self.leaves.iter().enumerate().skip(from).take(most);
         leaves.map(|(at, leaf)| (leaf.hash, FileBlock(first_leaf + at as u32))).collect()
     }
 }
 
-/// Makes the whole content of a new, empty directory in one go: entries in the order given (it must
-/// be that of [`Packing::hash_key`], else they are sorted), blocks contiguous where the volume has
-/// room, leaves packed full, the index built from below. Sets size and flags; the caller stores the
-/// inode. `parent` is for "..". The reservation may be short: it grows by the directory's blocks
-/// before anything changes, and by map blocks as they turn out.
+/// Makes the whole content of a new, empty directory: blocks contiguous if the volume has room,
+/// leaves packed full, the index built from below. The entries should be in the order of
+/// [`Packing::hash_key`]; otherwise they are sorted. `parent` is for "..". Sets size and flags; the
+/// caller stores the inode. The reservation may be too small: it grows by the directory's blocks
+/// before anything changes, and by map blocks as they are needed.
 pub(crate) fn pack(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -246,11 +247,13 @@ pub(crate) fn pack(
         entries.sort_by_cached_key(|entry| packing.hash_key(entry.name));
         plan = packing.plan(entries.iter().map(keys))?;
     }
-    let indexed = matches!(plan.shape, Shape::Indexed { .. });
+    let form = match plan.shape {
+        Shape::Linear => Form::Linear,
+        Shape::Indexed { .. } => Form::Indexed,
+    };
     let (ino, total) = (node.ino, plan.blocks());
     let mut writer = Writer { packing, plan, ino, parent, entries: &entries };
-    // The blocks themselves are promised at once, so that they come in long runs; map blocks as
-    // they turn out.
+    // All blocks of the directory are reserved at once, so that they are allocated in long runs.
     reservation.grow(u64::from(total).saturating_sub(reservation.remaining()))?;
     let mut next = 0;
     while next < total {
@@ -270,14 +273,13 @@ pub(crate) fn pack(
             let block = FileBlock(next + offset);
             let number = BlockNo(run.start.0 + u64::from(offset));
             operation.need(1);
-            operation
-                .create(number, kind(node, block, indexed), |bytes| writer.fill(block.0, bytes));
+            operation.create(number, kind(node, block, form), |bytes| writer.fill(block.0, bytes));
         }
         next += run.length.clamp(1, want);
     }
     node.inode.size = u64::from(total) * u64::from(packing.style.block_size);
     node.inode.flags &= !flags::INDEX;
-    if indexed {
+    if form == Form::Indexed {
         node.inode.flags |= flags::INDEX;
     }
     Ok(())
@@ -286,10 +288,10 @@ pub(crate) fn pack(
 /// Fills blocks in rising order.
 pub(super) struct Writer<'a> {
     pub(super) packing: Packing,
-    pub(super) plan: Plan,
+    pub(super) plan: PackingPlan,
     pub(super) ino: Ino,
     pub(super) parent: Ino,
-    /// Those that are not written yet.
+    /// Entries that are not written yet.
     pub(super) entries: &'a [NewEntry<'a>],
 }
 

@@ -1,10 +1,10 @@
 //! How an indexed directory grows: the first block becomes an index, leaves split, nodes split, a
 //! level is added.
 //!
-//! Each step leaves a sound directory behind, so that an error in a later one loses nothing. The
-//! new blocks are written before anything leads to them.
+//! Each step leaves a consistent directory, so that an error in a later one loses nothing. New
+//! blocks are written before anything points to them.
 use super::hashed::{CONTINUED, Path, SplitNeed, Step};
-use super::{Directory, NewEntry, append, is_dot, kind};
+use super::{Directory, Form, NewEntry, append, is_dot, kind};
 use crate::error::{ErrorKind, Result};
 use crate::inode::operation::Operation;
 use crate::inode::{self, NodeState};
@@ -15,7 +15,7 @@ use extant_format::inode::{FileType, flags};
 use extant_format::{Fault, FileBlock, Ino};
 use std::sync::Arc;
 
-/// Blocks that the insertion of a name may add to an indexed directory.
+/// How many blocks inserting a name may add to an indexed directory.
 pub(super) fn need(directory: Directory<'_>, name: &[u8]) -> Result<u32> {
     let (_, path) = Path::to_name(directory, name)?;
     let leaf = path.leaf(directory)?;
@@ -29,8 +29,8 @@ pub(super) fn need(directory: Directory<'_>, name: &[u8]) -> Result<u32> {
     }
 }
 
-/// Inserts a name into an indexed directory. One split makes room for any name; a second turn finds
-/// it.
+/// Inserts a name into an indexed directory. One split makes room for any name; the second attempt
+/// uses it.
 pub(super) fn insert(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -55,8 +55,8 @@ fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool>
     room.map_err(|fault| directory.corrupt(leaf, fault))
 }
 
-/// Turns a directory of one block into an indexed one: its names move to a leaf, an index root
-/// takes their place.
+/// Turns a directory of one block into an indexed one: its names move to a leaf, and an index root
+/// replaces them.
 pub(super) fn convert(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -70,20 +70,19 @@ pub(super) fn convert(
     };
     let bytes = first.bytes();
     let names = names(directory, &first, &bytes)?;
-    let indexed = true;
-    let (leaf, _) = append(operation, reservation, node, indexed, |bytes| {
+    let (leaf, _) = append(operation, reservation, node, Form::Indexed, |bytes| {
         style.pack(bytes, names.iter().map(Name::as_entry));
     })?;
     node.inode.flags |= flags::INDEX;
     let (ino, hash) = (node.ino, volume.store.hasher.version);
-    // In place, with the names: until then the block on the disk still has them all.
-    operation.rewrite(&first, kind(node, FileBlock(0), indexed), |bytes| {
+    // The block is rewritten last: until then it still has all names on disk.
+    operation.rewrite(&first, kind(node, FileBlock(0), Form::Indexed), |bytes| {
         style.initialize_root(bytes, ino, parent.ino, hash, leaf);
     });
     Ok(())
 }
 
-/// A name of a block that is taken apart.
+/// A name of a block that is being split.
 struct Name<'a> {
     name: &'a [u8],
     ino: Ino,
@@ -97,7 +96,7 @@ impl Name<'_> {
     }
 }
 
-/// The names of a block but "." and "..", in the order in which they stand. They are known to fit
+/// The names of a block except "." and "..", in their order in the block. They are known to fit
 /// into a leaf.
 fn names<'b>(directory: Directory<'_>, frame: &Frame, bytes: &'b [u8]) -> Result<Vec<Name<'b>>> {
     let style = directory.volume.store.style;
@@ -128,8 +127,8 @@ fn names<'b>(directory: Directory<'_>, frame: &Frame, bytes: &'b [u8]) -> Result
     Ok(names)
 }
 
-/// The type of an entry that moves. A volume that was given filetype later has entries without one:
-/// the inode knows.
+/// The type of an entry that moves. Entries from before the volume had filetype have none: the
+/// inode does.
 fn file_type(directory: Directory<'_>, entry: &Entry<'_>) -> FileType {
     let volume = directory.volume;
     if !volume.store.style.typed {
@@ -139,16 +138,16 @@ fn file_type(directory: Directory<'_>, entry: &Entry<'_>) -> FileType {
     entry.file_type.or_else(of_inode).unwrap_or(FileType::Regular)
 }
 
-/// Where a leaf is cut: names from `at` on move to a new leaf, which the index knows by `hash`.
+/// Where a leaf is split: names from `at` on move to a new leaf, whose key in the index is `hash`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Cut {
     pub(super) at: usize,
     pub(super) hash: u32,
 }
 
-/// Cuts names, given as (hash, size) in the order of their hashes, about the middle by size;
-/// between different hashes if that leaves both halves room for the longest name. `None` for fewer
-/// than two names.
+/// Splits names, given as (hash, size) in the order of their hashes, near the middle by size, and
+/// between different hashes if that leaves room for the longest name on both sides. `None` for
+/// fewer than two names.
 pub(super) fn choose_cut(
     style: Style,
     names: impl Iterator<Item = (u32, usize)> + Clone,
@@ -190,7 +189,7 @@ fn split_leaf(
     names.sort_by_key(|name| name.hash);
     let sizes = names.iter().map(|name| (name.hash, style.entry_size(name.name.len())));
     let Some(cut) = choose_cut(style, sizes) else {
-        // A leaf that is full of one name or none: its chain of records cannot be what it seems.
+        // A full leaf with at most one name is damaged.
         return Err(directory.field(
             leaf,
             "directory block",
@@ -201,8 +200,7 @@ fn split_leaf(
     };
     make_room(operation, reservation, node, &mut path)?;
     let (left, right) = names.split_at(cut.at);
-    let indexed = true;
-    let (block, _) = append(operation, reservation, node, indexed, |bytes| {
+    let (block, _) = append(operation, reservation, node, Form::Indexed, |bytes| {
         style.pack(bytes, right.iter().map(Name::as_entry));
     })?;
     let directory = Directory { volume, node };
@@ -212,7 +210,7 @@ fn split_leaf(
     Ok(())
 }
 
-/// Sees to it that the index block above the leaf has room for an entry.
+/// Makes room for an entry in the index block above the leaf.
 fn make_room(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -229,7 +227,7 @@ fn make_room(
     }
 }
 
-/// A node with these entries, at the end of the directory.
+/// Appends a node with these entries to the directory.
 fn append_node(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -237,8 +235,7 @@ fn append_node(
     entries: &[(u32, FileBlock)],
 ) -> Result<Step> {
     let style = operation.volume().store.style;
-    let indexed = true;
-    let (block, frame) = append(operation, reservation, node, indexed, |bytes| {
+    let (block, frame) = append(operation, reservation, node, Form::Indexed, |bytes| {
         style.initialize_node(bytes);
         style.set_index(bytes, IndexPlace::Node, entries);
     })?;
@@ -249,7 +246,7 @@ fn all(view: IndexView<'_>) -> Vec<(u32, FileBlock)> {
     (0..view.len()).map(|at| view.get(at)).collect()
 }
 
-/// Moves the root's entries to a node, which has room for some more.
+/// Moves the root's entries to a new node, which has room for more.
 fn add_level(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -268,7 +265,7 @@ fn add_level(
     Ok(())
 }
 
-/// Moves the second half of the node's entries to a new node.
+/// Moves the second half of a node's entries to a new node.
 fn split_node(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -282,20 +279,20 @@ fn split_node(
     let (Some(&(hash, _)), false) = (right.first(), left.is_empty()) else {
         return Ok(());
     };
-    let mut behind = append_node(operation, reservation, node, right)?;
+    let mut right_half = append_node(operation, reservation, node, right)?;
     let directory = Directory { volume, node };
-    insert_entry(directory, operation, &path.root, path.root.at + 1, hash, behind.block)?;
+    insert_entry(directory, operation, &path.root, path.root.at + 1, hash, right_half.block)?;
     operation.modify(&below.frame, |bytes| style.set_index(bytes, IndexPlace::Node, left));
     if below.at >= left.len() {
-        behind.at = below.at - left.len();
-        *below = behind;
+        right_half.at = below.at - left.len();
+        *below = right_half;
         path.root.at += 1;
     }
     Ok(())
 }
 
-/// Inserts an entry into an index block with room. What was seen before is looked at again where it
-/// is relied on: a block that two inodes share may have changed.
+/// Inserts an entry into an index block with room. Checks again what was found before, because a
+/// block that two inodes share may have changed.
 fn insert_entry(
     directory: Directory<'_>,
     operation: &Operation<'_>,

@@ -6,7 +6,8 @@
 //! ```
 //! use extant_engine::preset::Policies;
 //! let policies: Policies = "modern,allocation=ext2-goal".parse().unwrap();
-//! assert_eq!((policies.names.get("placement"), policies.names.get("allocation")), ("flex", "ext2-goal"));
+//! assert_eq!(policies.names.get("placement"), "flex");
+//! assert_eq!(policies.names.get("allocation"), "ext2-goal");
 //! let error = "modern,allocation=best".parse::<Policies>().err().unwrap();
 //! assert!(error.to_string().starts_with("unknown allocation \"best\": known are ext2-goal, "));
 //! ```

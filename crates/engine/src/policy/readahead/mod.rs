@@ -1,13 +1,18 @@
 //! How far ahead a stream is read: pure functions of what was read so far. `file` and `directory`
-//! act.
+//! read what they say.
 //!
-//! Reading a file of blocks of 4 KiB one by one from its beginning, the policies ask for these
-//! blocks when these are read:
+//! ```text
+//! linux24   linux26   clustered   on_demand   for blocks of files; on_demand for directories too
+//! maps                                        for map blocks
+//! ```
+//!
+//! When a file with blocks of 4 KiB is read one block at a time from its start, the read of the
+//! block before the colon makes the policy ask for the blocks after it:
 //!
 //! ```text
 //! 2.4         0: 1-3    1: 4-9    4: 10-21   10: 22-45   22: 46-76   46: 77-107 ...
 //! 2.6         0: 1-3    1: 4-11   4: 12-27   12: 28-59   28: 60-91   60: 92-123 ...
-//! clustered   0: 1      1: 2-3    2: 4-5      4: 6-9      6: 10-13   10: 14-21  ... 32 at a time in the end
+//! clustered   0: 1      1: 2-3    2: 4-5      4: 6-9      6: 10-13   10: 14-21 ... up to 32
 //! on-demand   0: 1-15   1: 16-79  16: 80-207  80: 208-463 208: 464-975 464: 976-1487 ...
 //! ```
 mod clustered;

@@ -91,6 +91,7 @@ impl Throttle for Global {
 
     fn flusher(&self, facts: &FlusherFacts) -> FlusherAdvice {
         let background = self.limits(facts.memory_bytes).background_bytes;
-        flusher_of_2_6(facts, facts.all.dirty_bytes > background, PASS_BYTES)
+        let is_much = facts.all.dirty_bytes > background;
+        flusher_of_2_6(facts, is_much.then_some(PASS_BYTES))
     }
 }

@@ -238,15 +238,15 @@ fn piece_under(limit_bytes: u64, piece_bytes: u64) -> u64 {
     piece_bytes.min(part).min(REQUEST_BYTES_MAX)
 }
 
-/// The flushers of 2.6 and later: every 5 s what is 30 s old; much at once above the background, or
-/// when writers are held back.
-fn flusher_of_2_6(facts: &FlusherFacts, is_much: bool, batch_bytes: u64) -> FlusherAdvice {
+/// The flushers of Linux 2.6 and later: every 5 s they write what is 30 s old. If `batch_bytes` is
+/// given, because much is dirty or writers wait, they write that much at a time.
+fn flusher_of_2_6(facts: &FlusherFacts, batch_bytes: Option<u64>) -> FlusherAdvice {
     const INTERVAL_NS: u64 = 5_000_000_000;
     const AGE_NS: u64 = 30_000_000_000;
     if facts.now.saturating_sub(facts.last_look) >= INTERVAL_NS {
         FlusherAdvice::WriteOlderThan(facts.now.saturating_sub(AGE_NS))
-    } else if facts.device.load.dirty_bytes > 0 && is_much {
-        FlusherAdvice::Write(batch_bytes)
+    } else if let Some(bytes) = batch_bytes.filter(|_| facts.device.load.dirty_bytes > 0) {
+        FlusherAdvice::Write(bytes)
     } else {
         FlusherAdvice::SleepUntil(facts.last_look.saturating_add(INTERVAL_NS))
     }

@@ -86,6 +86,6 @@ impl Throttle for PerDevice {
     fn flusher(&self, facts: &FlusherFacts) -> FlusherAdvice {
         let background = self.limits(facts.memory_bytes).background_bytes;
         let is_much = facts.all.dirty_bytes > background || facts.device.waiting > 0;
-        flusher_of_2_6(facts, is_much, PASS_BYTES)
+        flusher_of_2_6(facts, is_much.then_some(PASS_BYTES))
     }
 }

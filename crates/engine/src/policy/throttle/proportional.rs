@@ -144,6 +144,6 @@ impl Throttle for Proportional {
             || facts.device.waiting > 0;
         // Half a second of work, so that files are written in long pieces.
         let batch = (facts.device.write_rate / 2).clamp(4 << 20, 64 << 20);
-        flusher_of_2_6(facts, is_much, batch)
+        flusher_of_2_6(facts, is_much.then_some(batch))
     }
 }

@@ -1,8 +1,8 @@
 //! Frames are filled from the device: one that is wanted now, or many that will be.
 //!
-//! Whoever finds a frame filling waits for it, whoever fills it. A frame whose filling failed is
-//! forgotten: who wants it reads it alone, and meets the error.
-use super::{Cache, Checksums, Frame, Kind, Shard, Status, shard_of};
+//! A thread that finds a frame filling waits for it. A frame whose fill failed is forgotten; a
+//! waiting thread then reads the block itself and gets the error.
+use super::{BlockKind, Cache, Checksums, Frame, FrameStatus, Shard, shard_of};
 use crate::error::{Error, Result};
 use extant_block::{BlockDevice, Completed, Operation, Request, Segment, Urgency};
 use extant_format::BlockNo;
@@ -10,17 +10,22 @@ use std::sync::Arc;
 
 /// Blocks of one request, at most.
 const RUN_MAX: usize = 32;
-/// Blocks of one call, at most: what is asked for behind them is left to be read when it is wanted.
+/// Blocks of one call at most. Those beyond it are read when they are wanted.
 const PREFETCH_MAX: usize = 4096;
 
-/// A frame that this call fills.
+/// A frame that this request fills.
 struct Filling {
     frame: Arc<Frame>,
-    kind: Kind,
+    kind: BlockKind,
 }
 
 impl Cache {
-    pub(super) fn fill(&self, shard: &Shard, frame: Arc<Frame>, kind: Kind) -> Result<Arc<Frame>> {
+    pub(super) fn fill(
+        &self,
+        shard: &Shard,
+        frame: Arc<Frame>,
+        kind: BlockKind,
+    ) -> Result<Arc<Frame>> {
         let mut bytes = vec![0; 0];
         std::mem::swap(&mut bytes, Arc::make_mut(&mut frame.state.lock().bytes));
         let outcome = self
@@ -28,32 +33,31 @@ impl Cache {
             .read(frame.block.0 * self.block_size as u64, &mut bytes)
             .map_err(Error::from)
             .and_then(|()| kind.verify(&bytes, frame.block, &self.checksums));
-        settle(shard, &frame, bytes, outcome.is_ok());
+        finish_fill(shard, &frame, outcome.is_ok().then_some(bytes));
         outcome.map(|()| frame)
     }
 
-    /// Starts to read those of these blocks that are not in memory, and does not wait for them: one
-    /// request for each run of neighbours, whatever the order in which they are given. One that
-    /// cannot be read is forgotten in silence.
-    pub(crate) fn prefetch(&self, blocks: impl IntoIterator<Item = (BlockNo, Kind)>) {
+    /// Starts to read those of these blocks that are not in memory, in any order, with one request
+    /// per run of adjacent blocks. Does not wait, and does not report blocks that cannot be read.
+    pub(crate) fn prefetch(&self, blocks: impl IntoIterator<Item = (BlockNo, BlockKind)>) {
         self.fetch(Urgency::Background, blocks);
     }
 
-    /// The same, for blocks of which the caller will wait for one at least.
+    /// As `prefetch`, with an urgency: foreground if the caller will wait for at least one block.
     pub(crate) fn fetch(
         &self,
         urgency: Urgency,
-        blocks: impl IntoIterator<Item = (BlockNo, Kind)>,
+        blocks: impl IntoIterator<Item = (BlockNo, BlockKind)>,
     ) {
         let most = PREFETCH_MAX.min(self.frames_max / 2);
         let missing = blocks.into_iter().filter(|(block, _)| !self.holds(*block)).take(most);
-        let mut missing: Vec<(BlockNo, Kind)> = missing.collect();
+        let mut missing: Vec<(BlockNo, BlockKind)> = missing.collect();
         missing.sort_unstable_by_key(|(block, _)| *block);
         missing.dedup_by_key(|(block, _)| *block);
         let mut run: Vec<Filling> = Vec::new();
         for (block, kind) in missing {
             let shard = self.shard(block);
-            let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Filling);
+            let (frame, mine) = self.find_or_insert(shard, block, kind, FrameStatus::Filling);
             if !mine {
                 continue;
             }
@@ -66,14 +70,14 @@ impl Cache {
         self.submit_run(urgency, run);
     }
 
-    /// Reads neighbours in one request. No lock is held: the completion may come before this
-    /// returns.
+    /// Reads adjacent blocks in one request. Called with no lock held, because the completion may
+    /// run before this returns.
     fn submit_run(&self, urgency: Urgency, run: Vec<Filling>) {
         let Some(first) = run.first() else { return };
         let offset = first.frame.block.0 * self.block_size as u64;
         let segments = run.iter().map(|filling| Segment::Owned(filling.take_buffer()));
         let segments = segments.collect();
-        let landing = Landing {
+        let reading = FrameRead {
             run,
             shards: Arc::clone(&self.shards),
             checksums: Arc::clone(&self.checksums),
@@ -83,11 +87,11 @@ impl Cache {
             offset,
             segments,
             urgency,
-            completion: Box::new(move |completed| landing.land(completed)),
+            completion: Box::new(move |completed| reading.complete(completed)),
         });
     }
 
-    /// How many frames the cache may hold.
+    /// How many frames the cache may hold at most.
     pub(crate) fn frames_max(&self) -> usize {
         self.frames_max
     }
@@ -101,42 +105,43 @@ impl Filling {
     }
 }
 
-/// What becomes of frames that are on their way. Dropped without an answer, it lets go of them:
-/// nobody waits for ever for a request that a device has lost.
-struct Landing {
+/// A read under way and the frames that it fills. If it is dropped without having completed, the
+/// frames are forgotten, so a request that a device lost is not waited for forever.
+struct FrameRead {
     run: Vec<Filling>,
     shards: Arc<Vec<Shard>>,
     checksums: Arc<Checksums>,
 }
 
-impl Landing {
-    fn land(mut self, completed: Completed) {
+impl FrameRead {
+    fn complete(mut self, completed: Completed) {
         let read = completed.result.is_ok();
         let mut segments = completed.segments.into_iter();
         for Filling { frame, kind } in std::mem::take(&mut self.run) {
             let bytes = match segments.next() {
-                Some(Segment::Owned(bytes)) => bytes,
+                Some(Segment::Owned(bytes)) if read => bytes,
                 _ => Vec::new(),
             };
             let whole = bytes.len() as u32 == self.checksums.superblock.block_size();
-            let good = read && whole && kind.verify(&bytes, frame.block, &self.checksums).is_ok();
-            settle(&self.shards[shard_of(frame.block)], &frame, bytes, good);
+            let good = whole && kind.verify(&bytes, frame.block, &self.checksums).is_ok();
+            let shard = &self.shards[shard_of(frame.block)];
+            finish_fill(shard, &frame, good.then_some(bytes));
         }
     }
 }
 
-impl Drop for Landing {
+impl Drop for FrameRead {
     fn drop(&mut self) {
         for Filling { frame, .. } in self.run.drain(..) {
-            settle(&self.shards[shard_of(frame.block)], &frame, Vec::new(), false);
+            finish_fill(&self.shards[shard_of(frame.block)], &frame, None);
         }
     }
 }
 
-/// A frame's filling has ended. One that failed goes before anybody is told, so that who tries
-/// again makes another.
-fn settle(shard: &Shard, frame: &Arc<Frame>, bytes: Vec<u8>, good: bool) {
-    if !good {
+/// Ends a frame's fill with its bytes, or with `None` if it failed. A failed frame is removed
+/// before the waiting threads are woken, so that one that tries again makes a new frame.
+fn finish_fill(shard: &Shard, frame: &Arc<Frame>, bytes: Option<Vec<u8>>) {
+    if bytes.is_none() {
         let mut frames = shard.frames.lock();
         let is_this = |there: &Arc<Frame>| Arc::ptr_eq(there, frame);
         if frames.by_block.get(&frame.block).is_some_and(is_this) {
@@ -144,8 +149,11 @@ fn settle(shard: &Shard, frame: &Arc<Frame>, bytes: Vec<u8>, good: bool) {
         }
     }
     let mut state = frame.state.lock();
-    state.bytes = Arc::new(bytes);
-    state.status = if good { Status::Clean } else { Status::Forgotten };
+    state.status = match bytes {
+        Some(_) => FrameStatus::Clean,
+        None => FrameStatus::Forgotten,
+    };
+    state.bytes = Arc::new(bytes.unwrap_or_default());
     drop(state);
     shard.changed.wake_all();
 }

@@ -1,26 +1,31 @@
-//! Frames: metadata blocks in memory, keyed by their place on the volume.
+//! Frames: metadata blocks in memory, keyed by their block number on the volume.
 //!
 //! ```text
-//!            read: fill, verify            modify
-//!   (none) ---------------------> Clean ----------> Dirty --- sweep: seal, freeze ---> Writing
-//!     |  create: zeros                ^               ^  \                             |   |
-//!     +-------------------------------|---------------+   +--- forget ---> (none)      |   |
-//!                                     +---------------------- written -----------------+   |
-//!                                                     ^-------- modified meanwhile --------+
+//!           read, fetch            finish_fill            modify             prepare
+//! (absent) -------------> Filling ------------> Clean ------------> Dirty -----------> Writing
+//!   |                        |                  ^ ^ |                 ^                 |  |
+//!   |     finish_fill failed |                  | | |                 +---- modify -----+  |
+//!   |                        v                  | | +-- evict --> (absent)               |
+//!   |                    Forgotten <--+         | +------------ finish_write ------------+
+//!   |                                 |         |
+//!   |                                 +---------|-- forget: from Clean, Dirty and Writing
+//!   +-- create: zeros --------------------------+
 //! ```
 //!
-//! `transit` says where the bytes that a sweep took are: `Frozen` until the device is given them,
-//! `UnderWay` until it has answered. A change meanwhile copies, and makes the frame dirty again.
+//! `transit` says where the bytes are that a sweep took: `Frozen` until they are given to the
+//! device, `UnderWay` until it has completed the write. A change in the meantime copies the bytes
+//! and makes the frame dirty again. A write that fails leaves its frames in `Writing`: the latch is
+//! closed, and nothing is written any more.
 //!
-//! *Invariants*: a frame's bytes are changed only through `modify`; whoever took `bytes()` keeps
-//! what he saw, because a change copies what is shared. A checksum is verified once, when a frame
-//! is filled, and stored once, when it is written. A forgotten frame is written by no sweep that
-//! begins later.
+//! *Invariants*: a frame's bytes are changed only through `modify`. Bytes returned by `bytes()`
+//! never change, because a change copies what is shared. A checksum is verified once, when a frame
+//! is filled, and stored once, when it is written. A sweep that starts after a frame was forgotten
+//! does not write it.
 //!
-//! *Locking*: a shard's map is under a short lock, a frame's state under another (shard before
-//! frame); a filling frame is waited for on its shard's queue with no lock held. Write-back sorts
-//! by block and holds nothing but `sweep`, a sleeping lock that comes behind all inodes, while it
-//! writes.
+//! *Locking*: the map of a shard is under a short lock, then the state of a frame under another;
+//! the list of dirty frames is also locked before frames. A thread that waits for a frame waits on
+//! its shard's queue with no lock held. A sweep writes in the order of block numbers and holds only
+//! `sweep`, a sleeping lock that comes after all inode locks.
 mod fill;
 mod sweep;
 
@@ -33,7 +38,7 @@ use crate::store::latch::Latch;
 use crate::store::writes::Writes;
 use extant_block::lock::ShortGuard;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
-use extant_format::directory::Style;
+use extant_format::directory::{Form, Style};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -41,52 +46,56 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What a metadata block holds: how its checksum is verified and stored.
+/// What a metadata block holds, which decides how its checksum is verified and stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// No checksum of its own: indirect blocks, descriptors, bitmaps and inode tables (whose owners
-    /// store theirs).
+pub(crate) enum BlockKind {
+    /// No checksum of its own: indirect blocks, and descriptors, bitmaps and inode tables, whose
+    /// checksums are stored by their owners.
     Plain,
     /// A block of a directory.
     Directory {
-        /// Whose.
+        /// Inode of the directory.
         ino: Ino,
-        /// Seed of that inode's checksums.
+        /// Seed of the checksums of that inode.
         seed: u32,
-        /// Where in the directory.
+        /// Block of the directory, counted from its start.
         block: FileBlock,
-        /// Whether the directory has a hash index.
-        indexed: bool,
+        /// Whether it has a hash index.
+        form: Form,
     },
     /// A node of an extent tree.
     Extents {
-        /// Whose.
+        /// Inode of the file.
         ino: Ino,
-        /// Seed of that inode's checksums.
+        /// Seed of the checksums of that inode.
         seed: u32,
     },
     /// Extended attributes.
     Attributes,
 }
 
-/// What checksums depend on.
+/// What computing checksums needs.
 pub(crate) struct Checksums {
     superblock: Superblock,
     style: Style,
     active: bool,
 }
 
-impl Kind {
-    /// Whether a block of this kind may be taken for one of the other: the same structure of the
-    /// same inode, and of a directory the same block. A map that leads to one block from many
-    /// places would give its names as many times.
-    fn has_owner_of(self, other: Kind) -> bool {
+impl BlockKind {
+    /// Whether a block of this kind may be used as one of the other kind: the same structure of the
+    /// same inode and, in a directory, the same block. Otherwise a map that pointed to one block
+    /// from many places would repeat its names as many times.
+    fn has_owner_of(self, other: BlockKind) -> bool {
         match (self, other) {
-            (Kind::Plain, Kind::Plain) | (Kind::Attributes, Kind::Attributes) => true,
-            (Kind::Directory { ino, block, .. }, Kind::Directory { ino: other, block: at, .. }) => {
-                (ino, block) == (other, at)
+            (BlockKind::Plain, BlockKind::Plain)
+            | (BlockKind::Attributes, BlockKind::Attributes) => true,
+            (
+                BlockKind::Directory { ino, block, .. },
+                BlockKind::Directory { ino: other, block: at, .. },
+            ) => (ino, block) == (other, at),
+            (BlockKind::Extents { ino: one, .. }, BlockKind::Extents { ino: two, .. }) => {
+                one == two
             }
-            (Kind::Extents { ino: one, .. }, Kind::Extents { ino: two, .. }) => one == two,
             _ => false,
         }
     }
@@ -96,13 +105,12 @@ impl Kind {
             return Ok(());
         }
         let (verdict, ino) = match self {
-            // An attribute block's checksum is verified by the parser, which needs its number
-            // anyway.
-            Kind::Plain | Kind::Attributes => return Ok(()),
-            Kind::Directory { ino, seed, block, indexed } => {
-                (checksums.style.verify(bytes, block, indexed, seed), ino)
+            // The parser verifies the checksum of an attribute block.
+            BlockKind::Plain | BlockKind::Attributes => return Ok(()),
+            BlockKind::Directory { ino, seed, block, form } => {
+                (checksums.style.verify(bytes, block, form, seed), ino)
             }
-            Kind::Extents { ino, seed } => (extent::verify(bytes, seed), ino),
+            BlockKind::Extents { ino, seed } => (extent::verify(bytes, seed), ino),
         };
         verdict.map_err(|fault: Fault| Error::corrupt(Place::InodeBlock(ino, block), fault))
     }
@@ -112,18 +120,18 @@ impl Kind {
             return;
         }
         match self {
-            Kind::Plain => {}
-            Kind::Directory { seed, block, indexed, .. } => {
-                checksums.style.seal(bytes, block, indexed, seed)
+            BlockKind::Plain => {}
+            BlockKind::Directory { seed, block, form, .. } => {
+                checksums.style.seal(bytes, block, form, seed)
             }
-            Kind::Extents { seed, .. } => extent::seal(bytes, seed),
-            Kind::Attributes => attribute::seal_block(bytes, number, &checksums.superblock),
+            BlockKind::Extents { seed, .. } => extent::seal(bytes, seed),
+            BlockKind::Attributes => attribute::seal_block(bytes, number, &checksums.superblock),
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Status {
+enum FrameStatus {
     Filling,
     Clean,
     Dirty,
@@ -131,47 +139,47 @@ enum Status {
     Forgotten,
 }
 
-struct State {
-    status: Status,
-    kind: Kind,
+struct FrameState {
+    status: FrameStatus,
+    kind: BlockKind,
     bytes: Arc<Vec<u8>>,
-    /// Touched since the eviction hand last passed.
+    /// Used since the eviction last looked at it.
     touched: bool,
-    /// What became of the bytes that a sweep took.
+    /// Where the bytes are that a sweep took.
     transit: Transit,
-    /// Means something while it is dirty.
+    /// The stage that writes it; meaningful while it is dirty.
     stage: Stage,
-    /// By the clock: when it became dirty.
+    /// When it became dirty, in nanoseconds of the clock.
     dirty_since: u64,
-    /// It stands in the list of those that became dirty.
+    /// Whether it is in the list of dirty frames.
     is_listed: bool,
 }
 
 /// Where the bytes are that a sweep took from a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Transit {
-    /// None were taken.
+    /// No sweep has taken any.
     None,
-    /// Taken, and not yet given to the device.
+    /// Taken, and not given to the device yet.
     Frozen,
     /// The device is writing them.
     UnderWay,
 }
 
-/// What was done to a frame since a sweep took it last: which stage of the next sweep writes it.
+/// The stage of a sweep that writes a frame, by what was changed in it since the last sweep.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stage {
-    /// It was given just now: nothing on the disk leads to it.
+    /// The block was just allocated: nothing on disk points to it.
     New,
-    /// A map that leads to more blocks than before: a size may count on them.
+    /// A map that points to more blocks than before: a size may count on them.
     Maps,
     /// Inode tables, bitmaps, descriptors, attributes.
     Tables,
-    /// Directories, which lead to inodes; and maps that lead to fewer blocks than before, once no
-    /// size counts on them.
+    /// Directories, which point to inodes; and maps that point to fewer blocks than before, after
+    /// the size that counted them has changed.
     Names,
-    /// Directories that a name was moved out of, once it stands in the other place; and maps that
-    /// lead to fewer blocks than before, once no size counts on them.
+    /// Directories that a name was moved out of, after it was inserted in the other place; and maps
+    /// that point to fewer blocks than before, after the size that counted them has changed.
     Removals,
 }
 
@@ -182,16 +190,16 @@ impl Stage {
 /// One block in memory.
 pub(crate) struct Frame {
     block: BlockNo,
-    state: ShortLock<State>,
+    state: ShortLock<FrameState>,
 }
 
 impl Frame {
-    /// Which block of the volume.
+    /// Its block number on the volume.
     pub(crate) fn block(&self) -> BlockNo {
         self.block
     }
 
-    /// Its bytes as they are now; later changes do not show in what was taken.
+    /// Its bytes as they are now. Later changes do not affect the returned bytes.
     pub(crate) fn bytes(&self) -> Arc<Vec<u8>> {
         Arc::clone(&self.state.lock().bytes)
     }
@@ -199,20 +207,20 @@ impl Frame {
 
 struct Shard {
     frames: ShortLock<Frames>,
-    /// For those who wait until a frame is filled, or written.
+    /// Where threads wait until a frame was filled, or written.
     changed: WaitQueue,
 }
 
 #[derive(Default)]
 struct Frames {
     by_block: FxHashMap<BlockNo, Arc<Frame>>,
-    /// In the order of loading: where the eviction hand goes round.
+    /// In the order of loading; eviction takes from the front.
     queue: VecDeque<BlockNo>,
 }
 
 impl Frames {
-    /// Takes blocks out of the queue that were forgotten, or stand in it twice.
-    fn leave_out_the_gone(&mut self) {
+    /// Removes blocks from the queue that are no longer in memory, and duplicates.
+    fn tidy_queue(&mut self) {
         let mut seen = FxHashSet::default();
         self.queue.retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
     }
@@ -220,17 +228,17 @@ impl Frames {
 
 const SHARDS: usize = 16;
 
-/// Which shard a block belongs to: neighbours to the same.
+/// The shard of a block; 32 adjacent blocks share one.
 fn shard_of(block: BlockNo) -> usize {
     (block.0 >> 5) as usize % SHARDS
 }
 
-/// What of the volume the cache works with.
+/// The parts of the store that a cache works with.
 pub(crate) struct Surroundings<'a> {
     pub(crate) latch: &'a Arc<Latch>,
     pub(crate) seat: &'a Arc<Seat>,
     pub(crate) barrier: &'a Arc<Barrier>,
-    /// What is written before what.
+    /// Whether a sweep writes in stages.
     pub(crate) order: DataOrder,
 }
 
@@ -240,30 +248,30 @@ pub(crate) struct Cache {
     block_size: usize,
     checksums: Arc<Checksums>,
     shards: Arc<Vec<Shard>>,
-    /// Held by whoever writes dirty frames: an older state of a frame is never written behind a
-    /// newer one.
+    /// Held while dirty frames are written, so that an older state of a frame is never written
+    /// after a newer one.
     sweep: SleepLock<()>,
-    /// Frames that became dirty, in that order; sorted by whoever writes them.
+    /// Frames that became dirty, in that order; a sweep sorts them by block.
     dirty: ShortLock<Vec<Arc<Frame>>>,
     dirty_count: AtomicUsize,
-    /// Sweeps' writes under way.
+    /// Writes of frames under way.
     writes: Writes,
-    /// What is written before what.
+    /// Whether a sweep writes in stages.
     order: DataOrder,
     barrier: Arc<Barrier>,
-    /// How many sweeps in stages have frozen what they take.
+    /// How many sweeps have frozen what they write.
     sweeps: AtomicU64,
     frames_max: usize,
-    /// Buffers of evicted frames, to be used again: a fresh page costs more than a copy.
+    /// Buffers of evicted frames for reuse: faulting in a fresh page costs more than a copy.
     spare: ShortLock<Vec<Vec<u8>>>,
     /// Closed by the first failure.
     latch: Arc<Latch>,
-    /// Where dirty frames are counted for all volumes.
+    /// Where dirty frames are counted.
     seat: Arc<Seat>,
 }
 
 impl Cache {
-    /// An empty cache of about `bytes_max` bytes.
+    /// An empty cache for about `bytes_max` bytes of frames.
     pub(crate) fn new(
         device: Arc<dyn BlockDevice>,
         superblock: &Superblock,
@@ -300,24 +308,29 @@ impl Cache {
         &self.shards[shard_of(block)]
     }
 
-    /// The frame of a block; reads and verifies it if it is not there.
-    pub(crate) fn read(&self, block: BlockNo, kind: Kind) -> Result<Arc<Frame>> {
+    /// The frame of a block. Reads and verifies the block if it is not in memory.
+    ///
+    /// # Errors
+    /// What the device returns; `Corrupt` if the checksum is wrong, or the block is already in use
+    /// as another structure.
+    pub(crate) fn read(&self, block: BlockNo, kind: BlockKind) -> Result<Arc<Frame>> {
         let shard = self.shard(block);
         loop {
-            let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Filling);
+            let (frame, mine) = self.find_or_insert(shard, block, kind, FrameStatus::Filling);
             if mine {
                 return self.fill(shard, frame, kind);
             }
             let mut state = frame.state.lock();
             state.touched = true;
             match state.status {
-                Status::Filling => {
+                FrameStatus::Filling => {
                     drop(state);
                     shard.changed.wait_until(&frame.state, |state| {
-                        (state.status != Status::Filling).then_some(())
+                        (state.status != FrameStatus::Filling).then_some(())
                     });
                 }
-                Status::Forgotten => drop(state), // its filler failed: try again, and meet the error myself
+                // The thread that filled it failed. Read it again, to get the error.
+                FrameStatus::Forgotten => drop(state),
                 _ if !state.kind.has_owner_of(kind) => {
                     drop(state);
                     let (place, structure) = (Place::Block(block), "block");
@@ -337,21 +350,21 @@ impl Cache {
         }
     }
 
-    /// The frame of a block whose old bytes do not matter: zeros, without reading.
-    pub(crate) fn create(&self, block: BlockNo, kind: Kind, stage: Stage) -> Arc<Frame> {
+    /// The frame of a block whose old bytes do not matter: zeros, without reading it.
+    pub(crate) fn create(&self, block: BlockNo, kind: BlockKind, stage: Stage) -> Arc<Frame> {
         let shard = self.shard(block);
         loop {
-            let (frame, mine) = self.find_or_insert(shard, block, kind, Status::Clean);
+            let (frame, mine) = self.find_or_insert(shard, block, kind, FrameStatus::Clean);
             if mine {
                 frame.state.lock().stage = stage;
                 return frame;
             }
-            // Whoever reads it now would put the old bytes over the new ones.
-            shard
-                .changed
-                .wait_until(&frame.state, |state| (state.status != Status::Filling).then_some(()));
+            // A read that is still under way would overwrite the new bytes with the old ones.
+            shard.changed.wait_until(&frame.state, |state| {
+                (state.status != FrameStatus::Filling).then_some(())
+            });
             let mut state = frame.state.lock();
-            if state.status == Status::Forgotten {
+            if state.status == FrameStatus::Forgotten {
                 continue;
             }
             state.kind = kind;
@@ -364,7 +377,7 @@ impl Cache {
         }
     }
 
-    /// Whether a block is in memory.
+    /// Whether a block is in memory, or being read.
     pub(crate) fn holds(&self, block: BlockNo) -> bool {
         self.shard(block).frames.lock().by_block.contains_key(&block)
     }
@@ -373,7 +386,7 @@ impl Cache {
     pub(crate) fn holds_filled(&self, block: BlockNo) -> bool {
         let frame = self.shard(block).frames.lock().by_block.get(&block).cloned();
         frame.is_some_and(|frame| {
-            !matches!(frame.state.lock().status, Status::Filling | Status::Forgotten)
+            !matches!(frame.state.lock().status, FrameStatus::Filling | FrameStatus::Forgotten)
         })
     }
 
@@ -381,8 +394,8 @@ impl Cache {
         &self,
         shard: &Shard,
         block: BlockNo,
-        kind: Kind,
-        status: Status,
+        kind: BlockKind,
+        status: FrameStatus,
     ) -> (Arc<Frame>, bool) {
         let mut frames = shard.frames.lock();
         if let Some(frame) = frames.by_block.get(&block) {
@@ -391,7 +404,7 @@ impl Cache {
         if frames.by_block.len() >= self.frames_max / SHARDS {
             self.evict(&mut frames);
         }
-        let state = State {
+        let state = FrameState {
             status,
             kind,
             bytes: Arc::new(self.buffer()),
@@ -404,7 +417,7 @@ impl Cache {
         let frame = Arc::new(Frame { block, state: ShortLock::ranked(ranks::FRAME, state) });
         frames.by_block.insert(block, Arc::clone(&frame));
         if frames.queue.len() > 2 * frames.by_block.len() + 64 {
-            frames.leave_out_the_gone();
+            frames.tidy_queue();
         }
         frames.queue.push_back(block);
         (frame, true)
@@ -417,7 +430,7 @@ impl Cache {
         bytes
     }
 
-    /// Lets go of some frames that nobody holds and nobody touched lately. Dirty ones stay.
+    /// Evicts up to four frames that are clean, not in use and not touched lately.
     fn evict(&self, frames: &mut Frames) {
         let mut turns = 32.min(frames.queue.len());
         let mut freed = 0;
@@ -428,7 +441,7 @@ impl Cache {
                 continue;
             };
             let mut state = frame.state.lock();
-            let idle = state.status == Status::Clean && Arc::strong_count(frame) == 1;
+            let idle = state.status == FrameStatus::Clean && Arc::strong_count(frame) == 1;
             if !idle || state.touched {
                 state.touched = false;
                 drop(state);
@@ -446,9 +459,9 @@ impl Cache {
         }
     }
 
-    /// Changes a frame's bytes and marks it dirty, to be written in that stage, or the latest that
-    /// a change since the last sweep asked for; a new block stays new. Says whether it is new. Only
-    /// a handle calls this.
+    /// Changes a frame's bytes and marks it dirty. It is written in `stage`, or in the latest stage
+    /// that any change since the last sweep asked for; a new block stays new. Returns that stage.
+    /// Only a handle calls this.
     pub(crate) fn modify<R>(
         &self,
         frame: &Arc<Frame>,
@@ -459,8 +472,13 @@ impl Cache {
         self.modify_locked(frame, state, stage, change)
     }
 
-    /// The same for a frame that holds another kind of structure from now on.
-    pub(crate) fn rewrite(&self, frame: &Arc<Frame>, kind: Kind, change: impl FnOnce(&mut [u8])) {
+    /// As `modify`, and the frame holds this kind of structure from now on.
+    pub(crate) fn rewrite(
+        &self,
+        frame: &Arc<Frame>,
+        kind: BlockKind,
+        change: impl FnOnce(&mut [u8]),
+    ) {
         let mut state = frame.state.lock();
         state.kind = kind;
         self.modify_locked(frame, state, None, |bytes| {
@@ -472,27 +490,27 @@ impl Cache {
     fn modify_locked<R>(
         &self,
         frame: &Arc<Frame>,
-        mut state: ShortGuard<'_, State>,
+        mut state: ShortGuard<'_, FrameState>,
         stage: Option<Stage>,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> (R, Stage) {
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         let own = match state.kind {
-            Kind::Directory { .. } => Stage::Names,
-            Kind::Plain | Kind::Extents { .. } | Kind::Attributes => Stage::Tables,
+            BlockKind::Directory { .. } => Stage::Names,
+            BlockKind::Plain | BlockKind::Extents { .. } | BlockKind::Attributes => Stage::Tables,
         };
         let asked = stage.unwrap_or(own);
-        let was_dirty = state.status == Status::Dirty;
+        let was_dirty = state.status == FrameStatus::Dirty;
         state.stage = match state.stage {
             Stage::New => Stage::New,
             before if was_dirty => before.max(asked),
             _ => asked,
         };
         let stage = state.stage;
-        if matches!(state.status, Status::Clean | Status::Writing) {
-            state.status = Status::Dirty;
+        if matches!(state.status, FrameStatus::Clean | FrameStatus::Writing) {
+            state.status = FrameStatus::Dirty;
             state.dirty_since = self.device.clock().now();
-            // Counted before anybody can write it, who counts it out again.
+            // Counted before the frame is listed: a sweep that writes it subtracts it again.
             self.dirty_count.fetch_add(1, Ordering::Relaxed);
             self.seat.dirtied(self.block_size as u64);
             let was_listed = std::mem::replace(&mut state.is_listed, true);
@@ -504,28 +522,29 @@ impl Cache {
         (result, stage)
     }
 
-    /// Drops the blocks of a freed run.
+    /// Forgets the blocks of a freed run.
     pub(crate) fn forget_run(&self, run: Run) {
         let blocks = (run.start.0..).take(run.length as usize);
         blocks.map(BlockNo).for_each(|block| self.forget(block));
     }
 
-    /// Drops a freed block: no later sweep writes it. Waits for a write under way: the block's next
-    /// owner may write it at once. What a sweep has frozen, or is about to, is not waited for, and
-    /// still written: something else that it writes may lead there, and no block is given again
-    /// while that sweep goes on.
+    /// Forgets a freed block: no later sweep writes it. Waits for a write under way, because the
+    /// block's next owner may write it at once. Does not wait for a write that a sweep has frozen
+    /// and not started: it still happens, since something else in that sweep may point to the
+    /// block, and the block is not allocated again before that sweep has ended.
     pub(crate) fn forget(&self, block: BlockNo) {
         let shard = self.shard(block);
         let removed = shard.frames.lock().by_block.remove(&block);
         if let Some(frame) = removed {
             shard.changed.wait_until(&frame.state, |state| {
-                let settled = state.transit != Transit::UnderWay && state.status != Status::Filling;
-                settled.then(|| {
-                    if state.status == Status::Dirty {
+                let is_at_rest =
+                    state.transit != Transit::UnderWay && state.status != FrameStatus::Filling;
+                is_at_rest.then(|| {
+                    if state.status == FrameStatus::Dirty {
                         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
                         self.seat.forgotten(self.block_size as u64);
                     }
-                    state.status = Status::Forgotten;
+                    state.status = FrameStatus::Forgotten;
                 })
             });
         }
@@ -541,13 +560,13 @@ impl Cache {
         self.dirty_count.load(Ordering::Relaxed) > self.frames_max / 2
     }
 
-    /// Whether nothing on the disk leads to a block yet.
+    /// Whether the block is new: nothing on disk points to it.
     pub(crate) fn is_new(&self, frame: &Frame) -> bool {
         frame.state.lock().stage == Stage::New
     }
 
-    /// How many sweeps in stages have frozen what they take: what was changed when it was N is
-    /// frozen since it is more than N.
+    /// How many sweeps have frozen what they write. A change made while this was N is frozen once
+    /// it is greater than N.
     pub(crate) fn sweeps(&self) -> u64 {
         self.sweeps.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
-//! Dirty frames are written: in rising order, adjacent ones together, many requests under way.
-use super::{Cache, Frame, Kind, Shard, Stage, Status, Transit, shard_of};
+//! Dirty frames are written: in rising order, adjacent ones together, many requests at a time.
+use super::{BlockKind, Cache, Frame, FrameStatus, Shard, Stage, Transit, shard_of};
 use crate::error::Result;
 use crate::policy::preset::DataOrder;
 use crate::store::writes::Announced;
@@ -13,16 +13,16 @@ use std::sync::atomic::Ordering;
 /// Bytes of one write of adjacent frames, at most.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// What becomes of a frame with an older write under way.
+/// What to do about a frame with an older write under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Busy {
-    /// It is waited for.
+    /// Wait for that write.
     Wait,
-    /// It stays dirty.
+    /// Leave the frame dirty.
     Leave,
 }
 
-/// A frame with the bytes that are to be written.
+/// A frame with the bytes to write.
 type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
 
 /// What one sweep writes, by stage.
@@ -31,9 +31,9 @@ pub(in crate::store) struct Frozen {
     stages: [Vec<Sealed>; Stage::COUNT],
 }
 
-/// Adjacent frames that are written together. Announced together with the first of them, under the
-/// lock of its state: who finds none of them dirty any more, and waits for what is under way, waits
-/// for their write, even while it waits for room.
+/// Adjacent frames that are written together. The write is announced with its first frame, under
+/// that frame's lock. So a thread that finds none of these frames dirty and waits for the writes
+/// under way also waits for this one, even before there is room to submit it.
 #[derive(Default)]
 struct WriteRun {
     frames: Vec<Sealed>,
@@ -41,7 +41,7 @@ struct WriteRun {
 }
 
 impl WriteRun {
-    /// Whether a block may be written together with those that are here.
+    /// Whether a block can be added: it is adjacent, and the write stays within its limit.
     fn takes(&self, block: BlockNo, block_size: usize) -> bool {
         let follows = self.frames.last().is_none_or(|(last, _)| last.block.0 + 1 == block.0);
         follows && self.frames.len() * block_size < WRITE_BYTES_MAX
@@ -49,18 +49,20 @@ impl WriteRun {
 }
 
 impl Cache {
-    /// Writes all frames that are dirty now, in one rising sweep, adjacent ones together, and waits
-    /// for them.
+    /// Writes all frames that are dirty now, in rising order, adjacent ones together, and waits for
+    /// them.
     ///
     /// # Errors
-    /// The first write error; it latches, and later calls fail too: what the disk holds is no
-    /// longer known.
+    /// The first write error, which closes the latch: it is not known what the disk holds.
     pub(crate) fn write_back(&self) -> Result<()> {
         self.write_back_some(|_, _| true)
     }
 
-    /// The same for the frames for which `wanted` says so.
-    pub(crate) fn write_back_some(&self, wanted: impl Fn(BlockNo, Kind) -> bool) -> Result<()> {
+    /// As `write_back`, for the frames for which `wanted` returns true.
+    pub(crate) fn write_back_some(
+        &self,
+        wanted: impl Fn(BlockNo, BlockKind) -> bool,
+    ) -> Result<()> {
         debug_assert!(self.order != DataOrder::DataFirst, "metadata written without its data");
         self.latch.check()?;
         let _sweep = self.sweep.lock();
@@ -72,14 +74,14 @@ impl Cache {
         self.writes.wait()
     }
 
-    /// Takes the frames that became dirty.
+    /// Empties the list of dirty frames, and returns what was in it.
     fn take_listed(&self) -> Vec<Arc<Frame>> {
         let frames = std::mem::take(&mut *self.dirty.lock());
         frames.iter().for_each(|frame| frame.state.lock().is_listed = false);
         frames
     }
 
-    /// Leaves frames for a later sweep.
+    /// Puts frames back into the list, for a later sweep.
     fn list_again(&self, frames: Vec<Arc<Frame>>) {
         for frame in frames {
             if !std::mem::replace(&mut frame.state.lock().is_listed, true) {
@@ -88,13 +90,13 @@ impl Cache {
         }
     }
 
-    /// Takes the right to sweep: one sweep at a time, so that an older state of a frame is never
-    /// written after a newer one.
+    /// Locks sweeps: only one at a time, so that an older state of a frame is never written after a
+    /// newer one.
     pub(in crate::store) fn lock_sweep(&self) -> SleepGuard<'_, ()> {
         self.sweep.lock()
     }
 
-    /// Takes the bytes of everything that is dirty. No operation is open: what is frozen is
+    /// Takes the bytes of all dirty frames. Called while no operation is open, so that they are
     /// consistent.
     pub(in crate::store) fn freeze(&self) -> Frozen {
         let mut frames = self.take_listed();
@@ -111,10 +113,10 @@ impl Cache {
     }
 
     /// Writes what was frozen, stage by stage, each durable before the next; new blocks first.
-    /// Nothing, if `data`, on which they count, failed.
+    /// Writes nothing if `data`, the outcome of writing files' blocks, is an error.
     ///
     /// # Errors
-    /// That of `data`, or the first of their own.
+    /// That of `data`, or the first write error.
     pub(in crate::store) fn write_frozen(&self, frozen: &Frozen, data: Result<()>) -> Result<()> {
         let [new, later @ ..] = &frozen.stages;
         let mut outcome = data.and_then(|()| self.write_stage(new));
@@ -128,7 +130,7 @@ impl Cache {
         outcome
     }
 
-    /// Writes what was frozen, adjacent blocks together, and waits for it.
+    /// Writes one stage, adjacent blocks together, and waits for it.
     fn write_stage(&self, stage: &[Sealed]) -> Result<()> {
         let mut run = WriteRun::default();
         for (frame, bytes) in stage {
@@ -148,7 +150,7 @@ impl Cache {
         self.writes.wait()
     }
 
-    /// Lets go of what was frozen and will never be written.
+    /// Releases what was frozen and will never be written.
     fn thaw(&self, stage: &[Sealed]) {
         for (frame, _) in stage {
             let mut state = frame.state.lock();
@@ -159,9 +161,9 @@ impl Cache {
         }
     }
 
-    /// Writes those of these frames that are dirty, in rising order, adjacent ones together, and
-    /// does not wait for them. Those with an older write under way are left for later. Not where
-    /// data comes first: there, sweeps wait.
+    /// Starts to write those of these frames that are dirty, in rising order, adjacent ones
+    /// together, without waiting. Frames with an older write under way stay dirty. Not for volumes
+    /// that write data first, where only sweeps write.
     pub(crate) fn start_writing(&self, frames: Vec<Arc<Frame>>) {
         debug_assert!(self.order != DataOrder::DataFirst, "metadata started without its data");
         self.submit(frames, Busy::Leave);
@@ -175,7 +177,7 @@ impl Cache {
                 self.write_run(std::mem::take(&mut run));
             }
             if busy == Busy::Wait && frame.state.lock().transit != Transit::None {
-                // The device may change the order of two writes.
+                // The device may reorder two writes of the same block.
                 self.write_run(std::mem::take(&mut run));
                 let shard = self.shard(frame.block);
                 shard.changed.wait_until(&frame.state, |state| {
@@ -203,14 +205,13 @@ impl Cache {
         self.writes.wait_for_one()
     }
 
-    /// The dirty frames, with the time at which each became so. They stay in the list of those to
-    /// be written.
+    /// The dirty frames and when each became dirty, in nanoseconds of the clock. They stay listed.
     pub(crate) fn changed(&self) -> Vec<(u64, Arc<Frame>)> {
         let mut changed = Vec::new();
         self.dirty.lock().retain(|frame| {
             let mut state = frame.state.lock();
-            state.is_listed = state.status == Status::Dirty;
-            // One with an older write under way has its turn when that has ended.
+            state.is_listed = state.status == FrameStatus::Dirty;
+            // A frame with an older write under way is written after that write has ended.
             if state.is_listed && state.transit == Transit::None {
                 changed.push((state.dirty_since, Arc::clone(frame)));
             }
@@ -219,9 +220,9 @@ impl Cache {
         changed
     }
 
-    /// Seals a dirty frame and takes its bytes, which are in `transit` from then on; `taken` is
-    /// called under the frame's lock. `None` when it was forgotten, written meanwhile, or bytes
-    /// that were taken earlier are not written yet.
+    /// Seals a dirty frame and takes its bytes, whose transit is `transit` from then on. `taken` is
+    /// called under the frame's lock. Returns `None` if the frame is no longer dirty, or if bytes
+    /// taken earlier are not written yet.
     fn prepare(
         &self,
         frame: &Frame,
@@ -229,12 +230,12 @@ impl Cache {
         taken: impl FnOnce(),
     ) -> Option<Arc<Vec<u8>>> {
         let mut state = frame.state.lock();
-        if state.status != Status::Dirty || state.transit != Transit::None {
+        if state.status != FrameStatus::Dirty || state.transit != Transit::None {
             return None;
         }
         taken();
         state.transit = transit;
-        state.status = Status::Writing;
+        state.status = FrameStatus::Writing;
         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
         self.seat.write_begins(self.block_size as u64);
         let kind = state.kind;
@@ -257,21 +258,21 @@ impl Cache {
         let shards = Arc::clone(&self.shards);
         let (seat, bytes) = (Arc::clone(&self.seat), frames.len() as u64 * self.block_size as u64);
         self.writes.write_announced(announced, &*self.device, offset, segments, move |result| {
-            settle(&shards, &frames, result);
+            finish_write(&shards, &frames, result);
             seat.write_ended(bytes);
         });
     }
 }
 
-/// A write of adjacent frames has ended. One that failed leaves them as they are, neither clean nor
-/// counted as dirty: they stay in memory, and nothing is written after it.
-fn settle(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
+/// Ends a write of adjacent frames. Frames whose write failed stay in `Writing`: they remain in
+/// memory and no longer count as dirty, and nothing is written after the failure.
+fn finish_write(shards: &[Shard], frames: &[Arc<Frame>], result: &io::Result<()>) {
     for frame in frames {
         let mut state = frame.state.lock();
         debug_assert_eq!(state.transit, Transit::UnderWay, "{}: a write ended", frame.block);
         state.transit = Transit::None;
-        if result.is_ok() && state.status == Status::Writing {
-            state.status = Status::Clean;
+        if result.is_ok() && state.status == FrameStatus::Writing {
+            state.status = FrameStatus::Clean;
         }
         drop(state);
         shards[shard_of(frame.block)].changed.wake_all();

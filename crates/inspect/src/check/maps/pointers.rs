@@ -44,8 +44,10 @@ impl<C: Claimant> NodeJudge<'_, C> {
         let mut run = DataRun { file_block: 0, start: BlockNo(0), length: 0 };
         for (file_block, pointer) in pointers {
             let start = BlockNo(pointer.into());
-            let follows = start.0 == run.start.0 + run.length;
-            if run.length > 0 && follows && file_block == run.file_block + run.length {
+            if run.length > 0
+                && start.0 == run.start.0 + run.length
+                && file_block == run.file_block + run.length
+            {
                 run.length += 1;
                 continue;
             }

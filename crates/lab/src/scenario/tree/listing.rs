@@ -63,7 +63,7 @@ enum Listed {
 impl Growing {
     fn new() -> Growing {
         let mut kept = Kept::default();
-        // The name of the top directory, which nobody asks for.
+        // The name of the top directory, which is never asked for.
         kept.add("");
         Growing {
             tree: Tree::empty(Names::Words { seed: 0 }),

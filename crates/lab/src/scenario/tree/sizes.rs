@@ -34,7 +34,7 @@ pub(super) fn file_bytes(files: u64, bytes: u64, random: &mut Random) -> Vec<u64
     proportional(bytes, &weights)
 }
 
-/// These sizes with so many of 0 bytes evenly among them.
+/// These sizes with this many of 0 bytes evenly among them.
 pub(super) fn with_empty(sizes: &[u64], empty: u64) -> Vec<u64> {
     let count = sizes.len() as u64 + empty;
     let before = |place: u64| (u128::from(place) * u128::from(empty)) / u128::from(count.max(1));
@@ -63,7 +63,7 @@ impl Blocks {
         Blocks { size, pointers: size / 4 }
     }
 
-    /// Data and indirect blocks of a file of so many blocks.
+    /// Data and indirect blocks of a file of this many blocks.
     fn mapped(&self, blocks: u64) -> u64 {
         let (mut left, mut total) = (blocks.saturating_sub(DIRECT), blocks);
         let mut reach = self.pointers;
@@ -116,12 +116,12 @@ impl Blocks {
         files + names.iter().map(lengths).sum::<u64>()
     }
 
-    /// Makes the last files longer or shorter by whole blocks until the tree takes so many. Empty
+    /// Makes the last files longer or shorter by whole blocks until the tree takes this many. Empty
     /// files stay empty.
     pub(super) fn meet(&self, tree: &mut Tree, wanted: u64) -> Result<(), String> {
         let mut now = self.of_tree(tree);
-        // A pass moves every file by a block; what a tree cannot reach in so many is a rule that
-        // contradicts itself.
+        // A pass moves every file by a block; what a tree cannot reach in as many passes is a rule
+        // that contradicts itself.
         for _ in 0..1_000_000 / (tree.files.len() + 1) + 64 {
             let before = now;
             for file in tree.files.iter_mut().rev().filter(|file| file.bytes > 0) {

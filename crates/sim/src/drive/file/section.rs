@@ -1,4 +1,4 @@
-//! A table of a drive file: its values, exact, with the line that each stands in.
+//! A table of a drive file: its values, exact, with the line that each is in.
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -66,7 +66,7 @@ impl Source<'_> {
     }
 }
 
-/// A table: its values by key. Keys that nobody asked for are refused by [`Section::finish`].
+/// A table: its values by key. Keys that were not asked for are refused by [`Section::finish`].
 pub struct Section<'a> {
     source: &'a Source<'a>,
     table: &'a DeTable<'a>,
@@ -110,7 +110,7 @@ impl<'a> Section<'a> {
         self.source.error(at, &self.full(key), reason)
     }
 
-    /// The error of a key that has to be there. Where a key that nobody asked for looks like it,
+    /// The error of a key that has to be there. Where a key that was not asked for looks like it,
     /// the error is that one's, in its own line.
     pub fn missing(&self, key: &str) -> FileError {
         let untaken = self.table.iter().filter(|(name, _)| !self.taken.contains(&**name.get_ref()));

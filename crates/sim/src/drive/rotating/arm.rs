@@ -5,12 +5,12 @@ use super::{Rotating, Waiting};
 use crate::drive::Parts;
 use extant_block::Operation;
 
-/// A waiting command's claim grows by a nanosecond for so many that it has waited: after a second
+/// A waiting command's claim grows by a nanosecond for this many that it has waited: after a second
 /// it outweighs the longest way.
 const AGEING: u64 = 24;
 
 impl Rotating {
-    /// Gives the arm to whoever has the best claim.
+    /// Gives the arm to the one that has the best claim.
     pub(super) fn choose(&mut self) {
         let pressed = self.is_pressed();
         if self.waiting.is_empty() && !self.buffer.is_dirty() {

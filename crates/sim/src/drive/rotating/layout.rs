@@ -124,7 +124,7 @@ impl Layout {
         }
     }
 
-    /// The time of so many sectors of a track under the head.
+    /// The time of this many sectors of a track under the head.
     pub fn media_ns(&self, sectors: u64, track: u64) -> u64 {
         sectors * self.revolution_ns / track
     }

@@ -53,7 +53,7 @@ impl Rotating {
         self.segments.advance_stream(waiting.end, arm, limit);
         let there = arm.at.max(from);
         parts.media = there - from;
-        // Nobody else gets the arm before that.
+        // No other command gets the arm before that.
         self.arm.at = self.arm.at.max(arm.at);
         self.behind_medium(waiting, there, parts);
         true

@@ -48,8 +48,8 @@ pub enum Seek {
 }
 
 impl Seek {
-    /// Reads a `[seek]` table of a drive of so many cylinders. An invalid curve is refused with the
-    /// reason.
+    /// Reads a `[seek]` table of a drive of this many cylinders. An invalid curve is refused with
+    /// the reason.
     pub(super) fn read(section: &mut Section<'_>, cylinders: u32) -> Result<Seek, FileError> {
         let seek = match section.optional_text("kind")? {
             Some("table") => read_table(section)?,

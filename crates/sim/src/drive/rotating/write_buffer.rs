@@ -113,7 +113,7 @@ impl WriteBuffer {
         })
     }
 
-    /// Takes the start of a run, at most so many sectors, to bring it to the medium.
+    /// Takes the start of a run, at most this many sectors, to bring it to the medium.
     pub fn take(&mut self, start: u64, most: u64) -> Option<Piece> {
         let run = self.runs.remove(&start)?;
         let end = run.end.min(start + most.max(1));

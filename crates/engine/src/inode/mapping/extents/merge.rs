@@ -1,4 +1,4 @@
-//! What a removal leaves sparse is joined: leaves with their neighbours, and a root with its only
+//! After a removal, nodes are joined: leaves with their neighbours, and the root with an only
 //! child.
 use super::{depth, modify, read_child, walk, with_node};
 use crate::error::{Error, Place, Result};
@@ -10,8 +10,8 @@ use extant_format::FileBlock;
 use extant_format::extent::{self, Node};
 use std::sync::Arc;
 
-/// Joins the leaf at `from` with its neighbours where they fit into one, and takes levels away that
-/// are not needed.
+/// Joins the leaf at `from` with its neighbours if they fit into one, and removes levels that are
+/// not needed.
 pub(super) fn tidy(operation: &Operation<'_>, node: &mut NodeState, from: u64) -> Result<()> {
     let volume = operation.volume();
     let block = FileBlock(u32::try_from(from).unwrap_or(u32::MAX));
@@ -22,8 +22,8 @@ pub(super) fn tidy(operation: &Operation<'_>, node: &mut NodeState, from: u64) -
     Ok(())
 }
 
-/// In the node at `level` on the way to `block`: joins the child taken with the one before or
-/// behind it, if both fit into one.
+/// In the node at `level` on the path to `block`, joins the child on the path with the one before
+/// or after it, if both fit into one.
 fn merge_children(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -57,8 +57,8 @@ fn merge_children(
             continue;
         }
         if volume.store.writes_data_first() && !volume.store.cache.is_new(&left_frame) {
-            // Two nodes that the disk knows cannot become one at once: that is left until the map
-            // is made dense.
+            // A sweep cannot replace two nodes on disk by one in a single step. This is left until
+            // the map is made dense.
             node.looseness.nodes_changed = true;
             continue;
         }
@@ -73,7 +73,7 @@ fn merge_children(
     Ok(false)
 }
 
-/// Puts all entries of one node behind those of another.
+/// Appends all entries of one node to those of another.
 fn append_node(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -97,7 +97,7 @@ fn append_node(
     Ok(())
 }
 
-/// A root with one child whose entries fit into the root takes them over.
+/// Moves the entries of an only child into the root, if they fit.
 fn collapse_root(operation: &Operation<'_>, node: &mut NodeState) -> Result<bool> {
     let volume = operation.volume();
     let (depth, only) = with_node(volume, node, None, None, |root| {

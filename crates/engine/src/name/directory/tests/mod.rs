@@ -1,9 +1,8 @@
-//! Directories: the plan of packing and the choice of cuts on plain values, then whole directories
-//! on a volume.
+//! Directories: packing plans and splits on plain values, then whole directories on a volume.
 mod plain;
 mod volume;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {

@@ -1,9 +1,9 @@
-//! Cuts and packing plans on plain values, and the blocks that a plan gives.
+//! Splits and packing plans on plain values, and the blocks made from a plan.
 use super::Random;
 use crate::error::ErrorKind;
 use crate::name::directory::Packing;
 use crate::name::directory::hashed::CONTINUED;
-use crate::name::directory::pack::{Leaf, NewEntry, Plan, Shape, Writer, nodes_for};
+use crate::name::directory::pack::{Leaf, NewEntry, PackingPlan, Shape, Writer, nodes_for};
 use crate::name::directory::split::{Cut, choose_cut};
 use extant_format::directory::{IndexPlace, Style};
 use extant_format::hash::{Hasher, NameHash};
@@ -71,7 +71,7 @@ fn a_cut_falls_between_different_hashes_where_it_can() {
     let style = Style { block_size: 1024, typed: true, checksummed: false };
     let cut = |names: &[(u32, usize)]| choose_cut(style, names.iter().copied());
     assert_eq!(cut(&[(2, 300), (4, 150), (4, 150), (6, 300)]), Some(Cut { at: 1, hash: 4 }));
-    // Apart from their equals, names would leave too little room on one side.
+    // If equal hashes stayed together, one side would have too little room.
     let crowded = [(2, 200), (4, 200), (4, 200), (4, 200), (6, 200)];
     assert_eq!(cut(&crowded), Some(Cut { at: 2, hash: 4 | CONTINUED }));
     assert_eq!(
@@ -83,7 +83,7 @@ fn a_cut_falls_between_different_hashes_where_it_can() {
     assert_eq!(cut(&[]), None);
 }
 
-/// Random names, sorted as a directory wants them.
+/// Random names, in the order of the directory.
 fn names(packing: &Packing, random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     let mut names: Vec<Vec<u8>> = (0..count)
         .map(|number| {
@@ -97,7 +97,7 @@ fn names(packing: &Packing, random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     names
 }
 
-fn plan(packing: &Packing, names: &[Vec<u8>]) -> Plan {
+fn plan(packing: &Packing, names: &[Vec<u8>]) -> PackingPlan {
     packing.plan(names.iter().map(|name| (name.len(), packing.hash_key(name)))).expect("a plan")
 }
 
@@ -119,7 +119,7 @@ fn blocks(packing: Packing, names: &[Vec<u8>]) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// All leaves in the order of the index, with what the index says of them.
+/// All leaves in the order of the index, with their keys in the index.
 fn leaves(style: Style, blocks: &[Vec<u8>]) -> Vec<(u32, FileBlock)> {
     let (info, root) = style.root(&blocks[0]).expect("a root");
     let mut leaves = Vec::new();
@@ -191,7 +191,7 @@ fn one_block_keeps_the_order_given_and_two_do_not_take_any() {
     let style = Style { block_size: 1024, typed: true, checksummed: true };
     let packing = Packing { style, hasher: Some(hasher(HashVersion::Tea)) };
     let key = |major| (8, NameHash { major, minor: 0 });
-    // "." and ".." take 24 of 1,012 bytes; these names 16 each.
+    // "." and ".." take 24 of 1012 bytes, each of these names 16.
     let falling = |count: u32| (0..count).rev().map(move |number| key(number * 2));
     assert_eq!(packing.packed_blocks(falling(61)).expect("fits"), 1);
     let error = packing.packed_blocks(falling(62)).expect_err("not in order");
@@ -220,9 +220,8 @@ fn two_levels_are_the_limit() {
         assert_eq!(nodes_for(style, root).expect("no nodes"), 0);
         assert_eq!(nodes_for(style, root + 1).expect("nodes"), (root + 1).div_ceil(node) as u32);
         assert_eq!(nodes_for(style, root * node).expect("nodes"), root as u32);
-        assert!(
-            matches!(nodes_for(style, root * node + 1), Err(error) if matches!(error.kind, ErrorKind::DirectoryFull))
-        );
+        let full = nodes_for(style, root * node + 1).expect_err("too many leaves");
+        assert!(matches!(full.kind, ErrorKind::DirectoryFull));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Directories on volumes that mke2fs has made, judged by a map in memory, by e2fsck and by the
-//! kernel's readdir.
+//! Directories on volumes made by mke2fs, compared with a map in memory and judged by e2fsck and
+//! the kernel's readdir.
 use super::Random;
 use crate::error::{Error, ErrorKind};
 use crate::inode::credits;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 const DIRECTORY: &[u8] = b"d";
 const FILES: usize = 4;
 
-/// A volume with one directory and a few files for its names to lead to.
+/// A volume with one directory, and a few files for its names to point to.
 struct Bench {
     device: Arc<MemoryDevice>,
     volume: Volume,
@@ -34,8 +34,8 @@ struct Bench {
 
 type Row = (&'static str, &'static [&'static str], &'static str, &'static str);
 
-/// Profile and words for mke2fs, a size, and the hash if not the usual one: with and without an
-/// index, checksums, types; all hashes; extents and indirect blocks.
+/// Profile and options for mke2fs, a size, and the hash if not the default: with and without index,
+/// checksums and types; all hashes; extents and indirect blocks.
 const ROWS: &[Row] = &[
     ("ext4", &["-b", "1024"], "24M", ""),
     ("ext4", &["-b", "4096", "-O", "^metadata_csum"], "24M", ""),
@@ -53,7 +53,7 @@ fn image((kind, words, size, hash): Row) -> Option<Arc<MemoryDevice>> {
     let scratch = Scratch::new("extant-directory");
     let path = scratch.join("image");
     let mut mke2fs = extant_testkit::command::program("mke2fs");
-    // The seed of hashes decides which leaves split: always the same.
+    // The hash seed decides which leaves split: keep it fixed.
     mke2fs.args([
         "-q",
         "-F",
@@ -172,7 +172,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Names as `list` gives them, without "." and "..", which come first.
+    /// Names as `list` returns them, without "." and "..", which come first.
     fn listed(&self) -> Vec<Vec<u8>> {
         let mut names = Vec::new();
         directory::list(&self.volume, &self.node, &mut |name, ino, file_type| {
@@ -187,7 +187,8 @@ impl Bench {
         names.split_off(2)
     }
 
-    /// All names are found and listed once, and no others; a listing can stop and go on anywhere.
+    /// Checks that all names are found and listed once, and no others, and that a listing can stop
+    /// and continue anywhere.
     fn check(&self) {
         for (name, ino) in &self.names {
             let found = directory::lookup(&self.volume, &self.node, name).expect("readable");
@@ -232,7 +233,7 @@ impl Bench {
         }
     }
 
-    /// Hangs the directory into the root, stores all inodes, and writes an image.
+    /// Adds the directory to the root, stores all inodes, and writes an image.
     fn save(mut self, scratch: &Scratch) -> std::path::PathBuf {
         let volume = &self.volume;
         let mut root = load(volume, Ino::ROOT);
@@ -364,7 +365,7 @@ fn an_index_of_two_levels_empties_again() {
         bench.remove(name).expect("removed");
     }
     bench.check();
-    // Room is used again before the directory grows.
+    // Freed room is used again before the directory grows.
     for name in &names[..1000] {
         bench.insert(name).expect("inserted");
     }
@@ -417,7 +418,7 @@ fn packed_directories_are_sound_and_grow() {
     }
 }
 
-/// Pairs of names with the same hash, of 255 bytes where `pad` is.
+/// Pairs of names with the same hash; they are 255 bytes long if `pad` is given.
 fn pairs(packing: &Packing, count: usize, pad: &[u8]) -> Vec<[Vec<u8>; 2]> {
     let name = |number: u32| [pad, format!("{number:08}").as_bytes()].concat();
     let hash = |number: u32| packing.hash_key(&name(number)).major;
@@ -464,7 +465,8 @@ fn a_leaf_that_splits_between_equal_hashes_goes_on() {
     let hash = |name: &[u8]| packing.hash_key(name).major;
     let pairs = pairs(&packing, 150_000, &pad);
     let [first, second] = pairs.first().expect("a pair among so many");
-    // Of 1,012 bytes: 236 below, twice 264 with the same hash, 236 above. Neither side takes both.
+    // In 1012 bytes: 236 below, twice 264 with the same hash, 236 above. Neither side has room for
+    // both.
     let filler = |wanted: &dyn Fn(u32) -> bool| {
         let names = (0..).map(|number| format!("{number:0228}").into_bytes());
         names.into_iter().find(|name| wanted(hash(name))).expect("some name")
@@ -552,7 +554,7 @@ fn the_kernel_reads_names_in_the_same_order() {
     }
 }
 
-/// Whatever stands in the blocks: an answer or an error, in bounded time.
+/// Whatever is in the blocks, the result is an answer or an error, in bounded time.
 #[test]
 fn garbage_neither_panics_nor_hangs() {
     for row in [ROWS[0], ROWS[1], ROWS[2], ROWS[6]] {
@@ -583,8 +585,8 @@ fn garbage_neither_panics_nor_hangs() {
 }
 
 impl Bench {
-    /// Changes bytes of some blocks in the cache, behind the checksums, and more often where the
-    /// index stands.
+    /// Changes bytes of some blocks in the cache, without fixing the checksums, and more often in
+    /// the index.
     fn damage(&mut self, random: &mut Random) {
         let operation = Operation::begin(&self.volume, credits::NAME).expect("writable");
         let directory = Directory { volume: &self.volume, node: &self.node };
