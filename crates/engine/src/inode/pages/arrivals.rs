@@ -13,7 +13,7 @@
 //! *Locking*: `coming`, then the lock of the pages, both short. Completions take no other lock, so
 //! a thread that has locked the inode may wait here.
 use crate::inode::pages::{PageMap, Payload};
-use crate::policy::readahead::Stream;
+use crate::policy::readahead::ReadStream;
 use extant_block::{Clock, Completed, Segment, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) struct Arrivals {
     coming: ShortLock<Coming>,
     arrived: WaitQueue,
     /// Read-ahead state of reads that come through no open file.
-    pub(crate) stream: ShortLock<Stream>,
+    pub(crate) stream: ShortLock<ReadStream>,
 }
 
 #[derive(Default)]
