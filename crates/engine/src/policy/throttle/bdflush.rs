@@ -16,10 +16,6 @@ const BATCH_BYTES: u64 = 8 << 20;
 pub struct Bdflush;
 
 impl Throttle for Bdflush {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
         if facts.dirty_bytes > percent(facts.memory_bytes, SYNCHRONOUS_PERCENT) {
             WriterAdvice::WriteBack(BATCH_BYTES)

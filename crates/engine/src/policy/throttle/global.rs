@@ -54,10 +54,6 @@ pub(super) fn chunk_bytes(limit_bytes: u64) -> u64 {
 }
 
 impl Throttle for Global {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn manner(&self) -> Manner {
         Manner::Pieces
     }

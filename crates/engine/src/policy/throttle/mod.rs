@@ -195,7 +195,9 @@ pub struct Period {
 /// Decides when writers wait and what flushers write. Reads facts and changes nothing.
 pub trait Throttle: Send + Sync {
     /// Whether a volume has a flusher of its own.
-    fn has_flusher(&self) -> bool;
+    fn has_flusher(&self) -> bool {
+        true
+    }
     /// What a writer has to do that has made blocks dirty, or is about to.
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice;
     /// What a flusher has to do next.

@@ -44,10 +44,6 @@ impl PerDevice {
 }
 
 impl Throttle for PerDevice {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn manner(&self) -> Manner {
         Manner::Pieces
     }

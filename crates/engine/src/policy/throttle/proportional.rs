@@ -84,10 +84,6 @@ impl Proportional {
 }
 
 impl Throttle for Proportional {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn manner(&self) -> Manner {
         Manner::Pieces
     }

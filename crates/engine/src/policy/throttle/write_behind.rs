@@ -22,10 +22,6 @@ impl WriteBehind {
 }
 
 impl Throttle for WriteBehind {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
         if facts.dirty_bytes > percent(facts.memory_bytes, SYNCHRONOUS_PERCENT) {
             WriterAdvice::WriteBack(BATCH_BYTES)
