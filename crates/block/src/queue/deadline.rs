@@ -8,8 +8,8 @@
 //! oldest command of its direction if that has expired or nothing is ahead, otherwise with the next
 //! one ahead.
 //!
-//! Guarantee: if `n` older commands of its direction wait when a read expires, at most `batch x (n
-//! + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
+//! Guarantee: if `n` older commands of its direction wait when a read expires, at most
+//! `batch x (n + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
 use crate::device::Operation;

@@ -1,12 +1,19 @@
 //! Position control (3.2): no writer does I/O; pauses of writers keep what is dirty between the
 //! background and the limit.
 //!
-//! From public descriptions: below freerun = (background + limit) / 2 no writer is paused. Above it
-//! a writer's rate is its device's balanced rate times pos_ratio = 1 + ((setpoint - dirty) / (limit
-//! - setpoint))^3, where setpoint = (freerun + limit) / 2, times a factor that falls with the
-//! device's own dirty bytes. The balanced rate follows write rate / dirty rate every 200 ms; a
-//! pause is at most 200 ms. Ratios are 10 and 20 %. Our addition: the limit is hard, except for one
-//! piece after it has stopped a writer for 30 s. Fixed point with ten binary digits.
+//! From public descriptions: below freerun no writer is paused. Above it a writer's rate is its
+//! device's balanced rate times pos_ratio, times a factor that falls with the device's own dirty
+//! bytes:
+//!
+//! ```text
+//! freerun   = (background + limit) / 2
+//! setpoint  = (freerun + limit) / 2
+//! pos_ratio = 1 + ((setpoint - dirty) / (limit - setpoint))^3
+//! ```
+//!
+//! The balanced rate follows write rate / dirty rate every 200 ms; a pause is at most 200 ms. Ratios
+//! are 10 and 20 %. Our addition: the limit is hard, except for one piece after it has stopped a
+//! writer for 30 s. Fixed point with ten binary digits.
 use super::global::STOPPED_NS_MAX;
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Period, REQUEST_BYTES_MAX, Throttle,
