@@ -75,8 +75,8 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// Every record is one that was written to this file, there; zeros stand only where the file
-    /// once had zeros.
+    /// Every record was written to this file at this place; zeros are only where the file once had
+    /// zeros.
     fn judge_content(&self, bytes: &[u8], ino: u32) -> Result<(), String> {
         let mut owner = None;
         let mut zeros: Vec<u64> = Vec::new();

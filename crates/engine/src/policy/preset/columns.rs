@@ -13,30 +13,30 @@ use std::sync::Arc;
 
 /// A choice of a column.
 pub struct Choice {
-    /// What it is called on command lines and in reports.
+    /// Its name on command lines and in reports.
     pub name: &'static str,
-    /// One line about it, with its source.
+    /// A description in one line, with its source.
     pub line: &'static str,
-    /// Puts it in. A policy with a cursor is made anew for each volume.
+    /// Sets it. A policy with a cursor is made for each volume.
     set: fn(&mut Policies),
 }
 
-/// Something that can be chosen.
+/// One property of a system that can be chosen.
 pub struct Column {
-    /// What it is called.
+    /// Its name on command lines and in reports.
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub line: &'static str,
-    /// What can be chosen by name. Empty where the column takes numbers.
+    /// The choices with names. Empty if the column takes numbers.
     pub choices: &'static [Choice],
-    /// What a row has.
+    /// The choice of a preset.
     pub(super) of: fn(&Preset) -> &'static str,
-    /// Puts a choice in; gives what it is called.
+    /// Sets a choice, and returns its full name.
     pub(super) choose: fn(&Column, &str, &mut Policies) -> Result<String, PresetError>,
 }
 
 impl Column {
-    /// What can be chosen here, with a line each: for lists.
+    /// The names that can be chosen here, each with its description.
     pub fn known(&self) -> Vec<(&'static str, &'static str)> {
         match self.name {
             "elevator" => ELEVATORS.iter().map(|entry| (entry.name, entry.summary)).collect(),

@@ -34,6 +34,7 @@ use crate::policy::preset::DataOrder;
 use crate::ranks;
 use crate::store::barrier::Barrier;
 use crate::store::budget::Seat;
+use crate::store::eviction::EvictionQueue;
 use crate::store::latch::Latch;
 use crate::store::writes::Writes;
 use extant_block::lock::ShortGuard;
@@ -41,8 +42,7 @@ use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::directory::{Form, Style};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::VecDeque;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -215,15 +215,7 @@ struct Shard {
 struct Frames {
     by_block: FxHashMap<BlockNo, Arc<Frame>>,
     /// In the order of loading; eviction takes from the front.
-    queue: VecDeque<BlockNo>,
-}
-
-impl Frames {
-    /// Removes blocks from the queue that are no longer in memory, and duplicates.
-    fn tidy_queue(&mut self) {
-        let mut seen = FxHashSet::default();
-        self.queue.retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
-    }
+    queue: EvictionQueue<BlockNo>,
 }
 
 const SHARDS: usize = 16;
@@ -416,10 +408,9 @@ impl Cache {
         };
         let frame = Arc::new(Frame { block, state: ShortLock::ranked(ranks::FRAME, state) });
         frames.by_block.insert(block, Arc::clone(&frame));
-        if frames.queue.len() > 2 * frames.by_block.len() + 64 {
-            frames.tidy_queue();
-        }
-        frames.queue.push_back(block);
+        let Frames { by_block, queue } = &mut *frames;
+        queue.sweep_if_long(by_block.len(), |block| by_block.contains_key(block));
+        queue.push(block);
         (frame, true)
     }
 
@@ -436,7 +427,7 @@ impl Cache {
         let mut freed = 0;
         while turns > 0 && freed < 4 {
             turns -= 1;
-            let Some(block) = frames.queue.pop_front() else { return };
+            let Some(block) = frames.queue.pop() else { return };
             let Some(frame) = frames.by_block.get(&block) else {
                 continue;
             };
@@ -445,7 +436,7 @@ impl Cache {
             if !idle || state.touched {
                 state.touched = false;
                 drop(state);
-                frames.queue.push_back(block);
+                frames.queue.push(block);
                 continue;
             }
             drop(state);
