@@ -2,10 +2,10 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use extant_chart::wrapped;
 use extant_format::BlockNo;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
-use extant_chart::wrapped;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 

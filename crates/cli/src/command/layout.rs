@@ -2,11 +2,11 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use extant_chart::wrapped;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{
     Cell, LayoutMap, LayoutReport, Paths, SuperblockPlace, SurveyOptions, Volume,
 };
-use extant_chart::wrapped;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -5,12 +5,12 @@ use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::progress::Status;
 use crate::size::Amount;
+use extant_chart::{Figure, TEXT_WIDTH, beside};
 use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
     Subject, Tell,
 };
 use extant_lab::page;
-use extant_chart::{Figure, TEXT_WIDTH, beside};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 

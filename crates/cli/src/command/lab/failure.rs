@@ -2,9 +2,9 @@
 //! nobody knows are wrong usage (2); what is wrong inside a file is a failure (1).
 use crate::error::Error;
 use extant_engine::preset::Policies;
+use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS, Scenario, ScenarioError};
 use extant_sim::drive::file::{self as drive_file, DriveSpec};
 use extant_sim::drive::presets::PRESETS;
-use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS, Scenario, ScenarioError};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

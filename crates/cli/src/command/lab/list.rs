@@ -2,12 +2,12 @@
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use extant_sim::drive::presets::PRESETS;
+use extant_chart::{Alignment, Figure, Table, beside};
 use extant_lab::page;
 use extant_lab::posts::POSTS;
-use extant_chart::{Alignment, Figure, Table, beside};
 use extant_lab::scenario::step::KINDS;
 use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS};
+use extant_sim::drive::presets::PRESETS;
 use serde::Serialize;
 
 /// List the built-in scenarios, posts and drives, and the steps that scenarios are made of.

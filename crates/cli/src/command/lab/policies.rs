@@ -3,9 +3,9 @@
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
+use extant_chart::{Alignment, Figure, Table, beside, wrapped};
 use extant_engine::preset::{COLUMNS, PRESETS, Policies};
 use extant_lab::page;
-use extant_chart::{Alignment, Figure, Table, beside, wrapped};
 use serde::Serialize;
 
 /// List what can be chosen: the columns of the policies with all their choices, and the presets.

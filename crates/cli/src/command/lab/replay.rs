@@ -4,8 +4,8 @@ use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use clap::ValueEnum;
-use extant_sim::drive::file::DriveSpec;
 use extant_lab::page;
+use extant_sim::drive::file::DriveSpec;
 use extant_sim::replay::{
     in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times,
 };

@@ -2,10 +2,10 @@
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use extant_sim::drive::presets::PRESETS;
-use extant_lab::page;
 use extant_chart::Figure;
+use extant_lab::page;
 use extant_lab::scenario::{BUILTINS, POST_SCENARIOS, builtin};
+use extant_sim::drive::presets::PRESETS;
 
 /// Print the TOML file of a built-in scenario (also of a post's) or drive, to be changed and run.
 #[derive(clap::Args)]
