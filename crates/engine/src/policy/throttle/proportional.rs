@@ -11,9 +11,9 @@
 //! pos_ratio = 1 + ((setpoint - dirty) / (limit - setpoint))^3
 //! ```
 //!
-//! The balanced rate follows write rate / dirty rate every 200 ms; a pause is at most 200 ms. Ratios
-//! are 10 and 20 %. Our addition: the limit is hard, except for one piece after it has stopped a
-//! writer for 30 s. Fixed point with ten binary digits.
+//! The balanced rate follows write rate / dirty rate every 200 ms; a pause is at most 200 ms.
+//! Ratios are 10 and 20 %. Our addition: the limit is hard, except for one piece after it has
+//! stopped a writer for 30 s. Fixed point with ten binary digits.
 use super::global::STOPPED_NS_MAX;
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Period, REQUEST_BYTES_MAX, Throttle,
