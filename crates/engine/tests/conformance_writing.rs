@@ -272,7 +272,7 @@ fn judge(specification: &Specification) -> std::result::Result<(), String> {
     // What the engine has in memory, not what it reads again.
     same_tree(&before, &image).map_err(|sentences| format!("as written: {sentences}"))?;
     let_the_kernel_work(&image)?;
-    oracle::e2fsck(&image).map_err(|said| format!("behind the kernel: {said}"))?;
+    oracle::e2fsck(&image).map_err(|said| format!("after the kernel: {said}"))?;
     let device = FileDevice::open(clock, &image, extant_block::file::Access::ReadWrite, 0)
         .map_err(|error| error.to_string())?;
     let volume =

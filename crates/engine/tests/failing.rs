@@ -229,7 +229,7 @@ fn behind_a_failure_the_rest_of_a_sweep_stays_in_memory() {
         // Of files' blocks and of metadata one more each at most: neither knows at once of the
         // other.
         let behind = kept(&device) - before - 1;
-        assert!(behind <= 1, "{policies}: {behind} writes behind the failure");
+        assert!(behind <= 1, "{policies}: {behind} writes after the failure");
     }
 }
 

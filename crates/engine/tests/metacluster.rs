@@ -190,7 +190,7 @@ fn a_full_cluster_spills_to_where_the_data_goes() {
         } else {
             assert!(
                 maps[0] == first + 12,
-                "file {number}: map {} behind the data at {first}",
+                "file {number}: map {} after the data at {first}",
                 maps[0]
             );
         }

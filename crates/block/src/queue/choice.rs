@@ -107,8 +107,8 @@ impl fmt::Display for ElevatorError {
             ElevatorError::Parenthesis { text } => {
                 write!(
                     formatter,
-                    "{text:?} is no elevator: numbers stand in one pair of parentheses behind its \
-                     name"
+                    "{text:?} is not an elevator: its numbers follow its name, in one pair of \
+                     parentheses"
                 )
             }
             ElevatorError::TooManyNumbers { entry, given } => {

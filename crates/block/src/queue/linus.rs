@@ -18,8 +18,8 @@ const PARAMETERS: &[ElevatorParameter] =
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "linus",
-    summary: "Linux 2.4: one sorted list; a command is passed by so many sectors at most (elvtune \
-        -r, -w)",
+    summary: "Linux 2.4: one sorted list; a command is passed by a limited number of sectors \
+        (elvtune -r, -w)",
     parameters: PARAMETERS,
     build: |numbers| {
         Box::new(Linus {

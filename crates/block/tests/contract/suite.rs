@@ -57,7 +57,7 @@ fn holes_hold_zeros(device: &dyn BlockDevice) {
         );
         (at, end) = (data.end, data.end);
     }
-    assert!(bytes[end as usize..].iter().all(|byte| *byte == 0), "behind {end}");
+    assert!(bytes[end as usize..].iter().all(|byte| *byte == 0), "after {end}");
     assert_eq!(device.next_data(BYTES).unwrap(), None);
 }
 

@@ -330,7 +330,7 @@ fn cfq_with_a_quantum_keeps_the_device_nearly_free_of_write_back() {
         }
     };
     fill(&mut queue, &mut inside, 0);
-    assert_eq!(inside.len(), 16, "four times the quantum while nobody waits");
+    assert_eq!(inside.len(), 16, "four times the quantum while no stream waits");
     queue.add(request(100, Read, 5000, 1), MS);
     fill(&mut queue, &mut inside, MS);
     assert_eq!(inside.len(), 17, "the read, and no write behind it");

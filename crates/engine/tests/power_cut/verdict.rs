@@ -94,7 +94,7 @@ impl<'a> Verdict<'a> {
             let history = self.life.histories.get(&record.owner);
             let written = history.and_then(|history| history.writes.get(&record.write));
             if !written.is_some_and(|range| range.contains(&at)) {
-                return Err(format!("byte {at}: nobody wrote {record:?}"));
+                return Err(format!("byte {at}: {record:?} was never written"));
             }
         }
         // Of a file that had no name before it was mended nothing is known.

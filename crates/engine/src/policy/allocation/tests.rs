@@ -40,7 +40,7 @@ fn goals_of_ext2_in_turn() {
         facts.previous = Some((FileBlock(3), BlockNo(800)));
         facts.map_block = Some(BlockNo(900));
     };
-    assert_eq!(goal(&Ext2Goal, all), 701, "behind the last allocation");
+    assert_eq!(goal(&Ext2Goal, all), 701, "after the last allocation");
     for other in [stream(5, 700), stream(3, 700), stream(4, 0)] {
         let change = |facts: &mut AllocationFacts| {
             all(facts);

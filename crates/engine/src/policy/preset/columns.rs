@@ -166,7 +166,7 @@ pub static COLUMNS: &[Column] = &[
     },
     Column {
         name: "neighbour-read-ahead",
-        line: "whether what lies behind small reads near each other is read too, whosever it is",
+        line: "whether small reads near each other make the device read on, across files",
         choices: NEIGHBOUR_READ_AHEADS,
         of: |row| row.neighbour_read_ahead,
         choose: by_name,
@@ -290,7 +290,7 @@ const ALLOCATIONS: &[Choice] = &[
     },
     Choice {
         name: "packed",
-        line: "one block behind the other as they are asked for (for images made in one go)",
+        line: "one block after the other as they are asked for (for images made in one go)",
         set: |policies| policies.allocation = Arc::new(packed_from(BlockNo(0), BlockNo(0))),
     },
 ];
@@ -393,7 +393,7 @@ const READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "clustered",
-        line: "as far as it lies in one piece, up to 128 KiB, further the longer it goes on \
+        line: "as far as it is in one piece, up to 128 KiB, further the longer it goes on \
             (FreeBSD)",
         set: |policies| policies.file_read_ahead = Arc::new(readahead::Clustered),
     },
@@ -417,7 +417,7 @@ const MAP_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "metacluster",
-        line: "up to 32 of those that lie together, on sequential reads, seen by where they lie \
+        line: "up to 32 of those that are together, on sequential reads, seen by where they are \
             (post of 2007)",
         set: |policies| policies.map_read_ahead = MapReadAhead::Metacluster,
     },
@@ -437,7 +437,7 @@ const DIRECTORY_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "logical",
-        line: "those that follow in the directory, wherever they lie (asked for in the post of \
+        line: "those that follow in the directory, wherever they are (asked for in the post of \
             2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Logical,
     },
@@ -478,7 +478,7 @@ const NEIGHBOUR_READ_AHEADS: &[Choice] = &[
 const THROTTLES: &[Choice] = &[
     Choice {
         name: "inline",
-        line: "nobody waits before memory is short; then whoever changes something writes",
+        line: "no one waits before memory is short; then the next writer writes everything",
         set: |policies| policies.throttle = Arc::new(throttle::Inline),
     },
     Choice {
@@ -506,7 +506,7 @@ const THROTTLES: &[Choice] = &[
     },
     Choice {
         name: "proportional",
-        line: "writers are paused so that dirty blocks settle between 10 and 20 %, and never write \
+        line: "writers are paused, never write, and dirty blocks stay between 10 and 20 % \
             (Linux 3.2)",
         set: |policies| policies.throttle = Arc::new(throttle::Proportional::default()),
     },
