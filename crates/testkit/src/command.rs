@@ -68,3 +68,20 @@ pub fn is_root() -> bool {
 pub fn is_gate() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true")
 }
+
+/// The same program with the signals that end it as they are by default: a shell that starts the
+/// tests in the background ignores SIGINT in all of them.
+pub fn with_default_signals(command: &Command) -> Command {
+    let mut with = program("env");
+    with.arg("--default-signal=INT,TERM,HUP").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => with.env(name, value),
+            None => with.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        with.current_dir(folder);
+    }
+    with
+}

@@ -2,7 +2,7 @@
 //! nothing left over.
 use crate::command::{Refusal, build, build_command, bytes, extant, judge, read_refusal, refusal};
 use extant_testkit::archive::{self, Member};
-use extant_testkit::command::{find, is_root, output, program};
+use extant_testkit::command::{find, is_root, output, program, with_default_signals};
 use extant_testkit::oracle::{Access, can_mount, e2fsck, mount_loop, require};
 use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
@@ -311,7 +311,7 @@ fn signals_remove_what_is_partial() {
     let place = place("build-signal");
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         // The archive never ends, so the command is there when the signal comes.
-        let mut command = build_command("", &[Path::new("-")], &place.image);
+        let mut command = with_default_signals(&build_command("", &[Path::new("-")], &place.image));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();

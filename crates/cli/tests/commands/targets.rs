@@ -57,9 +57,10 @@ fn a_signal_removes_the_partial_image() {
     use std::io::{BufRead, BufReader};
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "targets::waits_with_a_partial_image", "--nocapture"])
-            .env("PARTIAL_IMAGE", folder.path().join("x.img"))
+        let mut waits = Command::new(std::env::current_exe().unwrap());
+        waits.args(["--exact", "targets::waits_with_a_partial_image", "--nocapture"]);
+        waits.env("PARTIAL_IMAGE", folder.path().join("x.img"));
+        let mut child = extant_testkit::command::with_default_signals(&waits)
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::piped())
