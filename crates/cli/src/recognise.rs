@@ -157,7 +157,7 @@ pub fn kind_of(head: &[u8]) -> Option<&'static ForeignFormat> {
 
 /// Whether there is an ext superblock where one has to be, without a look at what else it says.
 pub fn is_ext(head: &[u8]) -> bool {
-    head.get(0x438..0x43a) == Some(b"\x53\xef")
+    extant_format::superblock::has_magic(head)
 }
 
 /// What a file or device holds that begins with these bytes, where something about to be written

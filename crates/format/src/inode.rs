@@ -244,13 +244,18 @@ pub mod flags {
     pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
     pub const IMAGIC: u32 = 0x2000;
+    pub const JOURNALED_DATA: u32 = 0x4000;
+    pub const NO_TAIL_MERGING: u32 = 0x8000;
     pub const DIRECTORY_SYNC: u32 = 0x1_0000;
     pub const TOP_DIRECTORY: u32 = 0x2_0000;
     pub const HUGE_FILE: u32 = 0x4_0000;
     pub const EXTENTS: u32 = 0x8_0000;
     pub const VERITY: u32 = 0x10_0000;
     pub const EA_INODE: u32 = 0x20_0000;
+    pub const NO_COPY_ON_WRITE: u32 = 0x80_0000;
+    pub const DIRECT_ACCESS: u32 = 0x200_0000;
     pub const INLINE_DATA: u32 = 0x1000_0000;
+    pub const PROJECT_INHERIT: u32 = 0x2000_0000;
     pub const CASEFOLDED: u32 = 0x4000_0000;
 }
 

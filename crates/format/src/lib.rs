@@ -19,6 +19,7 @@
 //! directory    blocks of names, and their index       hash       of names
 //! attribute    extended attributes                    acl        access lists
 //! journal      its superblock                         orphan_file, mount_block, quota_file
+//! calendar     times as dates
 //! stored       fields of raw bytes; superblock::{raw, stored}, inode::stored, extent::stored,
 //!              attribute::stored, group::stored, layout::stored: views that believe nothing
 //! ```
@@ -34,6 +35,7 @@
 pub mod acl;
 pub mod attribute;
 pub mod bitmap;
+pub mod calendar;
 pub mod checksum;
 pub mod directory;
 pub mod extent;

@@ -237,6 +237,12 @@ fn demand(
     if allowed { Ok(()) } else { Err(fault(field, value, reason)) }
 }
 
+/// Whether bytes from the start of a device have the magic number of a superblock in its place.
+pub fn has_magic(head: &[u8]) -> bool {
+    const AT: usize = SUPERBLOCK_OFFSET as usize + std::mem::offset_of!(RawSuperblock, magic);
+    head.get(AT..).and_then(|rest| rest.first_chunk()) == Some(&MAGIC.to_le_bytes())
+}
+
 impl Superblock {
     /// Checks 1,024 bytes. Every field that later code divides by, shifts by or indexes with is in
     /// range afterwards: block size, group sizes (<= 8 * block size), inode size (power of two,

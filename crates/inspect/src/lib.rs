@@ -65,7 +65,7 @@ pub use check::{
     CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, Progress, ReadOrder, Repair,
     Rule, Severity, Summary, check,
 };
-pub use date::{CalendarTime, Date};
+pub use date::Date;
 pub use error::Error;
 pub use group::{BlockPlace, BlockRange, GroupInfo, Groups, StoredChecksum, SuperblockCopy};
 pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo, uuid};

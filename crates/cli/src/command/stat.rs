@@ -7,7 +7,7 @@ use extant_archive::printable;
 use extant_engine::{Filesystem, Metadata, Object};
 use extant_format::attribute::Attribute;
 use extant_format::extent::State;
-use extant_format::inode::{FileType, Time};
+use extant_format::inode::{FileType, Time, flags};
 use extant_image::date::{self, Grain};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -201,32 +201,31 @@ fn extent_table(extents: &[Extent]) -> String {
 }
 
 /// The names of inode flags as chattr(1) explains them, bits rising; unknown bits are left out.
-fn flag_names(flags: u32) -> Vec<&'static str> {
+fn flag_names(set: u32) -> Vec<&'static str> {
     const NAMES: [(u32, &str); 23] = [
-        (0x1, "secure_deletion"),
-        (0x2, "undelete"),
-        (0x4, "compressed"),
-        (0x8, "sync"),
-        (0x10, "immutable"),
-        (0x20, "append_only"),
-        (0x40, "no_dump"),
-        (0x80, "no_atime"),
-        (0x800, "encrypted"),
-        (0x1000, "indexed_directory"),
-        (0x4000, "journaled_data"),
-        (0x8000, "no_tail_merging"),
-        (0x1_0000, "dirsync"),
-        (0x2_0000, "top_directory"),
-        (0x4_0000, "huge_file"),
-        (0x8_0000, "extents"),
-        (0x10_0000, "verity"),
-        (0x20_0000, "ea_inode"),
-        (0x80_0000, "no_cow"),
-        (0x200_0000, "dax"),
-        (0x1000_0000, "inline_data"),
-        (0x2000_0000, "project_inherit"),
-        (0x4000_0000, "casefold"),
+        (flags::SECURE_DELETION, "secure_deletion"),
+        (flags::UNDELETE, "undelete"),
+        (flags::COMPRESS, "compressed"),
+        (flags::SYNC, "sync"),
+        (flags::IMMUTABLE, "immutable"),
+        (flags::APPEND, "append_only"),
+        (flags::NODUMP, "no_dump"),
+        (flags::NOATIME, "no_atime"),
+        (flags::ENCRYPTED, "encrypted"),
+        (flags::INDEX, "indexed_directory"),
+        (flags::JOURNALED_DATA, "journaled_data"),
+        (flags::NO_TAIL_MERGING, "no_tail_merging"),
+        (flags::DIRECTORY_SYNC, "dirsync"),
+        (flags::TOP_DIRECTORY, "top_directory"),
+        (flags::HUGE_FILE, "huge_file"),
+        (flags::EXTENTS, "extents"),
+        (flags::VERITY, "verity"),
+        (flags::EA_INODE, "ea_inode"),
+        (flags::NO_COPY_ON_WRITE, "no_cow"),
+        (flags::DIRECT_ACCESS, "dax"),
+        (flags::INLINE_DATA, "inline_data"),
+        (flags::PROJECT_INHERIT, "project_inherit"),
+        (flags::CASEFOLDED, "casefold"),
     ];
-    let set = NAMES.iter().filter(|(bit, _)| flags & bit != 0);
-    set.map(|(_, name)| *name).collect()
+    NAMES.iter().filter(|(bit, _)| set & bit != 0).map(|(_, name)| *name).collect()
 }

@@ -1,7 +1,7 @@
 //! The files of a new volume: root, lost+found, the resize inode, the journal, the orphan file. All
 //! but the resize inode, whose map is what it is for, are allocated as any file is.
 use super::{Contents, FormatOptions, FormatPlan, LostAndFound, Made};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping;
 use crate::inode::operation::Operation;
@@ -10,13 +10,12 @@ use crate::name::directory;
 use crate::policy::allocation::{self, Purpose, Search};
 use crate::space::{InodeKind, Reservation};
 use crate::store::cache::BlockKind;
-use extant_format::checksum::crc32c;
 use extant_format::directory::Form;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::NewJournal;
 use extant_format::superblock::Feature;
-use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal};
+use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal, orphan_file};
 
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 const LOST_AND_FOUND_BYTES: u32 = 16 * 1024;
@@ -24,9 +23,6 @@ const LOST_AND_FOUND_BYTES: u32 = 16 * 1024;
 const CREDITS: u32 = 64;
 /// Slot of the inode from which the resize inode's only tree starts.
 const DOUBLE_INDIRECT: u32 = 13;
-const ORPHAN_MAGIC: u32 = 0x0b10_ca04;
-/// Magic and checksum at the end of each block of the orphan file.
-const ORPHAN_TAIL: usize = 8;
 const ZEROS_BYTES: usize = 1 << 20;
 
 /// Makes all of them. The caller syncs.
@@ -283,35 +279,10 @@ fn make_orphan_file(volume: &Volume) -> Result<Ino> {
     let mut reservation = volume.space.reserve(need)?;
     let runs = allocate(&operation, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
     for place in runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)) {
-        let block =
-            orphan_block(volume, node.seed, BlockNo(place)).ok_or_else(|| too_small(volume))?;
+        let mut block = vec![0; volume.store.block_size() as usize];
+        orphan_file::initialize(&mut block, BlockNo(place), node.seed, &volume.store.superblock);
         volume.store.write_unreferenced(BlockNo(place), &block)?;
     }
     node.store_now(&operation)?;
     Ok(ino)
-}
-
-fn too_small(volume: &Volume) -> Error {
-    let bytes = volume.store.block_size().into();
-    Error::field(
-        Place::Superblock,
-        "superblock",
-        "block size",
-        bytes,
-        "too small for an orphan block",
-    )
-}
-
-/// An empty block of the orphan file; `None` if it has no room for the tail, which is the case for
-/// no allowed block size.
-fn orphan_block(volume: &Volume, seed: u32, place: BlockNo) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; volume.store.block_size() as usize];
-    let room = bytes.len().checked_sub(ORPHAN_TAIL)?;
-    let (entries, tail) = bytes.split_at_mut(room);
-    tail[..4].copy_from_slice(&ORPHAN_MAGIC.to_le_bytes());
-    if volume.store.superblock.has(Feature::METADATA_CSUM) {
-        let sum = crc32c(crc32c(seed, &place.0.to_le_bytes()), entries);
-        tail[4..].copy_from_slice(&sum.to_le_bytes());
-    }
-    Some(bytes)
 }
