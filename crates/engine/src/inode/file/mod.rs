@@ -5,6 +5,7 @@
 //! on the disk.
 //! *Locking*: the inode is held shared to read and exclusively to change.
 mod arrivals;
+pub(crate) mod range;
 mod read;
 
 pub(crate) use arrivals::Arrivals;
@@ -40,6 +41,15 @@ fn check_mapped(state: &NodeState) -> Result<()> {
     match state.file_type()? {
         FileType::Directory => Err(ErrorKind::IsDirectory.into()),
         FileType::Regular | FileType::Symlink => Ok(()),
+        _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
+    }
+}
+
+/// Fails unless the inode has a size that may be set.
+pub(crate) fn check_sized(state: &NodeState) -> Result<()> {
+    match state.file_type()? {
+        FileType::Directory => Err(ErrorKind::IsDirectory.into()),
+        FileType::Regular => Ok(()),
         _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
     }
 }
@@ -272,13 +282,22 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
 /// Sets the size: cuts the file, or lets it end in a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.check_writable()?;
-    let mut state = node.state.write();
-    check_changeable(&state)?;
-    check_not_append(&state)?;
-    if size > size_max(volume, &state) {
+    set_size_locked(volume, node, &mut node.state.write(), size)
+}
+
+/// The same for a caller who holds the inode.
+pub(crate) fn set_size_locked(
+    volume: &Volume,
+    node: &Node,
+    state: &mut NodeState,
+    size: u64,
+) -> Result<()> {
+    check_changeable(state)?;
+    check_not_append(state)?;
+    if size > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    permission::remove_capability(volume, &mut state)?;
+    permission::remove_capability(volume, state)?;
     if size == 0 && state.inode.size > 0 {
         node.rewritten.store(true, Ordering::Release);
     }
@@ -293,11 +312,11 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
         }
         // Also where the size stays: blocks that were allocated behind the end go, as in the
         // kernel.
-        shrink(volume, &node.pages, &mut state, size)?;
+        shrink(volume, &node.pages, state, size)?;
     }
     state.inode.size = size;
     volume.note_file_size(size);
-    note_change(volume, &mut state);
+    note_change(volume, state);
     state.store(&Handle::begin(volume, 2)?)
 }
 

@@ -40,13 +40,13 @@ impl Looseness {
 
 /// The nodes of one level.
 #[derive(Default)]
-struct Level {
-    blocks: Vec<BlockNo>,
+pub(super) struct Level {
+    pub(super) blocks: Vec<BlockNo>,
     entries: usize,
 }
 
 /// Entries of a node that a level is reckoned with.
-fn comfortable(volume: &Volume) -> usize {
+pub(super) fn comfortable(volume: &Volume) -> usize {
     extent::capacity(volume.block_size() as usize).saturating_sub(1).max(1)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn settle(handle: &Handle<'_>, node: &mut NodeState) -> Result<()> {
 }
 
 /// The levels below the root, leaves first, and all extents.
-fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, Vec<Extent>)> {
+pub(super) fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, Vec<Extent>)> {
     let depth = depth_of(volume, node)?;
     let mut levels: Vec<Level> = (0..depth).map(|_| Level::default()).collect();
     let mut extents = Vec::new();

@@ -6,6 +6,7 @@
 mod dense;
 mod extents;
 mod indirect;
+pub(crate) mod rewrite;
 pub(crate) mod window;
 
 pub(crate) use dense::Looseness;
@@ -151,6 +152,20 @@ pub(crate) fn set_written(
 ) -> Result<()> {
     let mut grant = Grant { handle, reservation, purpose: Purpose::Data, state: State::Written };
     extents::set_written(&mut grant, node, block, length)
+}
+
+/// Marks the written blocks of a range as unwritten: they read as zeros from now on. For maps of
+/// extents only. The caller stores the inode.
+pub(crate) fn set_unwritten(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+) -> Result<()> {
+    let narrow = |at: u64| u32::try_from(at).map_err(|_| too_large());
+    let range = narrow(range.start)?..narrow(range.end)?;
+    let mut grant = Grant { handle, reservation, purpose: Purpose::Data, state: State::Unwritten };
+    extents::set_unwritten(&mut grant, node, range)
 }
 
 /// Blocks that mapping `want` blocks from `block` on may need in all, in the worst case: themselves
