@@ -8,6 +8,7 @@ use crate::inode::Node;
 use crate::inode::attribute::{self, SetAttribute};
 use crate::inode::file::{self, Size};
 use crate::inode::permission;
+use crate::name::beginning::Defaults;
 use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
@@ -295,7 +296,7 @@ impl Filesystem {
             if name.is_empty() {
                 return Err(ErrorKind::Exists.into());
             }
-            core.make(&parent, name, new)
+            core.make(&parent, name, new, None)
         })
     }
 
@@ -349,7 +350,7 @@ impl Filesystem {
         let node = self.at(original, |core| core.resolve(bytes(original), Follow::NotLast))?;
         self.change_at(link, |core| {
             let (parent, name) = core.resolve_parent(bytes(link))?;
-            core.link(&node, &parent, name)
+            core.link(&node, &parent, name, None)
         })
     }
 
@@ -359,7 +360,7 @@ impl Filesystem {
         let (from_parent, from_name) = self.at(from, |core| core.resolve_parent(bytes(from)))?;
         self.change_at(to, |core| {
             let (to_parent, to_name) = core.resolve_parent(bytes(to))?;
-            core.rename((&from_parent, from_name), (&to_parent, to_name), how)
+            core.rename((&from_parent, from_name), (&to_parent, to_name), how, None)
         })
     }
 
@@ -368,7 +369,7 @@ impl Filesystem {
         let path = path.as_ref();
         self.change_at(path, |core| {
             let (parent, name) = core.resolve_parent(bytes(path))?;
-            core.unlink(&parent, name)
+            core.unlink(&parent, name, None)
         })
     }
 
@@ -377,7 +378,7 @@ impl Filesystem {
         let path = path.as_ref();
         self.change_at(path, |core| {
             let (parent, name) = core.resolve_parent(bytes(path))?;
-            core.remove_directory(&parent, name)
+            core.remove_directory(&parent, name, None)
         })
     }
 
@@ -408,7 +409,7 @@ impl Filesystem {
             return Err(ErrorKind::IsDirectory.into());
         }
         self.core.hold(&node)?;
-        Ok(File { core: Arc::clone(&self.core), node, position: 0, stream: ShortLock::default() })
+        Ok(File::of_held(&self.core, node))
     }
 
     /// Reads a whole file.
@@ -520,20 +521,33 @@ impl Filesystem {
 }
 
 fn blank(file_type: FileType) -> NewInode<'static> {
-    NewInode { file_type, permissions: 0, uid: 0, gid: 0, device: Device::default(), target: b"" }
+    NewInode {
+        file_type,
+        permissions: 0,
+        uid: 0,
+        gid: 0,
+        device: Device::default(),
+        target: b"",
+        defaults: Defaults::Ignore,
+    }
 }
 
 /// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and
 /// [`std::io::Seek`], or at offsets from many threads.
 pub struct File {
-    core: Arc<Core>,
-    node: Arc<Node>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) node: Arc<Node>,
     position: u64,
     /// How it was read so far: how far ahead it is read next.
     stream: ShortLock<Stream>,
 }
 
 impl File {
+    /// An open file of a node that counts it already (see `Core::hold`).
+    pub(crate) fn of_held(core: &Arc<Core>, node: Arc<Node>) -> File {
+        File { core: Arc::clone(core), node, position: 0, stream: ShortLock::default() }
+    }
+
     /// Work that changes the file; what goes wrong half-way stops all further writing.
     fn changing<T>(&self, work: impl Fn(&Volume) -> Result<T>) -> Result<T> {
         let volume = &self.core.volume;
@@ -542,7 +556,7 @@ impl File {
     }
 
     /// The same for what changes few blocks.
-    fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
+    pub(crate) fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
         let pledge = self.core.admit_call()?;
         self.changing(work)?;
         drop(pledge);

@@ -7,7 +7,7 @@
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::permission::check_not_locked;
-use crate::space::Reuse;
+use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Kind};
 use crate::store::handle::Handle;
 use crate::volume::Volume;
@@ -53,6 +53,12 @@ pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> 
         attributes.extend(more.map_err(|fault| Error::corrupt(place, fault))?);
     }
     Ok(attributes)
+}
+
+/// The value of one attribute, where there is one.
+pub(crate) fn get(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<Vec<u8>>> {
+    let found = list(volume, node)?.into_iter().find(|attribute| attribute.name == name);
+    Ok(found.map(|attribute| attribute.value))
 }
 
 fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> {
@@ -140,13 +146,21 @@ fn point_to(volume: &Volume, node: &mut NodeState, block: BlockNo) {
 }
 
 fn allocate_block(handle: &Handle<'_>, node: &NodeState) -> Result<BlockNo> {
+    let mut reservation = handle.volume().groups.reserve(handle.volume(), 1)?;
+    allocate_reserved(handle, &mut reservation, node)
+}
+
+fn allocate_reserved(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &NodeState,
+) -> Result<BlockNo> {
     let volume = handle.volume();
-    let mut reservation = volume.groups.reserve(volume, 1)?;
     let facts = crate::inode::mapping::attribute_facts(volume, node);
     let plan = volume.allocation.plan(&facts);
     let plan = crate::policy::allocation::Plan { length: 1, ..plan };
     let route = volume.policies.map_blocks.route(&facts, &plan);
-    let run = volume.groups.allocate(handle, &mut reservation, &plan, route)?;
+    let run = volume.groups.allocate(handle, reservation, &plan, route)?;
     volume.allocation.given(&facts, run);
     Ok(run.start)
 }
@@ -204,9 +218,21 @@ pub(crate) fn place_new(
     node: &mut NodeState,
     placed: &attribute::Placed,
 ) -> Result<Option<BlockNo>> {
+    let blocks = u64::from(placed.block.is_some());
+    let mut reservation = handle.volume().groups.reserve(handle.volume(), blocks)?;
+    place_new_reserved(handle, &mut reservation, node, placed)
+}
+
+/// The same with the room that it needs: one block where `placed` has one.
+pub(crate) fn place_new_reserved(
+    handle: &Handle<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    placed: &attribute::Placed,
+) -> Result<Option<BlockNo>> {
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
-    let block = allocate_block(handle, node)?;
+    let block = allocate_reserved(handle, reservation, node)?;
     handle.create(block, Kind::Attributes, |new| fill_block(handle.volume(), new, bytes, block));
     point_to(handle.volume(), node, block);
     Ok(Some(block))

@@ -69,6 +69,8 @@ pub(crate) struct NodeState {
     /// them, and `promised_map` for their map.
     pub(crate) delayed: RunSet,
     pub(crate) promised_map: u64,
+    /// It was made without a name, and may still be given one.
+    pub(crate) may_be_named: bool,
     /// The inode was freed while somebody held the node: every use is `NotFound`.
     pub(crate) gone: bool,
 }
@@ -91,6 +93,7 @@ impl NodeState {
             dirty: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,
+            may_be_named: false,
             gone: false,
         }
     }
@@ -354,6 +357,16 @@ impl Nodes {
         self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
     }
 
+    /// Lets go of every node that nobody uses and that has nothing to write; the next use loads it
+    /// again.
+    pub(crate) fn drop_idle(&self, volume: &Volume) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let turns = shard.queue.len();
+            shard.evict_some(volume, turns);
+        }
+    }
+
     /// All nodes in memory, by rising number.
     pub(crate) fn all(&self) -> Vec<Arc<Node>> {
         let mut nodes: Vec<Arc<Node>> = Vec::new();
@@ -374,8 +387,13 @@ impl Shard {
 
     /// Lets go of a few nodes that nobody uses and that have nothing to write.
     fn evict(&mut self, volume: &Volume) {
+        self.evict_some(volume, 16);
+    }
+
+    /// The same after a look at this many nodes.
+    fn evict_some(&mut self, volume: &Volume, turns: usize) {
         let unstored = volume.unstored.lock();
-        let mut turns = 16.min(self.queue.len());
+        let mut turns = turns.min(self.queue.len());
         while turns > 0 {
             turns -= 1;
             let Some(ino) = self.queue.pop_front() else { return };

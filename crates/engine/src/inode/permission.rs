@@ -22,7 +22,7 @@ use extant_format::inode::{FileType, Time, flags};
 const SET_USER_ID: u16 = 0o4000;
 const SET_GROUP_ID: u16 = 0o2000;
 const GROUP_EXECUTE: u16 = 0o0010;
-const CAPABILITY: &[u8] = b"security.capability";
+pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 
 fn has(state: &NodeState, flag: u32) -> bool {
     state.inode.flags & flag != 0

@@ -1,4 +1,5 @@
 //! Names: directories, and what is done with the names in them.
+pub(crate) mod beginning;
 pub(crate) mod directory;
 pub(crate) mod namespace;
 pub(crate) mod rename;

@@ -6,9 +6,12 @@
 //! *Locking*: parent before child; two parents ancestor first; two children by rising number.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::flush::Core;
+use crate::inode::access::{check_may_add, check_may_make, check_may_unlink, check_search};
+use crate::inode::caller::Caller;
 use crate::inode::mapping::{self, Piece};
-use crate::inode::permission::{self, check_may_add, check_may_unlink, check_not_locked};
+use crate::inode::permission::{self, check_not_locked};
 use crate::inode::{Node, NodeState};
+use crate::name::beginning::{Beginning, Defaults};
 use crate::name::directory::{self, Departure};
 use crate::policy::allocation::Purpose;
 use crate::policy::placement::PlacementFacts;
@@ -48,6 +51,8 @@ pub(crate) struct NewInode<'a> {
     pub(crate) device: Device,
     /// Of symlinks.
     pub(crate) target: &'a [u8],
+    /// Whether umask and default access list count.
+    pub(crate) defaults: Defaults,
 }
 
 /// Fails on names that cannot be.
@@ -123,7 +128,7 @@ impl Core {
         let mut node = self.nodes.get(&self.volume, Ino::ROOT)?;
         let mut symlinks = 0;
         while let Some(part) = parts.pop() {
-            let next = self.lookup(&node, &part)?.ok_or(ErrorKind::NotFound)?;
+            let next = self.lookup(&node, &part, None)?.ok_or(ErrorKind::NotFound)?;
             let is_last = parts.is_empty() && !path.ends_with(b"/");
             let is_symlink = next.state.read().file_type()? == FileType::Symlink;
             if !is_symlink || (is_last && follow == Follow::NotLast) {
@@ -158,9 +163,15 @@ impl Core {
 
     /// Finds one name in a directory, and brings what it leads to into memory while the name
     /// stands: afterwards the number may belong to another inode.
-    pub(crate) fn lookup(&self, directory: &Node, name: &[u8]) -> Result<Option<Arc<Node>>> {
+    pub(crate) fn lookup(
+        &self,
+        directory: &Node,
+        name: &[u8],
+        caller: Option<&Caller>,
+    ) -> Result<Option<Arc<Node>>> {
         let state = directory.state.read();
         state.check_directory()?;
+        check_search(&self.volume, &state, caller)?;
         if name.len() > NAME_MAX {
             return Err(ErrorKind::NameTooLong.into());
         }
@@ -183,32 +194,54 @@ impl Core {
     }
 
     /// Makes an inode and its name.
-    pub(crate) fn make(&self, parent: &Node, name: &[u8], new: &NewInode<'_>) -> Result<Arc<Node>> {
+    pub(crate) fn make(
+        &self,
+        parent: &Node,
+        name: &[u8],
+        new: &NewInode<'_>,
+        caller: Option<&Caller>,
+    ) -> Result<Arc<Node>> {
         check_new_name(name)?;
-        let volume = &self.volume;
-        volume.check_writable()?;
+        self.volume.check_writable()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
-        if directory::lookup(volume, &parent, name)?.is_some() {
+        check_search(&self.volume, &parent, caller)?;
+        if directory::lookup(&self.volume, &parent, name)?.is_some() {
             return Err(ErrorKind::Exists.into());
         }
-        check_may_add(&parent)?;
+        self.make_in(&mut parent, name, new, caller)
+    }
+
+    /// Makes an inode and its name in a directory that is held and was seen not to have the name.
+    pub(crate) fn make_in(
+        &self,
+        parent: &mut NodeState,
+        name: &[u8],
+        new: &NewInode<'_>,
+        caller: Option<&Caller>,
+    ) -> Result<Arc<Node>> {
+        let volume = &self.volume;
+        check_may_add(volume, parent, caller)?;
+        check_may_make(new.file_type, caller)?;
         if new.file_type == FileType::Directory {
-            check_subdirectories(volume, &parent)?;
+            check_subdirectories(volume, parent)?;
         }
-        let own_blocks = own_blocks(volume, new)?;
-        let need = directory::insert_need(volume, &parent, name)? + own_blocks;
+        let beginning = Beginning::of(volume, parent, new, caller)?;
+        let new = &NewInode { permissions: beginning.permissions(), ..*new };
+        let own_blocks = own_blocks(volume, new)? + beginning.blocks();
+        let need = directory::insert_need(volume, parent, name)? + own_blocks;
         let mut reservation = volume.groups.reserve(volume, need)?;
         let handle = Handle::begin(volume, 16)?;
-        let mut state = self.new_inode(&handle, &mut reservation, &parent, name, new)?;
+        let mut state = self.new_inode(&handle, &mut reservation, parent, name, new)?;
+        beginning.apply(&handle, &mut reservation, &mut state)?;
         state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
         // Before the name: a sweep that takes the name finds the inode that it leads to.
         state.store(&handle)?;
-        directory::insert(&handle, &mut reservation, &mut parent, name, state.ino, new.file_type)?;
+        directory::insert(&handle, &mut reservation, parent, name, state.ino, new.file_type)?;
         if new.file_type == FileType::Directory {
-            add_subdirectory(volume, &mut parent);
+            add_subdirectory(volume, parent);
         }
-        touch(volume, &mut parent);
+        touch(volume, parent);
         parent.store(&handle)?;
         Ok(self.nodes.insert(volume, state.ino, state.inode))
     }
@@ -277,8 +310,14 @@ impl Core {
         Ok((group.ok_or(ErrorKind::NoInodes)?, kind))
     }
 
-    /// One more name for an inode that is no directory.
-    pub(crate) fn link(&self, node: &Node, parent: &Node, name: &[u8]) -> Result<()> {
+    /// One more name for an inode that is no directory; the first one for what was made without.
+    pub(crate) fn link(
+        &self,
+        node: &Node,
+        parent: &Node,
+        name: &[u8],
+        caller: Option<&Caller>,
+    ) -> Result<()> {
         check_new_name(name)?;
         let volume = &self.volume;
         volume.check_writable()?;
@@ -286,15 +325,16 @@ impl Core {
         let file_type = node.state.read().file_type()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
+        check_search(volume, &parent, caller)?;
         if directory::lookup(volume, &parent, name)?.is_some() {
             return Err(ErrorKind::Exists.into());
         }
-        check_may_add(&parent)?;
+        check_may_add(volume, &parent, caller)?;
         if file_type == FileType::Directory {
             return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
         }
         let mut state = node.state.write();
-        if state.gone || state.inode.links == 0 {
+        if state.gone || state.inode.links == 0 && !state.may_be_named {
             return Err(ErrorKind::NotFound.into());
         }
         check_not_locked(&state)?;
@@ -304,6 +344,12 @@ impl Core {
         let mut reservation =
             volume.groups.reserve(volume, directory::insert_need(volume, &parent, name)?)?;
         let handle = Handle::begin(volume, 16)?;
+        if state.inode.links == 0 {
+            // No longer an orphan: on the disk that field leads to the next one.
+            self.orphans.lock().remove(&state.ino);
+            state.inode.deletion_time = 0;
+            state.may_be_named = false;
+        }
         state.inode.links += 1;
         state.inode.change_time = volume.now();
         // Before the name, as for a new inode.
@@ -314,28 +360,40 @@ impl Core {
     }
 
     /// Removes a name of anything but a directory.
-    pub(crate) fn unlink(&self, parent: &Node, name: &[u8]) -> Result<()> {
-        self.remove_name(parent, name, InodeKind::Other)
+    pub(crate) fn unlink(&self, parent: &Node, name: &[u8], caller: Option<&Caller>) -> Result<()> {
+        self.remove_name(parent, name, InodeKind::Other, caller)
     }
 
     /// Removes an empty directory.
-    pub(crate) fn remove_directory(&self, parent: &Node, name: &[u8]) -> Result<()> {
-        self.remove_name(parent, name, InodeKind::Directory)
+    pub(crate) fn remove_directory(
+        &self,
+        parent: &Node,
+        name: &[u8],
+        caller: Option<&Caller>,
+    ) -> Result<()> {
+        self.remove_name(parent, name, InodeKind::Directory, caller)
     }
 
-    fn remove_name(&self, parent: &Node, name: &[u8], kind: InodeKind) -> Result<()> {
+    fn remove_name(
+        &self,
+        parent: &Node,
+        name: &[u8],
+        kind: InodeKind,
+        caller: Option<&Caller>,
+    ) -> Result<()> {
         check_removable_name(name, kind)?;
         let volume = &self.volume;
         volume.check_writable()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
+        check_search(volume, &parent, caller)?;
         let found = directory::lookup(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
         if found.ino == parent.ino {
             return Err(leads_to_itself(parent.ino));
         }
         let node = self.nodes.get(volume, found.ino)?;
         let mut child = node.state.write();
-        check_may_unlink(&parent, &child)?;
+        check_may_unlink(volume, &parent, &child, caller)?;
         let is_directory = child.file_type()? == FileType::Directory;
         match kind {
             InodeKind::Other if is_directory => return Err(ErrorKind::IsDirectory.into()),
@@ -416,7 +474,7 @@ fn split(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 }
 
 /// Blocks that a new inode needs at once.
-fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
+pub(crate) fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
     match new.file_type {
         FileType::Directory => Ok(1),
         FileType::Symlink if new.target.is_empty() => Err(ErrorKind::NotFound.into()),

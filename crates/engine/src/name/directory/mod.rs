@@ -8,6 +8,7 @@
 //! hash leads to.
 //! *Locking*: the caller holds the directory's inode (shared to look, exclusively to change).
 mod ahead;
+pub(crate) mod cookie;
 mod hashed;
 mod linear;
 mod list;
@@ -147,6 +148,13 @@ pub(crate) fn replace(
     let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
     let replaced = handle.modify(&frame, |bytes| volume.style.replace(bytes, name, ino, file_type));
     directory.expect_done(&frame, replaced)
+}
+
+/// Whether a listing of it goes by hash (see `list`).
+pub(crate) fn is_by_hash(volume: &Volume, node: &NodeState) -> Result<bool> {
+    let directory = Directory { volume, node };
+    let blocks = directory.blocks()?;
+    Ok(volume.superblock.has(Feature::DIR_INDEX) && (directory.is_indexed() || blocks == 1))
 }
 
 /// Whether nothing but "." and ".." is there.
