@@ -70,12 +70,16 @@ mod volume;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
 pub use api::filesystem::{Change, DirectoryEntry, File, Filesystem, FlagChange, Metadata, Statfs};
+pub use api::inodes::{Existing, Inode, Inodes, New, NewKind, OpenOutcome, Remembered, Rights};
 pub use api::object::{FileRun, Object};
 pub use api::{import, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
 pub use inode::attribute::{self, SetAttribute};
+pub use inode::caller::{Caller, Privileges};
+pub use inode::change::{MetadataChange, SetTime};
 pub use inode::file::Size;
 pub use name::directory::Packing;
+pub use name::directory::cookie::Entry;
 pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead, throttle};

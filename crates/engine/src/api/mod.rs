@@ -2,6 +2,7 @@
 pub(crate) mod directory_stream;
 pub(crate) mod filesystem;
 pub mod import;
+pub mod inodes;
 pub mod mkfs;
 pub(crate) mod object;
 pub mod survey;
