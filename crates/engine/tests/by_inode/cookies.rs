@@ -1,9 +1,11 @@
 //! Directories that are read in small pieces while they change.
 use crate::volume::Random;
 use crate::{BYTES, KINDS, finish, fresh, specification};
+use extant_block::BlockDevice;
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, Inode, New, NewKind, Rename};
-use extant_format::superblock::Superblock;
+use extant_format::hash::Hasher;
+use extant_format::superblock::{HashVersion, Superblock};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -77,35 +79,58 @@ fn names_that_stay_come_once_while_others_come_and_go() {
     names_that_stay_come_once((Profile::Ext4, 1024, 256, ""), 20, 1);
 }
 
-/// The legacy hash has 31 bits: of 30,000 names some share one.
+/// Names of which two and two have the same legacy hash, which has 31 bits.
+fn twins(hasher: &Hasher) -> Vec<String> {
+    let mut by_hash = BTreeMap::new();
+    let mut twins = Vec::new();
+    for number in 0..300_000 {
+        let name = format!("{number}");
+        let hash = hasher.hash(name.as_bytes());
+        if let Some(other) = by_hash.insert(hash, name.clone()) {
+            twins.extend([other, name]);
+        }
+    }
+    twins.sort();
+    twins.dedup();
+    assert!(twins.len() > 20, "{twins:?}");
+    twins
+}
+
 #[test]
 fn names_with_equal_hashes_come_once_each() {
     let specification = specification((Profile::Ext4, 1024, 256, ""), BYTES);
     let device = specification.make(extant_block::RealClock::new());
-    // Byte 0xfc of the superblock says which hash new directories have; the check sum follows.
     let mut bytes = [0; 1024];
-    extant_block::BlockDevice::read(&*device, 1024, &mut bytes).expect("reads");
+    device.read(1024, &mut bytes).expect("reads");
     let mut superblock = Superblock::parse(&bytes).expect("a superblock");
-    superblock.hash_version = extant_format::superblock::HashVersion::Legacy;
-    extant_block::BlockDevice::write(&*device, 1024, &superblock.encode()).expect("writes");
+    superblock.hash_version = HashVersion::Legacy;
+    device.write(1024, &superblock.encode()).expect("writes");
     let volume = specification.open(&device).expect("opens");
     let inodes = volume.inodes();
     let root = inodes.root().expect("a root");
     let file = inodes.create(&root, b"file", &New::default()).expect("makes it");
     let directory = New { kind: NewKind::Directory, permissions: 0o755, ..New::default() };
     let directory = inodes.create(&root, b"d", &directory).expect("makes it");
-    for number in 0..30_000 {
-        inodes.link(&file, &directory, format!("{number}").as_bytes()).expect("links it");
+    let mut names = twins(&Hasher::of(&superblock));
+    names.extend((300_000..302_000).map(|number| format!("{number}")));
+    for name in &names {
+        inodes.link(&file, &directory, name.as_bytes()).expect("links it");
     }
-    let (mut cookie, mut count) = (0, 0);
-    loop {
-        let (names, next) = piece(&volume, &directory, cookie, 7);
-        if names.is_empty() {
-            break;
+    for most in [1, 7] {
+        let (mut cookie, mut found) = (0, Vec::new());
+        loop {
+            let (names, next) = piece(&volume, &directory, cookie, most);
+            if names.is_empty() {
+                break;
+            }
+            cookie = next;
+            found.extend(names);
         }
-        (cookie, count) = (next, count + names.len());
+        assert_eq!(found.len(), names.len() + 2);
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), names.len() + 2);
     }
-    assert_eq!(count, 30_002);
     finish(&device, volume);
 }
 

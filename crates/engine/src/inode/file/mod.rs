@@ -411,6 +411,9 @@ pub(crate) fn allocate(
     state.store(&Handle::begin(volume, 2)?)
 }
 
+/// Bytes of a page of Linux on most machines.
+const PAGE_BYTES: u64 = 4096;
+
 /// Makes a hole: whole blocks are freed, the rest is zeroed. The size stays.
 pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
     volume.check_writable()?;
@@ -422,9 +425,13 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     }
     permission::remove_capability(volume, &mut state)?;
     let block_size = u64::from(volume.block_size());
-    let last = state.inode.size.next_multiple_of(block_size);
-    let end = offset.saturating_add(length).min(last);
-    if offset < end {
+    // As in Linux: what reaches past the end of the file takes the rest of its last page with it.
+    let last = state.inode.size.next_multiple_of(block_size.max(PAGE_BYTES));
+    let end = match offset.saturating_add(length) {
+        end if end > state.inode.size => last,
+        end => end,
+    };
+    if offset < state.inode.size {
         punch_range(volume, &node.pages, &mut state, offset..end)?;
     }
     note_change(volume, &mut state);
