@@ -32,10 +32,14 @@ struct Entry {
     bits: u16,
 }
 
-/// A well-formed list.
+/// A list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AccessList {
     entries: Vec<Entry>,
+}
+
+fn wrong() -> Error {
+    ErrorKind::InvalidArgument("not an access control list").into()
 }
 
 /// Whether a list says more than nine bits of a mode can.
@@ -49,11 +53,11 @@ pub(crate) enum Extent {
 
 impl AccessList {
     /// Reads the form of `getxattr`; `None` for one without entries, which stands for no list.
+    /// Whether they make a list is another question: see [`AccessList::check`].
     ///
     /// # Errors
-    /// `OperationUnsupported` for another version, `InvalidArgument` unless it is well formed.
+    /// `OperationUnsupported` for another version, `InvalidArgument` for what has not this form.
     pub(crate) fn parse(value: &[u8]) -> Result<Option<AccessList>> {
-        let wrong = || Error::from(ErrorKind::InvalidArgument("not an access control list"));
         let (version, rest) = value.split_first_chunk::<4>().ok_or_else(wrong)?;
         if u32::from_le_bytes(*version) != VERSION {
             return Err(ErrorKind::OperationUnsupported("a version of access lists").into());
@@ -61,9 +65,19 @@ impl AccessList {
         if rest.is_empty() {
             return Ok(None);
         }
-        acl::to_disk(value).ok_or_else(wrong)?;
+        if !rest.len().is_multiple_of(8) {
+            return Err(wrong());
+        }
         let entries = rest.chunks_exact(8).map(|bytes| Entry::parse(bytes).ok_or_else(wrong));
         Ok(Some(AccessList { entries: entries.collect::<Result<_>>()? }))
+    }
+
+    /// Fails unless its entries are in order, complete, and give nothing that does not exist.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn check(&self) -> Result<()> {
+        acl::to_disk(&self.to_value()).map(drop).ok_or_else(wrong)
     }
 
     /// The form of `getxattr`.
@@ -173,7 +187,7 @@ impl Entry {
             0x20 => Tag::Others,
             _ => return None,
         };
-        Some(Entry { tag, bits: u16::from_le_bytes([bits_low, bits_high]) & 7 })
+        Some(Entry { tag, bits: u16::from_le_bytes([bits_low, bits_high]) })
     }
 }
 
@@ -217,10 +231,12 @@ mod tests {
             assert_eq!(AccessList::parse(&list.to_value()).expect("well formed"), Some(list));
         }
         assert_eq!(AccessList::parse(&[2, 0, 0, 0]).expect("none"), None);
-        for wrong in [&[][..], &[2, 0, 0], &[2, 0, 0, 0, 1], &[2, 0, 0, 0, 1, 0, 7, 0, 0, 0, 0, 0]]
+        for wrong in [&[][..], &[2, 0, 0], &[2, 0, 0, 0, 1], &[2, 0, 0, 0, 9, 0, 7, 0, 0, 0, 0, 0]]
         {
             assert_eq!(AccessList::parse(wrong).expect_err("no list").errno(), 22, "{wrong:?}");
         }
+        let incomplete = list(&[(Tag::Owner, 7), (Tag::Others, 7)]);
+        assert!(extended().check().is_ok() && incomplete.check().is_err());
     }
 
     #[test]

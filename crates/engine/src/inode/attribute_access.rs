@@ -39,6 +39,8 @@ pub(crate) fn get(
     }
     if !is_access_list(name) {
         check_attribute(volume, state, (name, Use::Look), caller)?;
+    } else if state.file_type()? == FileType::Symlink {
+        return Err(ErrorKind::OperationUnsupported("symlinks have no access list").into());
     }
     attribute::get(volume, state, name)?.ok_or_else(|| ErrorKind::NoAttribute.into())
 }
@@ -107,6 +109,7 @@ fn set_access_list(
         };
     }
     check_owner(state, caller)?;
+    list.as_ref().map_or(Ok(()), AccessList::check)?;
     let before = attribute::list(volume, state)?;
     let mut after = before.clone();
     after.retain(|attribute| attribute.name != name);

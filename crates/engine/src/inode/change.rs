@@ -87,10 +87,13 @@ pub(crate) fn apply(
     state.check_alive()?;
     check(volume, &state, change, caller)?;
     if let Some(size) = change.size {
+        let mode = state.inode.mode;
         file::set_size_locked(volume, node, &mut state, size)?;
-    }
-    if change.is_size_alone() {
-        return Ok(());
+        let after = mode_after_writing(mode, state.inode.gid, caller);
+        if change.is_size_alone() && state.inode.mode == after {
+            return Ok(());
+        }
+        state.inode.mode = after;
     }
     let attributes = attributes_after(volume, &state, change)?;
     let before = state.inode.clone();
@@ -109,6 +112,15 @@ pub(crate) fn apply(
             state.store(&Handle::begin(volume, 2)?)
         }
         _ => Ok(()),
+    }
+}
+
+/// The mode of a file whose content a caller changed. A caller who is not known loses set-user-ID
+/// and set-group-ID for the file.
+fn mode_after_writing(mode: u16, gid: u32, caller: Option<&Caller>) -> u16 {
+    match caller {
+        Some(caller) if caller.has(Privileges::SET_ID) => mode,
+        _ => access::without_set_id(mode, gid, caller),
     }
 }
 
@@ -142,7 +154,11 @@ fn check(
     if (gives_away || regroups) && !identity.has(Privileges::CHANGE_OWNER) {
         return Err(ErrorKind::NotPermitted("a new owner takes a privilege").into());
     }
-    if change.permissions.is_some() {
+    // As in Linux: taking set-user-ID away with the owner counts as a change of the mode.
+    let without_set_id = access::without_set_id(inode.mode, inode.gid, caller);
+    let changes_mode =
+        change.owns_anew() && file_type != FileType::Directory && without_set_id != inode.mode;
+    if change.permissions.is_some() || changes_mode {
         check_owner(state, caller)?;
     }
     if change.touches() {
