@@ -70,7 +70,9 @@ mod volume;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
 pub use api::filesystem::{Change, DirectoryEntry, File, Filesystem, FlagChange, Metadata, Statfs};
-pub use api::inodes::{Existing, Inode, Inodes, New, NewKind, OpenOutcome, Remembered, Rights};
+pub use api::inodes::{
+    Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Remembered, Rights,
+};
 pub use api::object::{FileRun, Object};
 pub use api::{import, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};

@@ -183,12 +183,14 @@ impl Core {
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let need = own_blocks(volume, new)? + beginning.blocks();
         let mut reservation = volume.groups.reserve(volume, need)?;
-        let handle = Handle::begin(volume, 16)?;
-        let mut state = self.new_inode(&handle, &mut reservation, &parent, b"", new)?;
-        beginning.apply(&handle, &mut reservation, &mut state)?;
-        state.inode.links = 0;
-        state.store(&handle)?;
-        drop(handle);
+        let state = {
+            let handle = Handle::begin(volume, 16)?;
+            let mut state = self.new_inode(&handle, &mut reservation, &parent, b"", new)?;
+            beginning.apply(&handle, &mut reservation, &mut state)?;
+            state.inode.links = 0;
+            state.store(&handle)?;
+            state
+        };
         let node = self.nodes.insert(volume, state.ino, state.inode);
         node.opens.fetch_add(1, Ordering::AcqRel);
         node.state.write().may_be_named = true;

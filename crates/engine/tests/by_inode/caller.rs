@@ -17,6 +17,7 @@ use rustix::fs::{
     XattrFlags,
 };
 use std::ffi::OsStr;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -74,6 +75,8 @@ pub enum Call {
     MakeSymlink(&'static str),
     /// In this directory.
     MakeNameless(&'static str, u16, u16),
+    /// In this directory, and then given this name.
+    NameNameless(&'static str, &'static str, u16, u16),
     Link(&'static str, &'static str),
     Unlink(&'static str),
     RemoveDirectory(&'static str),
@@ -114,7 +117,8 @@ impl Call {
             Call::MakeFile(_, _, umask)
             | Call::MakeDirectory(_, _, umask)
             | Call::MakeFifo(_, _, umask)
-            | Call::MakeNameless(_, _, umask) => *umask,
+            | Call::MakeNameless(_, _, umask)
+            | Call::NameNameless(_, _, _, umask) => *umask,
             _ => 0,
         }
     }
@@ -146,6 +150,13 @@ impl Call {
             }
             Call::MakeNameless(name, permissions, _) => {
                 open(&at(name), OFlags::TMPFILE | OFlags::RDWR, *permissions)
+            }
+            Call::NameNameless(directory, name, permissions, _) => {
+                let flags = OFlags::TMPFILE | OFlags::RDWR;
+                let file = rustix::fs::openat(CWD, at(directory), flags, mode(*permissions))?;
+                let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let follow = AtFlags::SYMLINK_FOLLOW;
+                Ok(rustix::fs::linkat(CWD, open, CWD, at(name), follow)?)
             }
             Call::MakeDirectory(name, permissions, _) => {
                 Ok(rustix::fs::mkdirat(CWD, at(name), mode(*permissions))?)
@@ -235,27 +246,33 @@ impl Call {
             Call::Open(name, rights) => inodes.open(&place.at(name)?, *rights).map(drop),
             Call::MakeFile(name, permissions, umask) => {
                 let (parent, name) = place.parent(name)?;
-                let new = place.new(NewKind::File, *permissions, *umask);
+                let new = place.wish(NewKind::File, *permissions, *umask);
                 inodes.create_open(&parent, name.as_bytes(), &new).map(drop)
             }
             Call::MakeNameless(name, permissions, umask) => {
-                let new = place.new(NewKind::File, *permissions, *umask);
+                let new = place.wish(NewKind::File, *permissions, *umask);
                 inodes.create_nameless(&place.at(name)?, &new).map(drop)
+            }
+            Call::NameNameless(directory, name, permissions, umask) => {
+                let new = place.wish(NewKind::File, *permissions, *umask);
+                let (inode, _open) = inodes.create_nameless(&place.at(directory)?, &new)?;
+                let (parent, name) = place.parent(name)?;
+                inodes.link(&inode, &parent, name.as_bytes())
             }
             Call::MakeDirectory(name, permissions, umask) => {
                 // mkdir(2) itself takes the other bits away.
                 let permissions = permissions & 0o1777;
-                place.make(name, &place.new(NewKind::Directory, permissions, *umask))
+                place.make(name, &place.wish(NewKind::Directory, permissions, *umask))
             }
             Call::MakeFifo(name, permissions, umask) => {
-                place.make(name, &place.new(NewKind::Fifo, *permissions, *umask))
+                place.make(name, &place.wish(NewKind::Fifo, *permissions, *umask))
             }
             Call::MakeDevice(name) => {
                 let kind = NewKind::CharacterDevice(Device { major: 1, minor: 3 });
-                place.make(name, &place.new(kind, 0o600, 0))
+                place.make(name, &place.wish(kind, 0o600, 0))
             }
             Call::MakeSymlink(name) => {
-                place.make(name, &place.new(NewKind::Symlink(b"target"), 0, 0))
+                place.make(name, &place.wish(NewKind::Symlink(b"target"), 0, 0))
             }
             Call::Link(original, name) => {
                 let (inode, (parent, name)) = (place.at(original)?, place.parent(name)?);
@@ -351,7 +368,7 @@ impl Place<'_> {
         }
     }
 
-    fn new<'n>(&self, kind: NewKind<'n>, permissions: u16, umask: u16) -> New<'n> {
+    fn wish<'n>(&self, kind: NewKind<'n>, permissions: u16, umask: u16) -> New<'n> {
         New { kind, uid: self.who.uid, gid: self.who.gid, permissions, umask }
     }
 

@@ -3,7 +3,7 @@ use crate::volume::Random;
 use crate::{BYTES, KINDS, finish, fresh, specification};
 use extant_block::BlockDevice;
 use extant_engine::mkfs::Profile;
-use extant_engine::{Filesystem, Inode, New, NewKind, Rename};
+use extant_engine::{Filesystem, Inode, Known, New, NewKind, Rename};
 use extant_format::hash::Hasher;
 use extant_format::superblock::{HashVersion, Superblock};
 use std::collections::BTreeMap;
@@ -182,7 +182,7 @@ fn a_listing_with_metadata_gives_the_same_names_and_what_they_lead_to() {
                 names.push(entry.name.to_vec());
                 match known {
                     None => assert!(matches!(entry.name, b"." | b"..")),
-                    Some((inode, metadata)) => {
+                    Some(Known { inode, metadata }) => {
                         assert_eq!((inode.number(), entry.ino), (metadata.ino, metadata.ino));
                         let size = String::from_utf8_lossy(entry.name);
                         let size = size.split(' ').nth(1).expect("a number");

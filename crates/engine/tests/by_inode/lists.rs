@@ -38,6 +38,7 @@ fn calls() -> Vec<Call> {
             calls.push(MakeFile("d/new", permissions, umask));
             calls.push(MakeDirectory("d/new", permissions, umask));
             calls.push(MakeFifo("d/new", permissions, umask));
+            calls.push(NameNameless("d", "d/new", permissions, umask));
         }
         calls.push(Permissions("d/f", permissions));
         calls.push(Permissions("d/listed", permissions));

@@ -12,6 +12,18 @@ use std::sync::Arc;
 /// held meanwhile.
 const COLLECTED_MAX: usize = 64;
 
+/// What an entry leads to.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The inode.
+    pub inode: Inode,
+    /// What `stat` tells of it.
+    pub metadata: Metadata,
+}
+
+/// What is called for each entry with what it leads to; none for "." and "..".
+type VisitPlus<'a> = dyn FnMut(Entry<'_>, Option<Known>) -> ControlFlow<()> + 'a;
+
 /// An entry that waits for its metadata.
 struct Collected {
     name: Vec<u8>,
@@ -61,7 +73,7 @@ impl Inodes<'_> {
         &self,
         directory: &Inode,
         cookie: u64,
-        visit: &mut dyn FnMut(Entry<'_>, Option<(Inode, Metadata)>) -> ControlFlow<()>,
+        visit: &mut VisitPlus<'_>,
     ) -> Result<()> {
         let node = self.node(directory)?;
         let mut cookie = cookie;
@@ -70,7 +82,11 @@ impl Inodes<'_> {
             let is_last = collected.len() < COLLECTED_MAX;
             for one in collected {
                 cookie = one.next;
-                let Some(known) = self.known(one.node)? else { continue };
+                let known = one.node.as_ref().map(|node| self.known(node)).transpose()?;
+                if known.as_ref().is_some_and(Option::is_none) {
+                    continue; // removed since it was listed
+                }
+                let known = known.flatten();
                 if visit(Entry { name: &one.name, ..one.entry }, known).is_break() {
                     self.core.balance_after_reading();
                     return Ok(());
@@ -133,13 +149,12 @@ impl Inodes<'_> {
         (collected, failure.map_or(outcome, Err))
     }
 
-    /// What an entry leads to; the outer `None` where that was removed since it was listed.
-    fn known(&self, node: Option<Arc<Node>>) -> Result<Option<Option<(Inode, Metadata)>>> {
-        let Some(node) = node else { return Ok(Some(None)) };
-        let inode = self.of(Arc::clone(&node));
+    /// What a node is; `None` where it was freed since it was found.
+    fn known(&self, node: &Arc<Node>) -> Result<Option<Known>> {
+        let inode = self.of(Arc::clone(node));
         let state = node.state.read();
         match state.check_alive().and_then(|()| Metadata::new(node.ino, &state.inode)) {
-            Ok(metadata) => Ok(Some(Some((inode, metadata)))),
+            Ok(metadata) => Ok(Some(Known { inode, metadata })),
             Err(Error { kind: ErrorKind::NotFound, .. }) => Ok(None),
             Err(error) => Err(error),
         }

@@ -53,6 +53,7 @@ mod names;
 mod remembered;
 
 pub use crate::name::beginning::{Existing, OpenOutcome};
+pub use directories::Known;
 pub use names::{New, NewKind};
 pub use remembered::Remembered;
 
