@@ -533,12 +533,12 @@ impl Tree {
         }
     }
 
-    fn changed(&mut self, id: Id) {
+    pub fn changed(&mut self, id: Id) {
         self.end_rights(id);
         self.touch(id);
     }
 
-    fn check_changeable(&self, id: Id) -> Outcome<()> {
+    pub fn check_changeable(&self, id: Id) -> Outcome<()> {
         self.check_not_immutable(id)?;
         self.check_mapped(id)
     }

@@ -63,9 +63,12 @@ use crate::flush::Core;
 use crate::inode::Node;
 use crate::inode::access;
 use crate::inode::caller::Caller;
+use crate::name::namespace::Follow;
 use extant_format::Ino;
 use std::fmt;
 use std::ops::BitOr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A reference to an inode of an open file system. Cheap to clone; shared between threads.
@@ -135,6 +138,17 @@ impl Filesystem {
     /// The calls by inode, without any check of permissions.
     pub fn inodes(&self) -> Inodes<'_> {
         Inodes { core: &self.core, caller: None }
+    }
+
+    /// What a path leads to. Symlinks on the way are followed, one at the end is not.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`, `SymlinkLoop`; `Corrupt`; what the device answers.
+    pub fn inode(&self, path: impl AsRef<Path>) -> Result<Inode> {
+        let path = path.as_ref();
+        let bytes = path.as_os_str().as_bytes();
+        let node = self.at(path, |core| core.resolve(bytes, Follow::NotLast))?;
+        Ok(Inode::new(&self.core, node))
     }
 
     /// The calls by inode, made for a caller.
