@@ -3,7 +3,8 @@
 //!
 //! [`mkfs::format`] makes an empty file system, [`Filesystem::open`] opens one. Paths, names and
 //! errors follow `std::fs`; every error carries the path that was asked for, and the inode, block
-//! or group where the disk is at fault.
+//! or group where the disk is at fault. What a mount needs instead of paths is in [`inodes`]: calls
+//! by inode, made for a caller whose permissions are checked.
 //!
 //! ```
 //! use extant_block::{MemoryDevice, RealClock};
@@ -41,9 +42,11 @@
 //!
 //! ```text
 //! filesystem              paths and open files                    import     a whole tree at once
-//! namespace, rename       names, links                            survey     a whole volume in the order of the disk
-//! file, attribute         bytes, extended attributes              mkfs       an empty volume
-//! permission              what flags forbid, which rights end     access_time  what reads change
+//! inodes                  the same by inode, for a caller         survey     a whole volume in the order of the disk
+//! namespace, rename       names, links; beginning: new objects    mkfs       an empty volume
+//! file, attribute         bytes, ranges, extended attributes      change     owner, mode, size, times in one step
+//! access, access_list     what a caller may do                    access_time  what reads change
+//! permission              what flags forbid, which rights end
 //! directory, mapping      names to inodes, file blocks to blocks
 //! inode, group            the inode table, bitmaps and counters   placement, allocation: where things go (policies)
 //! journal                 handles: every change of metadata
@@ -74,7 +77,7 @@ pub use api::inodes::{
     Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Remembered, Rights,
 };
 pub use api::object::{FileRun, Object};
-pub use api::{import, mkfs, survey};
+pub use api::{import, inodes, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
 pub use inode::attribute::{self, SetAttribute};
 pub use inode::caller::{Caller, Privileges};

@@ -477,7 +477,7 @@ impl Filesystem {
     }
 
     /// Sets an extended attribute. It is kept as it is: setting an access list does not change the
-    /// mode.
+    /// mode, as it does with [`Inodes::set_attribute`](crate::Inodes::set_attribute).
     pub fn set_attribute(
         &self,
         path: impl AsRef<Path>,

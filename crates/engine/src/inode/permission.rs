@@ -1,10 +1,11 @@
 //! What inode flags forbid, and which rights of a file end when it is changed.
 //!
-//! The engine knows no caller and acts as root, with two exceptions that root has on Linux too:
-//! nothing changes what is immutable, and what is append-only grows at its end and in no other way.
-//! And it takes set-user-ID, set-group-ID and capabilities away where the kernel does when a
-//! process without privileges makes the change: the engine cannot tell whose the change is, and a
-//! program must not keep the rights of its owner with content that someone else gave it.
+//! These checks hold for every caller (what depends on who calls is in `access`), as they do on
+//! Linux, for root too: nothing changes what is immutable, and what is append-only grows at its end
+//! and in no other way. Set-user-ID, set-group-ID and capabilities go where the kernel takes them
+//! away from a process without privileges: where no caller is known the engine cannot tell whose
+//! the change is, and a program must not keep the rights of its owner with content that someone
+//! else gave it.
 //!
 //! The order of these checks beside others (`Exists` and `NotFound` come first, `IsDirectory` and
 //! `NotEmpty` after) is that of Linux; `tests/kernel_rules.rs` compares them with a kernel mount,

@@ -193,7 +193,7 @@ impl Core {
         long_target(&self.volume, &state)
     }
 
-    /// Makes an inode and its name.
+    /// Makes an inode and its name. Without a caller no permission is checked.
     pub(crate) fn make(
         &self,
         parent: &Node,

@@ -1,8 +1,9 @@
 //! References, names, and files without a name.
+use crate::volume::Random;
 use crate::{BYTES, KINDS, at, finish, fresh, specification};
 use extant_engine::{
-    ErrorKind, Existing, MetadataChange, New, NewKind, OpenOutcome, Remembered, Rename, Rights,
-    SetAttribute, SetTime,
+    Caller, ErrorKind, Existing, Filesystem, MetadataChange, New, NewKind, OpenOutcome, Remembered,
+    Rename, Rights, SetAttribute, SetTime,
 };
 use extant_format::Ino;
 use extant_format::inode::{Device, FileType, Time};
@@ -247,4 +248,61 @@ fn an_inode_of_another_volume_is_refused() {
     let root = one.inodes().root().expect("a root");
     let refused = other.inodes().create(&root, b"file", &New::default()).expect_err("another");
     assert_eq!(refused.errno(), 22);
+}
+
+/// Threads that make, move, link, list and change at once: no call fails but for what another
+/// thread did, and nothing waits for ever.
+#[test]
+fn many_at_once_leave_a_sound_volume() {
+    let (device, volume) = fresh(&specification(KINDS[0], BYTES));
+    let clock = extant_block::RealClock::new();
+    for name in ["/a", "/b"] {
+        volume.create_dir(name, 0o777).expect("makes it");
+    }
+    let tasks: Vec<_> = (0..4)
+        .map(|number| {
+            let volume = volume.clone();
+            extant_block::Clock::spawn(&*clock, "life", Box::new(move || live(&volume, number)))
+        })
+        .collect();
+    crate::volume::patience::within(60, "threads", move || {
+        tasks.into_iter().for_each(extant_block::clock::Task::join);
+    })
+    .expect("ends");
+    finish(&device, volume);
+}
+
+fn live(volume: &Filesystem, number: u64) {
+    let mut random = Random::new(number);
+    let caller = Caller { groups: vec![number as u32], ..Caller::root() };
+    let inodes = volume.inodes_for(&caller);
+    let directories = [at(volume, "/a"), at(volume, "/b")];
+    let expected = |error: extant_engine::Error| {
+        assert!(matches!(error.errno(), 2 | 17), "{error}");
+    };
+    for _ in 0..500 {
+        let (from, to) = (random.pick(&directories), random.pick(&directories));
+        let (old, new) = (random.below(20).to_string(), random.below(20).to_string());
+        let (old, new) = (old.as_bytes(), new.as_bytes());
+        let outcome = match random.below(7) {
+            0 | 1 => inodes
+                .open_or_create(from, old, &New::default(), (Existing::Open, Rights::WRITE))
+                .and_then(|(_, file, _)| file.write_at(random.below(9000), b"content"))
+                .map(drop),
+            2 => inodes.rename((from, old), (to, new), Rename::Replace),
+            3 => inodes.unlink(from, old),
+            4 => inodes
+                .create_nameless(from, &New::default())
+                .and_then(|(inode, _file)| inodes.link(&inode, to, new)),
+            5 => inodes.lookup(from, old).and_then(|inode| {
+                let size = Some(random.below(5000));
+                inodes.set_metadata(&inode, &MetadataChange { size, ..Default::default() })
+            }),
+            _ => inodes.read_dir_plus(from, 0, &mut |_, _| std::ops::ControlFlow::Continue(())),
+        };
+        outcome.unwrap_or_else(expected);
+        if random.one_in(60) {
+            volume.sync().expect("syncs");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::both::{Both, can_compare};
 use crate::volume::{MIB, Random};
 use crate::{KINDS, at, specification};
+use extant_block::BlockDevice;
 use extant_engine::{Filesystem, Inode, Rights, Size};
 use extant_format::extent::State;
 use rustix::fs::{Advice, FallocateFlags, SeekFrom, fadvise, fallocate, seek};
@@ -297,4 +298,56 @@ fn without_room_nothing_is_changed() {
     assert!(size >= before.len() as u64);
     drop((file, filler));
     crate::finish(&device, volume);
+}
+
+/// Damage anywhere in a map is met before anything moves: one error, and nothing is changed.
+#[test]
+fn a_damaged_map_is_left_as_it_is() {
+    let specification = specification(KINDS[0], 32 * MIB);
+    let (device, volume) = crate::fresh(&specification);
+    let file = volume.create_file("/file", 0o644).expect("makes it");
+    for number in 0..300 {
+        file.write_all_at(number * 2048, &content(number, 1024)).expect("writes");
+    }
+    drop(file);
+    let map = volume.object("/file").expect("is there").runs().expect("a map");
+    volume.close().expect("closes");
+    // Its leaves, by their magic number and depth: the last one leads to the last block.
+    let mut block = [0; 1024];
+    let mut leaves = Vec::new();
+    for at in 0..32 * 1024 {
+        device.read(at * 1024, &mut block).expect("reads");
+        if block[..2] == [0x0a, 0xf3] && block[6..8] == [0, 0] {
+            leaves.push((u32::from_le_bytes(block[12..16].try_into().expect("four")), at));
+        }
+    }
+    leaves.sort_unstable();
+    assert!(leaves.len() > 2, "{leaves:?}");
+    let (first_block, last) = *leaves.last().expect("a leaf");
+    device.read(last * 1024, &mut block).expect("reads");
+    block[20] ^= 1;
+    device.write(last * 1024, &block).expect("writes");
+
+    let volume = specification.open(&device).expect("opens");
+    let file = volume.open_file("/file").expect("opens");
+    let before = file.metadata().expect("is there");
+    let errors = [
+        file.collapse_range(1024, 2048).expect_err("is damaged"),
+        file.insert_range(1024, 2048).expect_err("is damaged"),
+        file.zero_range(u64::from(first_block) * 1024, 9000, Size::Keep).expect_err("is damaged"),
+        file.seek_hole(u64::from(first_block) * 1024).expect_err("is damaged"),
+    ];
+    for error in errors {
+        assert_eq!(error.errno(), 117, "{error}");
+    }
+    let after = file.metadata().expect("is there");
+    assert_eq!((after.size, after.sectors), (before.size, before.sectors));
+    let mut bytes = vec![0; 1024];
+    for run in map.iter().filter(|run| run.file_block.0 < first_block) {
+        file.read_at(u64::from(run.file_block.0) * 1024, &mut bytes).expect("reads");
+        assert!(bytes == content(u64::from(run.file_block.0) / 2, 1024));
+    }
+    // Nothing was changed, so nothing has latched.
+    volume.write("/other", b"content").expect("writes");
+    volume.sync().expect("syncs");
 }
