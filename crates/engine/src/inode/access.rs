@@ -56,7 +56,7 @@ pub(crate) fn check(
     let is_directory = state.file_type()? == FileType::Directory;
     let overrides = match is_directory {
         true => true,
-        // Nothing makes a file a program that nobody may execute.
+        // No privilege runs a file that has no execute bit at all.
         false => wanted & EXECUTE == 0 || state.inode.mode & 0o111 != 0,
     };
     let reads = match is_directory {

@@ -52,7 +52,7 @@ pub(crate) enum Extent {
 }
 
 impl AccessList {
-    /// Reads the form of `getxattr`; `None` for one without entries, which stands for no list.
+    /// Reads the form of `getxattr`; `None` for one without entries, which means no list.
     /// Whether they make a list is another question: see [`AccessList::check`].
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl AccessList {
         }
     }
 
-    /// The entry that the group bits of the mode stand for: the mask where there is one.
+    /// The entry that the group bits of the mode show: the mask where there is one.
     fn group_class(&self) -> Tag {
         if self.bits(Tag::Mask).is_some() { Tag::Mask } else { Tag::OwnerGroup }
     }

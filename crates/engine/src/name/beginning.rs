@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 /// Whether the defaults of a place count for a new object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Defaults {
-    /// The permissions given are those that it gets: for who copies objects as they are.
+    /// The permissions given are those that it gets: for copies of objects as they are.
     Ignore,
     /// The directory's default access list counts; where it has none, the umask.
     Apply {
@@ -126,8 +126,8 @@ pub enum OpenOutcome {
 }
 
 impl Core {
-    /// Makes a regular file, or finds it, and counts it as open, with nothing in between: nobody
-    /// can remove it before it is open. `wanted` is what the caller has to be allowed to do with
+    /// Makes a regular file, or finds it, and counts it as open, with nothing in between: it
+    /// cannot be removed before it is open. `wanted` is what the caller has to be allowed to do with
     /// one that was there.
     pub(crate) fn make_open(
         &self,

@@ -57,7 +57,7 @@ pub fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     value
 }
 
-/// Nobody in particular, in a list.
+/// The id of entries that name no user or group.
 pub const NO_ID: u32 = u32::MAX;
 pub const ACCESS: &str = "system.posix_acl_access";
 pub const DEFAULT: &str = "system.posix_acl_default";
@@ -477,7 +477,7 @@ pub fn compare(table: &Table) {
 fn by_kernel(table: &Table, rows: &[Row], both: &Both) -> Vec<i32> {
     let mut errnos = vec![i32::MIN; rows.len()];
     let mut identities: Vec<String> = Vec::new();
-    // The program may stand where only root can go.
+    // The program may be where only root can go.
     let copy = xtask::scratch::Scratch::new("by-inode-child");
     let child = copy.join("child");
     std::fs::copy(std::env::current_exe().expect("a program"), &child).expect("copies it");

@@ -48,7 +48,7 @@ fn finish(device: &MemoryDevice, volume: Filesystem) {
     }
 }
 
-/// What a path leads to, found by nobody in particular.
+/// What a path leads to, found without a caller.
 fn at(volume: &Filesystem, path: &str) -> Inode {
     let inodes = volume.inodes();
     let parts = path.split('/').filter(|part| !part.is_empty());

@@ -8,7 +8,7 @@ use crate::inode::{access, attribute_access, permission};
 use extant_format::attribute::Attribute;
 
 impl Inodes<'_> {
-    /// What `stat` tells.
+    /// What `stat` gives.
     ///
     /// # Errors
     /// `NotFound`; `Corrupt`, for an inode without a type.

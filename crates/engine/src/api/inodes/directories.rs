@@ -17,7 +17,7 @@ const COLLECTED_MAX: usize = 64;
 pub struct Known {
     /// The inode.
     pub inode: Inode,
-    /// What `stat` tells of it.
+    /// What `stat` gives of it.
     pub metadata: Metadata,
 }
 

@@ -68,7 +68,7 @@ impl File {
         self.changing_map(|volume| range::collapse(volume, &self.node, offset, length))
     }
 
-    /// Pushes a hole of whole blocks in (FALLOC_FL_INSERT_RANGE): what lies at the offset and after
+    /// Pushes a hole of whole blocks in (FALLOC_FL_INSERT_RANGE): what is at the offset and after
     /// it moves up, and the file becomes longer. Else as [`File::collapse_range`].
     ///
     /// # Errors

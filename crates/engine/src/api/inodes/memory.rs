@@ -1,4 +1,4 @@
-//! What is kept in memory, dropped for a mount that is told to.
+//! Dropping what is kept in memory and can be read again.
 use super::{Inode, Inodes};
 use crate::error::Result;
 use crate::inode::Node;

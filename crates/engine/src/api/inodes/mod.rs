@@ -1,7 +1,7 @@
 //! The file system by inode: what a mount, or a server, works with.
 //!
-//! [`Filesystem::inodes`] gives a view that acts for nobody in particular, as the calls with paths
-//! do: what the engine itself forbids is checked, and permissions are not. The view that
+//! [`Filesystem::inodes`] gives a view without a caller, like the calls with paths: what the engine
+//! itself forbids is checked, and permissions are not. The view that
 //! [`Filesystem::inodes_for`] gives acts for a [`Caller`], and every call checks what Linux would
 //! check for a process of that identity.
 //!
@@ -90,7 +90,7 @@ impl Inode {
         self.node.ino
     }
 
-    /// What tells it from earlier and later users of its number.
+    /// Differs from that of earlier and later users of its number.
     pub fn generation(&self) -> u32 {
         self.generation
     }
@@ -127,7 +127,7 @@ impl BitOr for Rights {
     }
 }
 
-/// The calls by inode, made for one caller or for nobody in particular.
+/// The calls by inode, made for one caller, or without one.
 #[derive(Clone, Copy)]
 pub struct Inodes<'a> {
     core: &'a Arc<Core>,

@@ -105,7 +105,7 @@ impl Inodes<'_> {
         Ok(self.of(node))
     }
 
-    /// Makes a file and opens it, in one step: nobody can remove it in between. The new file is
+    /// Makes a file and opens it, in one step: no other call can remove it in between. The new file is
     /// open whatever its permissions are.
     ///
     /// # Errors

@@ -80,14 +80,17 @@ pub(crate) fn zero(
     zero_edges(volume, node, state, offset..end)?;
     if !whole.is_empty() {
         forget_range(volume, &node.pages, state, whole.clone());
-        mapping::set_unwritten(&Handle::begin(volume, 16)?, &mut reservation, state, whole)?;
+    }
+    let handle = Handle::begin(volume, 16)?;
+    if !whole.is_empty() {
+        mapping::set_unwritten(&handle, &mut reservation, state, whole)?;
     }
     if size == Size::Grow && end > state.inode.size {
         state.inode.size = end;
         volume.note_file_size(end);
     }
     note_change(volume, state);
-    state.store(&Handle::begin(volume, 2)?)
+    state.store(&handle)
 }
 
 /// Zeros the parts of blocks at the ends of a range.
@@ -136,7 +139,7 @@ pub(crate) fn collapse(volume: &Volume, node: &Node, offset: u64, length: u64) -
     })
 }
 
-/// Pushes a hole in: what lies at the offset and after it moves up, and the file becomes longer.
+/// Pushes a hole in: what is at the offset and after it moves up, and the file becomes longer.
 pub(crate) fn insert(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
     volume.check_writable()?;
     let mut state = node.state.write();
@@ -165,15 +168,15 @@ fn rearrange(
 ) -> Result<()> {
     permission::remove_capability(volume, state)?;
     write_back_locked(volume, &node.pages, state)?;
-    volume.groups.close_window(state.ino);
-    mapping::window::discard(&Handle::begin(volume, 2)?, state)?;
     let mut map = Rewrite::read(volume, state)?;
     change(&mut map)?;
     let mut reservation = volume.groups.reserve(volume, map.need(volume, state))?;
     // Everything is written back: what is dropped here is what the device has.
     let moved = offset / u64::from(volume.block_size());
     forget_range(volume, &node.pages, state, moved..u64::MAX);
+    volume.groups.close_window(state.ino);
     let handle = Handle::begin(volume, 16)?;
+    mapping::window::discard(&handle, state)?;
     map.apply(&handle, &mut reservation, state)?;
     state.inode.size = size;
     volume.note_file_size(size);
@@ -208,11 +211,11 @@ pub(crate) fn seek(
     let blocks = size.div_ceil(block_size);
     let mut at = offset / block_size;
     while at < blocks {
-        let (content, behind) = stretch(volume, &state, at..blocks)?;
+        let (content, end) = stretch(volume, &state, at..blocks)?;
         if content == wanted {
             return Ok(Some((at * block_size).max(offset)));
         }
-        at = behind;
+        at = end;
     }
     Ok((wanted == Content::Hole).then_some(size))
 }

@@ -58,7 +58,7 @@ impl Rewrite {
                 let why = "inside the extent before it";
                 return Err(Error::field(place, "extent tree", "file block", block.into(), why));
             }
-            free_from = behind(extent);
+            free_from = end_of(extent);
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Rewrite {
     /// # Errors
     /// `InvalidArgument` where something would pass the last block that a map can have.
     pub(crate) fn insert(&mut self, at: u64, blocks: u64) -> Result<()> {
-        let last = self.extents.last().map_or(0, behind);
+        let last = self.extents.last().map_or(0, end_of);
         if last > at && last.saturating_add(blocks) > u64::from(u32::MAX) {
             let reason = "what is moved would pass the largest file";
             return Err(ErrorKind::InvalidArgument(reason).into());
@@ -203,13 +203,13 @@ fn first(extent: &Extent) -> u64 {
 }
 
 /// The file block after an extent.
-fn behind(extent: &Extent) -> u64 {
+fn end_of(extent: &Extent) -> u64 {
     first(extent) + u64::from(extent.length)
 }
 
-/// The part of an extent that lies in a range of the file.
+/// The part of an extent that is in a range of the file.
 fn part(extent: &Extent, range: Range<u64>) -> Option<Extent> {
-    let (from, to) = (first(extent).max(range.start), behind(extent).min(range.end));
+    let (from, to) = (first(extent).max(range.start), end_of(extent).min(range.end));
     (from < to).then(|| Extent {
         file_block: FileBlock(from as u32),
         length: (to - from) as u32,
