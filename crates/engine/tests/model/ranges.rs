@@ -45,6 +45,7 @@ impl Tree {
         let end = end.ok_or(EFBIG)?;
         let object = self.get(id);
         object.content.zero(offset..end);
+        object.reach = object.reach.max(end);
         if size == Size::Grow {
             object.size = object.size.max(end);
         }
@@ -62,6 +63,7 @@ impl Tree {
         object.content.zero(offset..end);
         object.content.shift(end, offset);
         object.size -= length;
+        object.reach = object.reach.saturating_sub(length);
         self.changed(id);
         Ok(())
     }
@@ -71,12 +73,16 @@ impl Tree {
         self.check_aligned(offset, length)?;
         let size = self.object(id).size.checked_add(length);
         let size = size.filter(|size| *size <= self.limits.size_max).ok_or(EFBIG)?;
+        let block_size = self.limits.block_size;
         let object = self.get(id);
-        if offset >= object.size {
+        // No block may pass the last one that a map can have, whatever the size.
+        let reach = object.reach.max(object.size) + length;
+        if offset >= object.size || reach.div_ceil(block_size) > u32::MAX.into() {
             return Err(EINVAL);
         }
         object.content.shift(offset, offset + length);
         object.size = size;
+        object.reach = reach;
         self.changed(id);
         Ok(())
     }
