@@ -43,7 +43,7 @@
 //! ```text
 //! filesystem              paths and open files                    import     a whole tree at once
 //! inodes                  the same by inode, for a caller         survey     a whole volume in the order of the disk
-//! namespace, rename       names, links; beginning: new objects    mkfs       an empty volume
+//! namespace, rename       names, links                            mkfs       an empty volume
 //! file, attribute         bytes, ranges, extended attributes      change     owner, mode, size, times in one step
 //! access, access_list     what a caller may do                    access_time  what reads change
 //! permission              what flags forbid, which rights end

@@ -1,24 +1,18 @@
-//! How a new object begins: its permissions and its access lists, and objects without a name.
+//! What a new object begins with: its permissions and its access lists.
 //!
 //! *Invariants*: what an object begins with is decided, and room for it promised, before the first
-//! change. An inode that was made without a name is open, and an orphan, until it is linked or its
-//! last open file goes.
-//! *Locking*: parent before child.
-use crate::error::{ErrorKind, Result};
-use crate::flush::Core;
-use crate::inode::access::{self, check, check_may_add, check_search};
+//! change.
+//! *Locking*: the caller holds the parent.
+use crate::error::Result;
+use crate::inode::access;
 use crate::inode::access_list::{ACCESS, AccessList, DEFAULT, Extent};
 use crate::inode::caller::Caller;
-use crate::inode::{Node, NodeState, attribute};
-use crate::name::directory;
-use crate::name::namespace::{NewInode, check_new_name, leads_to_itself, own_blocks};
+use crate::inode::{NodeState, attribute};
 use crate::space::Reservation;
 use crate::store::handle::Handle;
 use crate::volume::Volume;
 use extant_format::attribute::{Attribute, Placed, place};
 use extant_format::inode::{FileType, Inode};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Whether the defaults of a place count for a new object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,13 +26,13 @@ pub(crate) enum Defaults {
     },
 }
 
-/// What a call that makes a file does with one that is there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Existing {
-    /// Fails with `Exists`, as O_EXCL does.
-    Refuse,
-    /// Opens it.
-    Open,
+/// What is asked for of a new object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) file_type: FileType,
+    /// The low twelve bits of the mode.
+    pub(crate) permissions: u16,
+    pub(crate) defaults: Defaults,
 }
 
 /// What a new object begins with.
@@ -57,7 +51,7 @@ impl Beginning {
     pub(crate) fn of(
         volume: &Volume,
         parent: &NodeState,
-        new: &NewInode<'_>,
+        new: Wish,
         caller: Option<&Caller>,
     ) -> Result<Beginning> {
         let is_symlink = new.file_type == FileType::Symlink;
@@ -113,88 +107,5 @@ impl Beginning {
             attribute::place_new_reserved(handle, reservation, state, placed)?;
         }
         Ok(())
-    }
-}
-
-/// Whether a call that opens a file made it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OpenOutcome {
-    /// It is new.
-    Made,
-    /// It was there.
-    Found,
-}
-
-impl Core {
-    /// Makes a regular file, or finds it, and counts it as open, with nothing in between: it
-    /// cannot be removed before it is open. `wanted` is what the caller has to be allowed to do with
-    /// one that was there.
-    pub(crate) fn make_open(
-        &self,
-        parent: &Node,
-        name: &[u8],
-        (new, existing): (&NewInode<'_>, Existing),
-        (caller, wanted): (Option<&Caller>, u16),
-    ) -> Result<(Arc<Node>, OpenOutcome)> {
-        check_new_name(name)?;
-        let volume = &self.volume;
-        let mut parent = parent.state.write();
-        parent.check_directory()?;
-        check_search(volume, &parent, caller)?;
-        let Some(found) = directory::lookup(volume, &parent, name)? else {
-            volume.check_writable()?;
-            let node = self.make_in(&mut parent, name, new, caller)?;
-            node.opens.fetch_add(1, Ordering::AcqRel);
-            return Ok((node, OpenOutcome::Made));
-        };
-        if existing == Existing::Refuse {
-            return Err(ErrorKind::Exists.into());
-        }
-        if found.ino == parent.ino {
-            return Err(leads_to_itself(parent.ino));
-        }
-        let node = self.nodes.get(volume, found.ino)?;
-        let state = node.state.read();
-        match state.file_type()? {
-            FileType::Regular => {}
-            FileType::Directory => return Err(ErrorKind::IsDirectory.into()),
-            _ => return Err(ErrorKind::Exists.into()),
-        }
-        check(volume, &state, caller, wanted)?;
-        drop(state);
-        self.hold(&node)?;
-        Ok((node, OpenOutcome::Found))
-    }
-
-    /// Makes a regular file without a name and counts it as open: it is freed with its last open
-    /// file, unless it is linked before.
-    pub(crate) fn make_nameless(
-        &self,
-        directory: &Node,
-        new: &NewInode<'_>,
-        caller: Option<&Caller>,
-    ) -> Result<Arc<Node>> {
-        let volume = &self.volume;
-        volume.check_writable()?;
-        let parent = directory.state.read();
-        parent.check_directory()?;
-        check_may_add(volume, &parent, caller)?;
-        let beginning = Beginning::of(volume, &parent, new, caller)?;
-        let new = &NewInode { permissions: beginning.permissions(), ..*new };
-        let need = own_blocks(volume, new)? + beginning.blocks();
-        let mut reservation = volume.groups.reserve(volume, need)?;
-        let state = {
-            let handle = Handle::begin(volume, 16)?;
-            let mut state = self.new_inode(&handle, &mut reservation, &parent, b"", new)?;
-            beginning.apply(&handle, &mut reservation, &mut state)?;
-            state.inode.links = 0;
-            state.store(&handle)?;
-            state
-        };
-        let node = self.nodes.insert(volume, state.ino, state.inode);
-        node.opens.fetch_add(1, Ordering::AcqRel);
-        node.state.write().may_be_named = true;
-        self.orphans.lock().insert(node.ino, Arc::clone(&node));
-        Ok(node)
     }
 }

@@ -2,4 +2,5 @@
 pub(crate) mod beginning;
 pub(crate) mod directory;
 pub(crate) mod namespace;
+pub(crate) mod opening;
 pub(crate) mod rename;

@@ -11,7 +11,7 @@ use crate::inode::caller::Caller;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::permission::{self, check_not_locked};
 use crate::inode::{Node, NodeState};
-use crate::name::beginning::{Beginning, Defaults};
+use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure};
 use crate::policy::allocation::Purpose;
 use crate::policy::placement::PlacementFacts;
@@ -53,6 +53,14 @@ pub(crate) struct NewInode<'a> {
     pub(crate) target: &'a [u8],
     /// Whether umask and default access list count.
     pub(crate) defaults: Defaults,
+}
+
+impl NewInode<'_> {
+    /// What decides how it begins.
+    pub(crate) fn wish(&self) -> Wish {
+        let NewInode { file_type, permissions, defaults, .. } = *self;
+        Wish { file_type, permissions, defaults }
+    }
 }
 
 /// Fails on names that cannot be.
@@ -226,7 +234,7 @@ impl Core {
         if new.file_type == FileType::Directory {
             check_subdirectories(volume, parent)?;
         }
-        let beginning = Beginning::of(volume, parent, new, caller)?;
+        let beginning = Beginning::of(volume, parent, new.wish(), caller)?;
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let own_blocks = own_blocks(volume, new)? + beginning.blocks();
         let need = directory::insert_need(volume, parent, name)? + own_blocks;

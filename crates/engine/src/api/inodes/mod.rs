@@ -52,7 +52,7 @@ mod memory;
 mod names;
 mod remembered;
 
-pub use crate::name::beginning::{Existing, OpenOutcome};
+pub use crate::name::opening::{Existing, OpenOutcome};
 pub use directories::Known;
 pub use names::{New, NewKind};
 pub use remembered::Remembered;

@@ -2,8 +2,9 @@
 use super::{Existing, Inode, Inodes, Rights};
 use crate::api::filesystem::File;
 use crate::error::{ErrorKind, Result};
-use crate::name::beginning::{Defaults, OpenOutcome};
+use crate::name::beginning::Defaults;
 use crate::name::namespace::NewInode;
+use crate::name::opening::OpenOutcome;
 use crate::name::rename::Rename;
 use extant_format::inode::{Device, FileType};
 use std::sync::Arc;
