@@ -3,6 +3,9 @@
 use crate::both::can_compare;
 use crate::caller::Call::{self, *};
 use crate::caller::{ACCESS, DEFAULT, NO_ID, Row, Table, Who, compare, list};
+use crate::specification;
+use crate::volume::{MIB, Specification};
+use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, New, NewKind, SetAttribute};
 
 const MEMBER: Who = Who { uid: 1000, gid: 1000, groups: &[], privilege: None };
@@ -110,4 +113,32 @@ fn lists_are_inherited_and_followed_as_in_the_kernel() {
     if can_compare() {
         compare(&TABLE);
     }
+}
+
+/// Inodes of 128 bytes keep lists in blocks of their own: what has no room is not made at all.
+#[test]
+fn a_list_without_room_leaves_nothing_behind() {
+    let kind = (Profile::Ext2, 1024, 128, "");
+    let specification = Specification { inodes: 2000, ..specification(kind, 2 * MIB) };
+    let (device, volume) = crate::fresh(&specification);
+    let inodes = volume.inodes();
+    let root = inodes.root().expect("a root");
+    let default = defaults()[4].clone().expect("a list");
+    inodes.set_attribute(&root, DEFAULT.as_bytes(), &default, SetAttribute::Any).expect("sets it");
+    let mut kinds = [NewKind::File, NewKind::Directory, NewKind::Fifo].into_iter().cycle();
+    let mut made = 0;
+    let refused = loop {
+        let new = New { kind: kinds.next().expect("a kind"), permissions: 0o777, ..New::default() };
+        match inodes.create(&root, format!("{made}").as_bytes(), &new) {
+            Ok(inode) => {
+                let list = inodes.attribute(&inode, ACCESS.as_bytes()).expect("inherited");
+                assert_eq!(list, default);
+                made += 1;
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.errno(), 28, "{refused}");
+    assert!(made > 100, "{made} made");
+    crate::finish(&device, volume);
 }

@@ -2,8 +2,8 @@
 use crate::volume::Random;
 use crate::{BYTES, KINDS, at, finish, fresh, specification};
 use extant_engine::{
-    Caller, ErrorKind, Existing, Filesystem, MetadataChange, New, NewKind, OpenOutcome, Remembered,
-    Rename, Rights, SetAttribute, SetTime,
+    Caller, ErrorKind, Existing, Filesystem, MetadataChange, New, NewKind, OpenOutcome, Options,
+    Remembered, Rename, Rights, SetAttribute, SetTime,
 };
 use extant_format::Ino;
 use extant_format::inode::{Device, FileType, Time};
@@ -304,5 +304,35 @@ fn live(volume: &Filesystem, number: u64) {
         if random.one_in(60) {
             volume.sync().expect("syncs");
         }
+    }
+}
+
+#[test]
+fn a_volume_that_is_only_read_opens_what_is_there_and_makes_nothing() {
+    let specification = specification(KINDS[0], BYTES);
+    let (device, volume) = fresh(&specification);
+    volume.write("/file", b"content").expect("writes");
+    volume.close().expect("closes");
+    let options = Options { access: extant_engine::Access::ReadOnly, ..specification.options() };
+    let volume = Filesystem::open(device, &options).expect("opens");
+    let inodes = volume.inodes();
+    let root = inodes.root().expect("a root");
+    let open = |name: &[u8], existing| {
+        inodes.open_or_create(&root, name, &New::default(), (existing, Rights::READ))
+    };
+    assert_eq!(open(b"file", Existing::Open).expect("finds it").2, OpenOutcome::Found);
+    let file = at(&volume, "/file");
+    let refused = [
+        open(b"new", Existing::Open).err(),
+        open(b"new", Existing::Refuse).err(),
+        inodes.create(&root, b"new", &New::default()).err(),
+        inodes.create_nameless(&root, &New::default()).err(),
+        inodes.set_metadata(&file, &MetadataChange::default()).err(),
+        inodes.link(&file, &root, b"new").err(),
+        inodes.unlink(&root, b"file").err(),
+        inodes.set_attribute(&file, b"user.a", b"value", SetAttribute::Any).err(),
+    ];
+    for error in refused {
+        assert_eq!(error.expect("is refused").errno(), 30);
     }
 }

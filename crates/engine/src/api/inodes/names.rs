@@ -131,12 +131,30 @@ impl Inodes<'_> {
         (existing, rights): (Existing, Rights),
     ) -> Result<(Inode, File, OpenOutcome)> {
         new.check_file()?;
+        if existing == Existing::Open && !self.core.is_writable() {
+            return self.open_found(parent, name, rights);
+        }
         let (parent, new) = (self.node(parent)?, new.inode());
         let (node, outcome) = self.change(|core| {
             core.make_open(parent, name, (&new, existing), (self.caller, rights.0))
         })?;
         let file = File::of_held(self.core, Arc::clone(&node));
         Ok((self.of(node), file, outcome))
+    }
+
+    /// Opens a file of a volume that cannot be changed.
+    fn open_found(
+        &self,
+        parent: &Inode,
+        name: &[u8],
+        rights: Rights,
+    ) -> Result<(Inode, File, OpenOutcome)> {
+        let inode = self.lookup(parent, name).map_err(|error| match error.kind {
+            ErrorKind::NotFound => ErrorKind::ReadOnly.into(),
+            _ => error,
+        })?;
+        let file = self.open(&inode, rights)?;
+        Ok((inode, file, OpenOutcome::Found))
     }
 
     /// Makes a file without a name, and opens it (O_TMPFILE): it is freed with its last open file,
