@@ -6,10 +6,11 @@ use crate::flush::Core;
 use crate::flush::flusher::Flusher;
 use crate::inode::Node;
 use crate::inode::attribute::{self, SetAttribute};
+use crate::inode::change::{self, Change, FlagChange};
 use crate::inode::credits;
 use crate::inode::file::{self, Size};
-use crate::inode::rights::{self, Change, FlagChange};
 use crate::inode::volume::Volume;
+use crate::name::beginning::Defaults;
 use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
@@ -130,9 +131,6 @@ pub struct Statfs {
     /// Inodes free.
     pub free_inodes: u32,
 }
-
-/// Blocks of metadata that a change of an inode's attributes changes.
-const CHANGE: u32 = credits::ATTRIBUTES + credits::INODE;
 
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
@@ -272,7 +270,7 @@ impl Filesystem {
             if name.is_empty() {
                 return Err(ErrorKind::Exists.into());
             }
-            core.inodes.make(&parent, name, new)
+            core.inodes.make(&parent, name, new, None)
         })
     }
 
@@ -327,7 +325,7 @@ impl Filesystem {
             self.at(original, |core| core.inodes.resolve(bytes(original), Follow::NotLast))?;
         self.change_at(link, |core| {
             let (parent, name) = core.inodes.resolve_parent(bytes(link))?;
-            core.inodes.link(&node, &parent, name)
+            core.inodes.link(&node, &parent, name, None)
         })
     }
 
@@ -338,7 +336,7 @@ impl Filesystem {
             self.at(from, |core| core.inodes.resolve_parent(bytes(from)))?;
         self.change_at(to, |core| {
             let (to_parent, to_name) = core.inodes.resolve_parent(bytes(to))?;
-            core.inodes.rename((&from_parent, from_name), (&to_parent, to_name), how)
+            core.inodes.rename((&from_parent, from_name), (&to_parent, to_name), how, None)
         })
     }
 
@@ -347,7 +345,7 @@ impl Filesystem {
         let path = path.as_ref();
         self.change_at(path, |core| {
             let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
-            core.inodes.unlink(&parent, name)
+            core.inodes.unlink(&parent, name, None)
         })
     }
 
@@ -356,7 +354,7 @@ impl Filesystem {
         let path = path.as_ref();
         self.change_at(path, |core| {
             let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
-            core.inodes.remove_directory(&parent, name)
+            core.inodes.remove_directory(&parent, name, None)
         })
     }
 
@@ -387,7 +385,7 @@ impl Filesystem {
             return Err(ErrorKind::IsDirectory.into());
         }
         self.core.inodes.hold(&node)?;
-        Ok(File { core: Arc::clone(&self.core), node, position: 0, stream: ShortLock::default() })
+        Ok(File::of_held(&self.core, node))
     }
 
     /// Reads a whole file.
@@ -428,7 +426,7 @@ impl Filesystem {
             let mut state = node.state.write();
             core.inodes
                 .volume
-                .change(CHANGE, |operation| rights::change(operation, &mut state, change))
+                .change(credits::CHANGE, |operation| change::by_path(operation, &mut state, change))
         })
     }
 
@@ -444,7 +442,9 @@ impl Filesystem {
             let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
             let volume = &core.inodes.volume;
-            volume.change(CHANGE, |operation| rights::change_flags(operation, &mut state, change))
+            volume.change(credits::CHANGE, |operation| {
+                change::change_flags(operation, &mut state, change)
+            })
         })
     }
 
@@ -460,7 +460,7 @@ impl Filesystem {
     }
 
     /// Sets an extended attribute. It is kept as it is: setting an access list does not change the
-    /// mode.
+    /// mode, as it does with [`Inodes::set_attribute`](crate::Inodes::set_attribute).
     pub fn set_attribute(
         &self,
         path: impl AsRef<Path>,
@@ -474,8 +474,9 @@ impl Filesystem {
             let mut state = node.state.write();
             state.check_alive()?;
             let volume = &core.inodes.volume;
-            volume
-                .change(CHANGE, |operation| attribute::set(operation, &mut state, name, value, how))
+            volume.change(credits::CHANGE, |operation| {
+                attribute::set(operation, &mut state, name, value, how)
+            })
         })
     }
 
@@ -487,7 +488,8 @@ impl Filesystem {
             let mut state = node.state.write();
             state.check_alive()?;
             let volume = &core.inodes.volume;
-            volume.change(CHANGE, |operation| attribute::remove(operation, &mut state, name))
+            volume
+                .change(credits::CHANGE, |operation| attribute::remove(operation, &mut state, name))
         })
     }
 
@@ -507,20 +509,33 @@ impl Filesystem {
 }
 
 fn blank(file_type: FileType) -> NewInode<'static> {
-    NewInode { file_type, permissions: 0, uid: 0, gid: 0, device: Device::default(), target: b"" }
+    NewInode {
+        file_type,
+        permissions: 0,
+        uid: 0,
+        gid: 0,
+        device: Device::default(),
+        target: b"",
+        defaults: Defaults::Ignore,
+    }
 }
 
 /// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and
 /// [`std::io::Seek`], or at offsets from many threads.
 pub struct File {
-    core: Arc<Core>,
-    node: Arc<Node>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) node: Arc<Node>,
     position: u64,
     /// How it was read so far: how far ahead it is read next.
     stream: ShortLock<Stream>,
 }
 
 impl File {
+    /// An open file of a node that already counts it (see `Inodes::hold`).
+    pub(crate) fn of_held(core: &Arc<Core>, node: Arc<Node>) -> File {
+        File { core: Arc::clone(core), node, position: 0, stream: ShortLock::default() }
+    }
+
     /// Work that changes the file.
     fn changing<T>(&self, work: impl Fn(&Volume) -> Result<T>) -> Result<T> {
         let volume = &self.core.inodes.volume;
@@ -528,7 +543,7 @@ impl File {
     }
 
     /// The same for what changes few blocks.
-    fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
+    pub(crate) fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
         let pledge = self.core.admit_call()?;
         self.changing(work)?;
         drop(pledge);
