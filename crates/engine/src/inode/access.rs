@@ -2,11 +2,11 @@
 //! what only an owner may change.
 //!
 //! Every check takes `Option<&Caller>`: without a caller nothing is checked here, and only what
-//! inode flags forbid (see `permission`) remains. A refusal is `PermissionDenied` (EACCES) where
-//! modes and lists decide, and `NotPermitted` (EPERM) where ownership or a privilege does.
-//! `tests/by_inode` compares every rule with a kernel mount.
+//! inode flags forbid (see `permission`) remains. A refusal is `PermissionDenied` (EACCES) if modes
+//! and lists decide, and `NotPermitted` (EPERM) if ownership or a privilege does. The test
+//! `by_inode` compares every rule with a kernel mount.
 //!
-//! *Locking*: the caller holds the inodes.
+//! *Locking*: the inodes are locked.
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::access_list::{ACCESS, AccessList};
@@ -39,7 +39,7 @@ fn not_owner() -> crate::error::Error {
 ///
 /// # Errors
 /// `NotPermitted` for writing what is immutable; `PermissionDenied`; `Corrupt`, for an access list
-/// that cannot be read; what the device answers.
+/// that cannot be read; what the device returns.
 pub(crate) fn check(
     volume: &Volume,
     state: &NodeState,
@@ -70,7 +70,7 @@ pub(crate) fn check(
     Err(denied())
 }
 
-/// Whether mode and access list give it, whatever the caller's privileges.
+/// Whether mode and access list permit it, without privileges.
 fn gives(volume: &Volume, state: &NodeState, caller: &Caller, wanted: u16) -> Result<bool> {
     let inode = &state.inode;
     if caller.uid == inode.uid {
@@ -86,7 +86,7 @@ fn gives(volume: &Volume, state: &NodeState, caller: &Caller, wanted: u16) -> Re
     Ok(wanted & !bits & 7 == 0)
 }
 
-/// The access list of an inode, where it has one.
+/// The access list of an inode, if it has one.
 pub(crate) fn access_list(volume: &Volume, state: &NodeState) -> Result<Option<AccessList>> {
     let value = attribute::get(volume, state, ACCESS)?;
     Ok(value.map(|value| AccessList::parse(&value)).transpose()?.flatten())
@@ -111,7 +111,7 @@ pub(crate) fn check_owner(state: &NodeState, caller: Option<&Caller>) -> Result<
     if owns(state, caller) { Ok(()) } else { Err(not_owner()) }
 }
 
-/// Whether a new name may come into a directory.
+/// Fails if the caller must not add a name to a directory.
 pub(crate) fn check_may_add(
     volume: &Volume,
     directory: &NodeState,
@@ -121,7 +121,7 @@ pub(crate) fn check_may_add(
     check(volume, directory, caller, WRITE | EXECUTE)
 }
 
-/// Whether a name may leave a directory, and what it leads to may lose it.
+/// Fails if the caller must not remove the name of `child` from a directory.
 pub(crate) fn check_may_unlink(
     volume: &Volume,
     directory: &NodeState,
@@ -139,7 +139,7 @@ pub(crate) fn check_may_unlink(
     Err(ErrorKind::NotPermitted("the directory is sticky").into())
 }
 
-/// Whether an inode of this type may be made at all.
+/// Fails if the caller must not make an inode of this type.
 pub(crate) fn check_may_make(file_type: FileType, caller: Option<&Caller>) -> Result<()> {
     let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
     if is_device && caller.is_some_and(|caller| !caller.has(Privileges::MAKE_DEVICE)) {
@@ -148,7 +148,7 @@ pub(crate) fn check_may_make(file_type: FileType, caller: Option<&Caller>) -> Re
     Ok(())
 }
 
-/// Whether a directory may get another parent: its ".." changes.
+/// Fails if an inode must not get another parent: the ".." of a directory changes with it.
 pub(crate) fn check_may_move(
     volume: &Volume,
     moving: &NodeState,
@@ -160,19 +160,19 @@ pub(crate) fn check_may_move(
     }
 }
 
-/// Whether an object of this group may have set-group-ID by the will of the caller.
+/// Whether the caller may give set-group-ID to an object of this group.
 pub(crate) fn keeps_set_group_id(gid: u32, caller: Option<&Caller>) -> bool {
     caller.is_none_or(|caller| caller.is_in_group(gid) || caller.has(Privileges::SET_ID))
 }
 
-/// The mode of what is no directory after a caller changed its owner or content.
+/// The mode of anything but a directory after the caller changed its owner or content.
 pub(crate) fn without_set_id(mode: u16, gid: u32, caller: Option<&Caller>) -> u16 {
     let mode = rights::without_set_id(mode);
     if keeps_set_group_id(gid, caller) { mode } else { mode & !SET_GROUP_ID }
 }
 
-/// The permissions of a new object before umask and lists: what is made in a directory that gives
-/// its group away is not to run as a group that its maker is not in.
+/// The permissions of a new object before umask and lists. A file that inherits its group from the
+/// directory must not run as that group if its maker is not in it.
 pub(crate) fn permissions_of_new(
     permissions: u16,
     file_type: FileType,
@@ -191,7 +191,7 @@ pub(crate) fn permissions_of_new(
     permissions & !SET_GROUP_ID
 }
 
-/// Whether a caller may change inode flags from one set to another.
+/// Fails if the caller must not change inode flags from `before` to `after`.
 pub(crate) fn check_flags(
     state: &NodeState,
     (before, after): (u32, u32),
@@ -213,7 +213,7 @@ pub(crate) enum Use {
     Change,
 }
 
-/// Whether a caller may use an extended attribute that is no access list.
+/// Fails if the caller must not use this extended attribute, which is not an access list.
 pub(crate) fn check_attribute(
     volume: &Volume,
     state: &NodeState,

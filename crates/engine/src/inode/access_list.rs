@@ -1,8 +1,8 @@
 //! POSIX access lists: what they permit, what a new object inherits of them, and how they and the
 //! mode follow each other (acl(5)).
 //!
-//! Lists come and go in the form of `getxattr`: a version and entries of 8 bytes. Whether one is
-//! well formed is for [`extant_format::acl`] to say; what is read from a disk has passed it.
+//! Lists have the form of `getxattr` here: a version and entries of 8 bytes. [`extant_format::acl`]
+//! decides whether one is well formed, and has checked every list that was read from a volume.
 use crate::error::{Error, ErrorKind, Result};
 use crate::inode::caller::Caller;
 use extant_format::acl;
@@ -14,7 +14,7 @@ pub(crate) const DEFAULT: &[u8] = b"system.posix_acl_default";
 
 const VERSION: u32 = 2;
 
-/// To whom an entry applies.
+/// What an entry applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tag {
     Owner,
@@ -47,7 +47,7 @@ fn wrong() -> Error {
 pub(crate) enum Extent {
     /// The mode says the same: the list need not be kept.
     Minimal,
-    /// Somebody is named, or there is a mask.
+    /// It names users or groups, or has a mask.
     Extended,
 }
 
@@ -123,13 +123,13 @@ impl AccessList {
         }
     }
 
-    /// The nine bits of a mode that go with the list.
+    /// The nine bits of the mode that an object with this list has.
     pub(crate) fn permissions(&self) -> u16 {
         let bits = |tag| self.bits(tag).unwrap_or(0);
         bits(Tag::Owner) << 6 | bits(self.group_class()) << 3 | bits(Tag::Others)
     }
 
-    /// Follows a new mode.
+    /// Changes the list as `chmod` does.
     pub(crate) fn set_permissions(&mut self, mode: u16) {
         self.set(Tag::Owner, mode >> 6 & 7);
         self.set(self.group_class(), mode >> 3 & 7);
@@ -145,7 +145,7 @@ impl AccessList {
         mode & !0o777 | self.permissions()
     }
 
-    /// Whether the list gives a caller who is not the owner all of `wanted`.
+    /// Whether the list permits all of `wanted` to a caller that is not the owner.
     pub(crate) fn permits(&self, caller: &Caller, gid: u32, wanted: u16) -> bool {
         let mask = self.bits(Tag::Mask).unwrap_or(7);
         let mut is_in_a_group = false;
@@ -192,7 +192,7 @@ impl Entry {
 }
 
 impl Tag {
-    /// Its code, and the id that goes with it; all ones where none does.
+    /// Its code and its id; all ones if it has none.
     fn code(self) -> (u16, u32) {
         match self {
             Tag::Owner => (0x01, u32::MAX),

@@ -1,9 +1,9 @@
-//! Extended attributes as a program's calls: who may see and change which, and the two that are
-//! access lists, whose change is a change of the mode.
+//! Extended attributes for a caller: which it may see and change, and the two that are access
+//! lists, whose change is a change of the mode.
 //!
-//! *Invariants*: an access list that says no more than a mode can is not kept; the mode of an
-//! object with a list is what the list says.
-//! *Locking*: the caller holds the inode.
+//! *Invariants*: an access list that says no more than a mode can is not stored. The mode of an
+//! object with a list agrees with the list.
+//! *Locking*: the caller has locked the inode.
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::access::{self, Use, check_attribute, check_owner};
@@ -26,7 +26,7 @@ fn is_access_list(name: &[u8]) -> bool {
 /// The value of one attribute.
 ///
 /// # Errors
-/// `NoAttribute`, also for what this caller may not see; `PermissionDenied` where it may not read
+/// `NoAttribute`, also for what this caller may not see; `PermissionDenied` if it may not read
 /// the object; `AttributeUnsupported`.
 pub(crate) fn get(
     volume: &Volume,

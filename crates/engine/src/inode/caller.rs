@@ -1,4 +1,4 @@
-//! Who makes a call: the identity that permissions are checked against, where a program has one.
+//! The identity of a process, which permissions are checked against.
 //!
 //! The meaning of each privilege, and which of two errors a refusal is, follow Linux
 //! (capabilities(7), path_resolution(7)).
@@ -13,7 +13,7 @@ pub struct Caller {
     pub gid: u32,
     /// Supplementary groups, in any order.
     pub groups: Vec<u32>,
-    /// What this process may do that others may not.
+    /// Which checks do not apply to it.
     pub privileges: Privileges,
 }
 
@@ -74,7 +74,7 @@ impl Caller {
         self.gid == gid || self.groups.contains(&gid)
     }
 
-    /// Whether all of these privileges are there.
+    /// Whether it has all of these privileges.
     pub fn has(&self, privileges: Privileges) -> bool {
         self.privileges.has(privileges)
     }

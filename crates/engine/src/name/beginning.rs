@@ -1,8 +1,7 @@
-//! What a new object begins with: its permissions and its access lists.
+//! The permissions and the access lists of a new object.
 //!
-//! *Invariants*: what an object begins with is decided, and room for it promised, before the first
-//! change.
-//! *Locking*: the caller holds the parent.
+//! *Invariants*: they are decided, and room for them promised, before the first change.
+//! *Locking*: the caller has locked the parent.
 use crate::error::Result;
 use crate::inode::access;
 use crate::inode::access_list::{ACCESS, AccessList, DEFAULT, Extent};
@@ -14,19 +13,19 @@ use crate::space::Reservation;
 use extant_format::attribute::{Attribute, Placed, place};
 use extant_format::inode::{FileType, Inode};
 
-/// Whether the defaults of a place count for a new object.
+/// Whether umask and default access list count for a new object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Defaults {
-    /// The permissions given are those that it gets: for copies of objects as they are.
+    /// It gets exactly the permissions asked for, as for copies of objects.
     Ignore,
-    /// The directory's default access list counts; where it has none, the umask.
+    /// The default access list of the directory counts or, without one, the umask.
     Apply {
-        /// Bits that are taken out of the permissions.
+        /// Bits that are removed from the permissions.
         umask: u16,
     },
 }
 
-/// What is asked for of a new object.
+/// What was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) file_type: FileType,
@@ -35,7 +34,7 @@ pub(crate) struct Wish {
     pub(crate) defaults: Defaults,
 }
 
-/// What a new object begins with.
+/// The permissions and access lists of a new object.
 pub(crate) struct Beginning {
     permissions: u16,
     /// Its access lists, and where they go.
@@ -43,11 +42,11 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// What an object would begin with that this caller makes in this directory.
+    /// Those of an object that this caller makes in this directory.
     ///
     /// # Errors
     /// `AttributesTooLarge`; `Corrupt`, for a default list that cannot be read; what the device
-    /// answers.
+    /// returns.
     pub(crate) fn of(
         volume: &Volume,
         parent: &NodeState,
@@ -96,7 +95,7 @@ impl Beginning {
         u64::from(self.placed.as_ref().is_some_and(|placed| placed.block.is_some()))
     }
 
-    /// Gives a new inode its access lists, with the room that they need. The caller stores it.
+    /// Gives a new inode its access lists, in reserved room. The caller stores the inode.
     pub(crate) fn apply(
         &self,
         operation: &Operation<'_>,

@@ -60,7 +60,7 @@ pub(crate) struct NewInode<'a> {
 }
 
 impl NewInode<'_> {
-    /// What decides how it begins.
+    /// What its permissions and access lists depend on.
     pub(crate) fn wish(&self) -> Wish {
         let NewInode { file_type, permissions, defaults, .. } = *self;
         Wish { file_type, permissions, defaults }
@@ -223,7 +223,7 @@ impl Inodes {
         self.make_in(&mut parent, name, new, caller)
     }
 
-    /// Makes an inode and its name in a directory that is held and was seen not to have the name.
+    /// Makes an inode and its name in a locked directory that does not have the name.
     pub(crate) fn make_in(
         &self,
         parent: &mut NodeState,

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 pub enum Existing {
     /// Fails with `Exists`, as O_EXCL does.
     Refuse,
-    /// Opens it.
+    /// Opens the file.
     Open,
 }
 
@@ -79,8 +79,8 @@ impl Inodes {
         Ok((node, OpenOutcome::Found))
     }
 
-    /// Makes a regular file without a name and counts it as open: it is freed with its last open
-    /// file, unless it is linked before.
+    /// Makes a regular file without a name and counts it as open. It is freed when it is closed,
+    /// unless it was linked before.
     pub(crate) fn make_nameless(
         &self,
         directory: &Node,

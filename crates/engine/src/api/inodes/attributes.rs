@@ -1,4 +1,4 @@
-//! What is known of an inode: metadata, flags, extended attributes.
+//! Calls on the fields of an inode: metadata, flags, extended attributes.
 use super::{Inode, Inodes};
 use crate::api::filesystem::Metadata;
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::inode::{access, attribute_access, credits};
 use extant_format::attribute::Attribute;
 
 impl Inodes<'_> {
-    /// What `stat` gives.
+    /// What `stat` returns.
     ///
     /// # Errors
     /// `NotFound`; `Corrupt`, for an inode without a type.
@@ -25,12 +25,12 @@ impl Inodes<'_> {
     /// permissions, as chmod changes it.
     ///
     /// # Errors
-    /// What may not be changed, or not by this caller, with nothing changed: `NotPermitted` for
-    /// immutable and append-only objects and for what takes an owner or a privilege,
+    /// With nothing changed: `NotPermitted` for immutable and append-only objects and for what
+    /// needs the owner or a privilege,
     /// `PermissionDenied` for a size or the present time, `OperationUnsupported` for permissions
     /// of a symlink, `IsDirectory` and `InvalidArgument` for the size of what is no file,
     /// `FileTooLarge`. Then `NoSpace`, when nothing or the size alone has changed; `Corrupt`; what
-    /// the device answers.
+    /// the device returns.
     pub fn set_metadata(&self, inode: &Inode, wanted: &MetadataChange) -> Result<()> {
         let node = self.node(inode)?;
         self.change(|core| change::apply(&core.inodes.volume, node, wanted, self.caller))
@@ -49,7 +49,7 @@ impl Inodes<'_> {
     /// # Errors
     /// `OperationUnsupported` for other flags than [`FlagChange`] names, or another object;
     /// `NotPermitted` for any change of an immutable one that leaves it immutable, and for a caller
-    /// who does not own it, or lacks the privilege to lock it.
+    /// that does not own it, or lacks the privilege to lock it.
     pub fn change_flags(&self, inode: &Inode, wanted: FlagChange) -> Result<()> {
         let node = self.node(inode)?;
         self.change(|core| {
@@ -68,7 +68,7 @@ impl Inodes<'_> {
     ///
     /// # Errors
     /// `NoAttribute`, also for `trusted.*` and `user.*` that this caller may not know of;
-    /// `PermissionDenied`; `AttributeUnsupported`; `Corrupt`; what the device answers.
+    /// `PermissionDenied`; `AttributeUnsupported`; `Corrupt`; what the device returns.
     pub fn attribute(&self, inode: &Inode, name: &[u8]) -> Result<Vec<u8>> {
         let node = self.node(inode)?;
         self.look(|core| {
@@ -78,10 +78,10 @@ impl Inodes<'_> {
         })
     }
 
-    /// All extended attributes, but `trusted.*` for a caller who may not know of them.
+    /// All extended attributes, but `trusted.*` for a caller that may not know of them.
     ///
     /// # Errors
-    /// `NotFound`; `Corrupt`; what the device answers.
+    /// `NotFound`; `Corrupt`; what the device returns.
     pub fn attributes(&self, inode: &Inode) -> Result<Vec<Attribute>> {
         let node = self.node(inode)?;
         self.look(|core| {
@@ -99,7 +99,7 @@ impl Inodes<'_> {
     /// `AttributesTooLarge`, `NoSpace`, `AttributeUnsupported`, `InvalidArgument`;
     /// `OperationUnsupported` for an access list of a symlink; `PermissionDenied`, also for the
     /// default list of anything but a directory, `NotPermitted`; `Corrupt`; what the device
-    /// answers.
+    /// returns.
     pub fn set_attribute(
         &self,
         inode: &Inode,

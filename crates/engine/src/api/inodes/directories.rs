@@ -8,20 +8,20 @@ use crate::name::directory::cookie::{Entry, list_after};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Entries that are collected before their metadata is looked at, at most: the directory is not
-/// held meanwhile.
+/// At most this many entries are collected before their metadata is read, with the directory
+/// unlocked.
 const COLLECTED_MAX: usize = 64;
 
-/// What an entry leads to.
+/// The inode of an entry, with its metadata.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// The inode.
     pub inode: Inode,
-    /// What `stat` gives of it.
+    /// What `stat` returns for it.
     pub metadata: Metadata,
 }
 
-/// What is called for each entry with what it leads to; none for "." and "..".
+/// Called for each entry, with its inode; `None` for "." and "..".
 type VisitPlus<'a> = dyn FnMut(Entry<'_>, Option<Known>) -> ControlFlow<()> + 'a;
 
 /// An entry that waits for its metadata.
@@ -29,28 +29,28 @@ struct Collected {
     name: Vec<u8>,
     next: u64,
     entry: Entry<'static>,
-    /// What it leads to; none for "." and "..".
+    /// Its inode; `None` for "." and "..".
     node: Option<Arc<Node>>,
 }
 
 impl Inodes<'_> {
-    /// Gives the entries of a directory from a cookie on, "." and ".." among them, until `visit`
-    /// breaks; the entry at which it breaks counts as given. 0 is the cookie of the beginning, and
-    /// each entry has the one after it ([`Entry::next`]).
+    /// Calls `visit` for the entries of a directory after a cookie, "." and ".." included, until it
+    /// breaks; the entry at which it breaks counts as visited. A listing starts with cookie 0, and
+    /// each entry has the cookie to continue with ([`Entry::next`]).
     ///
-    /// Cookies stay good while the directory changes, between listings and after the volume was
-    /// opened again: a name that is there all the time is given exactly once. Where names are
-    /// hashed (volumes with dir_index) a cookie is made of the hash of a name; only names whose
-    /// hashes are equal in 63 bits (with the legacy hash 31 bits and a check sum) may be given
-    /// twice, or left out, when one of them is removed at that moment. Elsewhere it is a place in
-    /// the directory, and entries do not move.
+    /// Cookies stay valid while the directory changes, between listings and after the volume was
+    /// opened again: a name that is there all the time is visited exactly once. On volumes with
+    /// dir_index a cookie is made of the hash of a name; only names whose hashes are equal in 63
+    /// bits (with the legacy hash 31 bits and a checksum) may be visited twice, or left out, if one
+    /// of them is removed meanwhile. On others it is a place in the directory, and entries do not
+    /// move.
     ///
-    /// `visit` is called with the directory held: it may not call the file system.
+    /// `visit` is called with the directory locked: it must not call the file system.
     ///
     /// # Errors
     /// `InvalidArgument` for a number that is no cookie; `NotDirectory`, `NotFound`;
-    /// `PermissionDenied`; `Corrupt` or what the device answers, after the entries before the
-    /// damage were given.
+    /// `PermissionDenied`; `Corrupt` or what the device returns, after the entries before the
+    /// damage were visited.
     pub fn read_dir(
         &self,
         directory: &Inode,
@@ -63,12 +63,11 @@ impl Inodes<'_> {
         result
     }
 
-    /// The same with the metadata of each, and a reference to it: what a program that lists a
-    /// directory asks for next. "." and ".." come without. What is removed meanwhile is left out.
-    /// No lock is held while `visit` is called.
+    /// As [`Inodes::read_dir`], with the inode and the metadata of each entry except "." and "..".
+    /// Entries that are removed meanwhile are left out. No lock is held while `visit` is called.
     ///
     /// # Errors
-    /// As for [`Inodes::read_dir`]; the caller has to be allowed to search the directory too.
+    /// As for [`Inodes::read_dir`]; the caller must also have the right to search the directory.
     pub fn read_dir_plus(
         &self,
         directory: &Inode,
@@ -123,7 +122,7 @@ impl Inodes<'_> {
         result
     }
 
-    /// Some entries with the nodes that they lead to, and what went wrong after them.
+    /// Some entries with their nodes, and the outcome of listing them.
     fn collect(&self, node: &Arc<Node>, cookie: u64) -> (Vec<Collected>, Result<()>) {
         let core = self.core;
         let (mut collected, mut failure) = (Vec::new(), None);
@@ -149,7 +148,7 @@ impl Inodes<'_> {
         (collected, failure.map_or(outcome, Err))
     }
 
-    /// What a node is; `None` where it was freed since it was found.
+    /// A node's inode and metadata; `None` if it was freed since it was found.
     fn known(&self, node: &Arc<Node>) -> Result<Option<Known>> {
         let inode = self.of(Arc::clone(node));
         let state = node.state.read();

@@ -9,8 +9,8 @@ use extant_format::inode::FileType;
 use std::sync::Arc;
 
 impl Inodes<'_> {
-    /// Opens anything but a directory. That the file is used as was asked here is for the caller to
-    /// see to: an open file itself refuses neither reads nor writes.
+    /// Opens anything but a directory. An open file refuses neither reads nor writes: it is up to
+    /// the caller to use it only as asked for here.
     ///
     /// # Errors
     /// `IsDirectory`; `PermissionDenied`, `NotPermitted` (writing what is immutable); `NotFound`.
@@ -36,11 +36,11 @@ impl File {
         Inode::new(&self.core, Arc::clone(&self.node))
     }
 
-    /// Writes this file's data, and waits until the device has it and all that is needed to read it
-    /// again. Without a journal that is as much as [`File::sync`] writes.
+    /// Writes this file's data, and waits until it is durable together with what is needed to read
+    /// it again. Without a journal that is as much as [`File::sync`] writes.
     ///
     /// # Errors
-    /// What the device answers; after that nothing more is written.
+    /// What the device returns; after that nothing more is written.
     pub fn sync_data(&self) -> Result<()> {
         self.sync()
     }
@@ -51,39 +51,39 @@ impl File {
     /// # Errors
     /// `InvalidArgument` for a range of no bytes, and for anything but a file;
     /// `OperationUnsupported` without extents; `FileTooLarge`; `NotPermitted` for what is immutable
-    /// or append-only; `NoSpace`, with nothing changed; `Corrupt`; what the device answers.
+    /// or append-only; `NoSpace`, with nothing changed; `Corrupt`; what the device returns.
     pub fn zero_range(&self, offset: u64, length: u64, size: Size) -> Result<()> {
         self.changing_map(|volume| range::zero(volume, &self.node, offset, length, size))
     }
 
     /// Takes a range of whole blocks out (FALLOC_FL_COLLAPSE_RANGE): what comes after it moves to
     /// its start, and the file becomes shorter. After a power cut the file is as it was before, or
-    /// as it is afterwards. Costs as much as the file's map is long. Files with extents only.
+    /// as it is afterwards. Takes time in proportion to the file's map. Files with extents only.
     ///
     /// # Errors
     /// `InvalidArgument` unless both ends are at boundaries of blocks and the range ends before the
-    /// file; else as for [`File::zero_range`]. Damage anywhere in the map is `Corrupt`, with
+    /// file; otherwise as for [`File::zero_range`]. Damage anywhere in the map is `Corrupt`, with
     /// nothing changed.
     pub fn collapse_range(&self, offset: u64, length: u64) -> Result<()> {
         self.changing_map(|volume| range::collapse(volume, &self.node, offset, length))
     }
 
-    /// Pushes a hole of whole blocks in (FALLOC_FL_INSERT_RANGE): what is at the offset and after
-    /// it moves up, and the file becomes longer. Else as [`File::collapse_range`].
+    /// Inserts a hole of whole blocks (FALLOC_FL_INSERT_RANGE): what is at the offset and after it
+    /// moves up, and the file becomes longer. Otherwise as [`File::collapse_range`].
     ///
     /// # Errors
     /// `InvalidArgument` unless both ends are at boundaries of blocks and the offset is in the
-    /// file; `FileTooLarge`; else as for [`File::collapse_range`].
+    /// file; `FileTooLarge`; otherwise as for [`File::collapse_range`].
     pub fn insert_range(&self, offset: u64, length: u64) -> Result<()> {
         self.changing_map(|volume| range::insert(volume, &self.node, offset, length))
     }
 
-    /// The first byte of data at or after an offset; `None` where there is none, and from the end
-    /// of the file on (SEEK_DATA: ENXIO). What waits to be written is data; blocks that were
-    /// allocated and never written are none. Data begins at boundaries of blocks.
+    /// The first byte of data at or after an offset; `None` if there is none, and from the end of
+    /// the file on (SEEK_DATA: ENXIO). Dirty blocks are data; blocks that were allocated and never
+    /// written are not. Data begins at boundaries of blocks.
     ///
     /// # Errors
-    /// `InvalidArgument` for what has no bytes; `Corrupt`; what the device answers.
+    /// `InvalidArgument` for what has no bytes; `Corrupt`; what the device returns.
     pub fn seek_data(&self, offset: u64) -> Result<Option<u64>> {
         range::seek(&self.core.inodes.volume, &self.node, offset, Content::Data)
     }

@@ -1,11 +1,10 @@
-//! Dropping what is kept in memory and can be read again.
+//! Dropping what is in memory and can be read again.
 use super::{Inode, Inodes};
 use crate::error::Result;
 use crate::inode::Node;
 
 impl Inodes<'_> {
-    /// Drops the blocks of a file that are in memory and have nothing to write; they are read again
-    /// when they are wanted.
+    /// Drops the clean blocks of a file from memory; the next use of one reads it again.
     ///
     /// # Errors
     /// `InvalidArgument` for an inode of another volume.
@@ -14,8 +13,8 @@ impl Inodes<'_> {
         Ok(())
     }
 
-    /// Drops what is in memory of all files and has nothing to write: blocks, and inodes that
-    /// nobody refers to. Metadata frames stay: their number is bounded.
+    /// Drops from memory the clean blocks of all files, and clean inodes that are not in use.
+    /// Metadata frames stay: their number is bounded.
     pub fn drop_all(&self) {
         for node in self.core.inodes.nodes.all() {
             drop_clean(&node);

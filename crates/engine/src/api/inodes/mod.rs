@@ -5,10 +5,10 @@
 //! [`Filesystem::inodes_for`] gives acts for a [`Caller`], and every call checks what Linux would
 //! check for a process of that identity.
 //!
-//! An [`Inode`] is a reference to an inode in memory. It stays good when names of the inode come
-//! and go. Once the inode is freed every call with it is `NotFound`, also when its number belongs
-//! to another inode by then. It does not keep an inode without a name: a [`File`](crate::File)
-//! does.
+//! An [`Inode`] is a reference to an inode in memory. It stays valid when names of the inode are
+//! made and removed. Once the inode is freed, every call with it fails with `NotFound`, even if its
+//! number belongs to another inode by then. It does not keep an inode without a name: an open
+//! [`File`](crate::File) does.
 //!
 //! ```
 //! # use extant_block::{MemoryDevice, RealClock};
@@ -43,8 +43,8 @@
 //! # }
 //! ```
 //!
-//! *Locking*: none of its own. No lock is held between calls, and none while the caller is given
-//! anything, but by [`Inodes::read_dir`].
+//! *Locking*: none of its own. No lock is held between calls, and none while a function of the
+//! caller runs, except by [`Inodes::read_dir`].
 mod attributes;
 mod directories;
 mod files;
@@ -90,7 +90,7 @@ impl Inode {
         self.node.ino
     }
 
-    /// Differs from that of earlier and later users of its number.
+    /// Its generation, which tells it from other inodes that have had or will have its number.
     pub fn generation(&self) -> u32 {
         self.generation
     }
@@ -106,8 +106,7 @@ impl fmt::Debug for Inode {
     }
 }
 
-/// In which ways an object is to be used: any of reading, writing, and executing (of a directory:
-/// searching).
+/// How an object is to be used: any of reading, writing, and executing (a directory: searching).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights(u16);
 
@@ -140,10 +139,10 @@ impl Filesystem {
         Inodes { core: &self.core, caller: None }
     }
 
-    /// What a path leads to. Symlinks on the way are followed, one at the end is not.
+    /// The inode that a path leads to. Symlinks on the way are followed, one at the end is not.
     ///
     /// # Errors
-    /// `NotFound`, `NotDirectory`, `SymlinkLoop`; `Corrupt`; what the device answers.
+    /// `NotFound`, `NotDirectory`, `SymlinkLoop`; `Corrupt`; what the device returns.
     pub fn inode(&self, path: impl AsRef<Path>) -> Result<Inode> {
         let path = path.as_ref();
         let bytes = path.as_os_str().as_bytes();
@@ -161,17 +160,17 @@ impl Inodes<'_> {
     /// The root directory.
     ///
     /// # Errors
-    /// `Corrupt`; what the device answers.
+    /// `Corrupt`; what the device returns.
     pub fn root(&self) -> Result<Inode> {
         self.look(|core| core.inodes.nodes.get(&core.inodes.volume, Ino::ROOT))
             .map(|node| self.of(node))
     }
 
-    /// The inode that had this number and generation once: for callers that keep numbers.
+    /// The inode with this number and generation, for callers that keep numbers.
     ///
     /// # Errors
-    /// `NotFound` where no inode in use has the number, `Stale` where another one has it now;
-    /// `Corrupt`; what the device answers.
+    /// `NotFound` if no inode in use has the number, `Stale` if another one has it now;
+    /// `Corrupt`; what the device returns.
     pub fn get(&self, number: Ino, generation: u32) -> Result<Inode> {
         let node = self.look(|core| {
             if !core.inodes.volume.store.superblock.is_usable(number) {
@@ -187,7 +186,7 @@ impl Inodes<'_> {
         }
     }
 
-    /// Fails unless the caller may use an object in all of these ways, as `access(2)` asks.
+    /// Fails unless the caller may use an object in all of these ways, as in `access(2)`.
     ///
     /// # Errors
     /// `PermissionDenied`; `NotPermitted` for writing what is immutable; `NotFound`.
@@ -208,7 +207,7 @@ impl Inodes<'_> {
     /// Writes everything that changed and waits until the device has it.
     ///
     /// # Errors
-    /// What the device answers; after that nothing more is written.
+    /// What the device returns; after that nothing more is written.
     pub fn sync(&self) -> Result<()> {
         self.core.sync()
     }
@@ -217,7 +216,7 @@ impl Inodes<'_> {
         Inode::new(self.core, node)
     }
 
-    /// The node of a reference, which has to be one of this file system.
+    /// The node of a reference; fails if that belongs to another file system.
     fn node<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>> {
         match Arc::ptr_eq(self.core, &inode.core) {
             true => Ok(&inode.node),

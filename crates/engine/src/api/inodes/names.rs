@@ -32,16 +32,16 @@ pub enum NewKind<'a> {
 /// How a new object begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct New<'a> {
-    /// Its type, and what goes with it.
+    /// Its type, with a symlink's target or a device's numbers.
     pub kind: NewKind<'a>,
     /// Owner.
     pub uid: u32,
-    /// Group; in a directory with set-group-ID, that of the directory is taken.
+    /// Group; a directory with set-group-ID gives its own instead.
     pub gid: u32,
     /// The low twelve bits of the mode, before umask and default access list. A symlink has 0777.
     pub permissions: u16,
-    /// Bits taken out of the permissions, where the directory has no default access list: there
-    /// that list has its place.
+    /// Bits removed from the permissions, unless the directory has a default access list, which
+    /// then counts instead.
     pub umask: u16,
 }
 
@@ -72,7 +72,7 @@ impl<'a> New<'a> {
         }
     }
 
-    /// Fails unless it is to be a file: what can be opened.
+    /// Fails unless it is to be a file: only files are opened.
     fn check_file(&self) -> Result<()> {
         match self.kind {
             NewKind::File => Ok(()),
@@ -82,11 +82,11 @@ impl<'a> New<'a> {
 }
 
 impl Inodes<'_> {
-    /// What a name in a directory leads to; "." and ".." too.
+    /// The inode of a name in a directory, also of "." and "..".
     ///
     /// # Errors
-    /// `NotFound`, `NotDirectory`, `NameTooLong`; `PermissionDenied` where the directory may not be
-    /// searched; `Corrupt`; what the device answers.
+    /// `NotFound`, `NotDirectory`, `NameTooLong`; `PermissionDenied` if the directory may not be
+    /// searched; `Corrupt`; what the device returns.
     pub fn lookup(&self, parent: &Inode, name: &[u8]) -> Result<Inode> {
         let parent = self.node(parent)?;
         let found = self.look(|core| core.inodes.lookup(parent, name, self.caller))?;
@@ -117,8 +117,8 @@ impl Inodes<'_> {
         Ok((inode, file))
     }
 
-    /// Opens the file of a name, or makes it, in one step; says whether it was made. Of one that
-    /// was there the caller needs these rights.
+    /// Opens the file of a name, or makes it, in one step; returns which. If the file was there,
+    /// the caller needs these rights to it.
     ///
     /// # Errors
     /// As for [`Inodes::create`]; `IsDirectory`, and `Exists` for anything but a file, or for a
@@ -157,8 +157,8 @@ impl Inodes<'_> {
         Ok((inode, file, OpenOutcome::Found))
     }
 
-    /// Makes a file without a name, and opens it (O_TMPFILE): it is freed with its last open file,
-    /// and after a power cut, unless [`Inodes::link`] gives it a name before.
+    /// Makes a file without a name, and opens it (O_TMPFILE). It is freed when it is closed, or
+    /// after a power cut, unless [`Inodes::link`] gives it a name before.
     ///
     /// # Errors
     /// As for [`Inodes::create`]; `InvalidArgument` for anything but a file.
@@ -170,7 +170,7 @@ impl Inodes<'_> {
         Ok((self.of(node), file))
     }
 
-    /// Gives an object one more name, or one that was made without its first.
+    /// Gives an object another name, or its first one if it was made without.
     ///
     /// # Errors
     /// `NotFound` for an object whose last name was removed; `NotPermitted` for directories and
@@ -183,7 +183,7 @@ impl Inodes<'_> {
     /// A symlink's target.
     ///
     /// # Errors
-    /// `InvalidArgument` for anything else; `NotFound`; `Corrupt`; what the device answers.
+    /// `InvalidArgument` for anything else; `NotFound`; `Corrupt`; what the device returns.
     pub fn read_link(&self, inode: &Inode) -> Result<Vec<u8>> {
         let node = self.node(inode)?;
         self.look(|core| {
@@ -193,12 +193,12 @@ impl Inodes<'_> {
         })
     }
 
-    /// Removes a name of anything but a directory. The object goes with its last name and its last
-    /// open file.
+    /// Removes a name of anything but a directory. The object is freed once it has no name and is
+    /// not open.
     ///
     /// # Errors
     /// `NotFound`, `IsDirectory`; `PermissionDenied`, `NotPermitted` (a sticky directory, an object
-    /// that is immutable or append-only); `Corrupt`; what the device answers.
+    /// that is immutable or append-only); `Corrupt`; what the device returns.
     pub fn unlink(&self, parent: &Inode, name: &[u8]) -> Result<()> {
         let parent = self.node(parent)?;
         self.change(|core| core.inodes.unlink(parent, name, self.caller))
@@ -216,7 +216,7 @@ impl Inodes<'_> {
     /// Moves a name.
     ///
     /// # Errors
-    /// As for [`Inodes::unlink`] and [`Inodes::create`]; `InvalidArgument` where a directory would
+    /// As for [`Inodes::unlink`] and [`Inodes::create`]; `InvalidArgument` if a directory would
     /// come below itself.
     pub fn rename(
         &self,

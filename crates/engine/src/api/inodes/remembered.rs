@@ -1,17 +1,17 @@
-//! The inodes that somebody else knows by number, counted as FUSE counts them: each answer that
-//! gives a number adds one look-up, and the kernel later forgets as many.
+//! The inodes that a kernel knows by number, counted as in FUSE: each reply with a number adds one
+//! look-up, and the kernel forgets as many later.
 //!
 //! *Invariants*: a number is here as long as its count is above 0, and leads to the inode that was
-//! remembered last: when a number is freed and used again, look-ups of both inodes are counted
-//! together, since what is forgotten names the number alone.
-//! *Locking*: one short lock.
+//! remembered last. If a number is freed and used again, look-ups of both inodes are counted
+//! together: the kernel forgets by number alone.
+//! *Locking*: one short lock, under which no other is taken.
 use super::Inode;
+use crate::ranks;
 use extant_block::ShortLock;
 use extant_format::Ino;
 use rustc_hash::FxHashMap;
 
 /// Inodes by number, with the look-ups that are not forgotten yet.
-#[derive(Default)]
 pub struct Remembered {
     inodes: ShortLock<FxHashMap<Ino, Counted>>,
 }
@@ -19,6 +19,12 @@ pub struct Remembered {
 struct Counted {
     inode: Inode,
     lookups: u64,
+}
+
+impl Default for Remembered {
+    fn default() -> Remembered {
+        Remembered { inodes: ShortLock::ranked(ranks::LAST, FxHashMap::default()) }
+    }
 }
 
 impl Remembered {
@@ -33,7 +39,7 @@ impl Remembered {
         let counted = inodes.entry(inode.number());
         let counted = counted.or_insert_with(|| Counted { inode: inode.clone(), lookups: 0 });
         counted.lookups = counted.lookups.saturating_add(1);
-        // Whatever is let go of is dropped with the lock given back.
+        // The old reference is dropped after the lock: it may be the last one.
         let before = match counted.inode.is_same(inode) {
             true => None,
             false => Some(std::mem::replace(&mut counted.inode, inode.clone())),
@@ -42,8 +48,8 @@ impl Remembered {
         drop(before);
     }
 
-    /// Takes look-ups of a number away; with the last one the inode is let go. More than there are
-    /// is all of them.
+    /// Subtracts look-ups of a number, at most as many as there are. With the last one the inode
+    /// is no longer remembered.
     pub fn forget(&self, number: Ino, lookups: u64) {
         let mut inodes = self.inodes.lock();
         let Some(counted) = inodes.get_mut(&number) else { return };
@@ -53,7 +59,7 @@ impl Remembered {
         drop(gone);
     }
 
-    /// The inode that a number stands for.
+    /// The inode remembered for a number.
     pub fn get(&self, number: Ino) -> Option<Inode> {
         self.inodes.lock().get(&number).map(|counted| counted.inode.clone())
     }

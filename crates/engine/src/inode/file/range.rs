@@ -1,10 +1,10 @@
-//! Ranges of a file that are zeroed, taken out or pushed in; and where data and holes begin.
+//! Ranges of a file: zeroing, collapsing and inserting them, and finding data and holes.
 //!
-//! *Invariants*: what can be refused is refused, and room promised, before the first change.
-//! Zeroing marks blocks as unwritten, in place: after a power cut a block shows its old bytes or
-//! zeros. Collapsing and inserting write a new map (`mapping::rewrite`), which becomes that of the
-//! file with the one write of the inode that changes its size too.
-//! *Locking*: the inode is held exclusively to change, shared to look.
+//! *Invariants*: what can be refused is refused, and room promised, before the map changes. Zeroing
+//! marks blocks as unwritten, in place: after a power cut a block has its old bytes or zeros.
+//! Collapsing and inserting write a new map (`mapping::rewrite`), to which the inode points with
+//! the same write that changes its size.
+//! *Locking*: the inode is locked exclusively to change it, shared to read.
 use super::{
     Size, WRITE, check_changeable, check_mapped, check_sized, fill_holes, forget_range, missing,
     note_change, size_max, zero_part,
@@ -39,7 +39,7 @@ fn check_ranges(volume: &Volume, state: &NodeState, length: u64) -> Result<()> {
     Ok(())
 }
 
-/// The blocks of a range whose ends lie between blocks.
+/// The blocks of a range; fails unless it consists of whole blocks.
 fn whole_blocks(volume: &Volume, offset: u64, length: u64) -> Result<Range<u64>> {
     let block_size = u64::from(volume.store.block_size());
     if !offset.is_multiple_of(block_size) || !length.is_multiple_of(block_size) {
@@ -49,7 +49,7 @@ fn whole_blocks(volume: &Volume, offset: u64, length: u64) -> Result<Range<u64>>
     Ok(offset / block_size..end / block_size)
 }
 
-/// Makes a range read as zeros, with blocks for all of it that need not be written.
+/// Makes a range read as zeros and allocates blocks for all of it, without writing them.
 pub(crate) fn zero(
     volume: &Volume,
     node: &Node,
@@ -109,7 +109,7 @@ fn zero_edges(
     zero_part(operation, &node.pages, state, last * block_size..bytes.end)
 }
 
-/// Stretches of a range that are mapped and written: each may split its extent at both ends.
+/// Counts the written runs of a range: each may split its extent at both ends.
 fn written_runs(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<u64> {
     let (mut at, mut runs) = (range.start, 0);
     while at < range.end {
@@ -122,7 +122,7 @@ fn written_runs(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result
     Ok(runs)
 }
 
-/// Takes a range out: what comes after it moves to its start, and the file becomes shorter.
+/// Removes a range: what comes after it moves to its start, and the file becomes shorter.
 pub(crate) fn collapse(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -139,7 +139,7 @@ pub(crate) fn collapse(volume: &Volume, node: &Node, offset: u64, length: u64) -
     })
 }
 
-/// Pushes a hole in: what is at the offset and after it moves up, and the file becomes longer.
+/// Inserts a hole: what is at the offset and after it moves up, and the file becomes longer.
 pub(crate) fn insert(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -158,7 +158,7 @@ pub(crate) fn insert(volume: &Volume, node: &Node, offset: u64, length: u64) -> 
     })
 }
 
-/// Changes the map from an offset on, and the size, at once.
+/// Changes the map after an offset, and the size, with one write of the inode.
 fn rearrange(
     volume: &Volume,
     node: &Node,
@@ -187,17 +187,17 @@ fn rearrange(
     })
 }
 
-/// What a stretch of a file is.
+/// Whether a part of a file has data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
-    /// Written blocks, and what waits to be written.
+    /// Written blocks, and dirty ones.
     Data,
-    /// Nothing, or blocks that read as zeros.
+    /// No blocks, or blocks that read as zeros.
     Hole,
 }
 
-/// The first byte at or after an offset where a stretch of this kind begins; `None` from the end of
-/// the file on, where `Data` has none either. The end of the file is the last hole.
+/// The first byte at or after an offset with this content; `None` from the end of the file on, and
+/// if no data follows. The end of the file counts as a hole.
 pub(crate) fn seek(
     volume: &Volume,
     node: &Node,
@@ -223,7 +223,7 @@ pub(crate) fn seek(
     Ok((wanted == Content::Hole).then_some(size))
 }
 
-/// What a range of blocks begins with, and where that ends.
+/// The content that a range of blocks begins with, and the block where that ends.
 fn stretch(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<(Content, u64)> {
     let Ok(block) = u32::try_from(range.start) else {
         return Ok((Content::Hole, range.end));

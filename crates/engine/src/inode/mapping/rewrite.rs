@@ -1,9 +1,10 @@
-//! A whole extent tree made anew from a list of extents: how what a file holds moves within it.
+//! A whole extent tree written anew from a list of extents, when the blocks of a file move within
+//! it.
 //!
-//! *Invariants*: the new tree is made of new blocks, and the old one stays on the disk until the
-//! inode leads to the new one. So a change of any number of extents is one change of the inode: a
-//! power cut shows the map of before or that of after.
-//! *Locking*: the caller holds the inode exclusively.
+//! *Invariants*: the new tree is made of new blocks, and the old one stays on disk until the inode
+//! points to the new one. So a change of any number of extents is one change of the inode: after a
+//! power cut the file has its old map or its new one.
+//! *Locking*: the caller has locked the inode exclusively.
 use super::dense::{collect, comfortable};
 use super::extents::{depth as depth_of, first_key, new_node, with_node};
 use super::{Grant, check_data, free_map_block, free_run};
@@ -18,7 +19,7 @@ use extant_format::extent::{self, Extent, Index, State};
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
 
-/// The map of a file as a list, and what becomes of it.
+/// The map of a file as a list, while it is changed.
 pub(crate) struct Rewrite {
     /// Rising, without overlaps.
     extents: Vec<Extent>,
@@ -32,7 +33,7 @@ impl Rewrite {
     /// Reads the map of a file with extents.
     ///
     /// # Errors
-    /// `Corrupt`, for a tree that is damaged anywhere; what the device answers.
+    /// `Corrupt`, for a tree that is damaged anywhere; what the device returns.
     pub(crate) fn read(volume: &Volume, node: &NodeState) -> Result<Rewrite> {
         let (extents, nodes) = match depth_of(volume, node)? {
             0 => with_node(volume, node, None, Some(0), |root| {
@@ -48,8 +49,7 @@ impl Rewrite {
         Ok(rewrite)
     }
 
-    /// Fails where extents of different nodes overlap, or lie where no file's may: seen before
-    /// anything is moved.
+    /// Fails if extents of different nodes overlap, or are not where a file's blocks may be.
     fn check(&self, volume: &Volume, node: &NodeState) -> Result<()> {
         let mut free_from = 0;
         for extent in &self.extents {
@@ -64,7 +64,7 @@ impl Rewrite {
         Ok(())
     }
 
-    /// Takes a range out and moves what comes after it to its start.
+    /// Removes a range and moves what comes after it to its start.
     pub(crate) fn collapse(&mut self, range: Range<u64>) {
         let gone = range.end - range.start;
         let mut extents = Vec::with_capacity(self.extents.len() + 1);
@@ -84,7 +84,7 @@ impl Rewrite {
     /// Moves what begins at a block, and all after it, up by a number of blocks.
     ///
     /// # Errors
-    /// `InvalidArgument` where something would pass the last block that a map can have.
+    /// `InvalidArgument` if something would pass the last block that a map can have.
     pub(crate) fn insert(&mut self, at: u64, blocks: u64) -> Result<()> {
         let last = self.extents.last().map_or(0, end_of);
         if last > at && last.saturating_add(blocks) > u64::from(u32::MAX) {
@@ -104,7 +104,7 @@ impl Rewrite {
         Ok(())
     }
 
-    /// Nodes that the new tree needs, all of them new.
+    /// How many nodes the new tree needs, all of them new.
     pub(crate) fn need(&self, volume: &Volume, node: &NodeState) -> u64 {
         let root = extent::capacity(node.inode.block.len());
         let (mut entries, mut need) = (self.extents.len(), 0);
@@ -115,8 +115,11 @@ impl Rewrite {
         need
     }
 
-    /// Makes the tree, with the room that it needs, and frees what it no longer leads to. The
-    /// caller stores the inode.
+    /// Writes the tree into reserved blocks, and frees the old tree and the blocks that are no
+    /// longer mapped. The caller stores the inode.
+    ///
+    /// # Errors
+    /// What the device returns; `NoSpace` if less than [`Rewrite::need`] was reserved.
     pub(crate) fn apply(
         self,
         operation: &Operation<'_>,
@@ -142,7 +145,7 @@ impl Rewrite {
     }
 }
 
-/// A tree that is being made.
+/// A tree that is being written.
 struct Tree<'a, 'v, 'r> {
     grant: Grant<'a, 'v, 'r>,
     near: BlockNo,
@@ -174,7 +177,7 @@ impl Tree<'_, '_, '_> {
         Ok(())
     }
 
-    /// Makes the nodes of one level; gives the entries that lead to them.
+    /// Writes the nodes of one level. Returns the index entries that point to them.
     fn level<T: Copy>(
         &mut self,
         node: &mut NodeState,
@@ -220,7 +223,7 @@ fn part(extent: &Extent, range: Range<u64>) -> Option<Extent> {
     })
 }
 
-/// The same with neighbours that continue each other as one extent.
+/// Joins neighbours that continue each other.
 fn joined(extents: Vec<Extent>) -> Vec<Extent> {
     let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents {

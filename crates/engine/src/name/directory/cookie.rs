@@ -1,4 +1,4 @@
-//! Places in a directory as numbers that a program may keep: cookies, as in `telldir`.
+//! Cookies: places in a directory as numbers that a program may keep, as in `telldir`.
 //!
 //! ```text
 //! 0                              before "."
@@ -9,14 +9,14 @@
 //!
 //! In a directory that is read by hash (see `list`), a name's key depends on the name alone: half
 //! of its hash's major part above, and below a rank, which is the minor part, or for the legacy
-//! hash, which has none, a CRC of the name. So a cookie stays good whatever is made and removed,
-//! through splits of leaves, and when a directory of one block becomes a hashed one. Names whose
-//! keys are equal (63 bits; 31 bits and a CRC with the legacy hash) get keys one above the other in
-//! the order of their bytes: only for these does a removal in between move the others.
+//! hash, which has none, a CRC of the name. So a cookie stays valid whatever names are made and
+//! removed, when leaves are split, and when a directory of one block becomes a hashed one. Names
+//! whose keys are equal (63 bits; 31 bits and a CRC with the legacy hash) get rising keys in the
+//! order of their bytes: only among these does a removal move the others.
 //!
-//! In a linear directory entries never move, so their bytes are good as long as they are there.
+//! In a linear directory entries never move, so their offsets stay valid.
 //!
-//! *Invariants*: the cookies of one listing rise, so a program that resumes comes to an end.
+//! *Invariants*: the cookies of one listing rise, so a listing that is resumed comes to an end.
 use super::list::{Listed, Position, list_from};
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
@@ -32,25 +32,25 @@ const START: u64 = 0;
 const PARENT: u64 = 1;
 /// The lowest key of a name.
 const FIRST: u64 = 2;
-/// The highest rank that a hash gives: what is above is for names with equal keys.
+/// The highest rank that a hash gives. Those above it are for names with equal keys.
 const RANK_MAX: u32 = u32::MAX - (1 << 16);
-/// The first number that is no cookie: what programs keep them in has a sign.
+/// The first number that is not a cookie: programs keep them in signed numbers.
 const COOKIE_END: u64 = 1 << 63;
 
-/// An entry, and where to go on after it.
+/// An entry, and where to continue after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// The name's bytes.
     pub name: &'a [u8],
-    /// What it leads to.
+    /// The number of its inode.
     pub ino: Ino,
     /// Its type, where the volume keeps types in directories.
     pub file_type: Option<FileType>,
-    /// The cookie of what comes after it.
+    /// The cookie with which a listing continues after it.
     pub next: u64,
 }
 
-/// What is called for each entry; at `Break` the listing ends, and that entry counts as given.
+/// Called for each entry; at `Break` the listing ends, and that entry counts as visited.
 pub(crate) type Visit<'a> = dyn FnMut(Entry<'_>) -> ControlFlow<()> + 'a;
 
 /// A name that was listed, with its type and number.
@@ -70,8 +70,8 @@ struct Equals {
 /// Calls `visit` for every entry from a cookie on, until it breaks.
 ///
 /// # Errors
-/// `InvalidArgument` for a number that is no cookie; `Corrupt`; what the device answers, after the
-/// entries before it were given.
+/// `InvalidArgument` for a number that is no cookie; `Corrupt`; what the device returns, after the
+/// entries before it were visited.
 pub(crate) fn list_after(
     volume: &Volume,
     node: &NodeState,
@@ -112,7 +112,8 @@ fn entry<'a>(listed: &Listed<'a>, next: u64) -> Entry<'a> {
     Entry { name: listed.name, ino: listed.ino, file_type: listed.file_type, next }
 }
 
-/// Adds a name to those of its major hash; gives those of the one before when it is the first.
+/// Adds a name to those of its major hash. If it is the first one, those of the hash before are
+/// visited.
 fn collect(
     equals: &mut Option<Equals>,
     listed: &Listed<'_>,
@@ -137,7 +138,7 @@ fn collect(
 }
 
 impl Equals {
-    /// Gives the names whose keys are not below a cookie.
+    /// Visits the names whose keys are not below a cookie.
     fn give(mut self, cookie: u64, visit: &mut Visit<'_>) -> ControlFlow<()> {
         self.names
             .sort_unstable_by(|one, other| (one.rank, &one.bytes).cmp(&(other.rank, &other.bytes)));

@@ -1,4 +1,4 @@
-//! Allocated blocks that are made to read as zeros again, in place.
+//! Marking written blocks as unwritten, so that they read as zeros again.
 use super::{Fate, find, insert, unmap};
 use crate::error::Result;
 use crate::inode::NodeState;
