@@ -12,14 +12,19 @@ use crate::measure::seconds_now;
 
 /// Seconds that compiling and the tests of each crate may take, on two quiet cores.
 pub const BUDGETS: &[(&str, u32)] = &[
-    ("compiling", 300),
+    ("compiling", 280),
     ("format", 15),
-    ("block", 15),
-    ("engine", 120),
-    ("inspect", 60),
-    ("lab", 90),
-    ("cli", 90),
-    ("xtask", 30),
+    ("block", 10),
+    ("engine", 110),
+    ("inspect", 50),
+    ("archive", 10),
+    ("image", 20),
+    ("sim", 20),
+    ("chart", 10),
+    ("lab", 80),
+    ("cli", 80),
+    ("testkit", 20),
+    ("xtask", 15),
 ];
 
 /// What a crate without a row may take.

@@ -64,6 +64,8 @@ pub enum Corruption {
     ExtendedHeaderValue(Vec<u8>),
     /// More extended attributes of one file than are read; the most that are.
     TooManyAttributes(usize),
+    /// Extended attributes of one file with more bytes than are read; the most that are.
+    AttributesTooLarge(usize),
     /// A map of holes that cannot be.
     Map(MapFault),
 }
@@ -191,6 +193,9 @@ impl fmt::Display for Corruption {
             }
             Corruption::TooManyAttributes(most) => {
                 write!(f, "more than {most} extended attributes of a file")
+            }
+            Corruption::AttributesTooLarge(most) => {
+                write!(f, "more than {most} bytes of extended attributes of a file")
             }
             Corruption::Map(fault) => fault.fmt(f),
         }

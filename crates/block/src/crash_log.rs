@@ -1,19 +1,19 @@
 //! A device that remembers what a power cut could do to it. For tests: the log grows until it is
 //! dropped.
 //!
-//! The fault model is that of a drive with a volatile cache. A write is *durable* once a flush that
-//! began after the write had completed has ended, or once it has completed itself if it was forced
-//! ([`BlockDevice::write_durable`]). At a cut every other write that was submitted may have reached
-//! the medium or not, whatever its order among the others, whole or in part: a sector is the unit
-//! that is written whole. Two writes of one sector keep their order.
+//! The fault model is that of a drive with a volatile cache. A write is *durable* once a flush has
+//! ended that began after the write had completed, or, if it was forced
+//! ([`BlockDevice::write_durable`]), once it has completed. At a cut every other submitted write
+//! may have reached the medium or not, in any order, whole or in part; only sectors are written
+//! whole. Two writes of one sector keep their order.
 //!
 //! ```text
 //! events   W1 submitted, W1 completed, flush begun, W2 submitted, flush ended, W2 completed, ...
 //! cut here ------------------------------------------------------^  W1 is durable, W2 is loose
 //! ```
 //!
-//! *Invariants*: the log has each write and flush in the order in which the device was given it;
-//! one that failed stays loose.
+//! *Invariants*: the log has writes and flushes in the order in which the device got them. A failed
+//! one stays loose.
 //!
 //! *Locking*: the log is under one short lock, not held while the device works.
 use crate::clock::Clock;
@@ -28,20 +28,20 @@ use std::sync::Arc;
 pub struct LoggedWrite {
     /// First byte on the device.
     pub offset: u64,
-    /// What was to be stored.
+    /// Bytes to be stored.
     pub bytes: Arc<Vec<u8>>,
-    /// How many flushes had ended before it was submitted: writes of one epoch have no order.
+    /// How many flushes had ended before it was submitted. Writes of one epoch have no order.
     pub epoch: u32,
-    /// Whether it was to be durable on completion.
+    /// Whether it is durable on completion.
     pub forced: bool,
 }
 
 #[derive(Clone, Copy)]
 enum Event {
-    /// The write of that number.
+    /// The write with that number.
     Submitted(usize),
     Completed(usize),
-    /// A flush that covers so many of the completed writes.
+    /// A flush that covers this many of the completed writes.
     FlushEnded {
         covered: usize,
     },
@@ -51,12 +51,12 @@ enum Event {
 struct Log {
     writes: Vec<LoggedWrite>,
     events: Vec<Event>,
-    /// Completions so far.
+    /// How many writes have completed.
     completed: usize,
     epoch: u32,
 }
 
-/// Logs every write and flush, and hands it on.
+/// Logs every write and flush, and passes it on.
 pub struct CrashLog<D> {
     device: D,
     log: Arc<ShortLock<Log>>,
@@ -68,18 +68,17 @@ impl<D: BlockDevice> CrashLog<D> {
         CrashLog { device, log: Arc::default() }
     }
 
-    /// The device behind it.
+    /// The device that requests are passed to.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// How many events there were: a cut is possible at each moment from 0 (before all of them) to
-    /// this number.
+    /// How many events there were. A cut is possible after any number of events, from 0 to this.
     pub fn moments(&self) -> usize {
         self.log.lock().events.len()
     }
 
-    /// What a cut after that many events finds.
+    /// The writes as a cut after `moment` events finds them.
     pub fn cut(&self, moment: usize) -> Cut {
         let log = self.log.lock();
         let mut cut = Cut { writes: Vec::new() };
@@ -146,11 +145,11 @@ enum Durable {
 enum Fate {
     /// It is on the medium.
     Durable,
-    /// It may be.
+    /// It may be on the medium.
     Loose,
 }
 
-/// The writes that a cut meets, in the order in which they were submitted.
+/// The writes before a cut, in the order of submission.
 pub struct Cut {
     writes: Vec<(LoggedWrite, Fate)>,
 }
@@ -161,8 +160,7 @@ impl Cut {
         self.writes.iter().filter(|(_, fate)| *fate == Fate::Loose).count()
     }
 
-    /// The medium when everything that was submitted reached it: the cut of a drive that keeps the
-    /// order.
+    /// The medium if all submitted writes have reached it: a cut of a drive that keeps the order.
     ///
     /// # Errors
     /// As for [`Cut::image`].
@@ -170,7 +168,7 @@ impl Cut {
         self.image(base, 512, |_, _| true)
     }
 
-    /// The medium when nothing reached it but what is durable.
+    /// The medium if only durable writes have reached it.
     ///
     /// # Errors
     /// As for [`Cut::image`].
@@ -178,7 +176,7 @@ impl Cut {
         self.image(base, 512, |_, _| false)
     }
 
-    /// The medium when each loose write is there, is not, or is torn, by a seed.
+    /// The medium if each loose write is there, missing, or torn, decided by a seed.
     ///
     /// # Errors
     /// As for [`Cut::image`].
@@ -198,9 +196,9 @@ impl Cut {
         })
     }
 
-    /// The medium when of each loose write those sectors are there for which `survives` says so: it
-    /// is given the number of the write and that of the sector on the device. `base` is what the
-    /// device held when the log began.
+    /// The medium if, of each loose write, those sectors are there for which `survives` returns
+    /// true. It is called with the number of the write and of the sector on the device. `base` is
+    /// what the device held when the log began.
     ///
     /// # Errors
     /// `InvalidInput` for a sector without bytes, or a base that is smaller than the device.
@@ -240,7 +238,7 @@ fn mixed(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The bytes of a write; what carries none is stored as nothing, so the write ends before it.
+/// The bytes of a write. A segment without bytes cannot be stored: the write ends before it.
 fn bytes_of(segments: &[Segment]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for segment in segments {

@@ -5,14 +5,14 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a device says of itself.
+/// The properties of a device.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
     /// Its name for messages: a path, or "memory".
     pub name: String,
-    /// Its size in bytes (a file device may grow by writes past it when it was opened so).
+    /// Its size in bytes. A file device may grow by writes past its end, if it was opened for that.
     pub bytes: u64,
-    /// Smallest unit that is written whole: 512 or 4096.
+    /// Smallest unit that is written whole, in bytes: 512 or 4096.
     pub sector_bytes: u32,
     /// Whether writes are refused.
     pub read_only: bool,
@@ -29,14 +29,14 @@ pub enum Operation {
     Flush,
 }
 
-/// A piece of the memory of a request. Pieces lie end to end on the device.
+/// A part of a request's memory. Parts are stored end to end on the device.
 #[derive(Debug)]
 pub enum Segment {
     /// Bytes that the request owns: the target of reads, or the source of writes.
     Owned(Vec<u8>),
-    /// Bytes shared with a cache frame, which copies before it changes them. Writes only.
+    /// Bytes shared with a cache frame, which copies them before a change. For writes only.
     Shared(Arc<Vec<u8>>),
-    /// So many bytes that are not kept: the laboratory's file data. Reads give nothing, writes
+    /// This many bytes that are not kept: file data in the laboratory. Reads return nothing, writes
     /// store nothing.
     Phantom(usize),
 }
@@ -52,22 +52,22 @@ impl Segment {
     }
 }
 
-/// How many bytes of the device these cover.
+/// How many bytes of the device the segments cover.
 pub fn segments_bytes(segments: &[Segment]) -> u64 {
     segments.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes() as u64))
 }
 
-/// One request. It owns its memory, and ends through its completion, exactly once, also when it
-/// fails.
+/// One request. It owns its memory, and ends by calling its completion exactly once, even on
+/// failure.
 pub struct Request {
     /// What to do.
     pub operation: Operation,
-    /// First byte on the device. Requests need not be aligned to sectors on file and memory
-    /// devices.
+    /// First byte on the device. File and memory devices do not require alignment to sectors.
     pub offset: u64,
     /// The memory. Empty for `Flush`.
     pub segments: Vec<Segment>,
-    /// Nobody waits for this one (read-ahead, write-back): an elevator may put it behind others.
+    /// Whether a thread waits for it. If not (read-ahead, write-back), an elevator may put it after
+    /// others.
     pub urgency: Urgency,
     /// Called once when it is done, from any thread, with no lock of the device held. It must not
     /// block.
@@ -79,27 +79,27 @@ impl Request {
     pub fn bytes(&self) -> u64 {
         segments_bytes(&self.segments)
     }
-    /// Ends it: gives its memory back, and how it went.
+    /// Ends it: returns its memory and the result to the completion.
     pub fn complete(self, result: io::Result<()>) {
         (self.completion)(Completed { segments: self.segments, result });
     }
 }
 
-/// Whether somebody waits for a request.
+/// Whether a thread waits for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
-    /// Somebody is parked on it.
+    /// A thread waits for it.
     Awaited,
     /// Read-ahead or write-back.
     Background,
 }
 
-/// What a completion is given: the memory back, and how it went.
+/// What a completion gets: the memory of the request, and its result.
 #[derive(Debug)]
 pub struct Completed {
     /// The request's segments.
     pub segments: Vec<Segment>,
-    /// A read past the end is `UnexpectedEof`.
+    /// Whether it succeeded. A read past the end is `UnexpectedEof`.
     pub result: io::Result<()>,
 }
 
@@ -110,26 +110,26 @@ pub type Completion = Box<dyn FnOnce(Completed) + Send>;
 ///
 /// Contract (one test suite, run by every device): a completed write is seen by every later read;
 /// `flush` returns after all writes completed before it are durable; requests under way at the same
-/// time have no order; every request completes once. What lies wholly or partly past the end is
-/// refused before anything is done: `UnexpectedEof` for reads, `InvalidInput` for writes (unless
-/// the device grows); a write to a device that is only read is `ReadOnlyFilesystem`. Errors carry a
+/// time have no order; every request completes once. A range that is partly or wholly past the end
+/// is refused before anything is done: `UnexpectedEof` for reads, `InvalidInput` for writes (unless
+/// the device grows). A write to a device that is read only is `ReadOnlyFilesystem`. Errors carry a
 /// [`DeviceError`](crate::DeviceError).
 ///
-/// The blocking methods may be called with no short lock held; a device that answers faster than a
-/// queue overrides them.
+/// The blocking methods must be called with no short lock held. A device that can do better than a
+/// request and a wait overrides them.
 pub trait BlockDevice: Send + Sync {
-    /// What it is.
+    /// Its properties.
     fn info(&self) -> DeviceInfo;
-    /// The clock on which its waiting is done.
+    /// The clock on which threads wait for it.
     fn clock(&self) -> &Arc<dyn Clock>;
     /// Starts a request; never blocks on the device. The completion may be called before this
     /// returns, so the caller holds no lock that the completion takes.
     fn submit(&self, request: Request);
-    /// Does one operation with the caller's memory, and waits for it; the memory comes back.
+    /// Does one operation with the caller's memory, waits for it, and returns the memory.
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         wait_for(self.clock(), |request| self.submit(request), operation, offset, segments)
     }
-    /// Reads, and waits for it.
+    /// Reads, and waits until that is done.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let completed =
             self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; bytes.len()])]);
@@ -145,40 +145,41 @@ pub trait BlockDevice: Send + Sync {
         }
         Ok(())
     }
-    /// Writes, and waits for it.
+    /// Writes, and waits until that is done.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_vectored(offset, &[io::IoSlice::new(bytes)])
     }
-    /// Writes pieces end to end, and waits for it.
+    /// Writes pieces end to end, and waits until that is done.
     fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
         let segments = pieces.iter().map(|piece| Segment::Owned(piece.to_vec())).collect();
         self.transfer(Operation::Write, offset, segments).result
     }
-    /// Makes all completed writes durable, and waits for it.
+    /// Makes all completed writes durable, and waits until that is done.
     fn flush(&self) -> io::Result<()> {
         self.transfer(Operation::Flush, 0, Vec::new()).result
     }
-    /// Writes, and returns when this write is durable; of others nothing is said. A device that can
-    /// force one write through its cache overrides it.
+    /// Writes, and returns when this write is durable. Nothing is guaranteed about others. A device
+    /// that can force one write through its cache overrides it.
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(offset, bytes)?;
         self.flush()
     }
-    /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None`
-    /// when only zeros are left.
+    /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None` if
+    /// only zeros are left.
     ///
-    /// What lies outside such stretches is known to be zeros without reading it. A stretch may hold
+    /// Bytes outside such stretches are known to be zeros without reading them. A stretch may hold
     /// zeros too, and end before the next one begins. By default a device knows of no holes:
-    /// everything to its end may be data.
+    /// everything up to its end may be data.
     ///
-    /// Errors: those of the host.
+    /// # Errors
+    /// Those of the host.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let end = self.info().bytes;
         Ok((offset < end).then_some(offset..end))
     }
 }
 
-/// A shared device is a device: decorators then need not know who else holds what they decorate.
+/// A shared device is a device, so decorators need not know whether a device is shared.
 impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     fn info(&self) -> DeviceInfo {
         (**self).info()
@@ -212,7 +213,7 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
 }
 
-/// Submits a request that somebody waits for, and waits for it.
+/// Submits a request that the calling thread waits for, and waits.
 pub(crate) fn wait_for(
     clock: &Arc<dyn Clock>,
     submit: impl FnOnce(Request),
@@ -229,7 +230,7 @@ pub(crate) fn wait_for(
         urgency: Urgency::Awaited,
         completion: Box::new(move |completed| answer.give(completed)),
     });
-    // The clock is asked only by those who have to wait: memory answers at once, also outside of a
+    // The clock is used only if the thread has to wait: memory completes at once, even outside of a
     // run in virtual time.
     if let Some(completed) = slot.lock().completed.take() {
         return completed;
@@ -246,15 +247,15 @@ pub(crate) fn wait_for(
     }
 }
 
-/// Where a thread finds what its request came to, and what wakes it if it waits.
+/// Where a thread finds the result of its request, and what wakes it.
 #[derive(Default)]
 struct Slot {
     completed: Option<Completed>,
     waker: Option<Waker>,
 }
 
-/// Puts an answer into a slot. Dropped without one, it answers that the request was lost: an error
-/// is better than a thread that waits for ever.
+/// Puts a result into a slot. If it is dropped without one, the result is that the request was
+/// lost: better an error than a thread that waits forever.
 struct Answer(Arc<ShortLock<Slot>>);
 
 impl Answer {
@@ -278,7 +279,7 @@ impl Drop for Answer {
     }
 }
 
-/// Refuses what does not lie within a device of so many bytes.
+/// Refuses a range that is not within a device of `device_bytes`.
 pub(crate) fn check_range(
     device_bytes: u64,
     operation: Operation,
@@ -305,7 +306,7 @@ pub(crate) fn pieces_bytes(pieces: &[io::IoSlice<'_>]) -> u64 {
     pieces.iter().map(|piece| piece.len() as u64).sum()
 }
 
-/// What a read into shared memory is answered.
+/// The error for a read into shared memory.
 pub(crate) fn read_into_shared() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "a read into shared memory")
 }

@@ -1,22 +1,22 @@
-//! What goes wrong with a device, with its name.
+//! Device errors, with the name of the device.
 use crate::device::Operation;
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// A failed request: which device, what it was to do and where, and why it failed.
+/// A failed request: on which device, what it should have done and where, and why it failed.
 ///
-/// Devices give it inside an `io::Error` of the same kind, so that `StorageFull` and the like are
-/// recognised by `kind()`; [`raw_os_error`] finds the host's number.
+/// Devices return it inside an `io::Error` of the same kind, so that `kind()` still tells
+/// `StorageFull` and the like apart; [`raw_os_error`] finds the host's number.
 #[derive(Debug)]
 pub struct DeviceError {
     /// The device's name.
     pub device: String,
-    /// What was asked for.
+    /// What was requested.
     pub operation: Operation,
     /// First byte of the request on the device.
     pub offset: u64,
-    /// What was met.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -43,7 +43,7 @@ impl From<DeviceError> for io::Error {
     }
 }
 
-/// The host's error number, also of an error that carries a [`DeviceError`].
+/// The host's error number, even if the error carries a [`DeviceError`].
 pub fn raw_os_error(error: &io::Error) -> Option<i32> {
     let inner = || error.get_ref()?.downcast_ref::<DeviceError>()?.source.raw_os_error();
     error.raw_os_error().or_else(inner)

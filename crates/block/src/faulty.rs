@@ -1,7 +1,7 @@
 //! A device that fails when it is told to. For tests.
 //!
-//! The model: a failed request does nothing at all, neither stores a part nor fills memory; all
-//! others reach the device behind it. Requests are counted as they arrive, from 1.
+//! The model: a failed request does nothing at all: it neither stores a part nor fills memory. All
+//! others are passed on. Requests are counted from 1, as they arrive.
 //!
 //! *Locking*: the plan is under one short lock, not held while the device works.
 use crate::clock::Clock;
@@ -14,7 +14,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// When to fail.
+/// What fails.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The n-th write fails (EIO).
@@ -23,13 +23,13 @@ pub enum Fault {
     WritesAfter(u64),
     /// Reads that touch these bytes fail (EIO).
     ReadsIn(Range<u64>),
-    /// Writes fail when all of them together would pass so many bytes (ENOSPC).
+    /// Writes fail once all of them together would exceed this many bytes (ENOSPC).
     FullAfter(u64),
     /// Flushes fail (EIO).
     Flushes,
 }
 
-/// Fails chosen requests, and hands on the others.
+/// Fails chosen requests, and passes on the others.
 pub struct Faulty<D> {
     device: D,
     plan: ShortLock<Plan>,
@@ -43,19 +43,19 @@ struct Plan {
 }
 
 impl<D: BlockDevice> Faulty<D> {
-    /// Fails nothing yet.
+    /// A device that does not fail yet.
     pub fn new(device: D) -> Faulty<D> {
         Faulty { device, plan: ShortLock::default() }
     }
-    /// The device behind it.
+    /// The device that requests are passed to.
     pub fn device(&self) -> &D {
         &self.device
     }
-    /// Fails this too. Writes made before are counted.
+    /// Adds a fault. Writes made before are counted too.
     pub fn add(&self, fault: Fault) {
         self.plan.lock().faults.push(fault);
     }
-    /// Fails nothing any more, and counts from the beginning.
+    /// Removes all faults, and counts from the beginning.
     pub fn repair(&self) {
         *self.plan.lock() = Plan::default();
     }
@@ -74,7 +74,7 @@ impl<D: BlockDevice> Faulty<D> {
 }
 
 impl Plan {
-    /// Counts a request, and says how it fails.
+    /// Counts a request, and returns how it fails, if it does.
     fn meet(&mut self, operation: Operation, offset: u64, bytes: u64) -> Option<Errno> {
         if operation == Operation::Write {
             self.writes += 1;

@@ -3,9 +3,9 @@
 //! The blocking methods go straight to the file on the caller's thread. Submitted requests wait in
 //! a queue for a few worker threads, which are started with the first of them.
 //!
-//! *Invariants*: every request in the queue is completed, also when the device is dropped: the
+//! *Invariants*: every request in the queue is completed, even if the device is dropped: the
 //! workers end when the device is closing *and* the queue is empty. The queue has no limit of its
-//! own: requests own their memory, so who submits bounds it.
+//! own: requests own their memory, so the submitters bound it.
 //!
 //! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor
 //! across I/O or a completion.
@@ -29,10 +29,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
 
 const WORKERS: usize = 2;
-/// The most pieces that one pwritev takes (IOV_MAX of Linux).
+/// The most pieces that one pwritev accepts (IOV_MAX of Linux).
 const PIECES_MAX: usize = 1024;
 
-/// What may be done with a device that is opened.
+/// What may be done with a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Reads only.
@@ -41,19 +41,19 @@ pub enum Access {
     ReadWrite,
 }
 
-/// What is met past the end of the file but within the device.
+/// What is between the end of the file and the end of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tail {
-    /// Nothing was written there yet: zeros. Writes past the end of the device make it larger.
+    /// Zeros that were never written. Writes past the end of the device make it larger.
     Sparse,
-    /// The file was cut off meanwhile, or the drive is smaller than it said.
+    /// Nothing: the file was cut meanwhile, or the drive is smaller than it said.
     Missing,
 }
 
-/// A file as a device, seen from byte `origin` on.
+/// A file as a device, starting at byte `origin`.
 ///
-/// Dropping it completes all requests and joins the workers. (Dropped by a completion, on a worker,
-/// it leaves them to end by themselves.)
+/// Dropping it completes all requests and joins the workers. (If a completion drops it on a worker,
+/// the workers are not joined, and end by themselves.)
 pub struct FileDevice {
     shared: Arc<Shared>,
     workers: ShortLock<Vec<Task>>,
@@ -65,7 +65,7 @@ struct Shared {
     file: File,
     name: String,
     origin: u64,
-    /// Grows only when the tail is sparse.
+    /// Grows only if the tail is sparse.
     bytes: AtomicU64,
     sector_bytes: u32,
     access: Access,
@@ -83,11 +83,11 @@ struct Queue {
 }
 
 impl FileDevice {
-    /// Opens an existing file or block special file. `origin` is the byte that counts as 0 (a
-    /// partition's start).
+    /// Opens an existing file or block special file. `origin` is the byte of the file that is byte
+    /// 0 of the device, such as the start of a partition.
     ///
-    /// Errors: those of the host, and `InvalidInput` for other kinds of files or an `origin` past
-    /// the end.
+    /// # Errors
+    /// Those of the host; `InvalidInput` for other kinds of files or an `origin` past the end.
     pub fn open(
         clock: Arc<dyn Clock>,
         path: &Path,
@@ -96,7 +96,7 @@ impl FileDevice {
     ) -> io::Result<FileDevice> {
         let name = path.display().to_string();
         let open = || {
-            // Looked at before it is opened, too: to open a fifo is to wait for its other end.
+            // Checked before it is opened too: opening a fifo waits for its other end.
             check_type(std::fs::metadata(path)?.file_type())?;
             let file =
                 OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path)?;
@@ -109,11 +109,12 @@ impl FileDevice {
         FileDevice::build(clock, file, name, bytes, origin, Tail::Missing)
     }
 
-    /// An open file that is to be `bytes` long (it may be shorter now: holes read as zeros). Writes
-    /// past `bytes` make the device larger, unless it is a block special file.
+    /// Makes a device of `bytes` from an open file, which may be shorter: holes read as zeros.
+    /// Writes past `bytes` make the device larger, unless it is a block special file.
     ///
-    /// Errors: those of the host, and `InvalidInput` for other kinds of files, a file not open for
-    /// reading, sizes that no file has, and a block special file that is too small.
+    /// # Errors
+    /// Those of the host; `InvalidInput` for other kinds of files, a file not open for reading,
+    /// impossible sizes, and a block special file that is too small.
     pub fn from_file(
         clock: Arc<dyn Clock>,
         file: File,
@@ -163,12 +164,12 @@ impl FileDevice {
         Ok(FileDevice { shared: Arc::new(shared), workers: ShortLock::default() })
     }
 
-    /// The file behind it. Its byte 0 is not the device's when there is an origin.
+    /// The file itself. With an origin, its byte 0 is not that of the device.
     pub fn file(&self) -> &File {
         &self.shared.file
     }
 
-    /// On the first request only; the lock is not held while threads start.
+    /// Called for each request, starts threads for the first. No lock is held while they start.
     fn start_workers(&self) {
         for number in 0..WORKERS {
             let shared = Arc::clone(&self.shared);
@@ -255,8 +256,8 @@ impl Drop for FileDevice {
 }
 
 impl Shared {
-    /// What a worker does. A completion that panics must not cost the others theirs: its panic is
-    /// raised at the end.
+    /// The loop of a worker. A completion that panics must not keep the others from running: its
+    /// panic is raised again at the end.
     fn work(&self) {
         self.queue.lock().workers.push(std::thread::current().id());
         let mut raised = None;
@@ -268,7 +269,7 @@ impl Shared {
         }
     }
 
-    /// The next request; `None` when the device is closing and there are no more.
+    /// Waits for the next request; `None` if the device is closing and there are no more.
     fn next(&self) -> Option<Request> {
         self.arrived.wait_until(&self.queue, |queue| match queue.requests.pop_front() {
             Some(request) => Some(Some(request)),
@@ -302,7 +303,7 @@ impl Shared {
         })
     }
 
-    /// Waits for the host. Errors get the name of the device and what was asked for.
+    /// Runs a host call. Errors get the name of the device and the operation.
     fn named<T>(
         &self,
         operation: Operation,
@@ -314,7 +315,7 @@ impl Shared {
         Ok(perform().map_err(name)?)
     }
 
-    /// Where the range begins in the file, if the device has it.
+    /// Where the range begins in the file, if it is within the device.
     fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<u64> {
         if operation == Operation::Write && self.access == Access::ReadOnly {
             return Err(io::Error::new(
@@ -336,8 +337,8 @@ impl Shared {
         }
     }
 
-    /// As [`BlockDevice::next_data`]: the holes that the host's file system knows of. Hosts and
-    /// devices that know of none say that everything is data.
+    /// As [`BlockDevice::next_data`]: the holes known to the host's file system. Hosts and devices
+    /// that know of none report everything as data.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let end = self.bytes.load(Ordering::Acquire);
         if offset >= end {
@@ -346,8 +347,7 @@ impl Shared {
         let from = self.origin.saturating_add(offset);
         let start = match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(from)) {
             Ok(start) => start,
-            // Only a hole is left. A file that was cut off meanwhile has none there: reading it
-            // tells.
+            // Only a hole is left. If the file was cut meanwhile there is none, and reading fails.
             Err(Errno::NXIO)
                 if self.tail == Tail::Sparse
                     || size(&self.file)? >= self.origin.saturating_add(end) =>
@@ -363,7 +363,7 @@ impl Shared {
         Ok((start < end).then_some(start..behind.max(start + 1)))
     }
 
-    /// Neighbours are read in one call; what phantoms cover is skipped.
+    /// Reads adjacent segments in one call, and skips what phantoms cover.
     fn read_segments(&self, mut position: u64, segments: &mut [Segment]) -> io::Result<()> {
         if segments.iter().any(|segment| matches!(segment, Segment::Shared(_))) {
             return Err(read_into_shared());
@@ -380,7 +380,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Neighbours are written in one call; what phantoms cover is skipped.
+    /// Writes adjacent segments in one call, and skips what phantoms cover.
     fn write_segments(&self, mut position: u64, segments: &[Segment]) -> io::Result<()> {
         for run in segments.chunk_by(|a, b| is_phantom(a) == is_phantom(b)) {
             let kept = run.iter().filter_map(|segment| match segment {
@@ -422,7 +422,7 @@ impl Shared {
     /// Stores the pieces from this byte of the file on.
     fn store(&self, mut position: u64, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
         IoSlice::advance_slices(&mut pieces, 0);
-        // One piece is the usual case, and std's loop does it.
+        // One piece is the usual case, and std has a loop for it.
         if let [piece] = pieces {
             return self.file.write_all_at(piece, position);
         }
@@ -464,7 +464,7 @@ fn check_type(file_type: FileType) -> io::Result<()> {
     }
 }
 
-/// By seeking, because the length of a block special file reads as 0.
+/// Size of a file in bytes, by seeking, because the length of a block special file reads as 0.
 fn size(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }

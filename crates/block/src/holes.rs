@@ -1,12 +1,12 @@
-//! Which stretches of a device hold data: the rest is known to be zeros without reading it.
+//! Which parts of a device hold data. The rest is known to be zeros without reading it.
 //!
-//! A table of inodes or a bitmap that was never written is a hole of a sparse image. A superblock
-//! may claim terabytes of them.
+//! A table of inodes or a bitmap that was never written is a hole of a sparse image, and a
+//! superblock may claim terabytes of them.
 //!
-//! [`BlockDevice::next_data`] is the question; [`Holes`] remembers the last answer.
+//! [`BlockDevice::next_data`] asks the device; [`Holes`] remembers the last answer.
 //!
-//! *Invariants*: what is said to be a hole is zeros. What is remembered is one answer of the
-//! device, so questions that come in the order of the disk cost one call for each stretch.
+//! *Invariants*: what is reported as a hole is zeros. One answer of the device is remembered, so
+//! queries in the order of the disk cost one call for each stretch of data.
 //! *Locking*: none; each thread has its own.
 use crate::device::BlockDevice;
 use std::io;
@@ -15,18 +15,18 @@ use std::ops::Range;
 /// The last answer of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Holes {
-    /// Bytes that the answer speaks of: a hole, then data.
+    /// Bytes that the answer covers: a hole, then data.
     known: Range<u64>,
     /// Where the data of `known` begins.
     data: u64,
 }
 
 impl Holes {
-    /// The first bytes at or after `from` that may be data, up to the next hole; past all bytes
-    /// when there are none.
+    /// The first bytes at or after `from` that may be data, up to the next hole; an empty range
+    /// past the end if there are none.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Those of the device.
     pub fn next_stretch(&mut self, device: &dyn BlockDevice, from: u64) -> io::Result<Range<u64>> {
         if !self.known.contains(&from) {
             let data = device.next_data(from)?.unwrap_or(u64::MAX..u64::MAX);
@@ -36,27 +36,27 @@ impl Holes {
         Ok(self.data.max(from)..self.known.end)
     }
 
-    /// The first byte at or after `from` that may be data; `u64::MAX` when there is none.
+    /// The first byte at or after `from` that may be data; `u64::MAX` if there is none.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Those of the device.
     pub fn next_data(&mut self, device: &dyn BlockDevice, from: u64) -> io::Result<u64> {
         Ok(self.next_stretch(device, from)?.start)
     }
 
-    /// Whether a stretch is known to be zeros. One of no length is.
+    /// Whether a range is known to be zeros. An empty range is.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Those of the device.
     pub fn is_hole(&mut self, device: &dyn BlockDevice, bytes: Range<u64>) -> io::Result<bool> {
         Ok(bytes.is_empty() || self.next_data(device, bytes.start)? >= bytes.end)
     }
 }
 
-/// Bytes of a device that may be anything but zeros.
+/// How many bytes of a device may be anything but zeros.
 ///
 /// # Errors
-/// When the device fails.
+/// Those of the device.
 pub fn held_bytes(device: &dyn BlockDevice) -> io::Result<u64> {
     let (mut held, mut at) = (0_u64, 0);
     while let Some(data) = device.next_data(at)?.filter(|data| data.end > at) {

@@ -10,7 +10,7 @@
 //! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
 //! `Turnstile::state`. Wakers are called with neither of the last two held.
 use crate::clock::{Clock, Unparked, Waker};
-use crate::order::{CountedRank, CountedShort, Rank, assert_no_short_lock};
+use crate::order::{CountedShort, Rank, RankCount, assert_no_short_lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -28,7 +28,7 @@ pub struct ShortLock<T> {
 pub struct ShortGuard<'a, T> {
     value: MutexGuard<'a, T>,
     _counted: CountedShort,
-    _ranked: CountedRank,
+    _ranked: RankCount,
 }
 
 impl<T> ShortLock<T> {
@@ -43,7 +43,7 @@ impl<T> ShortLock<T> {
     /// Takes it. In debug builds panics when the thread holds a lock that comes later.
     #[track_caller]
     pub fn lock(&self) -> ShortGuard<'_, T> {
-        let ranked = CountedRank::new(self.rank);
+        let ranked = RankCount::new(self.rank);
         let value = self.value.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         ShortGuard { value, _counted: CountedShort::new(), _ranked: ranked }
     }
@@ -325,7 +325,7 @@ pub struct SleepGuard<'a, T> {
     // Dropped in this order: the next holder must find the inner lock free.
     value: MutexGuard<'a, T>,
     _permit: Permit<'a>,
-    _ranked: CountedRank,
+    _ranked: RankCount,
 }
 
 impl<T> SleepLock<T> {
@@ -340,19 +340,19 @@ impl<T> SleepLock<T> {
     /// Waits for it and takes it.
     #[track_caller]
     pub fn lock(&self) -> SleepGuard<'_, T> {
-        let ranked = CountedRank::new(self.rank);
+        let ranked = RankCount::new(self.rank);
         self.guard(self.turnstile.enter(Hold::Exclusive), ranked)
     }
     /// Takes it if nobody holds it or waits for it.
     pub fn try_lock(&self) -> Option<SleepGuard<'_, T>> {
         let permit = self.turnstile.try_enter(Hold::Exclusive)?;
-        Some(self.guard(permit, CountedRank::new(self.rank)))
+        Some(self.guard(permit, RankCount::new(self.rank)))
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-    fn guard<'a>(&'a self, permit: Permit<'a>, ranked: CountedRank) -> SleepGuard<'a, T> {
+    fn guard<'a>(&'a self, permit: Permit<'a>, ranked: RankCount) -> SleepGuard<'a, T> {
         let value = self.value.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         SleepGuard { value, _permit: permit, _ranked: ranked }
     }
@@ -380,13 +380,13 @@ pub struct SleepRwLock<T> {
 pub struct SleepReadGuard<'a, T> {
     value: RwLockReadGuard<'a, T>,
     _permit: Permit<'a>,
-    _ranked: CountedRank,
+    _ranked: RankCount,
 }
 /// Exclusive hold.
 pub struct SleepWriteGuard<'a, T> {
     value: RwLockWriteGuard<'a, T>,
     _permit: Permit<'a>,
-    _ranked: CountedRank,
+    _ranked: RankCount,
 }
 
 impl<T> SleepRwLock<T> {
@@ -400,33 +400,33 @@ impl<T> SleepRwLock<T> {
     }
     /// Waits for and takes a shared hold.
     pub fn read(&self) -> SleepReadGuard<'_, T> {
-        let ranked = CountedRank::new(self.rank);
+        let ranked = RankCount::new(self.rank);
         self.shared(self.turnstile.enter(Hold::Shared), ranked)
     }
     /// Waits for and takes the exclusive hold.
     pub fn write(&self) -> SleepWriteGuard<'_, T> {
-        let ranked = CountedRank::new(self.rank);
+        let ranked = RankCount::new(self.rank);
         self.exclusive(self.turnstile.enter(Hold::Exclusive), ranked)
     }
     /// Takes a shared hold if no writer holds it and nobody waits.
     pub fn try_read(&self) -> Option<SleepReadGuard<'_, T>> {
         let permit = self.turnstile.try_enter(Hold::Shared)?;
-        Some(self.shared(permit, CountedRank::new(self.rank)))
+        Some(self.shared(permit, RankCount::new(self.rank)))
     }
     /// Takes the exclusive hold if nobody holds it or waits.
     pub fn try_write(&self) -> Option<SleepWriteGuard<'_, T>> {
         let permit = self.turnstile.try_enter(Hold::Exclusive)?;
-        Some(self.exclusive(permit, CountedRank::new(self.rank)))
+        Some(self.exclusive(permit, RankCount::new(self.rank)))
     }
     /// The value, when nobody else can hold it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-    fn shared<'a>(&'a self, permit: Permit<'a>, ranked: CountedRank) -> SleepReadGuard<'a, T> {
+    fn shared<'a>(&'a self, permit: Permit<'a>, ranked: RankCount) -> SleepReadGuard<'a, T> {
         let value = self.value.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         SleepReadGuard { value, _permit: permit, _ranked: ranked }
     }
-    fn exclusive<'a>(&'a self, permit: Permit<'a>, ranked: CountedRank) -> SleepWriteGuard<'a, T> {
+    fn exclusive<'a>(&'a self, permit: Permit<'a>, ranked: RankCount) -> SleepWriteGuard<'a, T> {
         let value = self.value.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         SleepWriteGuard { value, _permit: permit, _ranked: ranked }
     }

@@ -1,11 +1,11 @@
-//! A device in memory, sparse: what was never written reads as zeros and takes no room.
+//! A sparse device in memory: what was never written reads as zeros and takes no memory.
 //!
-//! *Invariants*: a chunk that is absent is all zeros. Chunks are shared between snapshots, and
-//! copied before they are changed.
+//! *Invariants*: a missing chunk is all zeros. Chunks are shared between snapshots, and copied
+//! before they are changed.
 //!
-//! *Locking*: one short lock a shard of the chunks; at most one is held at a time, except by
-//! `snapshot`, which takes all of them in rising order. Requests at the same time that meet in one
-//! chunk are whole; across chunks they may be mixed.
+//! *Locking*: one short lock for each shard of chunks. At most one is held at a time, except by
+//! `snapshot`, which takes all of them in rising order. Concurrent requests are atomic within one
+//! chunk, and may be mixed across chunks.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
@@ -20,7 +20,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// When nothing else is said.
+/// Default size of a chunk in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 const CHUNK_BYTES_MIN: usize = 512;
 const CHUNK_BYTES_MAX: usize = 1 << 24;
@@ -40,21 +40,21 @@ pub struct MemoryDevice {
     shards: [ShortLock<Shard>; SHARDS],
 }
 
-/// The part of a request that lies in one chunk.
-struct Part {
+/// The part of a request in one chunk.
+struct ChunkPart {
     chunk: u64,
     in_chunk: Range<usize>,
     in_request: Range<usize>,
 }
 
 impl MemoryDevice {
-    /// All zeros, of that size (up to 2^60 bytes).
+    /// A device of this size (up to 2^60 bytes), all zeros.
     pub fn new(clock: Arc<dyn Clock>, bytes: u64) -> MemoryDevice {
         MemoryDevice::with_chunks(clock, bytes, CHUNK_BYTES)
     }
 
-    /// The same, taking memory in pieces of `chunk_bytes` (made a power of two from 512 to 16 MiB):
-    /// small ones for what lies scattered, large ones for what lies together.
+    /// As `new`, with chunks of `chunk_bytes` (rounded up to a power of two from 512 to 16 MiB):
+    /// small chunks for scattered data, large ones for contiguous data.
     pub fn with_chunks(clock: Arc<dyn Clock>, bytes: u64, chunk_bytes: usize) -> MemoryDevice {
         MemoryDevice {
             clock,
@@ -65,20 +65,20 @@ impl MemoryDevice {
         }
     }
 
-    /// Under another name than "memory", for what holds its contents here.
+    /// The same device with another name than "memory".
     pub fn named(self, name: &str) -> MemoryDevice {
         MemoryDevice { name: name.to_owned(), ..self }
     }
 
-    /// Holding these bytes.
+    /// A device that holds these bytes.
     pub fn from_bytes(clock: Arc<dyn Clock>, bytes: &[u8]) -> MemoryDevice {
         let device = MemoryDevice::new(clock, bytes.len() as u64);
         device.store(0, bytes);
         device
     }
 
-    /// An independent device that holds what this one holds now. Quick: chunks are copied when one
-    /// of the two changes them.
+    /// An independent device with the same contents. Fast: chunks are copied only when one of the
+    /// two changes them.
     pub fn snapshot(&self) -> MemoryDevice {
         let held: Vec<_> = self.shards.iter().map(ShortLock::lock).collect();
         let mut shards: [ShortLock<Shard>; SHARDS] = Default::default();
@@ -94,7 +94,7 @@ impl MemoryDevice {
         }
     }
 
-    /// Writes what it holds to a file, sparse. A file that exists is replaced.
+    /// Writes its contents to a sparse file. An existing file is replaced.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let failed = |offset| {
             move |source| DeviceError {
@@ -136,7 +136,7 @@ impl MemoryDevice {
         &self.shards[(chunk % SHARDS as u64) as usize]
     }
 
-    /// The range was checked.
+    /// Copies from the chunks. The range was checked.
     fn load(&self, offset: u64, bytes: &mut [u8]) {
         for part in parts(offset, bytes.len(), self.chunk_bytes) {
             let target = &mut bytes[part.in_request];
@@ -147,7 +147,7 @@ impl MemoryDevice {
         }
     }
 
-    /// The range was checked.
+    /// Copies into the chunks. The range was checked.
     fn store(&self, offset: u64, bytes: &[u8]) {
         for part in parts(offset, bytes.len(), self.chunk_bytes) {
             let source = &bytes[part.in_request];
@@ -164,10 +164,10 @@ impl MemoryDevice {
         }
     }
 
-    /// Does it now, as [`BlockDevice::transfer`] would, and may be called with short locks held.
+    /// As [`BlockDevice::transfer`], but may be called with short locks held.
     ///
     /// # Errors
-    /// Those of the device: what lies past the end, or a read into shared memory.
+    /// A range past the end; a read into shared memory.
     pub fn perform(
         &self,
         operation: Operation,
@@ -191,10 +191,10 @@ impl MemoryDevice {
         Ok(())
     }
 
-    /// Says whether it may be asked for.
+    /// Checks a request without doing it.
     ///
     /// # Errors
-    /// What lies past the end.
+    /// A range past the end.
     pub fn check(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
         check_range(self.bytes, operation, offset, bytes)
             .map_err(|source| self.error(operation, offset, source))
@@ -205,8 +205,8 @@ impl MemoryDevice {
     }
 }
 
-/// The blocking methods never wait, but mind the short locks as those of every device: a caller
-/// that is tested in memory has to be right on a disk.
+/// The blocking methods never wait. They still check for short locks, as every device does, because
+/// a caller tested in memory has to be correct on a disk.
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
@@ -219,7 +219,7 @@ impl BlockDevice for MemoryDevice {
     fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
-    /// Done at once, on this thread: memory never blocks.
+    /// Done at once on this thread, because memory never blocks.
     fn submit(&self, mut request: Request) {
         let result = self.perform(request.operation, request.offset, &mut request.segments);
         request.complete(result);
@@ -251,15 +251,15 @@ impl BlockDevice for MemoryDevice {
     }
 }
 
-/// Cuts a range of the device where chunks end.
-fn parts(offset: u64, length: usize, chunk_bytes: usize) -> impl Iterator<Item = Part> {
+/// Splits a range of the device at the borders of chunks.
+fn parts(offset: u64, length: usize, chunk_bytes: usize) -> impl Iterator<Item = ChunkPart> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let left = length - done;
         let position = offset + done as u64;
         let start = (position % chunk_bytes as u64) as usize;
         let bytes = left.min(chunk_bytes - start);
-        let part = Part {
+        let part = ChunkPart {
             chunk: position / chunk_bytes as u64,
             in_chunk: start..start + bytes,
             in_request: done..done + bytes,
@@ -270,7 +270,7 @@ fn parts(offset: u64, length: usize, chunk_bytes: usize) -> impl Iterator<Item =
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // In pieces, so that the compiler compares many bytes at once and bytes that are not zero are
+    // In pieces, so that the compiler compares many bytes at once, and bytes other than zero are
     // found early.
     bytes.chunks(256).all(|piece| piece.iter().fold(0, |any, byte| any | byte) == 0)
 }

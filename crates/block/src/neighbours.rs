@@ -1,16 +1,16 @@
-//! A device that reads on behind small reads which come near each other, and answers those that
-//! follow from memory.
+//! A device with read-ahead across files: after small reads near each other it reads on, and
+//! answers following reads from memory.
 //!
-//! Drives do so with the little memory that they have; where a seek is dear, the host does better
-//! with more of it: the files of a directory lie side by side, and whoever reads one file after the
-//! other comes by soon. A *region* is a stretch that was read, or read behind. A read that begins
-//! in a region, or a little behind it, is taken for the next of a walk, and a stretch twice as long
-//! as the last one is read behind it; a region that nobody used halves the next. Up to sixteen
-//! walks at a time are told apart, so that two trees can be compared.
+//! Drives do this with the little memory they have. Where a seek is slow, the host does better with
+//! more memory: the files of a directory are adjacent, and a program that reads one file after the
+//! other needs the next ones soon. A *region* is a stretch that was read, or read ahead. A read
+//! that starts in a region, or shortly after it, counts as the next read of a walk, and a stretch
+//! twice as long as the last one is read after it. A region that was not used halves the next
+//! stretch. Up to sixteen walks are tracked at a time, so that two trees can be compared.
 //!
-//! *Invariants*: a region never holds bytes older than a completed write: a write lets go of every
-//! region that it touches, also of one that is still on its way, and nothing is read behind where a
-//! write is under way. Large reads pass by.
+//! *Invariants*: a region never holds bytes older than a completed write: a write drops every
+//! region that it touches, even one still being read, and nothing is read ahead where a write is
+//! under way. Large reads go directly to the device.
 //! *Locking*: `state` is a short lock, never held while the device is called or a completion runs.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment, Urgency};
@@ -21,27 +21,27 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Walks that are told apart.
+/// How many walks are tracked at a time.
 const REGIONS_MAX: usize = 16;
-/// Reads from this size on pass by.
+/// Reads of at least this many bytes go directly to the device.
 const LARGE_BYTES: u64 = 256 << 10;
-/// A read this far behind a region still belongs to its walk.
+/// A read at most this many bytes after a region still belongs to its walk.
 const NEAR_BYTES: u64 = 256 << 10;
-/// The first stretch that is read behind.
+/// Length of the first stretch that is read ahead, in bytes.
 const FIRST_BYTES: u64 = 64 << 10;
 
-/// Hands everything on, and reads on behind small reads that come near each other.
+/// Passes requests on, and reads ahead after small reads near each other.
 pub struct Neighbours {
     device: Arc<dyn BlockDevice>,
-    /// The longest stretch that is read behind.
+    /// The longest stretch that is read ahead, in bytes.
     bytes_max: u64,
     bytes: u64,
-    state: Arc<ShortLock<State>>,
+    state: Arc<ShortLock<Walks>>,
 }
 
 #[derive(Default)]
-struct State {
-    /// The one used last at the back.
+struct Walks {
+    /// The one used last is at the back.
     regions: VecDeque<Region>,
     /// Writes under way.
     writes: Vec<Range<u64>>,
@@ -51,25 +51,25 @@ struct State {
 struct Region {
     number: u64,
     place: Range<u64>,
-    /// What the last stretch of this walk had.
+    /// Length of the last stretch of this walk.
     stretch: u64,
     content: Content,
     used: bool,
 }
 
 enum Content {
-    /// Only the place is known.
+    /// Only its place is known.
     Place,
-    /// It is being read; who waits for it.
+    /// It is being read, and these requests wait for it.
     Coming(Vec<Request>),
-    /// It is here.
+    /// It is in memory.
     Here(Arc<Vec<u8>>),
 }
 
-/// A stretch on its way. Dropped without an answer, who waits for it is not answered either, which
-/// says that it was lost.
+/// A stretch that is being read. If it is dropped without a result, the requests that wait for it
+/// are dropped too, which reports them as lost.
 struct Coming {
-    state: Arc<ShortLock<State>>,
+    state: Arc<ShortLock<Walks>>,
     device: Arc<dyn BlockDevice>,
     number: u64,
 }
@@ -81,18 +81,18 @@ impl Drop for Coming {
     }
 }
 
-/// What becomes of a read.
-enum Way {
-    /// It is answered from memory.
+/// How a read is done.
+enum ReadPath {
+    /// From memory.
     Answered(Request, Arc<Vec<u8>>, u64),
-    /// It waits for a stretch that is on its way.
+    /// It waits for a stretch that is being read.
     Waiting,
-    /// The device reads it, and then this region.
+    /// From the device, which then reads this region.
     Device(Request, Option<(u64, Range<u64>)>),
 }
 
 impl Neighbours {
-    /// Reads at most so many bytes behind a read.
+    /// Reads at most `bytes_max` ahead after a read.
     pub fn new(device: Arc<dyn BlockDevice>, bytes_max: u64) -> Neighbours {
         Neighbours {
             bytes: device.info().bytes,
@@ -105,9 +105,9 @@ impl Neighbours {
     fn submit_read(&self, request: Request) {
         let way = self.state.lock().way(request, self.bytes_max, self.bytes);
         match way {
-            Way::Waiting => {}
-            Way::Answered(request, bytes, start) => answer(request, &bytes, start),
-            Way::Device(request, stretch) => {
+            ReadPath::Waiting => {}
+            ReadPath::Answered(request, bytes, start) => answer(request, &bytes, start),
+            ReadPath::Device(request, stretch) => {
                 self.device.submit(request);
                 if let Some((number, place)) = stretch {
                     self.read_stretch(number, place);
@@ -145,7 +145,7 @@ impl Neighbours {
         });
     }
 
-    /// Bytes that are here already.
+    /// Copies bytes that are in memory. Returns whether they were.
     fn copy(&self, offset: u64, bytes: &mut [u8]) -> bool {
         let found = self.state.lock().here(&(offset..offset.saturating_add(bytes.len() as u64)));
         let Some((held, start)) = found else { return false };
@@ -155,8 +155,8 @@ impl Neighbours {
     }
 }
 
-/// A stretch has come, or has not: who waits for it is answered, or sent to the device.
-fn landed(state: &ShortLock<State>, device: &dyn BlockDevice, number: u64, completed: Completed) {
+/// A stretch was read, or has failed: completes the requests that wait for it, or passes them on.
+fn landed(state: &ShortLock<Walks>, device: &dyn BlockDevice, number: u64, completed: Completed) {
     let bytes = match (completed.result, completed.segments.into_iter().next()) {
         (Ok(()), Some(Segment::Owned(bytes))) => Some(Arc::new(bytes)),
         _ => None,
@@ -185,28 +185,28 @@ fn answer(mut request: Request, bytes: &[u8], start: u64) {
     request.complete(Ok(()));
 }
 
-impl State {
-    fn way(&mut self, request: Request, bytes_max: u64, device_bytes: u64) -> Way {
+impl Walks {
+    fn way(&mut self, request: Request, bytes_max: u64, device_bytes: u64) -> ReadPath {
         let place = request.offset..request.offset.saturating_add(request.bytes());
         let shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
         if place.end - place.start >= LARGE_BYTES
             || place.is_empty()
             || request.segments.iter().any(shared)
         {
-            return Way::Device(request, None);
+            return ReadPath::Device(request, None);
         }
         if let Some(at) = self.find(|region| region.holds(&place)) {
             let region = self.touch(at);
             region.used = true;
             return match &mut region.content {
                 Content::Here(bytes) => {
-                    Way::Answered(request, Arc::clone(bytes), region.place.start)
+                    ReadPath::Answered(request, Arc::clone(bytes), region.place.start)
                 }
                 Content::Coming(waiting) => {
                     waiting.push(request);
-                    Way::Waiting
+                    ReadPath::Waiting
                 }
-                Content::Place => Way::Device(request, None),
+                Content::Place => ReadPath::Device(request, None),
             };
         }
         let behind = self.behind(&place, bytes_max, device_bytes);
@@ -227,11 +227,11 @@ impl State {
                 self.regions.remove(oldest);
             }
         }
-        Way::Device(request, read)
+        ReadPath::Device(request, read)
     }
 
-    /// What is read behind a read: the next stretch of its walk, or what lies between it and a walk
-    /// that began a little behind; nothing of which is here already.
+    /// What is read ahead after a read: the next stretch of its walk, or what is between it and a
+    /// walk that started shortly after it. Excludes what is in memory.
     fn behind(&mut self, place: &Range<u64>, bytes_max: u64, device_bytes: u64) -> Range<u64> {
         let start = place.end;
         let end = match self.find(|region| region.is_before(place)) {
@@ -245,7 +245,8 @@ impl State {
         start..end.min(next.unwrap_or(device_bytes)).min(device_bytes)
     }
 
-    /// How much is read behind the next read of a walk; the region before it has had its time.
+    /// Length of what is read after the next read of a walk. The region before it is no longer
+    /// needed.
     fn next_stretch(&mut self, at: usize, bytes_max: u64) -> u64 {
         let Some(last) = self.regions.get(at) else { return 0 };
         let stretch = match (&last.content, last.used) {
@@ -263,7 +264,7 @@ impl State {
         self.regions.iter().rposition(wanted)
     }
 
-    /// The region becomes the one used last.
+    /// Makes a region the one used last.
     fn touch(&mut self, at: usize) -> &mut Region {
         let last = self.regions.len() - 1;
         self.regions.make_contiguous()[at..].rotate_left(1);
@@ -280,7 +281,8 @@ impl State {
         Some((Arc::clone(bytes), region.place.start))
     }
 
-    /// A stretch came: who waits for it. It is let go of when it could not be read.
+    /// Stores a stretch that was read, or drops it if that failed. Returns the requests that wait
+    /// for it.
     fn land(&mut self, number: u64, bytes: Option<Arc<Vec<u8>>>) -> Option<(Vec<Request>, u64)> {
         let at = self.regions.iter().position(|region| region.number == number)?;
         let region = &mut self.regions[at];
@@ -297,7 +299,7 @@ impl State {
         }
     }
 
-    /// A stretch that never came: who waits for it.
+    /// Drops a stretch that was lost. Returns the requests that wait for it.
     fn lose(&mut self, number: u64) -> Option<(Vec<Request>, u64)> {
         let is_coming = |region: &Region| {
             region.number == number && matches!(region.content, Content::Coming(_))
@@ -309,8 +311,8 @@ impl State {
         self.writes.push(place.clone());
         for region in &mut self.regions {
             if overlap(&region.place, place) {
-                // What comes later is not taken for its content; who waits already is answered as
-                // if he had asked before.
+                // Later reads must not use its content. Requests that wait already were submitted
+                // before the write, and may get it.
                 region.place.end = region.place.start;
             }
         }
@@ -339,7 +341,7 @@ impl Region {
         self.place.start <= place.start && place.start <= self.place.end.saturating_add(NEAR_BYTES)
     }
 
-    /// Whether a read of this place comes a little before it: names in the order of a hash go back
+    /// Whether a read of this place is shortly before it: names in the order of a hash jump back
     /// and forth.
     fn is_behind(&self, place: &Range<u64>) -> bool {
         place.end <= self.place.start && self.place.start <= place.end.saturating_add(NEAR_BYTES)

@@ -72,16 +72,16 @@ impl Drop for CountedShort {
 
 /// One more lock of a rank that this thread holds, as long as it lives. Counts in debug builds
 /// only.
-pub(crate) struct CountedRank(Option<Rank>);
+pub(crate) struct RankCount(Option<Rank>);
 
-impl CountedRank {
+impl RankCount {
     /// The thread is about to take a lock.
     ///
     /// # Panics
     /// In debug builds, when it holds one that comes later in the order, or another one of a rank
     /// that has no company.
     #[track_caller]
-    pub(crate) fn new(rank: Option<Rank>) -> CountedRank {
+    pub(crate) fn new(rank: Option<Rank>) -> RankCount {
         if cfg!(debug_assertions)
             && let Some(rank) = rank
         {
@@ -102,11 +102,11 @@ impl CountedRank {
             let _ = HELD.try_with(|held| held[at].set(held[at].get() + 1));
             let _ = NAMES.try_with(|names| names[at].set(rank.name));
         }
-        CountedRank(rank)
+        RankCount(rank)
     }
 }
 
-impl Drop for CountedRank {
+impl Drop for RankCount {
     fn drop(&mut self) {
         if cfg!(debug_assertions)
             && let Some(rank) = self.0
@@ -114,6 +114,23 @@ impl Drop for CountedRank {
             let at = usize::from(rank.order) % ORDERS;
             let _ = HELD.try_with(|held| held[at].set(held[at].get().saturating_sub(1)));
         }
+    }
+}
+
+/// A rank that this thread holds without a lock of this crate, as long as it lives: for what makes
+/// threads wait in another way.
+pub struct HeldRank {
+    _count: RankCount,
+}
+
+impl HeldRank {
+    /// The thread is about to hold it.
+    ///
+    /// # Panics
+    /// In debug builds, when it holds a lock that comes later in the order.
+    #[track_caller]
+    pub fn new(rank: Rank) -> HeldRank {
+        HeldRank { _count: RankCount::new(Some(rank)) }
     }
 }
 

@@ -1,5 +1,5 @@
-//! A device that remembers what it was asked for. For tests and measurements: the trace grows until
-//! it is taken.
+//! A device that records its requests. For tests and measurements: the trace grows until it is
+//! taken.
 //!
 //! *Locking*: the trace is under one short lock, not held while the device works.
 use crate::clock::Clock;
@@ -10,35 +10,35 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One request as it was made.
+/// One recorded request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// When, by the clock's `now`.
+    /// When it was submitted, in nanoseconds of the clock.
     pub at: u64,
-    /// What for.
+    /// What it asked for.
     pub operation: Operation,
-    /// First byte.
+    /// First byte on the device.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// What was asked for so far, in sum.
+/// Sums over all requests so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Requests to read.
     pub reads: u64,
-    /// Bytes asked for.
+    /// Bytes read.
     pub bytes_read: u64,
     /// Requests to write.
     pub writes: u64,
-    /// Bytes given.
+    /// Bytes written.
     pub bytes_written: u64,
     /// Requests to flush.
     pub flushes: u64,
 }
 
-/// Records every request, in the order in which they came, and hands it on. Failed ones count too.
+/// Records every request in the order of submission, failed ones too, and passes it on.
 pub struct Traced<D> {
     device: D,
     trace: ShortLock<Trace>,
@@ -55,7 +55,7 @@ impl<D: BlockDevice> Traced<D> {
     pub fn new(device: D) -> Traced<D> {
         Traced { device, trace: ShortLock::default() }
     }
-    /// The device behind it.
+    /// The device that requests are passed to.
     pub fn device(&self) -> &D {
         &self.device
     }

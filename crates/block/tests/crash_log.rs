@@ -48,7 +48,7 @@ fn what_was_flushed_survives_and_what_came_after_may() {
 
 #[test]
 fn a_flush_covers_what_had_completed_when_it_began_and_no_more() {
-    /// Keeps requests until it is told to end them.
+    /// Keeps requests until the test ends them.
     struct Slow(MemoryDevice, ShortLock<Vec<Request>>);
     impl BlockDevice for Slow {
         fn info(&self) -> DeviceInfo {

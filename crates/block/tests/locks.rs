@@ -12,7 +12,7 @@ fn clock() -> Arc<dyn Clock> {
     RealClock::new()
 }
 
-/// Runs this on so many threads, and waits for them.
+/// Runs `body` on this many threads, and waits for them.
 fn on_threads(threads: usize, body: impl Fn(usize) + Send + Sync + 'static) {
     let (clock, body) = (clock(), Arc::new(body));
     let spawn = |number| {
@@ -357,8 +357,8 @@ fn a_wait_with_a_deadline_ends() {
     );
 }
 
-/// Parks like the real clock, except with a deadline: then does this and answers that the time is
-/// over.
+/// Parks like the real clock, except with a deadline: then calls a function, and returns that the
+/// time is over.
 struct EndOfTime<F> {
     real: Arc<RealClock>,
     meanwhile: F,
@@ -401,7 +401,7 @@ fn a_wake_that_meets_a_deadline_goes_to_the_next() {
         let (token, counting) = (Arc::clone(&token), Arc::clone(&counting));
         let (queue_of_all, waiting) = (Arc::clone(&queue_of_all), Arc::clone(&waiting));
         move || {
-            // A second thread comes to wait behind the first; then a token for it is announced, but
+            // A second thread waits after the first; then a token for the queue is announced, but
             // to the first.
             let queue = queue_of_all.lock().clone().expect("the queue is there");
             let (taken, behind, arrived) =

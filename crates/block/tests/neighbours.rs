@@ -1,5 +1,5 @@
-//! Reads of neighbours: what is read behind small reads, and that nobody ever sees bytes older than
-//! a write.
+//! Reads of neighbours: what is read ahead after small reads, and that no reader gets bytes older
+//! than a write.
 use extant_block::traced::Record;
 use extant_block::{BlockDevice, MemoryDevice, Neighbours, Operation, RealClock, Traced};
 use proptest::prelude::*;
@@ -80,7 +80,7 @@ fn two_walks_are_told_apart() {
 #[test]
 fn stretches_that_nobody_uses_end() {
     let bench = Bench::new();
-    // Each read is near the one before, and behind all that was read.
+    // Each read is near the one before, and after all that was read.
     for step in 0..6 {
         bench.read(step * 200 * KIB, 4 * KIB);
     }

@@ -42,8 +42,8 @@ impl Output {
         })
     }
 
-    /// A file of that name, replaced if it is there and `existing` allows it; a pipe or character device
-    /// is written to.
+    /// A file of that name, replaced if it is there and `existing` allows it; a pipe or character
+    /// device is written to.
     ///
     /// # Errors
     /// It is there, or cannot be written.

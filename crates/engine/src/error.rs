@@ -1,5 +1,5 @@
-//! What can go wrong, in layers: what the caller met, what the disk says that cannot be, what is
-//! not supported, what the device answered. `errno` is known in exactly one function.
+//! What can go wrong: what the caller did, damage on disk, what is not supported, device errors.
+//! Only one function knows `errno`.
 use extant_format::layout::LayoutError;
 use extant_format::superblock::SuperblockError;
 use extant_format::{BlockNo, Fault, GroupNo, Ino};
@@ -7,10 +7,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The engine's result.
+/// Result of the engine's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error, and the path that it met, where there is one.
+/// An error, and the path it is about, if there is one.
 #[derive(Debug)]
 pub struct Error {
     /// What went wrong.
@@ -19,45 +19,45 @@ pub struct Error {
     pub path: Option<Box<Path>>,
 }
 
-/// What went wrong. One variant a fact.
+/// What went wrong, one variant for each fact.
 #[derive(Debug)]
 pub enum ErrorKind {
     /// No such name, or no such inode.
     NotFound,
-    /// The name is there already.
+    /// The name exists already.
     Exists,
     /// A part of the path, or the object, is not a directory.
     NotDirectory,
     /// The object is a directory.
     IsDirectory,
-    /// The directory still holds names.
+    /// The directory has names other than "." and "..".
     NotEmpty,
-    /// ".", ".." or the root: in use as long as the volume is.
+    /// The name is ".", ".." or the root, which cannot be moved or removed.
     Busy,
     /// A name is longer than 255 bytes, or a symlink's target longer than a block.
     NameTooLong,
-    /// A name that cannot be: empty, with a slash or a NUL.
+    /// The name is not valid: it is empty, or has a slash or a NUL in it.
     InvalidName,
-    /// An argument that cannot be, with the reason.
+    /// An argument is not valid, for this reason.
     InvalidArgument(&'static str),
     /// The inode has as many links as it may have.
     TooManyLinks,
-    /// More than forty symlinks on the way.
+    /// More than forty symlinks were followed.
     SymlinkLoop,
     /// The file would be larger than its map or its volume allows.
     FileTooLarge,
-    /// No room: blocks wanted and free, as far as known.
+    /// The volume has too few free blocks.
     NoSpace {
         /// Blocks that the operation may need.
         wanted_blocks: u64,
-        /// Blocks free.
+        /// Blocks that are free and not promised.
         free_blocks: u64,
     },
-    /// A directory's index has no room for another leaf, or its size none for another block.
+    /// A directory's index has no room for another leaf, or its size has none for another block.
     DirectoryFull,
     /// No inode is free.
     NoInodes,
-    /// The volume was opened for reading only, or has latched its first write error.
+    /// The volume was opened for reading, or has been closed.
     ReadOnly,
     /// Not allowed on this object: immutable, append only, a directory's hard link.
     NotPermitted(&'static str),
@@ -67,32 +67,32 @@ pub enum ErrorKind {
     Stale,
     /// No such extended attribute.
     NoAttribute,
-    /// The attributes do not fit where they are kept.
+    /// The attributes do not fit into the inode and one block.
     AttributesTooLarge,
-    /// An attribute name with a prefix that ext2/3/4 cannot keep.
+    /// The attribute's name has a prefix that ext2/3/4 cannot store.
     AttributeUnsupported,
-    /// The object, or the way its blocks are mapped, does not know this operation.
+    /// The object, or the kind of its map, does not support this operation.
     OperationUnsupported(&'static str),
-    /// The disk says something that cannot be.
+    /// Something on disk is damaged.
     Corrupt(Corrupt),
     /// Not an ext2, ext3 or ext4 volume.
     NotExt,
-    /// A sound volume with features that are not supported, by name.
+    /// The volume has features that are not supported; these are their names.
     Unsupported(Vec<String>),
-    /// What is asked of a new file system cannot be met.
+    /// The wishes for a new file system cannot be met.
     Layout(LayoutError),
-    /// The journal holds changes that were not replayed.
+    /// The journal has changes that were not replayed.
     NeedsRecovery,
-    /// The device answered with an error.
+    /// The device returned an error.
     Device(io::Error),
 }
 
-/// Where the disk says something that cannot be.
+/// Damage found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corrupt {
-    /// Where.
+    /// Where it is.
     pub place: Place,
-    /// What.
+    /// What is wrong.
     pub fault: Fault,
 }
 
@@ -124,19 +124,19 @@ impl fmt::Display for Place {
 }
 
 impl Error {
-    /// The same error, met at this path. A path that is already there stays.
+    /// The same error with a path, unless it already has one.
     #[must_use]
     pub fn at(mut self, path: impl AsRef<Path>) -> Error {
         self.path.get_or_insert_with(|| path.as_ref().into());
         self
     }
 
-    /// A fault at a place.
+    /// The error for a fault at a place.
     pub(crate) fn corrupt(place: Place, fault: Fault) -> Error {
         ErrorKind::Corrupt(Corrupt { place, fault }).into()
     }
 
-    /// A field of a structure that cannot be, at a place.
+    /// The error for a field with an impossible value.
     pub(crate) fn field(
         place: Place,
         structure: &'static str,
@@ -147,7 +147,7 @@ impl Error {
         Error::corrupt(place, Fault::Field { structure, field, value, reason })
     }
 
-    /// The number that Linux gives for this error: the only place that knows.
+    /// The number that Linux uses for this error.
     pub fn errno(&self) -> i32 {
         match &self.kind {
             ErrorKind::NotFound => 2,
@@ -200,7 +200,7 @@ impl From<SuperblockError> for Error {
         }
     }
 }
-/// Errors cross into `std::io` with their errno, so that `Read` and `Write` can carry them.
+/// Converts to `std::io::Error` with the errno, so that `Read` and `Write` can return it.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = io::Error::from_raw_os_error(error.errno()).kind();

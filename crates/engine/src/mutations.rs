@@ -4,7 +4,7 @@ use crate::api::mkfs::{FormatOptions, Profile, default_wishes, format};
 use crate::flush::Core;
 use crate::inode::Node;
 use crate::name::namespace::Follow;
-use crate::policy::allocation::{Plan, Route, Search};
+use crate::policy::allocation::{AllocationPlan, Route, Search};
 use crate::policy::preset::Policies;
 use crate::{Access, DataKeeping, Filesystem, Options};
 use extant_block::{MemoryDevice, RealClock};
@@ -103,7 +103,7 @@ fn a_block_that_is_given_twice() {
     filesystem.write("/file", &[7; 100_000]).unwrap();
     filesystem.sync().unwrap();
     let space = &filesystem.core.volume().space;
-    let plan = Plan { goal: BlockNo(0), length: 1, search: Search::Sequential };
+    let plan = AllocationPlan { goal: BlockNo(0), length: 1, search: Search::Sequential };
     // The search is given a bitmap in which nothing is in use.
     space.forget_bits(GroupNo(0));
     let words = panic_of(|| {

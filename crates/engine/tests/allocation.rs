@@ -22,7 +22,7 @@ const BLOCKS: u64 = 3_058_374;
 /// *Directories*: 2,373. Number 0 is `/src`; directory n is a child of directory (n - 1) / 8,
 /// called `d<n>`.
 ///
-/// *Files*: 30,000, called `f<i>`; file i lies in directory i % 2373. File i is empty where i % 612
+/// *Files*: 30,000, called `f<i>`; file i is in directory i % 2373. File i is empty where i % 612
 /// is 611 (49 of them: what the post's numbers leave for files without a block). Else, with r the
 /// i-th number of splitmix64 seeded with 0 (from i = 0), it has 2^o + (r >> 32) % 2^o bytes, where
 /// o is 9, 10, ... 17 for r % 100 below 5, 14, 32, 60, 79, 92, 97, 99, 100. The mean is 13.8 KiB.
@@ -197,7 +197,7 @@ fn the_dumpe2fs_lines_of_the_fifth_post() {
         runs[1..].iter().all(|(first, last)| first % 8 == 1 && last - first == 6),
         "one used, seven free"
     );
-    // Where no byte is free any more, runs of seven fill up: but each first block lies elsewhere.
+    // When no byte is free any more, runs of seven fill up, but each first block is elsewhere.
     assert!(unpacked.layout_score < 0.6, "{}", unpacked.layout_score);
 }
 

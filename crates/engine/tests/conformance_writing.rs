@@ -272,7 +272,7 @@ fn judge(specification: &Specification) -> std::result::Result<(), String> {
     // What the engine has in memory, not what it reads again.
     same_tree(&before, &image).map_err(|sentences| format!("as written: {sentences}"))?;
     let_the_kernel_work(&image)?;
-    oracle::e2fsck(&image).map_err(|said| format!("behind the kernel: {said}"))?;
+    oracle::e2fsck(&image).map_err(|said| format!("after the kernel: {said}"))?;
     let device = FileDevice::open(clock, &image, extant_block::file::Access::ReadWrite, 0)
         .map_err(|error| error.to_string())?;
     let volume =
@@ -288,8 +288,8 @@ fn judge(specification: &Specification) -> std::result::Result<(), String> {
     oracle::e2fsck(&image).map_err(|said| format!("at the end: {said}"))
 }
 
-/// The kernel refuses nothing of an image that somebody has open for writing, but may read it: it
-/// is compared as it lies.
+/// The kernel is given an image that is open for writing, mounts it read only, and finds the same
+/// tree.
 fn same_tree_before_writing(volume: &Filesystem, image: &Path) -> std::result::Result<(), String> {
     volume.sync().map_err(|error| error.to_string())?;
     same_tree(volume, image)

@@ -1,6 +1,6 @@
-//! The engine on a device that fails: whoever changed something is told, at the latest when he asks
-//! whether it was kept; nothing is written behind a failure; what can still be read is read; nobody
-//! panics, nobody waits for ever.
+//! The engine on a device that fails: a caller that changed something gets an error, at the latest
+//! from the next sync; nothing is written after a failure; what can still be read is read; nothing
+//! panics or waits forever.
 mod volume;
 
 use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, RealClock, Traced};
@@ -9,7 +9,7 @@ use extant_engine::{ErrorKind, Filesystem, Options, Rename};
 use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, judge, patience};
 
-/// What reached the medium is counted behind the faults, what was asked for before them.
+/// Counts what reached the medium below the faults, and what was asked for above them.
 type Failing = Traced<Faulty<Traced<Arc<MemoryDevice>>>>;
 
 fn failing(device: &Arc<MemoryDevice>) -> Arc<Failing> {
@@ -37,7 +37,7 @@ fn open(device: &Arc<Failing>, options: &Options) -> Filesystem {
 
 const OLD: &str = "/old/file";
 
-/// A volume with a file of 40 KiB that nobody touches, closed.
+/// A closed volume with a file of 40 KiB that no test changes.
 fn prepared(specification: &Specification, clock: Arc<dyn Clock>) -> Arc<MemoryDevice> {
     let device = specification.make(clock);
     let volume = specification.open(&device).expect("opens");
@@ -79,8 +79,7 @@ fn work(volume: &Filesystem, seed: u64, operations: u64) -> u64 {
             _ if random.one_in(8) => volume.sync(),
             _ => volume.read_dir("/").map(drop),
         };
-        // Every refusal gives the cause, whoever met it first: the volume was not opened for
-        // reading only.
+        // Every refusal gives the first cause: the volume was not opened for reading only.
         let is_bare = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::ReadOnly);
         assert!(!outcome.as_ref().is_err_and(is_bare), "a refusal that hides its cause");
         let counts = |error: &extant_engine::Error| matches!(error.kind, ErrorKind::Device(_));
@@ -168,8 +167,7 @@ fn one(row: &(Profile, u32, &'static str, u64), fault: &Fault, threads: u64) -> 
         tasks.into_iter().for_each(|task| task.join());
         let told_before = work(&volume, 99, 40);
         let struck = after(&device, volume, told_before, &name);
-        // What lies there now may be half of everything: it is looked at, and never believed
-        // blindly.
+        // What is on the device now may be half written: reading it must not panic.
         faulty(&device).repair();
         if let Ok(volume) = specification.open(faulty(&device).device().device()) {
             work(&volume, 7, 60);
@@ -231,7 +229,7 @@ fn behind_a_failure_the_rest_of_a_sweep_stays_in_memory() {
         // Of files' blocks and of metadata one more each at most: neither knows at once of the
         // other.
         let behind = kept(&device) - before - 1;
-        assert!(behind <= 1, "{policies}: {behind} writes behind the failure");
+        assert!(behind <= 1, "{policies}: {behind} writes after the failure");
     }
 }
 
@@ -246,7 +244,7 @@ fn many_places_of_one_failure() {
     assert!(struck > 30, "only {struck} failed");
 }
 
-/// Where the first KiB of the old file lies, found by what it holds.
+/// Where the first KiB of the old file is, found by its content.
 fn place_of_old(memory: &MemoryDevice) -> std::ops::Range<u64> {
     let mut bytes = vec![0; KIB as usize];
     let at = (0..memory.info().bytes / KIB).map(|block| block * KIB).find(|at| {
@@ -287,8 +285,8 @@ fn what_cannot_be_read_fails_alone() {
 
 #[test]
 fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
-    // Where inodes reach their table late the flusher meets the damage first, and nobody hears of
-    // it there.
+    // If inodes reach their table late, the flusher meets the damage first, and reports it to no
+    // caller.
     for policies in [
         "linux-2.4",
         "linux-2.4-akpm",

@@ -168,7 +168,7 @@ fn extents_three_levels_deep_are_written_punched_and_cut() {
     judge(&device).unwrap_or_else(|said| panic!("{said}"));
 }
 
-/// A volume that is open and synced is sound: nobody has a file of it open.
+/// A volume that is open and synced is consistent if none of its files is open.
 fn judge_open(volume: &Filesystem, device: &extant_block::MemoryDevice) -> Result<(), String> {
     volume.sync().map_err(|error| error.to_string())?;
     judge(device)

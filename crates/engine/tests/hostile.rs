@@ -230,8 +230,8 @@ fn spoil(device: &MemoryDevice, random: &mut Random) {
     let mut block = vec![0; KIB as usize];
     for _ in 0..1 + random.below(12) {
         let offset = loop {
-            // Metadata stands in front, mostly; the superblock is spared now and then, or nothing
-            // would open.
+            // Most metadata is at the front. The superblock is spared now and then, since otherwise
+            // hardly any volume would open.
             let offset = match random.below(8) {
                 0 => random.below(bytes / KIB) * KIB,
                 1 => KIB,

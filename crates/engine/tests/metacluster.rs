@@ -1,4 +1,4 @@
-//! Metaclusters (the second post, 2007): where map blocks lie, that nothing is wasted, and what is
+//! Metaclusters (the second post, 2007): where map blocks go, that nothing is wasted, and what is
 //! read ahead of a stream.
 mod volume;
 
@@ -97,7 +97,7 @@ impl Disk<'_> {
         }
     }
 
-    /// A block's group, and where in the group it lies, in thousandths of a full group.
+    /// A block's group, and its place in the group, in thousandths of a full group.
     fn place(&self, block: u64) -> (u32, u64) {
         let group = self.superblock.group_of_block(extant_format::BlockNo(block)).unwrap();
         let into = block - self.superblock.group_start(group).0;
@@ -134,7 +134,7 @@ fn map_blocks_lie_in_the_cluster_of_their_group() {
             let mut groups = BTreeMap::new();
             for file in [one, two] {
                 let maps = disk.maps(file);
-                // 9,216 blocks: 1 and 1 + 36 for what is behind the first 268.
+                // 9,216 blocks: 1 for the first 268, and 1 + 36 for the rest.
                 assert_eq!(maps.len(), 37, "{made}");
                 for block in maps {
                     let (group, into) = disk.place(block);
@@ -144,7 +144,7 @@ fn map_blocks_lie_in_the_cluster_of_their_group() {
             }
             assert!(groups.len() >= 2, "{made}: the data lies in more than one group: {groups:?}");
         }
-        // Without a cluster they lie between the data.
+        // Without a cluster they are between the data.
         let made = specification(Profile::Ext3, 1024, 40 * MIB, words(base.to_owned()));
         let device = made.make(RealClock::new());
         let volume = made.open(&device).unwrap();
@@ -190,7 +190,7 @@ fn a_full_cluster_spills_to_where_the_data_goes() {
         } else {
             assert!(
                 maps[0] == first + 12,
-                "file {number}: map {} behind the data at {first}",
+                "file {number}: map {} after the data at {first}",
                 maps[0]
             );
         }
@@ -227,7 +227,8 @@ fn data_enters_the_cluster_when_the_rest_is_full() {
             if number % 250 == 0 || volume.statfs().free_inodes < 2 {
                 let rest = volume.statfs().free_blocks - 200;
                 let large = volume.create_file("/large", 0o644).unwrap();
-                // 12 blocks each would need many names: one file, whose maps are let go of again.
+                // Files of 12 blocks would need many names. One file does, after its maps are
+                // freed.
                 let blocks = rest.saturating_sub(40);
                 large.write_all_at(0, &vec![2; (blocks * KIB) as usize]).unwrap();
                 large.sync().unwrap();

@@ -33,7 +33,7 @@ enum Way {
     Submitted,
 }
 
-/// Records reads; holds back or fails those that nobody waits for.
+/// Records reads, and delays or fails those that no thread waits for.
 struct Watched {
     device: Arc<MemoryDevice>,
     seen: ShortLock<Vec<Seen>>,
@@ -63,7 +63,7 @@ impl Watched {
     fn held(&self) -> usize {
         self.held.lock().len()
     }
-    /// Lets go of what is held, youngest first.
+    /// Passes on the delayed requests, youngest first.
     fn release(&self) {
         self.holds.store(false, Ordering::Release);
         let held = std::mem::take(&mut *self.held.lock());

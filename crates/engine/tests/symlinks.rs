@@ -8,7 +8,7 @@ use extant_engine::{ErrorKind, Filesystem};
 use std::ffi::OsString;
 use volume::{MIB, Specification, judge};
 
-/// A target of that length, told apart from all others.
+/// A target of that length, different for each length.
 fn target(length: usize) -> String {
     let word = format!("{length}/target/");
     word.chars().cycle().take(length).collect()
@@ -33,8 +33,7 @@ fn a_target_is_read_back_whatever_its_length_and_whatever_was_there_before() {
         let specification = Specification::new(profile, block_size, 16 * MIB);
         let device = specification.make(RealClock::new());
         let volume = specification.open(&device).expect("opens");
-        // What was there before lies between files that are read one by one, and is read ahead with
-        // them.
+        // Older files are between files that are read one by one, and are read ahead with them.
         volume.create_dir("/links", 0o755).expect("makes it");
         for number in 0..200 {
             volume.write(format!("/links/old {number}"), &vec![b'x'; 900]).expect("writes");

@@ -124,7 +124,7 @@ fn a_device_that_fails_holds_nobody_back() {
                 let beside = failing.clone();
                 let worker = clock.spawn(
                     "failing",
-                    Box::new(move || assert!(work(&beside, 1, 400).is_err(), "nobody was told")),
+                    Box::new(move || assert!(work(&beside, 1, 400).is_err(), "no error")),
                 );
                 work(&sound, 2, 40).expect("works");
                 worker.join();

@@ -6,10 +6,13 @@
 //! `acl`).
 //!
 //! ```text
-//! tail   | magic | entry | entry | ... | 0 |      ... | value | value |   value offsets from the first entry
-//! block  | header, 32 bytes | entry | ... | 0 |   ... | value | value |   value offsets from the block's start
-//! entry  | name length | prefix | value offset | value's inode | value size | hash | name ... | to a multiple of 4
+//! tail   | magic | entry | entry | ... | 0 |      ... | value | value |
+//! block  | header, 32 bytes | entry | ... | 0 |   ... | value | value |
+//! entry  | name length | prefix | value offset | value's inode | value size | hash | name ...
 //! ```
+//!
+//! Offsets of values count from the first entry in a tail, and from the start of a block. An entry
+//! is as long as the next multiple of 4.
 //!
 //! Values grow down from the end, each padded with zeros to a multiple of 4; four zero bytes end
 //! the entries.

@@ -476,8 +476,8 @@ impl Inode {
         for (to, from) in tail.iter_mut().zip(&self.tail) {
             *to = *from;
         }
-        let behind = bytes.get_mut(BASE_SIZE..).unwrap_or_default();
-        for (to, from) in behind.iter_mut().zip(extra.as_bytes()).take(extra_isize.max(2)) {
+        let after = bytes.get_mut(BASE_SIZE..).unwrap_or_default();
+        for (to, from) in after.iter_mut().zip(extra.as_bytes()).take(extra_isize.max(2)) {
             *to = *from;
         }
         for (to, from) in bytes.iter_mut().zip(base.as_bytes()) {

@@ -9,6 +9,20 @@
 //! reads fields whatever they hold, for programs that judge; and a checked value, for programs that
 //! use it. `Superblock::parse` and its like are the only way from bytes to a checked value.
 //!
+//! # Modules
+//!
+//! ```text
+//! superblock   layout (where a new volume keeps things: placing, sizing)     feature   its bits
+//! group        descriptors and their checksums        bitmap     runs of bits
+//! inode        one inode                              checksum   crc32c and its seeds
+//! extent       nodes of extent trees                  indirect   blocks of pointers
+//! directory    blocks of names, and their index       hash       of names
+//! attribute    extended attributes                    acl        access lists
+//! journal      its superblock                         orphan_file, mount_block, quota_file
+//! stored       fields of raw bytes; superblock::{raw, stored}, inode::stored, extent::stored,
+//!              attribute::stored, group::stored, layout::stored: views that believe nothing
+//! ```
+//!
 //! # The disk in one picture
 //!
 //! ```text

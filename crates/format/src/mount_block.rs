@@ -59,3 +59,5 @@ impl<'a> StoredMountBlock<'a> {
         u32_at(self.0, offset_of!(RawMountBlock, magic)) == MAGIC && is_sealed
     }
 }
+
+const _: () = assert!(size_of::<RawMountBlock>() == 1024);

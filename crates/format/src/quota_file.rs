@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! block 0  | magic: 4 | version: 4 | three words | blocks: 4 | free block: 4 | free entry: 4 |
-//! block 1  the root: 256 numbers of blocks, one for each value of the id's highest byte; then so on
+//! block 1  the root: 256 numbers of blocks, one for each value of the id's highest byte; and so on
 //! leaf     | head: 16 | entry: 72 | entry | ...
-//! entry    | id: 4 | 0: 4 | inode limits: 2 x 8 | inodes: 8 | block limits: 2 x 8 | bytes: 8 | times: 2 x 8 |
+//! entry    | id: 4 | 0: 4 | inode limits: 2 x 8 | inodes: 8 |
+//!          | block limits: 2 x 8 | bytes: 8 | times: 2 x 8 |
 //! ```
 use crate::stored::{u32_at, u64_at};
 use std::mem::offset_of;
@@ -83,3 +84,5 @@ pub fn entries(bytes: &[u8]) -> impl Iterator<Item = QuotaEntry> {
         bytes: u64_at(entry, offset_of!(RawEntry, bytes)),
     })
 }
+
+const _: () = assert!(size_of::<RawEntry>() == 72);

@@ -227,6 +227,7 @@ fn fault(field: &'static str, value: u64, reason: &'static str) -> SuperblockErr
 }
 
 /// `Ok` when the value is allowed.
+// tidy: boolean because it is the outcome of a comparison that stands in each call
 fn demand(
     allowed: bool,
     field: &'static str,

@@ -1,6 +1,6 @@
 //! Directory blocks against a model: a leaf is a map from names to inodes, an index a list of
 //! pairs.
-use extant_format::directory::{Entry, IndexPlace, NAME_MAX, Style};
+use extant_format::directory::{Entry, Form, IndexPlace, NAME_MAX, Style};
 use extant_format::inode::FileType;
 use extant_format::superblock::HashVersion;
 use extant_format::{Fault, FileBlock, Ino};
@@ -188,10 +188,10 @@ proptest! {
         let mut bytes = block(style);
         style.insert(&mut bytes, b"name", Ino(12), FileType::Regular).unwrap();
         let place = FileBlock(u32::from(indexed));
-        style.seal(&mut bytes, place, indexed, seed);
-        prop_assert_eq!(style.verify(&bytes, place, indexed, seed), Ok(()));
+        style.seal(&mut bytes, place, form(indexed), seed);
+        prop_assert_eq!(style.verify(&bytes, place, form(indexed), seed), Ok(()));
         bytes[at.index(style.block_size as usize)] ^= 1_u8 << bit;
-        prop_assert!(style.verify(&bytes, place, indexed, seed).is_err());
+        prop_assert!(style.verify(&bytes, place, form(indexed), seed).is_err());
     }
 
     #[test]
@@ -214,14 +214,14 @@ proptest! {
             style.initialize_node(&mut bytes);
         }
         style.set_index(&mut bytes, place, &entries);
-        style.seal(&mut bytes, FileBlock(file_block), true, seed);
-        prop_assert_eq!(style.verify(&bytes, FileBlock(file_block), true, seed), Ok(()));
+        style.seal(&mut bytes, FileBlock(file_block), Form::Indexed, seed);
+        prop_assert_eq!(style.verify(&bytes, FileBlock(file_block), Form::Indexed, seed), Ok(()));
         let start = if is_root { 32 } else { 8 };
         // Covered are the entries in use and the tail; the unused places between are not.
         let tail = start + style.index_capacity(place) * 8;
         let covered: Vec<usize> = (0..start + count * 8).chain(tail..tail + 8).collect();
         bytes[covered[at.index(covered.len())]] ^= 1_u8 << bit;
-        prop_assert!(style.verify(&bytes, FileBlock(file_block), true, seed).is_err());
+        prop_assert!(style.verify(&bytes, FileBlock(file_block), Form::Indexed, seed).is_err());
     }
 
     #[test]
@@ -357,7 +357,7 @@ fn exercise(style: Style, bytes: &mut [u8]) {
             let _ = view.get(view.find(12345));
         }
         for (block, indexed) in [(0, true), (1, true), (0, false)] {
-            let _ = style.verify(bytes, FileBlock(block), indexed, 1);
+            let _ = style.verify(bytes, FileBlock(block), form(indexed), 1);
         }
     }
     let mut changed = bytes.to_vec();
@@ -409,13 +409,13 @@ fn a_missing_tail_is_a_checksum_fault() {
     let bytes = block(without);
     let style = Style { checksummed: true, ..without };
     for (file_block, indexed) in [(0, false), (1, false)] {
-        let verdict = style.verify(&bytes, FileBlock(file_block), indexed, 0);
+        let verdict = style.verify(&bytes, FileBlock(file_block), form(indexed), 0);
         assert!(
             matches!(verdict, Err(Fault::Checksum { structure: "directory block", .. })),
             "{verdict:?}"
         );
     }
-    assert_eq!(without.verify(&bytes, FileBlock(0), false, 0), Ok(()));
+    assert_eq!(without.verify(&bytes, FileBlock(0), Form::Linear, 0), Ok(()));
 }
 
 #[test]
@@ -463,4 +463,8 @@ fn names_that_no_path_can_hold_are_faults() {
             "{found:?}"
         );
     }
+}
+
+fn form(indexed: bool) -> Form {
+    if indexed { Form::Indexed } else { Form::Linear }
 }

@@ -2,7 +2,7 @@
 //! e2fsck.
 use extant_format::attribute::{self, Attribute};
 use extant_format::checksum::inode_seed;
-use extant_format::directory::{IndexPlace, Style};
+use extant_format::directory::{Form, IndexPlace, Style};
 use extant_format::extent::{self, Extent, Node, State};
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::{FileType, Inode};
@@ -183,7 +183,7 @@ impl Hashed {
         let places = image.blocks(path, inode.size / u64::from(superblock.block_size()));
         let seed = image.seed(ino, &inode);
         for (at, place) in places.iter().enumerate() {
-            style.verify(&image.read(*place), FileBlock(at as u32), true, seed).unwrap();
+            style.verify(&image.read(*place), FileBlock(at as u32), Form::Indexed, seed).unwrap();
         }
         let bytes = image.read(places[0]);
         let (info, view) = style.root(&bytes).unwrap();
@@ -273,7 +273,7 @@ impl Hashed {
     fn write(&self, image: &Image, block: FileBlock, fill: impl FnOnce(&Style, &mut [u8])) {
         let mut bytes = vec![0xcc; self.style.block_size as usize];
         fill(&self.style, &mut bytes);
-        self.style.seal(&mut bytes, block, true, self.seed);
+        self.style.seal(&mut bytes, block, Form::Indexed, self.seed);
         image.write(self.place(block), &bytes);
     }
 }
@@ -343,7 +343,7 @@ fn hashed_directory(
     if hashed.style.checksummed {
         let mut bytes = image.read(hashed.places[1]);
         bytes[9] ^= 1;
-        assert!(hashed.style.verify(&bytes, FileBlock(1), true, hashed.seed).is_err());
+        assert!(hashed.style.verify(&bytes, FileBlock(1), Form::Indexed, hashed.seed).is_err());
     }
 }
 

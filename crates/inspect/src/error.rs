@@ -46,7 +46,7 @@ impl fmt::Display for Error {
             Error::TooManyGroups { claimed, described } => write!(
                 f,
                 "more groups ({claimed}) than are described: the device holds {described} \
-                 descriptors, and zeros behind them"
+                 descriptors, and zeros after them"
             ),
         }
     }

@@ -435,7 +435,7 @@ fn parse_journal(bytes: u64, block: &[u8]) -> Result<JournalInfo, String> {
     let is_second_version = journal.block_type() == journal::SUPERBLOCK_V2;
     if !is_second_version && journal.block_type() != journal::SUPERBLOCK_V1 {
         return Err(format!(
-            "journal: a block of type {} stands in place of its superblock",
+            "journal: a block of type {} is in place of its superblock",
             journal.block_type()
         ));
     }

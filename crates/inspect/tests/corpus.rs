@@ -11,7 +11,7 @@ const DIFFERENCES: &[(&str, u8, &str)] = &[(
     "f_h_badroot",
     4,
     "e2fsck itself ends there with a program error; the roots of the indexes are damaged, and that \
-     is told",
+     is reported",
 )];
 
 struct Verdict {

@@ -1,5 +1,5 @@
-//! How files are placed, on volumes whose layout is known: made by mke2fs from a folder, then bent by
-//! debugfs.
+//! How files are placed, on volumes whose layout is known: made by mke2fs from a folder, then
+//! changed by debugfs.
 
 use extant_block::file::Access;
 use extant_block::{FileDevice, RealClock};

@@ -8,6 +8,7 @@ use extant_chart::{
 use extant_lab::page;
 use extant_lab::posts::{
     Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
+    TableForm,
 };
 use extant_lab::scenario::{self, Layouts, RunOptions};
 use extant_testkit::oracle;
@@ -137,6 +138,7 @@ fn posts() -> PostsReport {
         title: "a table".to_owned(),
         heading: None,
         caption: String::new(),
+        form: TableForm::Rows,
         columns: vec![column("stock"), column(HOSTILE), column("modern")],
         rows: vec![
             row("agrees", Class::Ratio { within_permille: 100 }, 1_000_000_000, 510_000_000),

@@ -3,7 +3,7 @@
 use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{
     Cell, Class, Need, POSTS, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row,
-    SCHEMA, Scale, Verdict, Work, judge, readdir_cost, run_posts,
+    SCHEMA, Scale, TableForm, Verdict, Work, judge, readdir_cost, run_posts,
 };
 use extant_sim::drive::DriveInfo;
 use extant_testkit::lines::longer_than;
@@ -26,6 +26,7 @@ fn report(rows: Vec<Row>) -> PostsReport {
         title: "a table".to_owned(),
         heading: None,
         caption: String::new(),
+        form: TableForm::Rows,
         columns: vec![column("stock", "linux-2.4"), column("ours", "modern,elevator=noop")],
         rows,
     };

@@ -14,6 +14,10 @@ pub(super) const BYTES_MAX: u64 = 16 << 20;
 /// The most attributes of one file; no image has room for nearly as many. Each is compared with all
 /// before it.
 const ATTRIBUTES_MAX: usize = 8192;
+/// Names and values of the attributes of one file, in bytes: global headers add to each other.
+const ATTRIBUTE_BYTES_MAX: usize = BYTES_MAX as usize;
+/// Users and groups without a number that are named; of others there is no word.
+const NAMELESS_MAX: usize = 1000;
 
 /// What extended headers say. `None` where they say nothing.
 #[derive(Clone, Default)]
@@ -69,7 +73,11 @@ impl Extended {
             }
             records = rest;
         }
-        Ok(())
+        let bytes = self.attributes.iter().map(|it| it.name.len() + it.value.len());
+        match bytes.sum::<usize>() > ATTRIBUTE_BYTES_MAX {
+            true => Err(Corruption::AttributesTooLarge(ATTRIBUTE_BYTES_MAX)),
+            false => Ok(()),
+        }
     }
 
     /// Takes over one record; `None` for a value that its key cannot have.
@@ -131,6 +139,7 @@ impl Extended {
         }
         let read = AccessList::from_text(value)?;
         self.nameless.extend(read.nameless);
+        self.nameless.truncate(NAMELESS_MAX);
         if let Some(list) = read.list {
             self.attribute(name.to_vec(), list.to_bytes());
         }
@@ -285,6 +294,22 @@ mod tests {
         }
         let refusal = Extended::default().apply(&records).unwrap_err();
         assert_eq!(refusal, Corruption::TooManyAttributes(ATTRIBUTES_MAX));
+    }
+
+    #[test]
+    fn global_headers_that_add_up_are_bounded() {
+        let mut extended = Extended::default();
+        let mut refusal = None;
+        for number in 0..40 {
+            let record = format!("SCHILY.xattr.user.{number:02}={}\n", "x".repeat(1_000_000));
+            let record = format!("{} {record}", record.len() + 8);
+            refusal = extended.apply(record.as_bytes()).err();
+            if refusal.is_some() {
+                assert!(number > 10, "{number}");
+                break;
+            }
+        }
+        assert_eq!(refusal, Some(Corruption::AttributesTooLarge(ATTRIBUTE_BYTES_MAX)));
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! `anticipatory`: a reader that was just answered is likely to ask for what lies next to it, if it
-//! is given a few milliseconds; so the device may stay idle for it although others, far away, wait.
+//! `anticipatory`: a reader whose read was just completed is likely to ask for what is next to it
+//! within a few milliseconds. So the device may stay idle for it, although other commands wait far
+//! away.
 //!
-//! The idea is Iyer and Druschel's (SOSP 2001); the shape is that of Linux 2.6's anticipatory
-//! scheduler as its documentation describes it: batches of reads and of writes by time (500 and 125
-//! ms), within a batch a one-way elevator that also goes back a little when that is less than half
-//! as far, an age at which a command goes first (reads 125 ms, writes 250 ms; as often as once in
-//! that time), and a wait of 6.7 ms after a read whose stream is known to come back soon and near.
-//! What counts as near (4 MiB) is ours.
+//! The idea is that of Iyer and Druschel (SOSP 2001). The design is that of Linux 2.6's
+//! anticipatory scheduler as its documentation describes it: batches of reads and of writes by time
+//! (500 and 125 ms); within a batch a one-way elevator that also goes back a little if that is less
+//! than half as far; an age at which a command goes first (reads 125 ms, writes 250 ms; once in
+//! that time at most); and a wait of 6.7 ms after a read whose stream is known to come back soon
+//! and near. What counts as near (4 MiB) is our choice.
 //!
-//! What it promises: a wait ends after 6.7 ms, when an older read expires, and when the batch is
-//! over and writes wait; a direction gets its batch when the other one's time is over; in each time
-//! of expiry at least the oldest that expired goes.
+//! Guarantees: a wait ends after 6.7 ms, when an older read expires, and when the batch is over and
+//! writes wait. A direction gets its batch when the other one's time is over. In each expiry time
+//! at least the oldest expired command is sent.
 use super::stream::Streams;
 use super::waiting::Waiting;
 use super::{
@@ -46,21 +47,22 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     },
 };
 
-/// Within so many bytes nobody is waited for, and farther ones are not waited for.
+/// For commands within this many bytes there is no waiting, and streams farther than this are not
+/// waited for.
 const NEAR_BYTES: u64 = 4 << 20;
-/// The elevator goes back so far at most.
+/// How far the elevator goes back at most, in bytes.
 const BACK_BYTES_MAX: u64 = 1 << 20;
 
 const fn parameter(name: &'static str, default: u64) -> ElevatorParameter {
     ElevatorParameter { name, default, min: 0, max: 1_000_000_000 }
 }
 
-/// What waits of one direction.
+/// The waiting commands of one direction.
 struct Line {
     waiting: Waiting,
     expire_ns: u64,
     batch_ns: u64,
-    /// Expired ones may go first again from this time on.
+    /// Expired commands may go first again from this time on.
     expiry_from: u64,
 }
 
@@ -71,7 +73,7 @@ impl Line {
     fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
-    /// When the oldest goes first, and which it is.
+    /// When the oldest command goes first, and which it is.
     fn expiry(&self) -> Option<(u64, Queued)> {
         let (oldest, arrived) = self.waiting.oldest()?;
         Some((arrived.saturating_add(self.expire_ns).max(self.expiry_from), oldest))
@@ -79,8 +81,8 @@ impl Line {
     fn expired(&self, now: u64) -> Option<Queued> {
         self.expiry().filter(|(expiry, _)| now >= *expiry).map(|(_, oldest)| oldest)
     }
-    /// One way up from `position` and then from the lowest; a little back where that is less than
-    /// half as far.
+    /// The next command upwards from `position`, then from the lowest. Goes back a little if that
+    /// is less than half as far.
     fn in_order(&self, position: u64) -> Option<Queued> {
         let ahead = self.waiting.at_or_behind(position);
         let back = self.waiting.before(position).filter(|back| {
@@ -102,10 +104,9 @@ struct Anticipatory {
     wait_ns: u64,
     reads: Line,
     writes: Line,
-    /// Of reads.
+    /// The streams of reads.
     streams: Streams,
-    /// The direction of the batch, and until when the other one has to wait (none: it has not
-    /// begun).
+    /// The direction of the batch, and when the other one may follow (`None` if it has not begun).
     batch: Operation,
     batch_ends: Option<u64>,
     /// Where the command that was sent last ends.
@@ -120,8 +121,8 @@ impl Anticipatory {
             Operation::Write | Operation::Flush => &mut self.writes,
         }
     }
-    /// Begins the next batch when this one is over (its time, or what it is made of) and the other
-    /// direction waits.
+    /// Begins the next batch if this one's time is over, or it is empty, and the other direction
+    /// has commands waiting.
     fn turn(&mut self, now: u64) {
         let (mine, other, operation) = match self.batch {
             Operation::Read => (&self.reads, &self.writes, Operation::Write),
@@ -135,7 +136,7 @@ impl Anticipatory {
             self.batch_ends = None;
         }
     }
-    /// Until when the stream of the last read is waited for although something waits.
+    /// Until when the device waits for the stream of the last read, although commands wait.
     fn anticipates(&mut self, now: u64) -> Option<u64> {
         let last = self.last.as_ref()?;
         let stream = last.command.stream;
@@ -154,7 +155,7 @@ impl Anticipatory {
             return None;
         }
         let Some(ended) = ended else {
-            // It is under way: its end is waited for, or the time of something else.
+            // Its command is under way: wait for its end, or for another deadline.
             return Some(batch_ends.min(expiry));
         };
         let until = ended.saturating_add(self.wait_ns);
@@ -184,7 +185,7 @@ impl Elevator for Anticipatory {
         }
         self.line(command.operation).waiting.insert(command, now);
     }
-    /// Only within a stream: else it would not be known whose habits these are.
+    /// Only within one stream; otherwise it would be unclear whose habits the command follows.
     fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
         waiting.operation == Operation::Write || waiting.stream == arriving.stream
     }

@@ -1,9 +1,8 @@
-//! `c-look`: one way over the device, then back to the first that waits, as in the text books (and
-//! in BSD's `disksort`): what arrives ahead of the head goes with this sweep, what arrives behind
-//! it with the next. No expiry, no directions.
+//! `c-look`: one way over the device, then back to the first command that waits, as in text books
+//! (and in BSD's `disksort`). A command that arrives ahead of the head is sent in this sweep, one
+//! that arrives after it in the next. No expiry, no directions.
 //!
-//! What it promises: a command is dispatched in the sweep in which it arrives or in the one after
-//! it.
+//! Guarantee: a command is dispatched in the sweep in which it arrives or in the next.
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, Next, Queued};
 

@@ -1,21 +1,21 @@
-//! `cfq-like`: the device's time is shared out: each stream that waits for its commands has a queue
-//! and gets slices of time in turn, and all that nobody waits for shares one queue more.
+//! `cfq-like`: shares the device's time. Each stream that waits for its commands has a queue and
+//! gets slices of time in turn; all commands that no thread waits for share one more queue.
 //!
-//! The shape and the numbers are those of CFQ as of Linux 2.6.20 on (slices of 100 ms for what is
-//! waited for, 40 ms for the rest, 8 ms idle; an age of 125 and 250 ms at which the oldest begins a
-//! slice). Reads and awaited writes are waited for. While a stream has its slice and nothing
-//! waiting, the device is kept for it until its commands ended and 8 ms more, if it is known to
-//! come back so soon. A slice of the rest ends when somebody new begins to wait, or after 16
-//! commands if somebody waits (of which CFQ's formula gives as many for the usual priority). Not
+//! Design and numbers are those of CFQ since Linux 2.6.20: slices of 100 ms for awaited commands,
+//! 40 ms for the others, 8 ms idle; an age of 125 and 250 ms at which the oldest command begins a
+//! slice. Reads and awaited writes count as awaited. While a stream has its slice and nothing
+//! waiting, the device is kept for it until its commands have ended and 8 ms more, if it is known
+//! to come back that soon. A slice of the others ends when a stream begins to wait, or, if one
+//! waits, after 16 commands (which is what CFQ's formula gives for the usual priority). Not
 //! modelled: priorities, and different waits for streams that seek.
 //!
-//! With a `quantum` (CFQ of 2.6.22 and later: 4) the device never holds many commands that nobody
-//! waits for: as many as that while others wait for theirs, four times as many else, and no new one
-//! while one is inside that somebody waits for. Without one (2.6.20) a device that queues is filled
-//! with write-back to its depth, and a read comes behind that, whatever its turn here.
+//! With a `quantum` (CFQ of 2.6.22 and later: 4) the device never holds many commands that no
+//! thread waits for: at most that many while awaited ones wait, otherwise four times as many, and
+//! no new one while it holds an awaited one. Without a quantum (2.6.20) a device with a queue is
+//! filled with write-back to its depth, and a read comes after that, whatever its turn here.
 //!
-//! What it promises: a slice ends, if others wait, with the first command after its time; queues
-//! that wait take turns.
+//! Guarantees: if others wait, a slice ends with the first command after its time. Waiting queues
+//! take turns.
 use super::stream::Streams;
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
@@ -65,12 +65,12 @@ struct Class {
     expire_ns: u64,
 }
 
-/// Whose queue.
+/// Which commands a queue holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
-    /// A stream that waits.
+    /// Those of a stream that waits for them.
     Stream(u32),
-    /// Nobody waits.
+    /// Those that no thread waits for.
     Background,
 }
 
@@ -86,13 +86,13 @@ struct Slice {
     ends: u64,
     /// How many commands were sent in it.
     sent: u64,
-    /// When one of its commands ended last, or when it began.
+    /// When its last command ended, or when it began.
     ended: u64,
-    /// Somebody began to wait in a slice of the background.
+    /// A stream began to wait during a slice of the background.
     preempted: bool,
 }
 
-/// What is in the device.
+/// The commands in the device.
 #[derive(Default)]
 struct Inside {
     awaited: u64,
@@ -108,8 +108,8 @@ impl Inside {
     }
 }
 
-/// A device that holds enough of the background and answers nothing for so long gets more all the
-/// same.
+/// A device that holds enough background commands but completes none for this long, in nanoseconds,
+/// gets more.
 const SILENCE_NS: u64 = 1_000_000_000;
 
 /// *Invariants*: `queues` has no empty queue; each of them is in `turns` once or has the slice.
@@ -117,14 +117,14 @@ struct FairQueues {
     sync: Class,
     background: Class,
     idle_ns: u64,
-    /// 0: no bound on what the device holds.
+    /// How many background commands the device holds at most; 0 for no limit.
     quantum: u64,
-    /// So many commands has a slice that nobody waits for while somebody waits for others.
+    /// How many commands a slice of the background has at most while a stream waits.
     background_commands: u64,
     inside: Inside,
     streams: Streams,
     queues: BTreeMap<Owner, Waiting>,
-    /// Who comes next.
+    /// The order of the next slices.
     turns: VecDeque<Owner>,
     slice: Option<Slice>,
     /// Where the command that was sent last ends.
@@ -146,7 +146,7 @@ impl FairQueues {
             }
         }
     }
-    /// Whether the slice has to end, as others wait.
+    /// Whether the slice has to end, given that others wait.
     fn is_over(&self, slice: &Slice, now: u64) -> bool {
         let enough = slice.owner == Owner::Background && slice.sent >= self.background_commands;
         !self.turns.is_empty() && (now >= slice.ends || slice.preempted || enough)
@@ -170,7 +170,7 @@ impl FairQueues {
         }
         Some(until)
     }
-    /// Whether the device holds as much of the background as it may.
+    /// Whether the device holds as many background commands as it may.
     fn holds_enough(&self) -> bool {
         let others_wait = self.queues.keys().any(|owner| *owner != Owner::Background);
         let most = if others_wait { self.quantum } else { 4 * self.quantum };
@@ -178,8 +178,7 @@ impl FairQueues {
             && self.inside.background > 0
             && (self.inside.background >= most || self.inside.awaited > 0)
     }
-    /// Sends one from the queue that has the slice. The first of a slice is the oldest, if that has
-    /// expired.
+    /// Sends a command from the queue that has the slice: first its oldest, if that has expired.
     fn send(&mut self, mut slice: Slice, now: u64) -> Next<Queued> {
         let Some(queue) = self.queues.get(&slice.owner) else {
             return Next::Empty;
@@ -191,7 +190,7 @@ impl FairQueues {
         }
         let class = self.class(slice.owner);
         if now >= slice.ends {
-            // Nobody else waits: the slice begins anew.
+            // No other queue waits: the slice starts again.
             slice.ends = now.saturating_add(class.slice_ns);
             slice.sent = 0;
         }
@@ -228,7 +227,7 @@ impl Elevator for FairQueues {
             slice.preempted |= waits && slice.sent > 0;
         }
     }
-    /// Only within a queue.
+    /// Only within one queue.
     fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
         owner(waiting) == owner(arriving)
     }

@@ -7,8 +7,8 @@ use std::str::FromStr;
 /// How many numbers an elevator can have at most.
 const PARAMETERS_MAX: usize = 7;
 
-/// A line of the table of elevators with its numbers. Written as its name, or with numbers in
-/// parentheses for its parameters in their order; what is left out at the end is the default.
+/// An entry of the table of elevators with its numbers. Written as its name, with numbers in
+/// parentheses in the order of its parameters; numbers left out at the end have their defaults.
 #[derive(Clone, Copy)]
 pub struct ElevatorChoice {
     entry: &'static ElevatorEntry,
@@ -17,7 +17,7 @@ pub struct ElevatorChoice {
 }
 
 impl ElevatorChoice {
-    /// That line of the table with its default numbers.
+    /// This entry with its default numbers.
     pub fn of(entry: &'static ElevatorEntry) -> ElevatorChoice {
         let mut numbers = [0; PARAMETERS_MAX];
         for (number, parameter) in numbers.iter_mut().zip(entry.parameters) {
@@ -25,7 +25,7 @@ impl ElevatorChoice {
         }
         ElevatorChoice { entry, numbers }
     }
-    /// The line of the table.
+    /// The entry of the table.
     pub fn entry(&self) -> &'static ElevatorEntry {
         self.entry
     }
@@ -52,7 +52,7 @@ impl fmt::Debug for ElevatorChoice {
     }
 }
 
-/// As it is parsed: the name alone when all numbers are the defaults.
+/// In the form that can be parsed: only the name if all numbers are the defaults.
 impl fmt::Display for ElevatorChoice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.entry.name)?;
@@ -64,7 +64,7 @@ impl fmt::Display for ElevatorChoice {
     }
 }
 
-/// Why a text names no elevator. Its message is one line.
+/// Why a text names no elevator. The message is one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ElevatorError {
     /// No elevator has that name.
@@ -84,13 +84,13 @@ pub enum ElevatorError {
         /// How many were given.
         given: usize,
     },
-    /// No number, or one out of range.
+    /// Not a number, or out of range.
     Number {
         /// The elevator.
         entry: &'static str,
         /// The parameter.
         parameter: &'static str,
-        /// The least and the most that it can be.
+        /// The lowest and the highest number allowed.
         range: (u64, u64),
         /// What was given.
         given: String,
@@ -107,8 +107,8 @@ impl fmt::Display for ElevatorError {
             ElevatorError::Parenthesis { text } => {
                 write!(
                     formatter,
-                    "{text:?} is no elevator: numbers stand in one pair of parentheses behind its \
-                     name"
+                    "{text:?} is not an elevator: its numbers follow its name, in one pair of \
+                     parentheses"
                 )
             }
             ElevatorError::TooManyNumbers { entry, given } => {
@@ -161,7 +161,7 @@ impl FromStr for ElevatorChoice {
     }
 }
 
-/// The name, and the texts of the numbers behind it.
+/// The name, and the texts of the numbers after it.
 fn split(text: &str) -> Result<(&str, Vec<&str>), ElevatorError> {
     let Some((name, rest)) = text.split_once('(') else {
         return Ok((text.trim(), Vec::new()));

@@ -1,14 +1,15 @@
-//! `deadline`: batches in rising order, of one direction each; a command that waited too long
-//! begins the next batch.
+//! `deadline`: batches in rising order, each of one direction. A command that has waited too long
+//! starts the next batch.
 //!
 //! The rules are those of the deadline scheduler as Linux 2.6 documents it (read_expire 500 ms,
-//! write_expire 5 s, fifo_batch 16, writes_starved 2): a batch goes on in rising order from where
-//! its direction last was, until it has its number or nothing lies ahead. Then reads go first,
-//! unless writes were passed over so often; the batch begins with the oldest command of its
-//! direction if that has expired or nothing lies ahead, else with what lies next.
+//! write_expire 5 s, fifo_batch 16, writes_starved 2). A batch continues in rising order from the
+//! last command of its direction, until it has its number of commands or nothing is ahead. Then
+//! reads go first, unless writes were passed over `writes_starved` times. The batch starts with the
+//! oldest command of its direction if that has expired or nothing is ahead, otherwise with the next
+//! one ahead.
 //!
-//! What it promises: with `n` older commands of its direction that wait when a read expires, at
-//! most `batch x (n + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
+//! Guarantee: if `n` older commands of its direction wait when a read expires, at most
+//! `batch x (n + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
 use crate::device::Operation;
@@ -41,11 +42,11 @@ const fn parameter(name: &'static str, default: u64, min: u64, max: u64) -> Elev
     ElevatorParameter { name, default, min, max }
 }
 
-/// What waits of one direction.
+/// The waiting commands of one direction.
 struct Line {
     waiting: Waiting,
     expire_ns: u64,
-    /// Where the command of this direction that was sent last ends.
+    /// Where the last command of this direction ends.
     position: u64,
 }
 
@@ -53,11 +54,11 @@ impl Line {
     fn expiring(expire_ns: u64) -> Line {
         Line { waiting: Waiting::default(), expire_ns, position: 0 }
     }
-    /// What lies next on the way up.
+    /// The next command upwards.
     fn ahead(&self) -> Option<Queued> {
         self.waiting.at_or_behind(self.position)
     }
-    /// What a batch begins with.
+    /// The command that a batch starts with.
     fn first(&self, now: u64) -> Option<Queued> {
         let (oldest, arrived) = self.waiting.oldest()?;
         let expired = now >= arrived.saturating_add(self.expire_ns);
@@ -77,7 +78,7 @@ struct Deadline {
     writes_starved: u64,
     /// How many batches of reads began while writes waited.
     starved: u64,
-    /// The direction of the batch, and how many it has.
+    /// The direction of the batch, and how many commands it has sent.
     batch: Option<(Operation, u64)>,
 }
 
@@ -88,7 +89,7 @@ impl Deadline {
             Operation::Write | Operation::Flush => &mut self.writes,
         }
     }
-    /// The direction of the next batch. Something waits.
+    /// The direction of the next batch. Called only if a command waits.
     fn direction(&mut self) -> Operation {
         let (reads, writes) = (!self.reads.waiting.is_empty(), !self.writes.waiting.is_empty());
         if reads && (!writes || self.starved < self.writes_starved) {

@@ -1,44 +1,45 @@
-//! What waits for one device on the side of the host: cut, merged, limited, plugged, and ordered by
-//! an elevator.
+//! The host's queue for one device: requests are cut, merged, limited, plugged, and ordered by an
+//! elevator.
 //!
-//! A request larger than `merge_bytes_max` becomes several commands; one that lies end to end with
-//! a waiting command of its direction becomes part of it; at most `requests_max` commands of each
-//! direction wait in the elevator, the others before it, in order of arrival, as those who
-//! submitted them would sleep until a request is free. An idle device is plugged: what arrives
-//! first waits a little for what it could be merged with. Each of these is behaviour of Linux 2.4
-//! and 2.6 as described of them (plug, merge, the free list of requests for each direction), with
-//! its numbers in [`QueueSettings`].
+//! A request larger than `merge_bytes_max` becomes several commands. One that is adjacent to a
+//! waiting command of its direction becomes part of it. At most `requests_max` commands of each
+//! direction wait in the elevator; the other requests wait before it in the order of arrival, as
+//! processes sleep until the queue has room. An idle device is plugged: the first requests wait a
+//! little for others that they could be merged with. All of this is behaviour of Linux 2.4 and 2.6
+//! as documented (plug, merge, the free list of requests for each direction), with its numbers in
+//! [`QueueSettings`].
 //!
 //! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place:
-//! before the elevator, waiting, or dispatched, and a command's parts lie end to end and are of one
-//! direction. While a direction has requests before the elevator, as many as are allowed wait in
+//! before the elevator, waiting in it, or dispatched. A command's parts are adjacent and of one
+//! direction. While requests of a direction wait before the elevator, as many as allowed wait in
 //! it. `older_writes` has one count more than there are flushes.
 use super::{Elevator, ElevatorChoice, ElevatorEntry, Next, Queued};
 use crate::device::{Operation, Urgency};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Commands are cut at multiples of this.
+/// Commands are cut at multiples of this, in bytes.
 const CUT_BYTES: u64 = 4096;
 
-/// What a host's queue is like.
+/// The settings of a host's queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueSettings {
     /// The order of commands.
     pub elevator: ElevatorChoice,
-    /// No command is larger. Taken as a multiple of 4096, and at least that.
+    /// Size of a command at most, in bytes; rounded down to a multiple of 4096, and at least that.
     pub merge_bytes_max: u64,
     /// How many commands of each direction wait in the elevator (taken as at least 1): 64 in Linux
     /// 2.4 ("128 requests, half for each direction"), 128 later.
     pub requests_max: u32,
-    /// So many waiting commands pull the plug.
+    /// This many waiting commands pull the plug.
     pub plug_requests: u32,
-    /// How long a plug stays at most. 0: the device is never plugged.
+    /// How long a plug stays at most, in nanoseconds; 0 for no plug.
     pub plug_ns: u64,
 }
 
 impl Default for QueueSettings {
-    /// As Linux 2.6: `deadline`, 512 KiB, 128 each, plugged for 3 ms or until 4 wait.
+    /// As in Linux 2.6: `deadline`, 512 KiB, 128 of each direction, plugged for 3 ms or until 4
+    /// wait.
     fn default() -> QueueSettings {
         const DEADLINE: &ElevatorEntry = &super::deadline::ENTRY;
         QueueSettings {
@@ -61,43 +62,43 @@ pub struct Part {
     /// How many bytes of the request. A request is done when the commands with all its bytes have
     /// ended.
     pub bytes: u64,
-    /// How many flushes had arrived before the request, counted for ever.
+    /// How many flushes had arrived before the request, since the queue was made.
     flushes_before: u64,
 }
 
 /// What is sent to the device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// What [`HostQueue::completed`] is to be told.
+    /// The argument for [`HostQueue::completed`].
     pub id: u64,
-    /// What for.
+    /// What it does.
     pub operation: Operation,
     /// First byte on the device.
     pub offset: u64,
-    /// How many bytes: the sum of its parts.
+    /// Length in bytes: the sum of its parts.
     pub bytes: u64,
-    /// Whether somebody waits for one of its parts.
+    /// Whether a thread waits for one of its parts.
     pub urgency: Urgency,
-    /// Who submitted it, or one of them: the first that waits for it.
+    /// Stream that submitted it; of several, the first that waits.
     pub stream: u32,
-    /// The requests that it serves, by rising offset, end to end. A flush has one of no bytes.
+    /// The requests that it serves, by rising offset, without gaps. A flush has one of no bytes.
     pub parts: Vec<Part>,
 }
 
-/// What happened in a queue.
+/// Counts of what happened in a queue.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct QueueStatistics {
-    /// Requests.
+    /// Requests that arrived.
     pub arrivals: u64,
-    /// Pieces that became the front of a waiting command.
+    /// Pieces merged at the front of a waiting command.
     pub merges_front: u64,
-    /// Pieces that became the back of one.
+    /// Pieces merged at the back of a waiting command.
     pub merges_back: u64,
-    /// Waiting commands that became one with another when what lay between them arrived.
+    /// Waiting commands that were joined when the gap between them was filled.
     pub joins: u64,
-    /// Cuts of requests that were too large: pieces less requests.
+    /// Cuts of requests that were too large: pieces minus requests.
     pub cuts: u64,
-    /// Commands, flushes too.
+    /// Commands sent, including flushes.
     pub dispatched: u64,
     /// The most commands that waited in the elevator.
     pub depth_max: u64,
@@ -111,7 +112,7 @@ struct Waiting {
     parts: Vec<Part>,
 }
 
-/// A request, or what is left of one, that is not in the elevator yet.
+/// A request, or the rest of one, that is not in the elevator yet.
 struct Outside {
     request: Queued,
     flushes_before: u64,
@@ -120,13 +121,13 @@ struct Outside {
 /// What is kept for each direction.
 #[derive(Default)]
 struct Direction {
-    /// Waiting commands by their first byte and by the first byte behind them: what can be merged
-    /// with. Of several at one place only the last is known here.
+    /// Waiting commands by their first byte, to find what can be merged. Of several at one place
+    /// only the last is known here.
     starts: FxHashMap<u64, u64>,
     ends: FxHashMap<u64, u64>,
     /// How many wait in the elevator.
     waiting: u64,
-    /// What waits before it, in order of arrival.
+    /// What waits before it, in the order of arrival.
     outside: VecDeque<Outside>,
 }
 
@@ -139,8 +140,8 @@ enum End {
 
 /// The host's queue of one device.
 ///
-/// A flush is sent when all writes that arrived before it were sent, before anything else; it holds
-/// up nothing that arrives later.
+/// A flush is sent once all writes that arrived before it were sent, before anything else. It does
+/// not delay what arrives later.
 pub struct HostQueue {
     settings: QueueSettings,
     elevator: Box<dyn Elevator>,
@@ -151,8 +152,9 @@ pub struct HostQueue {
     flushes: VecDeque<Queued>,
     /// How many flushes were sent.
     flushes_sent: u64,
-    /// Writes (and pieces of writes) not sent: those older than the first flush that is not sent,
-    /// those between that and the next one, ... and those younger than all of them.
+    /// Writes (and pieces of writes) that are not sent: first those older than the first unsent
+    /// flush, then those between it and the next one, and so on, last those younger than all of
+    /// them.
     older_writes: VecDeque<u64>,
     /// While plugged: until when.
     plugged_until: Option<u64>,
@@ -161,7 +163,7 @@ pub struct HostQueue {
 }
 
 impl HostQueue {
-    /// A queue in which nothing waits.
+    /// An empty queue.
     pub fn new(settings: &QueueSettings) -> HostQueue {
         let merge_bytes_max = (settings.merge_bytes_max / CUT_BYTES).max(1) * CUT_BYTES;
         let requests_max = settings.requests_max.max(1);
@@ -180,7 +182,7 @@ impl HostQueue {
         }
     }
 
-    /// A request arrives. Whether something can be sent now, [`next`](HostQueue::next) says.
+    /// Adds a request. Ask [`next`](HostQueue::next) whether something can be sent now.
     pub fn add(&mut self, request: Queued, now: u64) {
         self.statistics.arrivals += 1;
         if self.is_empty() && self.under_way.is_empty() && self.settings.plug_ns > 0 {
@@ -197,7 +199,7 @@ impl HostQueue {
         let flushes_before = self.flushes_sent + self.flushes.len() as u64;
         self.count_write(request.operation, flushes_before, 1);
         let arrived = Outside { request, flushes_before };
-        // Whoever waits outside came first: nobody slips past him into a waiting command.
+        // Requests outside came first: a later one must not get past them into a waiting command.
         let is_first = self.direction(request.operation).outside.is_empty();
         let left = if is_first { self.admit(arrived, now) } else { Some(arrived) };
         if let Some(left) = left {
@@ -208,14 +210,14 @@ impl HostQueue {
         }
     }
 
-    /// Somebody waits: what waits may be sent at once.
+    /// Pulls the plug, because a thread waits: waiting commands may be sent at once.
     pub fn unplug(&mut self) {
         self.plugged_until = None;
     }
 
-    /// The next command, when the head stands at byte `head` (where the command that was sent last
-    /// ends, if nothing better is known). To be asked whenever the device can take one more,
-    /// something arrived, something ended, or the time came that it named.
+    /// The next command when the head is at byte `head` (the end of the last command, if nothing
+    /// better is known). To be called whenever the device can take another command, a request has
+    /// arrived, a command has ended, or the time has come that the last call returned.
     pub fn next(&mut self, head: u64, now: u64) -> Next<Command> {
         if self.older_writes.front() == Some(&0)
             && let Some(flush) = self.flushes.pop_front()
@@ -240,7 +242,7 @@ impl HostQueue {
         }
     }
 
-    /// A command ended. One that is not under way is ignored.
+    /// Notes that a command has ended. One that is not under way is ignored.
     pub fn completed(&mut self, id: u64, now: u64) {
         if let Some(command) = self.under_way.remove(&id)
             && command.operation != Operation::Flush
@@ -262,7 +264,7 @@ impl HostQueue {
     pub fn under_way(&self) -> u64 {
         self.under_way.len() as u64
     }
-    /// What happened so far.
+    /// The counts so far.
     pub fn statistics(&self) -> QueueStatistics {
         self.statistics
     }
@@ -275,7 +277,7 @@ impl HostQueue {
         }
     }
 
-    /// Counts unsent writes (or takes from the count): see `older_writes`.
+    /// Changes the count of unsent writes: see `older_writes`.
     fn count_write(&mut self, operation: Operation, flushes_before: u64, change: i64) {
         let place =
             usize::try_from(flushes_before.saturating_sub(self.flushes_sent)).unwrap_or(usize::MAX);
@@ -286,7 +288,7 @@ impl HostQueue {
         }
     }
 
-    /// Puts a request into the elevator, piece by piece; gives back what does not fit in.
+    /// Puts a request into the elevator, piece by piece. Returns what does not fit.
     fn admit(&mut self, mut arriving: Outside, now: u64) -> Option<Outside> {
         let request = &mut arriving.request;
         loop {
@@ -305,7 +307,7 @@ impl HostQueue {
         }
     }
 
-    /// Puts a piece that is small enough into the elevator, unless it would have to wait.
+    /// Puts a piece that is small enough into the elevator. Returns false if there is no room.
     fn admit_piece(&mut self, piece: Queued, flushes_before: u64, now: u64) -> bool {
         let part = Part {
             sequence: piece.sequence,
@@ -333,7 +335,7 @@ impl HostQueue {
         true
     }
 
-    /// Makes a piece part of a waiting command, if there is one that it fits to.
+    /// Makes a piece part of an adjacent waiting command, if there is one.
     fn merge(&mut self, piece: Queued, part: Part) -> bool {
         let direction = self.direction(piece.operation);
         let (behind, before) =
@@ -365,7 +367,7 @@ impl HostQueue {
         false
     }
 
-    /// A command grew at one end: it may now touch the next one there.
+    /// Joins a command that grew at one end with the next one there, if they touch now.
     fn join(&mut self, grown: Queued, end: End) {
         let direction = self.direction(grown.operation);
         let neighbour = match end {
@@ -418,7 +420,7 @@ impl HostQueue {
         }
     }
 
-    /// Takes a command out of what waits, and lets in what waited for its place.
+    /// Takes a command out of the elevator, and lets in a request that waited for its place.
     fn send(&mut self, id: u64, now: u64) -> Option<Command> {
         let sent = self.waiting.remove(&id);
         debug_assert!(sent.is_some(), "the elevator dispatched a command that does not wait");
@@ -433,7 +435,7 @@ impl HostQueue {
         Some(self.start(queued, parts))
     }
 
-    /// Lets in what waits before the elevator while there is room.
+    /// Lets in requests from before the elevator while there is room.
     fn admit_outside(&mut self, operation: Operation, now: u64) {
         while let Some(outside) = self.direction(operation).outside.pop_front() {
             if let Some(left) = self.admit(outside, now) {
@@ -478,8 +480,8 @@ impl HostQueue {
     }
 }
 
-/// Two that lie end to end as one, with the number of the first. It is awaited if one of them is,
-/// and of the stream that waits.
+/// Two adjacent commands as one, with the number of the first. It is awaited if one of them is, and
+/// then has the stream of that one.
 fn together(command: &Queued, other: &Queued) -> Queued {
     let awaited = |queued: &Queued| queued.urgency == Urgency::Awaited;
     let waits = if awaited(other) && !awaited(command) { other } else { command };

@@ -1,14 +1,14 @@
-//! `linus`: the elevator of Linux 2.4. One list, sorted in sweeps; a newcomer's place is looked for
-//! from the tail; each waiting command has a budget of sectors that may still pass it, and one that
-//! has spent it is a barrier.
+//! `linus`: the elevator of Linux 2.4. One list, sorted in sweeps. The place of a new command is
+//! searched from the tail. Each waiting command has a budget of sectors that may still pass it, and
+//! one that has used it up is a barrier.
 //!
-//! The rule is that of the 2.4 kernel as its users saw it through `elvtune -r -w` (the two budgets,
-//! for reads and writes: defaults 8192 and 16384 sectors; the author of the post of 2001 measured
-//! with 20000 for both). Ours is strict: a command passes another only if what is left of that
-//! one's budget covers all of its sectors.
+//! The rule is that of the 2.4 kernel as users saw it through `elvtune -r -w` (the two budgets, for
+//! reads and writes: defaults 8192 and 16384 sectors; the author of the post of 2001 measured with
+//! 20000 for both). Ours is strict: a command passes another only if the other's remaining budget
+//! covers all of its sectors.
 //!
-//! What it promises: no command is passed by more sectors than its budget, counting what joins a
-//! command further ahead.
+//! Guarantee: no command is passed by more sectors than its budget, including those that are merged
+//! into commands ahead of it.
 use super::{Elevator, ElevatorEntry, ElevatorParameter, Next, Queued, number_of};
 use crate::device::Operation;
 use std::collections::VecDeque;
@@ -18,8 +18,8 @@ const PARAMETERS: &[ElevatorParameter] =
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "linus",
-    summary: "Linux 2.4: one sorted list; a command is passed by so many sectors at most (elvtune \
-        -r, -w)",
+    summary: "Linux 2.4: one sorted list; a command is passed by a limited number of sectors \
+        (elvtune -r, -w)",
     parameters: PARAMETERS,
     build: |numbers| {
         Box::new(Linus {
@@ -38,9 +38,9 @@ const fn budget(name: &'static str, default: u64) -> ElevatorParameter {
 struct Linus {
     read_latency_sectors: u64,
     write_latency_sectors: u64,
-    /// In the order in which they are sent: rising sweeps.
+    /// In the order of sending: rising sweeps.
     list: VecDeque<Entry>,
-    /// Where the command that was sent last ends.
+    /// Where the last command ends.
     head: u64,
 }
 
@@ -54,16 +54,17 @@ fn sectors(bytes: u64) -> u64 {
     bytes.div_ceil(512)
 }
 
-/// Whether a command at `offset` is in order between `before` and what follows that, which may
-/// begin a new sweep.
+/// Whether a command at `offset` is in order between `before` and the command after it, which may
+/// start a new sweep.
 fn in_order(before: u64, offset: u64, behind: u64) -> bool {
     let (goes_on, precedes) = (before <= offset, offset < behind);
     if behind < before { goes_on || precedes } else { goes_on && precedes }
 }
 
 impl Linus {
-    /// Where in the list a newcomer goes: as near to the tail as it is in order between two, or
-    /// between the head and the first, unless a barrier is met before; else to the tail.
+    /// Where in the list a new command goes: at the place nearest to the tail where it is in order
+    /// between two commands, or between the head and the first, unless there is a barrier on the
+    /// way; otherwise at the tail.
     fn place(&self, command: &Queued) -> usize {
         let sectors = sectors(command.bytes);
         let mut behind = None;
@@ -80,7 +81,7 @@ impl Linus {
         let first = behind.is_some_and(|behind| in_order(self.head, command.offset, behind));
         if first { 0 } else { self.list.len() }
     }
-    /// So many sectors pass all that stand at `place` and behind it.
+    /// Charges the commands from `place` on for being passed by this many sectors.
     fn charge(&mut self, place: usize, sectors: u64) {
         for entry in self.list.iter_mut().skip(place) {
             entry.budget = entry.budget.saturating_sub(sectors);
@@ -114,7 +115,7 @@ impl Elevator for Linus {
             entry.command = *after;
         }
     }
-    /// Only neighbours in the list: then nothing is passed.
+    /// Only if they are next to each other in the list, so that nothing is passed.
     fn may_join(&self, older: &Queued, younger: &Queued) -> bool {
         match (self.find(older), self.find(younger)) {
             (Some(older), Some(younger)) => older.abs_diff(younger) == 1,

@@ -4,15 +4,14 @@
 //!   requests -> HostQueue: cut, merge, limit, plug -> Elevator: order -> commands -> the device
 //! ```
 //!
-//! Both are state machines without I/O, lock, clock or thread: they are told what arrives, what
-//! ended, where the head is and what time it is, and say what goes next. Because the answer may
-//! also be "nothing before then", plugging and anticipation are answers like the others, and
-//! virtual and real time differ in nothing.
+//! Both are state machines without I/O, lock, clock or thread. They are given what arrives, what
+//! has ended, the position of the head and the time, and return what to send next. Because they may
+//! also return "nothing before this time", plugging and anticipation need no timer, and virtual and
+//! real time do not differ.
 //!
-//! [`HostQueue`] merges, so that an elevator sees *commands*, each perhaps of many requests, and is
-//! nothing but an order of them. The elevators stand in one table, [`ELEVATORS`];
-//! [`ElevatorChoice`] is a line of it with its numbers, as a user writes it: `deadline`,
-//! `linus(20000,20000)`.
+//! [`HostQueue`] merges, so that an elevator sees *commands*, each perhaps of many requests, and
+//! only orders them. The elevators are in one table, [`ELEVATORS`]; [`ElevatorChoice`] is an entry
+//! of it with numbers, as a user writes it: `deadline`, `linus(20000,20000)`.
 mod anticipatory;
 mod c_look;
 mod cfq;
@@ -29,75 +28,71 @@ pub use host::{Command, HostQueue, Part, QueueSettings, QueueStatistics};
 
 use crate::device::{Operation, Urgency};
 
-/// A request as queues see it, or a command as elevators see it: where and what, without its
-/// memory.
+/// A request as queues see it, or a command as elevators see it, without its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Queued {
-    /// Names a request to whoever keeps it. To an elevator: the number of the command, which rises
-    /// by arrival.
+    /// Identifies a request. For an elevator: the number of the command, which rises by arrival.
     pub sequence: u64,
-    /// What for. An elevator sees no flush.
+    /// What it asks for. An elevator sees no flush.
     pub operation: Operation,
     /// First byte on the device.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Whether somebody waits for it.
+    /// Whether a thread waits for it.
     pub urgency: Urgency,
-    /// Who submitted it (a process number): what is asked next by the same stream is likely to be
-    /// near.
+    /// Number of the process that submitted it. Its next request is likely to be near this one.
     pub stream: u32,
 }
 
 impl Queued {
-    /// The first byte behind it.
+    /// The first byte after it.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
     }
 }
 
-/// What goes next: a [`Command`] of a [`HostQueue`], or the [`Queued`] of an [`Elevator`].
+/// What to send next: a [`Command`] of a [`HostQueue`], or the [`Queued`] of an [`Elevator`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next<T> {
-    /// This; it no longer waits.
+    /// This one, which no longer waits.
     Dispatch(T),
-    /// Something waits, but nothing is to be sent before this time (by the clock's `now`). To be
-    /// asked again then, and before if something arrives or ends.
+    /// Something waits, but nothing should be sent before this time of the clock. To be asked again
+    /// then, or earlier if something arrives or ends.
     IdleUntil(u64),
     /// Nothing waits.
     Empty,
 }
 
-/// An order of commands. Driven by [`HostQueue`], which merges; usable alone, when what arrives is
-/// not to be merged.
+/// An order of commands. Driven by [`HostQueue`], which merges; usable alone if nothing has to be
+/// merged.
 ///
-/// Contract: each command that was added is dispatched exactly once, as it was when it last
-/// changed; while one waits, `next` answers `Dispatch` or a time later than `now`, and asked again
-/// and again at the times that it names dispatches all of them. The numbers (`sequence`) of
-/// commands rise by arrival, and none is a flush.
+/// Contract: each command is dispatched exactly once, as it was after its last change. While one
+/// waits, `next` returns `Dispatch` or a time later than `now`; called again at these times, it
+/// dispatches all of them. The numbers (`sequence`) of commands rise by arrival, and none is a
+/// flush.
 pub trait Elevator: Send {
-    /// A command arrived.
+    /// Adds a command.
     fn add(&mut self, command: Queued, now: u64);
-    /// Whether `arriving`, which lies just before or behind `waiting` on the device, may become
+    /// Whether `arriving`, which is directly before or after `waiting` on the device, may become
     /// part of it.
     fn may_grow(&self, waiting: &Queued, arriving: &Queued) -> bool {
         let _ = (waiting, arriving);
         true
     }
-    /// A waiting command became larger, at its front or at its back, or somebody now waits for it.
+    /// A waiting command became larger at one end, or a thread now waits for it.
     fn grow(&mut self, before: &Queued, after: &Queued);
-    /// Whether two waiting commands that lie end to end may become one.
+    /// Whether two adjacent waiting commands may become one.
     fn may_join(&self, older: &Queued, younger: &Queued) -> bool {
         let _ = (older, younger);
         true
     }
-    /// Two waiting commands became `after`, which has the number of the older one. The younger one
-    /// is no more.
+    /// Two waiting commands became `after`, with the number of the older one. The younger one no
+    /// longer exists.
     fn join(&mut self, older: &Queued, younger: &Queued, after: &Queued);
-    /// What goes next when the head stands at byte `head`: where the command that was sent last
-    /// ends.
+    /// What to send next when the head is at byte `head`: the end of the last command.
     fn next(&mut self, head: u64, now: u64) -> Next<Queued>;
-    /// A command that was dispatched ended.
+    /// Notes that a dispatched command has ended.
     fn completed(&mut self, command: &Queued, now: u64) {
         let _ = (command, now);
     }
@@ -105,26 +100,26 @@ pub trait Elevator: Send {
 
 /// One number that an elevator can be given.
 pub struct ElevatorParameter {
-    /// What it is called, with its unit last.
+    /// Its name, which ends with its unit.
     pub name: &'static str,
-    /// What it is when nothing is said.
+    /// Its default.
     pub default: u64,
-    /// The least that makes sense.
+    /// The lowest value allowed.
     pub min: u64,
-    /// The most that makes sense.
+    /// The highest value allowed.
     pub max: u64,
 }
 
-/// One line of the table of elevators.
+/// One entry of the table of elevators.
 pub struct ElevatorEntry {
-    /// How it is chosen.
+    /// The name by which it is chosen.
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub summary: &'static str,
     /// The numbers that may follow its name in parentheses, in this order.
     pub parameters: &'static [ElevatorParameter],
-    /// Makes one with nothing in it, from a number for each parameter (what is missing or out of
-    /// range becomes the nearest that makes sense).
+    /// Makes an empty one from a number for each parameter. A missing number is the default, one
+    /// out of range becomes the nearest allowed.
     pub build: fn(&[u64]) -> Box<dyn Elevator>,
 }
 
@@ -135,7 +130,7 @@ pub static ELEVATORS: &[ElevatorEntry] =
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_US: u64 = 1_000;
 
-/// The number of a parameter: what was given, brought into its range, or its default.
+/// The number of a parameter: the given one, brought into its range, or the default.
 fn number_of(parameters: &[ElevatorParameter], numbers: &[u64], index: usize) -> u64 {
     parameters.get(index).map_or(0, |parameter| {
         let given = numbers.get(index).copied().unwrap_or(parameter.default);

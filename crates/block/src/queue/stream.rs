@@ -1,15 +1,15 @@
-//! What is known of those who submit: how soon a stream comes back when it was answered, and how
-//! near. It is what decides whether waiting for it is worth an idle device (Iyer and Druschel,
+//! The habits of streams: how soon a stream submits its next command after the last one ended, and
+//! how near. They decide whether waiting for it is worth an idle device (Iyer and Druschel,
 //! "Anticipatory scheduling", SOSP 2001).
 //!
-//! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table stays
-//! within four times what is pending, or [`STREAMS_MAX`].
+//! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table has at
+//! most four times as many streams as are pending, or [`STREAMS_MAX`].
 use std::collections::BTreeMap;
 
-/// So many streams are remembered before old ones are forgotten.
+/// How many streams are remembered before old ones are forgotten.
 const STREAMS_MAX: usize = 1024;
-/// After so many vain waits in a row a stream is not waited for, until it comes back soon by
-/// itself.
+/// After this many waits in vain in a row a stream is not waited for, until it comes back soon
+/// without that.
 const VAIN_MAX: u32 = 2;
 
 /// One stream. Means are of the last eight or so.
@@ -21,9 +21,9 @@ struct Habit {
     answered: Option<u64>,
     /// Where its last command ends.
     place: u64,
-    /// From an answer to the next command.
+    /// Mean time from the end of a command to the arrival of the next one, in nanoseconds.
     think_ns: Option<u64>,
-    /// From the end of a command to the next one.
+    /// Mean distance from the end of a command to the next one, in bytes.
     distance_bytes: Option<u64>,
     vain: u32,
     seen: u64,
@@ -31,10 +31,10 @@ struct Habit {
 
 /// The habits of all streams.
 pub(super) struct Streams {
-    /// Longer than this nobody waits.
+    /// The longest time that is worth waiting, in nanoseconds.
     patience_ns: u64,
     habits: BTreeMap<u32, Habit>,
-    /// Old ones are forgotten when there are so many.
+    /// How many are kept before old ones are forgotten.
     habits_max: usize,
 }
 
@@ -46,7 +46,7 @@ impl Streams {
     pub fn new(patience_ns: u64) -> Streams {
         Streams { patience_ns, habits: BTreeMap::new(), habits_max: STREAMS_MAX }
     }
-    /// A command of the stream, from `offset` to `end`, waits.
+    /// Notes that a command of the stream, from `offset` to `end`, waits.
     pub fn arrived(&mut self, stream: u32, (offset, end): (u64, u64), now: u64) {
         if self.habits.len() >= self.habits_max {
             self.forget();
@@ -58,7 +58,7 @@ impl Streams {
             if think_ns <= patience_ns {
                 habit.vain = 0;
             }
-            // A long absence is not a habit: it counts as a little more than is bearable.
+            // A long absence is not a habit: it counts as twice the longest wait.
             habit.think_ns = mean(habit.think_ns, think_ns.min(patience_ns.saturating_mul(2)));
             habit.distance_bytes =
                 mean(habit.distance_bytes, offset.abs_diff(habit.place).min(u64::MAX / 16));
@@ -67,13 +67,13 @@ impl Streams {
         habit.pending += 1;
         habit.seen = now;
     }
-    /// A command of the stream became another's, or part of another.
+    /// Notes that a command of the stream became another stream's, or part of another command.
     pub fn left(&mut self, stream: u32) {
         if let Some(habit) = self.habits.get_mut(&stream) {
             habit.pending = habit.pending.saturating_sub(1);
         }
     }
-    /// A command of the stream ended.
+    /// Notes that a command of the stream ended.
     pub fn answered(&mut self, stream: u32, now: u64) {
         if let Some(habit) = self.habits.get_mut(&stream) {
             habit.pending = habit.pending.saturating_sub(1);
@@ -81,7 +81,7 @@ impl Streams {
             habit.seen = now;
         }
     }
-    /// It was waited for, and did not come.
+    /// Notes that the stream was waited for and did not come.
     pub fn waited_in_vain(&mut self, stream: u32) {
         if let Some(habit) = self.habits.get_mut(&stream) {
             habit.vain += 1;
@@ -91,22 +91,22 @@ impl Streams {
     pub fn pending(&self, stream: u32) -> u64 {
         self.habits.get(&stream).map_or(0, |habit| habit.pending)
     }
-    /// Whether the stream is likely to come back soon. One of which nothing is known gets a chance.
+    /// Whether the stream is likely to come back soon. Assumed of an unknown stream.
     pub fn comes_soon(&self, stream: u32) -> bool {
         self.habits.get(&stream).is_some_and(|habit| {
             habit.vain < VAIN_MAX
                 && habit.think_ns.is_none_or(|think_ns| think_ns <= self.patience_ns)
         })
     }
-    /// Whether the stream is likely to come back within so many bytes. One of which nothing is
-    /// known gets a chance.
+    /// Whether the stream is likely to come back within this many bytes. Assumed of an unknown
+    /// stream.
     pub fn comes_near(&self, stream: u32, near_bytes: u64) -> bool {
         let habit = self.habits.get(&stream);
         habit
             .is_some_and(|habit| habit.distance_bytes.is_none_or(|distance| distance <= near_bytes))
     }
 
-    /// Forgets the half of those with nothing pending that were not seen for longest.
+    /// Forgets half of the streams with nothing pending: those not seen for longest.
     fn forget(&mut self) {
         let idle = self.habits.iter().filter(|(_, habit)| habit.pending == 0);
         let mut idle: Vec<(u64, u32)> = idle.map(|(stream, habit)| (habit.seen, *stream)).collect();

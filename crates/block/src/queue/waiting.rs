@@ -1,16 +1,16 @@
-//! Waiting commands by place on the device and by age: what the sorting elevators are made of.
+//! Waiting commands by their place on the device and by age, for elevators that sort.
 //!
-//! *Invariants*: `by_place` and `commands` hold the same. `by_age` has the numbers of all of them,
-//! rising; its first is one of them, and it has not many more than they are.
+//! *Invariants*: `by_place` and `commands` hold the same commands. `by_age` has the numbers of all
+//! of them, rising, and not many more; its first is one of them.
 use super::Queued;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Numbers of commands that no longer wait are dropped from the middle of `by_age` when it has
-/// twice as many, and so many more.
+/// Numbers of commands that no longer wait are dropped from `by_age` when it has more than twice as
+/// many numbers as there are commands, plus this.
 const GONE_MAX: usize = 64;
 
-/// Commands that wait in one line of an elevator (a direction, a stream).
+/// The commands that wait in one line of an elevator (a direction, a stream).
 #[derive(Default)]
 pub(super) struct Waiting {
     /// By number, with the time of arrival.
@@ -24,7 +24,7 @@ impl Waiting {
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
-    /// The number is higher than any before.
+    /// Adds a command. Its number is higher than all before.
     pub fn insert(&mut self, command: Queued, arrived: u64) {
         self.commands.insert(command.sequence, (command, arrived));
         self.by_place.insert((command.offset, command.sequence));
@@ -43,7 +43,7 @@ impl Waiting {
             self.by_age.retain(|sequence| waiting.contains_key(sequence));
         }
     }
-    /// A command became larger. It keeps its age.
+    /// Notes that a command became larger. It keeps its age.
     pub fn grow(&mut self, after: &Queued) {
         let Some((command, _)) = self.commands.get_mut(&after.sequence) else {
             return;
@@ -54,23 +54,23 @@ impl Waiting {
         }
         *command = *after;
     }
-    /// The oldest, and when it arrived.
+    /// The oldest command, and when it arrived.
     pub fn oldest(&self) -> Option<(Queued, u64)> {
         self.by_age.front().and_then(|oldest| self.commands.get(oldest)).copied()
     }
-    /// The first at or behind this byte.
+    /// The first command at or after this byte.
     pub fn at_or_behind(&self, offset: u64) -> Option<Queued> {
         self.command(self.by_place.range((offset, 0)..).next())
     }
-    /// The last before this byte.
+    /// The last command before this byte.
     pub fn before(&self, offset: u64) -> Option<Queued> {
         self.command(self.by_place.range(..(offset, 0)).next_back())
     }
-    /// The first on the device.
+    /// The first command on the device.
     pub fn lowest(&self) -> Option<Queued> {
         self.command(self.by_place.first())
     }
-    /// Whether one starts within so many bytes of this one, before or behind it.
+    /// Whether a command starts within this many bytes of `offset`, before or after it.
     pub fn has_near(&self, offset: u64, near_bytes: u64) -> bool {
         let range =
             (offset.saturating_sub(near_bytes), 0)..=(offset.saturating_add(near_bytes), u64::MAX);
@@ -100,7 +100,7 @@ mod tests {
         };
         for sequence in 0..10_000 {
             waiting.insert(command(sequence), 7 * sequence);
-            // The first one and every hundredth stay.
+            // The first and every hundredth command stay.
             if sequence % 100 != 0 {
                 waiting.remove(sequence);
             }

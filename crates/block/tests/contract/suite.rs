@@ -41,7 +41,7 @@ pub fn contract(device: impl BlockDevice + 'static) {
     holes_hold_zeros(device);
 }
 
-/// What lies outside the stretches that may be data is zeros; the stretches rise, and end with the
+/// Bytes outside the stretches that may be data are zeros; the stretches rise, and end with the
 /// device.
 fn holes_hold_zeros(device: &dyn BlockDevice) {
     let bytes = read(device, 0, BYTES as usize);
@@ -57,7 +57,7 @@ fn holes_hold_zeros(device: &dyn BlockDevice) {
         );
         (at, end) = (data.end, data.end);
     }
-    assert!(bytes[end as usize..].iter().all(|byte| *byte == 0), "behind {end}");
+    assert!(bytes[end as usize..].iter().all(|byte| *byte == 0), "after {end}");
     assert_eq!(device.next_data(BYTES).unwrap(), None);
 }
 

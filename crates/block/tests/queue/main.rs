@@ -32,11 +32,11 @@ fn request(sequence: u64, operation: Operation, place: u64, stream: u32) -> Queu
     Queued { sequence, operation, offset: place * MIB, bytes: 4 * KIB, urgency, stream }
 }
 
-/// What is done to an elevator, and what it has to answer. Times in microseconds, places in MiB.
+/// What is done with an elevator, and what it has to return. Times in microseconds, places in MiB.
 enum Step {
     /// At that time a read or write of 4 KiB at that place arrives, of that stream.
     Add(u64, Operation, u64, u32),
-    /// Asked at that time, it sends what lies at that place.
+    /// Asked at that time, it sends the command at that place.
     Sends(u64, u64),
     /// Asked at that time, it sends these, one after the other.
     SendsAll(u64, &'static [u64]),
@@ -104,7 +104,7 @@ fn c_look_sweeps_one_way() {
     let all = steps([
         reads(&[50, 10, 30]),
         vec![SendsAll(0, &[10, 30])],
-        // 20 lies behind the head and waits for the next sweep; 40 and 60 go with this one.
+        // 20 is before the head and waits for the next sweep; 40 and 60 go with this one.
         reads(&[20, 40, 60]),
         vec![SendsAll(0, &[40, 50, 60, 20]), Empty(0)],
     ]);
@@ -143,8 +143,8 @@ fn deadline_sends_batches_and_what_expired() {
         Add(0, Read, 30, 0),
         Add(0, Read, 20, 0),
         Add(0, Read, 10, 0),
-        // Batches of two: reads; reads again (writes are starved twice at most), from the oldest as
-        // nothing lies ahead.
+        // Batches of two: reads; reads again (writes are passed over at most twice), from the
+        // oldest because nothing is ahead.
         SendsAll(0, &[10, 20, 30]),
         Add(0, Read, 10, 0),
         Add(0, Read, 40, 0),
@@ -330,7 +330,7 @@ fn cfq_with_a_quantum_keeps_the_device_nearly_free_of_write_back() {
         }
     };
     fill(&mut queue, &mut inside, 0);
-    assert_eq!(inside.len(), 16, "four times the quantum while nobody waits");
+    assert_eq!(inside.len(), 16, "four times the quantum while no stream waits");
     queue.add(request(100, Read, 5000, 1), MS);
     fill(&mut queue, &mut inside, MS);
     assert_eq!(inside.len(), 17, "the read, and no write behind it");
@@ -346,7 +346,7 @@ fn cfq_with_a_quantum_keeps_the_device_nearly_free_of_write_back() {
     assert_eq!(inside.len(), 2, "its stream is waited for");
     fill(&mut queue, &mut inside, 12 * MS);
     assert_eq!(inside.len(), 16);
-    // A device that never answers gets the rest after a while.
+    // A device that completes nothing gets the rest after a while.
     let mut now = 12 * MS;
     for _ in 0..30 {
         now += 2000 * MS;

@@ -2,7 +2,7 @@
 //! arrives.
 use super::*;
 
-/// Who submits in a simulated run: the next request some time after one was answered.
+/// A client of a simulated run: it submits its next request some time after one was completed.
 #[derive(Clone, Debug)]
 struct Client {
     operation: Operation,
@@ -181,7 +181,7 @@ fn simulate(
 
 impl Run {
     /// Every request is sent once with exactly its bytes; commands are of one kind, whole, and not
-    /// too large; flushes go behind all older writes.
+    /// too large; flushes go after all older writes.
     fn check_conservation(&self, settings: &QueueSettings) {
         let mut pieces: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
         let mut writes_unsent: BTreeMap<u64, u64> = BTreeMap::new();
@@ -268,7 +268,7 @@ fn clients() -> impl Strategy<Value = Vec<Client>> {
     prop::collection::vec(client, 1..7)
 }
 
-/// Without flushes, requests of so many pages at most.
+/// The clients without flushes, and with requests of at most `pages_max` pages.
 fn without_flushes(clients: Vec<Client>, pages_max: u64) -> Vec<Client> {
     let others = clients.into_iter().filter(|client| client.operation != Flush);
     others.map(|client| Client { pages: client.pages.min(pages_max), ..client }).collect()

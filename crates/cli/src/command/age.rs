@@ -52,8 +52,8 @@ pub struct Arguments {
     /// Make everything in this directory of the image
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     pub into: String,
-    /// Where things go: a preset, perhaps with columns changed. Nothing is written behind: the
-    /// throttle is always `inline`
+    /// Where things go: a preset, perhaps with columns changed. Every call writes what it
+    /// changes before it returns: the throttle is always `inline`
     #[arg(long, value_name = "POLICIES", default_value = "modern", visible_alias = "policies")]
     pub preset: String,
     #[allow(missing_docs)]

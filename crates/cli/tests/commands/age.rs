@@ -1,28 +1,18 @@
 //! `extant age` and `extant lab age` from outside: the same bytes twice, sound volumes, and one
 //! line for what is wrong.
+use crate::command::{extant_dated, printed_text};
 use extant_testkit::scratch::Scratch;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn extant(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_extant"))
-        .args(words)
-        .env("SOURCE_DATE_EPOCH", "1700000000")
-        .output()
-        .unwrap()
-}
+use std::process::Command;
 
 /// Standard output of a command that must end with 0.
 fn told(words: &[&str]) -> String {
-    let output = extant(words);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    printed_text(words, extant_dated(words))
 }
 
 /// How a command fails: its exit code and what it says.
 fn failure(words: &[&str]) -> (i32, String) {
-    let output = extant(words);
+    let output = extant_dated(words);
     assert!(output.stdout.is_empty(), "{words:?} printed a result");
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
@@ -165,7 +155,7 @@ fn a_target_that_is_missed_is_told() {
     let image = image.display().to_string();
     told(&["build", "-q", "--free", "30%", &source.display().to_string(), &image]);
     let words = ["--profile", "mail", "--days", "1", "--target-utilisation", "0.3"];
-    let output = extant(&[&["age", &image], &words[..]].concat());
+    let output = extant_dated(&[&["age", &image], &words[..]].concat());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("and the target was 30.0 %"), "{said}");
@@ -183,7 +173,7 @@ fn an_image_that_is_left_half_aged_is_called_so() {
     let mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs", folder.as_str()];
     extant_testkit::command::run("mount", &mount).unwrap();
     let image = mkfs(&scratch, "half.img");
-    let output = extant(&["age", &image, "--profile", "mail", "--days", "1"]);
+    let output = extant_dated(&["age", &image, "--profile", "mail", "--days", "1"]);
     extant_testkit::command::run("umount", &[folder.as_str()]).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -1,19 +1,12 @@
 //! The laboratory from outside: each of its commands, the same bytes twice, and one line for what
 //! is wrong.
+use crate::command::{extant, printed_text};
 use extant_testkit::scratch::Scratch;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn extant(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_extant")).args(words).output().unwrap()
-}
 
 /// Standard output of a command that must end with 0 and say nothing else.
 fn told(words: &[&str]) -> String {
-    let output = extant(words);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    printed_text(words, extant(words))
 }
 
 fn json(words: &[&str]) -> serde_json::Value {

@@ -1,20 +1,12 @@
 //! `extant layout`, and `--metacluster` of build and mkfs, as a person would use them.
+use crate::command::extant_dated;
 use extant_testkit::oracle::{self, e2fsck, mount_loop};
 use extant_testkit::scratch::Scratch;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn extant(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_extant"))
-        .args(words)
-        .env("SOURCE_DATE_EPOCH", "1700000000")
-        .output()
-        .expect("extant starts")
-}
 
 fn good(words: &[&str]) -> String {
-    let output = extant(words);
+    let output = extant_dated(words);
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -168,11 +160,11 @@ fn the_report_is_for_people_too() {
     let named = good(&["layout", "--files", "0", &image]);
     assert!(!named.contains("  inode "), "{named}");
     for wrong in [&["layout", "--files", "x", &image][..], &["layout", "--width", "0", &image]] {
-        assert_eq!(extant(wrong).status.code(), Some(2), "{wrong:?}");
+        assert_eq!(extant_dated(wrong).status.code(), Some(2), "{wrong:?}");
     }
     let words = ["build", "--metacluster=top", &source, &image];
-    let refused = extant(&words);
+    let refused = extant_dated(&words);
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("begin, middle or end"));
-    assert_eq!(extant(&["layout", "/dev/null"]).status.code(), Some(1));
+    assert_eq!(extant_dated(&["layout", "/dev/null"]).status.code(), Some(1));
 }

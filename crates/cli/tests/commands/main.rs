@@ -1,6 +1,7 @@
 //! The commands from outside, run as a person or a script runs them.
 //!
 //! ```text
+//! command      the command, run and read
 //! reading      info, ls, stat, cat and mkfs beside mke2fs, dumpe2fs, ls and the kernel
 //! mkfs_words   mkfs: the same words give what mke2fs gives
 //! tar_export   tar against the kernel, GNU tar and our own reader
@@ -15,6 +16,7 @@
 mod age;
 mod check;
 mod claims;
+mod command;
 mod lab;
 mod layout;
 mod mkfs_words;

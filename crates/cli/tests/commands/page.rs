@@ -1,11 +1,7 @@
 //! `--html` from outside: every command of the laboratory writes a page, the same bytes each time,
 //! and nothing else is lost to it.
+use crate::command::extant;
 use extant_testkit::scratch::Scratch;
-use std::process::{Command, Output};
-
-fn extant(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_extant")).args(words).output().unwrap()
-}
 
 /// A command that writes a page: twice into the same file, and the bytes are the same.
 fn page(folder: &Scratch, words: &[&str]) -> String {

@@ -1,24 +1,16 @@
 //! The commands from outside: the binary is run, and what it makes and says is judged by mke2fs,
 //! dumpe2fs, e2fsck, ls and the kernel.
+use crate::command::{extant, printed};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::{command, compare, fixtures, listing, oracle};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn extant<W: AsRef<OsStr>>(words: &[W]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
-    command.args(words).env_remove("SOURCE_DATE_EPOCH");
-    command.output().unwrap()
-}
+use std::process::Command;
 
 /// Standard output of a command that must end with 0 and say nothing else.
 fn told<W: AsRef<OsStr>>(words: &[W]) -> Vec<u8> {
-    let output = extant(words);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && errors.is_empty(), "{:?}: {errors}", shown(words));
-    output.stdout
+    printed(&shown(words), extant(words))
 }
 
 fn shown<W: AsRef<OsStr>>(words: &[W]) -> Vec<String> {

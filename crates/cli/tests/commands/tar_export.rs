@@ -1,5 +1,6 @@
 //! `extant tar` against the kernel and GNU tar, over images that are not ours; against our own
 //! reader; against damage.
+use crate::command::extant;
 use extant_image::source::{Collected, ReadOptions, Source, Times, collect};
 use extant_image::tree::{NodeId, Tree};
 use extant_testkit::compare::{self, Field, Grain, Options};
@@ -12,10 +13,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-fn extant(words: &[&OsStr]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_extant")).args(words).output().unwrap()
-}
 
 fn tar(image: &Path, more: &[&str]) -> Output {
     let words: Vec<&OsStr> = ["tar".as_ref(), image.as_os_str()]

@@ -1,22 +1,19 @@
 //! Words of the command line, and files, that mean something to other tools: what is said of each.
+use crate::command::printed_text;
 use extant_testkit::command::{find, output, program};
 use extant_testkit::lines::longer_than;
 use extant_testkit::oracle::{self, require};
 use extant_testkit::scratch::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn extant(words: &[&str], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
-    command.args(words).current_dir(folder).output().unwrap()
+    crate::command::command(words).current_dir(folder).output().unwrap()
 }
 
 fn told(words: &[&str], folder: &Path) -> String {
-    let output = extant(words, folder);
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    printed_text(words, extant(words, folder))
 }
 
 /// Exit code, message and hint of a command that has to fail.

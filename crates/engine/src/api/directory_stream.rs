@@ -1,8 +1,8 @@
 //! An open directory, listed buffer by buffer as getdents does.
 //!
-//! *Invariants*: a name that is there all the time is given exactly once, whatever comes and goes
-//! meanwhile.
-//! *Locking*: the directory's inode is held shared during a call, and not between calls.
+//! *Invariants*: a name that exists during the whole listing is returned exactly once, whatever
+//! names are added and removed in the meantime.
+//! *Locking*: the directory's inode is locked shared during a call, and unlocked between calls.
 use crate::api::filesystem::{DirectoryEntry, Filesystem};
 use crate::error::{ErrorKind, Result};
 use crate::flush::Core;
@@ -21,12 +21,12 @@ pub struct DirectoryStream {
     listing: Listing,
 }
 
-/// Bytes of a record besides its name: `d_ino` and `d_off` of 8 bytes, `d_reclen` of 2, `d_type` of
-/// 1, and the name's zero byte.
+/// Size of a record without its name, in bytes: `d_ino` and `d_off` take 8, `d_reclen` 2, `d_type`
+/// 1, and the zero byte after the name 1.
 const RECORD_BYTES: usize = 8 + 8 + 2 + 1 + 1;
 
-/// Bytes of a getdents record of 64-bit Linux for a name of that length: rounded up to 8. (getdents
-/// and getdents64 differ only in where the type stands.)
+/// Size of a getdents record of 64-bit Linux for a name of that length in bytes, rounded up to a
+/// multiple of 8. (getdents and getdents64 differ only in the place of the type.)
 pub fn record_bytes(name_length: usize) -> usize {
     (RECORD_BYTES + name_length).next_multiple_of(8)
 }
@@ -35,7 +35,7 @@ impl Filesystem {
     /// Opens a directory to list it. Symlinks are followed.
     ///
     /// # Errors
-    /// `NotFound`, `NotDirectory`; `Corrupt`; what the device answers.
+    /// `NotFound`, `NotDirectory`; `Corrupt`; what the device returns.
     pub fn open_dir(&self, path: impl AsRef<Path>) -> Result<DirectoryStream> {
         let path = path.as_ref();
         let node = self.at(path, |core| {
@@ -48,14 +48,14 @@ impl Filesystem {
 }
 
 impl DirectoryStream {
-    /// The entries that come next, "." and ".." among them, as many as a buffer of so many bytes
-    /// takes in the records of getdents (see [`record_bytes`]); none at the end. What is read ahead
-    /// of them is the policy's.
+    /// The next entries, including "." and "..": as many as fit into a buffer of `buffer_bytes` as
+    /// records of getdents (see [`record_bytes`]). Empty at the end. The policy decides what is
+    /// read ahead.
     ///
     /// # Errors
-    /// `InvalidArgument` when the buffer is too small for the next entry; `NotFound` when the
-    /// directory was removed; `Corrupt`; what the device answers, when it could give no entry: else
-    /// the entries come first, and the error with the next call.
+    /// `InvalidArgument` if the buffer is too small for the next entry; `NotFound` if the directory
+    /// was removed; `Corrupt`; what the device returns. If entries were read before a failure, they
+    /// are returned first, and the error with the next call.
     pub fn next_entries(&mut self, buffer_bytes: usize) -> Result<Vec<DirectoryEntry>> {
         let mut entries = Vec::new();
         self.next_with(buffer_bytes, |entry| entries.push(entry))?;

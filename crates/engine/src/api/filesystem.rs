@@ -14,7 +14,7 @@ use crate::name::beginning::Defaults;
 use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
-use crate::policy::readahead::Stream;
+use crate::policy::readahead::ReadStream;
 use crate::store::budget::DirtyBudget;
 use crate::store::{DataKeeping, Options};
 use extant_block::{BlockDevice, ShortLock};
@@ -27,47 +27,48 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open ext2, ext3 or ext4 file system. Cheap to clone; shared between threads.
+/// An open ext2, ext3 or ext4 file system. Clones are cheap, share one file system, and may be used
+/// from several threads.
 ///
-/// Nothing is written before memory runs short, or [`Filesystem::sync`] or [`Filesystem::close`] is
-/// called: a file system opened for writing has to be closed.
+/// Changes are written when memory runs short, or by [`Filesystem::sync`] or [`Filesystem::close`]:
+/// a file system opened for writing has to be closed.
 #[derive(Clone)]
 pub struct Filesystem {
     pub(crate) core: Arc<Core>,
 }
 
-/// What `stat` tells of an object.
+/// What `stat` returns about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Its number.
+    /// Inode number.
     pub ino: Ino,
-    /// Its type.
+    /// Type, also part of `mode`.
     pub file_type: FileType,
     /// Type and permissions as in `st_mode`.
     pub mode: u16,
-    /// Names that it has.
+    /// How many names it has.
     pub links: u16,
-    /// Owner.
+    /// Number of the owner.
     pub uid: u32,
-    /// Group.
+    /// Number of the group.
     pub gid: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Units of 512 bytes that it occupies, its map and attributes included.
+    /// How much it occupies, including its map and attributes, in units of 512 bytes.
     pub sectors: u64,
-    /// Last read.
+    /// When it was last read.
     pub access_time: Time,
-    /// Last change of the inode.
+    /// When its inode last changed.
     pub change_time: Time,
-    /// Last change of the content.
+    /// When its content last changed.
     pub modify_time: Time,
-    /// When it was made, where the inode has room for that.
+    /// When it was made, if the inode has room for that.
     pub create_time: Option<Time>,
-    /// Of devices.
+    /// Device numbers, for devices only.
     pub device: Option<Device>,
     /// Inode flags as `lsattr` shows them.
     pub flags: u32,
-    /// Told apart from earlier users of the number.
+    /// Distinguishes it from earlier inodes with its number.
     pub generation: u32,
 }
 
@@ -109,26 +110,26 @@ impl Metadata {
 pub struct DirectoryEntry {
     /// The name's bytes.
     pub name: Vec<u8>,
-    /// What it leads to.
+    /// Inode number that it points to.
     pub ino: Ino,
-    /// Its type, where the volume keeps types in directories.
+    /// Type of that inode, if the volume keeps types in directories.
     pub file_type: Option<FileType>,
 }
 
-/// Room on a file system.
+/// Used and free space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statfs {
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_size: u32,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Blocks free (those promised to writes under way are not).
+    /// Free blocks, without those promised to delayed writes.
     pub free_blocks: u64,
-    /// Blocks that only root may take.
+    /// Blocks reserved for root.
     pub reserved_blocks: u64,
-    /// Inodes.
+    /// Number of inodes.
     pub inodes: u32,
-    /// Inodes free.
+    /// Free inodes.
     pub free_inodes: u32,
 }
 
@@ -141,14 +142,14 @@ impl Filesystem {
     ///
     /// # Errors
     /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the
-    /// place; device errors.
+    /// place; what the device returns.
     pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
         Filesystem::start(Core::open(device, options, None)?, options)
     }
 
-    /// The same for one of several that share memory, and with it one dirty limit: `number` tells
-    /// devices apart, so two volumes on one device have the same. All run by the clock of the
-    /// budget.
+    /// Opens one of several file systems that share memory, and with it one limit on dirty blocks.
+    /// `number` identifies the device: volumes on one device use the same number. The budget's
+    /// clock is used.
     ///
     /// # Errors
     /// As [`Filesystem::open`].
@@ -174,7 +175,7 @@ impl Filesystem {
         &self.core.inodes.volume.store.superblock
     }
 
-    /// Room.
+    /// Used and free space.
     pub fn statfs(&self) -> Statfs {
         let superblock = &self.core.inodes.volume.store.superblock;
         let totals = self.core.inodes.volume.space.totals();
@@ -188,7 +189,7 @@ impl Filesystem {
         }
     }
 
-    /// Writes everything that changed and waits until the device has it.
+    /// Writes everything that changed and waits until it is durable.
     pub fn sync(&self) -> Result<()> {
         self.core.sync()
     }
@@ -199,8 +200,8 @@ impl Filesystem {
         self.core.close()
     }
 
-    /// Work that only looks. What goes wrong when memory is looked after is not the reader's: he
-    /// has his answer.
+    /// Runs work that only reads. Errors of keeping memory within its bounds afterwards are not the
+    /// reader's.
     pub(crate) fn at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
         let result = self.answer(path, work);
         self.core.balance_after_reading();
@@ -213,7 +214,7 @@ impl Filesystem {
         self.core.with_room(|| work(&self.core)).map_err(|error| error.at(path))
     }
 
-    /// Work that changes something.
+    /// Runs work that changes something.
     fn change_at<T>(&self, path: &Path, work: impl Fn(&Core) -> Result<T>) -> Result<T> {
         let pledge = self.core.admit_call().map_err(|error| error.at(path))?;
         let result = self.answer(path, work);
@@ -224,12 +225,12 @@ impl Filesystem {
         Ok(result)
     }
 
-    /// What `stat` tells; symlinks are followed.
+    /// What `stat` returns; symlinks are followed.
     pub fn metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
         self.stat(path.as_ref(), Follow::Last)
     }
 
-    /// What `lstat` tells.
+    /// What `lstat` returns.
     pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
         self.stat(path.as_ref(), Follow::NotLast)
     }
@@ -280,7 +281,7 @@ impl Filesystem {
         self.make(path.as_ref(), &new).map(drop)
     }
 
-    /// Makes a symlink that leads to `target`.
+    /// Makes a symlink to `target`.
     pub fn symlink(&self, target: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<()> {
         let new = NewInode {
             permissions: 0o777,
@@ -307,7 +308,7 @@ impl Filesystem {
         self.make(path.as_ref(), &NewInode { permissions, device, ..blank(file_type) }).map(drop)
     }
 
-    /// A symlink's target.
+    /// The target of a symlink.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<Vec<u8>> {
         let path = path.as_ref();
         self.at(path, |core| {
@@ -318,7 +319,7 @@ impl Filesystem {
         })
     }
 
-    /// Gives an object one more name. Symlinks are not followed.
+    /// Adds a name for an object. Symlinks are not followed.
     pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> Result<()> {
         let (original, link) = (original.as_ref(), link.as_ref());
         let node =
@@ -329,7 +330,7 @@ impl Filesystem {
         })
     }
 
-    /// Moves a name.
+    /// Moves a name, and does at both ends what `how` says.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, how: Rename) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let (from_parent, from_name) =
@@ -365,7 +366,7 @@ impl Filesystem {
         self.open_node(node).map_err(|error| error.at(path))
     }
 
-    /// Makes a file, or empties the one that is there, and opens it.
+    /// Makes a file, or cuts an existing one to nothing, and opens it.
     pub fn create_file(&self, path: impl AsRef<Path>, permissions: u16) -> Result<File> {
         let path = path.as_ref();
         let new = NewInode { permissions, ..blank(FileType::Regular) };
@@ -400,22 +401,22 @@ impl Filesystem {
         content.resize(size as usize, 0);
         let length = file.read_at(0, &mut content).map_err(|error| error.at(path.as_ref()))?;
         if content.is_empty() {
-            // A read of no bytes at all is no access; this one found that there are none.
+            // Reading no bytes at all is not an access. This read found that the file is empty.
             self.core.inodes.note_access(&file.node);
         }
         content.truncate(length);
         Ok(content)
     }
 
-    /// Makes a file, or empties the one that is there, and writes it whole.
+    /// Makes a file, or cuts an existing one to nothing, and writes its content.
     pub fn write(&self, path: impl AsRef<Path>, content: &[u8]) -> Result<()> {
         let file = self.create_file(path.as_ref(), 0o644)?;
         file.write_all_at(0, content).map_err(|error| error.at(path.as_ref()))
     }
 
-    /// Changes owner, permissions or times. Symlinks are not followed. A new owner or group takes
-    /// set-user-ID, set-group-ID of what its group may execute, and the capabilities away from
-    /// everything but directories, unless permissions are given too: these are then the new ones.
+    /// Changes owner, permissions or times. Symlinks are not followed. Unless it is a directory, a
+    /// new owner or group removes set-user-ID, set-group-ID (if the group may execute it) and
+    /// capabilities. If permissions are given too, they are set afterwards.
     ///
     /// # Errors
     /// `NotPermitted` for an immutable or append-only object.
@@ -434,8 +435,8 @@ impl Filesystem {
     /// not followed.
     ///
     /// # Errors
-    /// `OperationUnsupported` for other flags than [`FlagChange`] names, or another object;
-    /// `NotPermitted` for any change of an immutable one that leaves it immutable.
+    /// `OperationUnsupported` for flags not listed at [`FlagChange`], or another kind of object;
+    /// `NotPermitted` for a change of an immutable object that leaves it immutable.
     pub fn change_flags(&self, path: impl AsRef<Path>, change: FlagChange) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
@@ -459,8 +460,8 @@ impl Filesystem {
         })
     }
 
-    /// Sets an extended attribute. It is kept as it is: setting an access list does not change the
-    /// mode, as it does with [`Inodes::set_attribute`](crate::Inodes::set_attribute).
+    /// Sets an extended attribute. The value is stored as it is: setting an access list does not
+    /// change the mode, as it does with [`Inodes::set_attribute`](crate::Inodes::set_attribute).
     pub fn set_attribute(
         &self,
         path: impl AsRef<Path>,
@@ -493,7 +494,7 @@ impl Filesystem {
         })
     }
 
-    /// Free runs of a group, as (first block of the volume, length), rising.
+    /// Free runs of a group, rising, as (block number on the volume, number of blocks).
     pub fn free_runs(
         &self,
         group: extant_format::GroupNo,
@@ -526,8 +527,8 @@ pub struct File {
     pub(crate) core: Arc<Core>,
     pub(crate) node: Arc<Node>,
     position: u64,
-    /// How it was read so far: how far ahead it is read next.
-    stream: ShortLock<Stream>,
+    /// What read-ahead remembers of earlier reads.
+    stream: ShortLock<ReadStream>,
 }
 
 impl File {
@@ -536,13 +537,13 @@ impl File {
         File { core: Arc::clone(core), node, position: 0, stream: ShortLock::default() }
     }
 
-    /// Work that changes the file.
+    /// Runs work that changes the file.
     fn changing<T>(&self, work: impl Fn(&Volume) -> Result<T>) -> Result<T> {
         let volume = &self.core.inodes.volume;
         self.core.with_room(|| work(volume))
     }
 
-    /// The same for what changes few blocks.
+    /// As `changing`, for work that makes few blocks dirty.
     pub(crate) fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
         let pledge = self.core.admit_call()?;
         self.changing(work)?;
@@ -550,26 +551,26 @@ impl File {
         self.core.balance()
     }
 
-    /// The processor's work of a call that copies so many bytes.
+    /// Charges the clock for a call that copies `bytes`.
     fn charge(&self, bytes: usize) {
         let volume = &self.core.inodes.volume;
         let costs = &volume.store.policies.costs;
         volume.store.clock.charge(costs.call_ns + costs.kib_ns * bytes as u64 / 1024);
     }
 
-    /// What `fstat` tells.
+    /// What `fstat` returns.
     pub fn metadata(&self) -> Result<Metadata> {
         let state = self.node.state.read();
         state.check_alive()?;
         Metadata::new(self.node.ino, &state.inode)
     }
 
-    /// Reads at an offset; gives how many bytes, fewer than asked only at the end. Changes the
-    /// access time as the policy says.
+    /// Reads at an offset. Returns the number of bytes read: fewer than asked only at the end.
+    /// Changes the access time as the policy says.
     ///
     /// # Errors
-    /// `NotFound` when the file had no name left when the volume was closed; `Corrupt`; what the
-    /// device answers.
+    /// `NotFound` if the file had no name when the volume was closed; `Corrupt`; what the device
+    /// returns.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let length =
             file::read(&self.core.inodes.volume, &self.node, &self.stream, offset, buffer)?;
@@ -581,13 +582,13 @@ impl File {
         Ok(length)
     }
 
-    /// Writes at an offset; gives how many bytes, fewer than asked only at the largest size that a
-    /// file may have. Takes set-user-ID, set-group-ID and capabilities away, as every change of the
-    /// content does.
+    /// Writes at an offset. Returns the number of bytes written: fewer than given only at the
+    /// largest size that a file may have. Like every change of the content, removes set-user-ID,
+    /// set-group-ID and capabilities.
     ///
     /// # Errors
-    /// `NotPermitted` for an immutable file, and for one that is append-only unless the offset is
-    /// its size; `NoSpace`, `FileTooLarge`, `ReadOnly`; `Corrupt`; what the device answers.
+    /// `NotPermitted` for an immutable file, and for an append-only one unless the offset is its
+    /// size; `NoSpace`, `FileTooLarge`, `ReadOnly`; `Corrupt`; what the device returns.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
         let length = self.write_pieces(offset, content)?;
         self.charge(length);
@@ -595,8 +596,8 @@ impl File {
         Ok(length)
     }
 
-    /// Writes as much at once as the policy lets through. What goes wrong behind the first piece is
-    /// told by the next call.
+    /// Writes as much at a time as the policy allows. After the first piece, an error only ends the
+    /// call; the next call reports it.
     fn write_pieces(&self, offset: u64, content: &[u8]) -> Result<usize> {
         let mut done = 0;
         loop {
@@ -623,11 +624,11 @@ impl File {
 
     /// Writes all of it at an offset.
     pub fn write_all_at(&self, offset: u64, content: &[u8]) -> Result<()> {
-        // Piece by piece, so that a large content does not need as much memory once more.
+        // In pieces, so that a large content does not take the same amount of memory again.
         for (at, piece) in content.chunks(1 << 20).enumerate() {
             let offset = offset + ((at as u64) << 20);
             let mut done = 0;
-            // A call that ended short has not said why: the next one does, unless it gets further.
+            // A short write does not say why. The next one reports it, unless it gets further.
             while done < piece.len() {
                 match self.write_at(offset + done as u64, &piece[done..])? {
                     0 => return Err(ErrorKind::FileTooLarge.into()),
@@ -638,7 +639,7 @@ impl File {
         Ok(())
     }
 
-    /// Sets the size.
+    /// Sets the size in bytes.
     pub fn set_len(&self, size: u64) -> Result<()> {
         self.changing_map(|volume| file::set_size(volume, &self.node, size))
     }
@@ -648,17 +649,17 @@ impl File {
         self.changing_map(|volume| file::allocate(volume, &self.node, offset, length, size))
     }
 
-    /// Makes a hole.
+    /// Makes a hole; the size stays.
     pub fn punch_hole(&self, offset: u64, length: u64) -> Result<()> {
         self.changing_map(|volume| file::punch(volume, &self.node, offset, length))
     }
 
-    /// The next stretch of data at or behind an offset; `None` when only a hole is left.
+    /// The next range of data at or after an offset, in bytes; `None` if only a hole is left.
     pub fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>> {
         file::next_data(&self.core.inodes.volume, &self.node, offset)
     }
 
-    /// Writes this file's data and the volume's metadata, and waits until the device has them.
+    /// Writes this file's data and the volume's metadata, and waits until they are durable.
     pub fn sync(&self) -> Result<()> {
         let core = &self.core;
         let sync = || {
@@ -669,7 +670,7 @@ impl File {
         core.report(sync())
     }
 
-    /// Whether bytes are kept at all (see [`DataKeeping`]).
+    /// Whether the bytes of files are kept at all (see [`DataKeeping`]).
     pub fn keeps_bytes(&self) -> bool {
         self.core.inodes.volume.pages.data == DataKeeping::Bytes
     }
@@ -677,8 +678,8 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Freeing what has no name may fail only when the disk does; the volume has latched that by
-        // then.
+        // Freeing an inode without a name fails only if the disk does, and then the latch is
+        // closed.
         let _ = self.core.inodes.release(&self.node);
     }
 }

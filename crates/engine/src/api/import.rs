@@ -1,12 +1,14 @@
-//! A whole tree at once: every inode is made with all that is known of it, every directory is
-//! packed, and a file's bytes get their places before anybody has read them.
+//! A whole tree at once: every inode is made with all its attributes, every directory is packed,
+//! and a file's blocks are allocated before its bytes are read.
 //!
-//! It is the engine's ordinary allocation, maps and directories without what a running system needs
-//! besides: no names are looked up, no inode is kept in memory, nothing is promised and taken back.
+//! This uses the engine's ordinary allocation, maps and directories, without the rest of a running
+//! system: no names are looked up, no inode is kept in memory, nothing is promised to delayed
+//! writes.
 //!
-//! *Invariants*: inodes are numbered in the order in which they are made, from the first one that
-//! is not reserved and free.
-//! *Locking*: one import at a time (`&mut self`); nobody else changes the file system meanwhile.
+//! *Invariants*: inodes are numbered in the order in which they are made, from the first free one
+//! that is not reserved.
+//! *Locking*: one import at a time (`&mut self`), during which nothing else changes the file
+//! system.
 use crate::api::filesystem::Filesystem;
 use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
@@ -29,52 +31,52 @@ use std::sync::Arc;
 
 pub use crate::name::directory::NewEntry;
 
-/// Everything about a new inode but its content.
+/// Everything about a new inode except its content.
 #[derive(Clone, Copy, Debug)]
 pub struct NewNode<'a> {
     /// The low twelve bits of the mode.
     pub permissions: u16,
-    /// Owner.
+    /// Number of the owner.
     pub uid: u32,
-    /// Group.
+    /// Number of the group.
     pub gid: u32,
-    /// Names that it will have (directories: 2 and one for each subdirectory).
+    /// How many names it will have (a directory: 2, and one for each subdirectory).
     pub links: u32,
-    /// Last read.
+    /// When it was last read.
     pub access_time: Time,
-    /// Last change of the inode.
+    /// When its inode last changed.
     pub change_time: Time,
-    /// Last change of the content.
+    /// When its content last changed.
     pub modify_time: Time,
-    /// When it was made, for inodes with room for that.
+    /// When it was made; stored if the inode has room.
     pub create_time: Time,
     /// Extended attributes, access lists in the form of getxattr.
     pub attributes: &'a [Attribute],
-    /// Equal numbers stand for equal lists of attributes; 0 is the empty list.
+    /// Identifies the list of attributes: equal lists have equal numbers, the empty list has 0.
     pub attribute_list: u32,
 }
 
-/// Where a stretch of a file's data goes: whole blocks.
+/// Where a range of a file's data goes, in whole blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
-    /// First byte in the file.
+    /// Offset of the first byte in the file.
     pub file_offset: u64,
-    /// First byte on the volume.
+    /// Offset of the first byte on the volume.
     pub volume_offset: u64,
-    /// Bytes, a multiple of the block size; the last block of a file may reach beyond its end and
-    /// is filled with zeros.
+    /// Length in bytes, a multiple of the block size. The last block may extend beyond the end of
+    /// the file; the caller fills it with zeros.
     pub length: u64,
 }
 
-/// Where equal attributes are kept now: what the inode holds of them, and the block with the rest.
-/// The block's bytes are made anew when it has as many sharers as it may have.
+/// Where a list of attributes is stored: what fits in the inode, and the block with the rest. A new
+/// block is made when this one has as many inodes as it may have.
 struct SharedAttributes {
     tail: Vec<u8>,
     block: Option<BlockNo>,
     references: u32,
 }
 
-/// A tree being brought into an empty file system.
+/// A tree that is being written into an empty file system.
 pub struct Import {
     core: Arc<Core>,
     shared: FxHashMap<u32, SharedAttributes>,
@@ -82,7 +84,7 @@ pub struct Import {
 }
 
 impl Filesystem {
-    /// Begins to bring a tree into this file system, which mkfs just made.
+    /// Begins to import a tree into this file system, which mkfs has just made.
     pub fn import(&self) -> Import {
         let first = Ino(self.core.inodes.volume.store.superblock.first_inode);
         Import { core: Arc::clone(&self.core), shared: FxHashMap::default(), next: first }
@@ -95,8 +97,8 @@ impl Import {
         Packing::of(&self.core.inodes.volume.store.superblock)
     }
 
-    /// Makes a directory with all its names, and gives its number. `parent` is that of the
-    /// directory above.
+    /// Makes a directory with all its names, and returns its inode number. `parent` is the number
+    /// of the directory above.
     ///
     /// # Errors
     /// `NoInodes`, `NoSpace`, `DirectoryFull`, `TooManyLinks`, attributes that do not fit.
@@ -111,8 +113,8 @@ impl Import {
         Ok(state.ino)
     }
 
-    /// Gives the root directory its attributes and all its names; `keep` names stay that mkfs made
-    /// (lost+found), and come among `names`.
+    /// Gives the root directory its attributes and all its names. `keep` of `names` are those that
+    /// mkfs made (lost+found).
     ///
     /// # Errors
     /// As `directory`.
@@ -129,7 +131,7 @@ impl Import {
         volume.change(credits::RUN, |operation| {
             mapping::remove(operation, &mut state, all, Purpose::Directory)
         })?;
-        // The volume is not in use yet: the tree that comes now may have these blocks.
+        // The volume is not in use yet, so these blocks can be allocated again at once.
         let freed = Freed { blocks: state.take_freed(), ..Freed::default() };
         freed.blocks.iter().for_each(|run| volume.store.cache.forget_run(*run));
         volume.space.reuse(freed);
@@ -160,9 +162,9 @@ impl Import {
         self.store(&mut state)
     }
 
-    /// Makes a regular file of that size. `data` are the byte ranges that hold data, rising; the
-    /// rest are holes. Each stretch of blocks is told to `placed` in the order of the file; whoever
-    /// is told writes it.
+    /// Makes a regular file of `size` bytes. `data` are the ranges of bytes that hold data, rising;
+    /// the rest are holes. Calls `placed` for each run of blocks, in the order of the file: the
+    /// caller writes the bytes there.
     ///
     /// # Errors
     /// `NoInodes`, `NoSpace`, `FileTooLarge`, `TooManyLinks`, attributes that do not fit.
@@ -201,7 +203,7 @@ impl Import {
     /// Makes a symlink.
     ///
     /// # Errors
-    /// `NameTooLong` when the target does not fit in a block; as `file` otherwise.
+    /// `NameTooLong` if the target does not fit in a block; as `file` otherwise.
     pub fn symlink(&mut self, new: &NewNode<'_>, target: &[u8]) -> Result<Ino> {
         let core = Arc::clone(&self.core);
         let volume = &core.inodes.volume;
@@ -239,25 +241,25 @@ impl Import {
         Ok(state.ino)
     }
 
-    /// Keeps memory within its bounds; to be called now and then.
+    /// Keeps memory within its bounds; the caller should call it now and then.
     pub fn balance(&self) -> Result<()> {
         self.core.balance()
     }
 
-    /// The block behind the last one in use: where the volume could end.
+    /// The number of the block after the last one in use, which is where the volume could end.
     ///
     /// # Errors
-    /// What reading bitmaps meets.
+    /// Those of reading bitmaps.
     pub fn used_end(&self) -> Result<u64> {
         let volume = &self.core.inodes.volume;
         volume.space.used_end()
     }
 
-    /// Ends the volume behind so many blocks, which lie in its last group, and behind everything in
-    /// use.
+    /// Makes the volume end at block `blocks`, which has to be in its last group and after
+    /// everything in use.
     ///
     /// # Errors
-    /// `InvalidArgument` when the block does not lie there.
+    /// `InvalidArgument` if it is not.
     pub fn cut(&mut self, blocks: u64) -> Result<()> {
         self.core.cut(blocks)
     }
@@ -316,7 +318,7 @@ impl Import {
         self.store(state)
     }
 
-    /// A new inode under the next number.
+    /// Makes an inode with the next number.
     fn inode(&mut self, file_type: FileType, new: &NewNode<'_>) -> Result<NodeState> {
         let inode = self.fresh(file_type, new)?;
         let volume = &self.core.inodes.volume;
@@ -385,7 +387,7 @@ impl Import {
         Ok(())
     }
 
-    /// The inode is complete: what its growth was to have of the groups is free for the next one.
+    /// Stores an inode that is complete, and frees what it has in hand.
     fn store(&self, state: &mut NodeState) -> Result<()> {
         let volume = &self.core.inodes.volume;
         volume.space.close_window(state.ino);

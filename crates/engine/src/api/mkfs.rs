@@ -1,11 +1,11 @@
 //! An empty file system from a layout: tables by direct writes in rising order, then root,
-//! lost+found, the resize inode and the journal through the engine like any other file, then the
+//! lost+found, the resize inode and the journal through the engine like other files, then the
 //! copies.
 //!
-//! *Invariants*: nothing is written before everything that is asked for was judged; the primary
-//! superblock is the last block of the tables, and says that the volume is clean only when
-//! [`format`] returns.
-//! *Locking*: none: nobody else knows the volume yet.
+//! *Invariants*: everything that is asked for is checked before the first write. The primary
+//! superblock is the last block of the tables that is written, and says that the volume is clean
+//! only once [`format`] returns.
+//! *Locking*: none: no other thread knows the volume yet.
 mod files;
 mod profile;
 mod tables;
@@ -25,25 +25,25 @@ use extant_format::superblock::{
 use extant_format::{Ino, journal};
 use std::sync::Arc;
 
-/// Everything that is asked of a new file system.
+/// Everything that can be chosen for a new file system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormatOptions {
     /// Sizes, features and identity.
     pub wishes: Wishes,
-    /// The journal.
+    /// Whether it has a journal, and how large.
     pub journal: JournalWish,
     /// User and group of the root directory.
     pub root_owner: (u32, u32),
     /// Permission bits of the root directory.
     pub root_mode: u16,
-    /// The directory that e2fsck puts files without a name into.
+    /// The directory in which e2fsck puts inodes without a name.
     pub lost_and_found: LostAndFound,
     /// What the device holds now.
     pub contents: Contents,
 }
 
 impl FormatOptions {
-    /// These wishes, and for the rest what mke2fs does on a device that reads as zeros.
+    /// These wishes, and otherwise what mke2fs does on a device that reads as zeros.
     pub fn new(wishes: Wishes) -> FormatOptions {
         FormatOptions {
             wishes,
@@ -61,10 +61,10 @@ impl FormatOptions {
 pub enum JournalWish {
     /// None, whatever the features say.
     None,
-    /// With has_journal, one of the size that mke2fs gives it; none on a volume of less than 2,048
-    /// blocks, unless the orphan file needs one.
+    /// If the volume has has_journal, one of the size that mke2fs uses. None on a volume of fewer
+    /// than 2048 blocks, unless the orphan file needs one.
     Default,
-    /// One of so many blocks (1,024 to 10,240,000): has_journal is set.
+    /// One with this many blocks (1,024 to 10,240,000); sets has_journal.
     Blocks(u32),
 }
 
@@ -73,18 +73,18 @@ pub enum JournalWish {
 pub enum LostAndFound {
     /// No such directory.
     None,
-    /// 16 KiB, but no less than 2 and no more than 12 blocks, as mke2fs makes it.
+    /// 16 KiB, but at least 2 and at most 12 blocks, as mke2fs makes it.
     Default,
-    /// So many blocks; at least 1 is used.
+    /// This many blocks, at least 1.
     Blocks(u32),
 }
 
 /// What a device holds before it is formatted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
-    /// It reads as zeros: a new sparse file, or memory. What is to be zero is not written.
+    /// It reads as zeros: a new sparse file, or memory. Zeros are not written.
     Zeros,
-    /// It may hold anything: inode tables and the journal are zeroed.
+    /// It may hold anything: inode tables and the journal are filled with zeros.
     Unknown,
 }
 
@@ -92,24 +92,24 @@ pub enum Contents {
 const CACHE_BYTES: usize = 8 << 20;
 const JOURNAL_BLOCKS_MIN: u32 = 1024;
 const JOURNAL_BLOCKS_MAX: u32 = 10_240_000;
-/// `s_state`: whoever meets it checks the volume first.
+/// `s_state` of a volume that has to be checked before use.
 const STATE_UNFINISHED: u16 = 0;
 /// `s_state`: unmounted in order.
 const STATE_CLEAN: u16 = 1;
 /// `s_jnl_backup_type`: the journal inode's map and size.
 const JOURNAL_BACKUP_BLOCKS: u8 = 1;
 
-/// Makes an empty file system and gives its superblock as stored.
+/// Makes an empty file system, and returns its superblock as stored.
 ///
 /// # Errors
-/// `Layout` when the wishes cannot be met and `InvalidArgument` for other options, both before
-/// anything is written; `NoSpace` when journal and directories do not fit; what the device answers.
+/// Before anything is written: `Layout` if the wishes cannot be met, `InvalidArgument` for other
+/// options. `NoSpace` if journal and directories do not fit; what the device returns.
 pub fn format(
     device: Arc<dyn BlockDevice>,
     asked: &FormatOptions,
     policies: &Policies,
 ) -> Result<Superblock> {
-    let plan = Plan::new(asked)?;
+    let plan = FormatPlan::new(asked)?;
     plan.check_device(&*device)?;
     tables::write(&*device, &plan.layout, asked.contents)?;
     let options = Options {
@@ -125,24 +125,25 @@ pub fn format(
     finish(&*device, &plan, made)
 }
 
-/// What mke2fs calls `-n`: everything decided, nothing written.
+/// Decides everything and writes nothing, like `mke2fs -n`. Returns the layout and the blocks of
+/// the journal.
 ///
 /// # Errors
-/// As [`format`], as far as they do not come from a device.
+/// As [`format`], except for those that come from a device.
 pub fn plan(options: &FormatOptions) -> Result<(Layout, u32)> {
-    let plan = Plan::new(options)?;
+    let plan = FormatPlan::new(options)?;
     Ok((plan.layout, plan.journal_blocks))
 }
 
 /// What is decided before the first write.
-struct Plan {
+struct FormatPlan {
     layout: Layout,
-    /// 0 for none.
+    /// Blocks of the journal; 0 for no journal.
     journal_blocks: u32,
 }
 
-impl Plan {
-    fn new(options: &FormatOptions) -> Result<Plan> {
+impl FormatPlan {
+    fn new(options: &FormatOptions) -> Result<FormatPlan> {
         let mut wishes = options.wishes.clone();
         if options.root_mode & !0o7777 != 0 {
             return Err(ErrorKind::InvalidArgument(
@@ -157,7 +158,7 @@ impl Plan {
         let mut layout = Layout::new(&wishes).map_err(ErrorKind::Layout)?;
         let superblock = &mut layout.superblock;
         superblock.state = STATE_UNFINISHED;
-        // The layout may have left a last group out: what counts is what the volume has.
+        // The layout may have dropped a short last group, so ask it for the number of blocks.
         let journal_blocks = journal_blocks(options, superblock.blocks_count)?;
         if journal_blocks > 0 {
             superblock.features.set(Feature::HAS_JOURNAL);
@@ -167,12 +168,13 @@ impl Plan {
         } else {
             superblock.features.clear(Feature::HAS_JOURNAL);
         }
-        let plan = Plan { layout, journal_blocks };
+        let plan = FormatPlan { layout, journal_blocks };
         plan.check_journal()?;
         Ok(plan)
     }
 
-    /// Judged again with every map block when it is made; this one comes before the first write.
+    /// Checks before the first write that the journal fits; its map blocks are checked when it is
+    /// made.
     fn check_journal(&self) -> Result<()> {
         let superblock = &self.layout.superblock;
         let wanted_blocks = u64::from(self.journal_blocks);
@@ -210,7 +212,7 @@ impl Plan {
     }
 }
 
-/// How many blocks of journal; 0 for none.
+/// Blocks of the journal; 0 for no journal.
 fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
     let wanted = options.wishes.features.has(Feature::HAS_JOURNAL);
     match options.journal {
@@ -220,7 +222,7 @@ fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
             Err(ErrorKind::InvalidArgument("a journal has 1,024 to 10,240,000 blocks").into())
         }
         JournalWish::Blocks(blocks) => Ok(blocks),
-        // The orphan file is nothing without a journal: a small volume gets the smallest.
+        // The orphan file needs a journal: a small volume gets the smallest one.
         JournalWish::Default if wanted && options.wishes.features.has(Feature::ORPHAN_FILE) => {
             Ok(journal::default_blocks(volume_blocks).max(JOURNAL_BLOCKS_MIN))
         }
@@ -229,15 +231,15 @@ fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
     }
 }
 
-/// What the superblock says of the files that were made.
+/// What the superblock has to say about the files that were made.
 struct Made {
-    /// The journal's map and size, kept twice.
+    /// A copy of the journal inode's map and size.
     journal_backup: Option<[u32; 17]>,
     orphan_file: Option<Ino>,
 }
 
 /// Completes the superblock, and writes its copies and those of the descriptors.
-fn finish(device: &dyn BlockDevice, plan: &Plan, made: Made) -> Result<Superblock> {
+fn finish(device: &dyn BlockDevice, plan: &FormatPlan, made: Made) -> Result<Superblock> {
     let mut bytes = [0; SUPERBLOCK_SIZE];
     device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
     let mut superblock = Superblock::parse(&bytes)?;

@@ -1,5 +1,5 @@
-//! One object of the volume, held by its inode: looked at again and again without walking to it by
-//! its name, so that a tree ten thousand directories deep costs no more than a flat one.
+//! One object of the volume, held by its inode, so that it can be read repeatedly without walking
+//! its path: a tree ten thousand directories deep costs no more than a flat one.
 //!
 //! *Invariants*: an object never changes anything. *Locking*: none of its own.
 use crate::api::filesystem::{DirectoryEntry, Filesystem, Metadata};
@@ -25,22 +25,23 @@ pub struct Object {
     node: Arc<Node>,
 }
 
-/// A piece of a file that has a place.
+/// A run of blocks of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileRun {
     /// Its first block in the file.
     pub file_block: FileBlock,
-    /// Where it lies.
+    /// Where it is on the volume.
     pub run: Run,
     /// Whether it holds data, or reads as zeros.
     pub state: State,
 }
 
 impl Filesystem {
-    /// What a path leads to. A symlink at its end is not followed, unless a slash comes behind it.
+    /// The object that a path leads to. A symlink at the end of the path is not followed, unless a
+    /// slash comes after it.
     ///
     /// # Errors
-    /// `NotFound`, `NotDirectory`, `SymlinkLoop`; `Corrupt`; what the device answers.
+    /// `NotFound`, `NotDirectory`, `SymlinkLoop`; `Corrupt`; what the device returns.
     pub fn object(&self, path: impl AsRef<Path>) -> Result<Object> {
         let path = path.as_ref();
         let found = self.core.inodes.resolve(path.as_os_str().as_bytes(), Follow::NotLast);
@@ -48,10 +49,10 @@ impl Filesystem {
         Ok(Object { core: Arc::clone(&self.core), node })
     }
 
-    /// The object of that number.
+    /// The object with this inode number.
     ///
     /// # Errors
-    /// `NotFound` for an inode that is free or does not exist; `Corrupt`; what the device answers.
+    /// `NotFound` if the inode is free or does not exist; `Corrupt`; what the device returns.
     pub fn object_of(&self, ino: Ino) -> Result<Object> {
         let node = self.core.inodes.nodes.get(&self.core.inodes.volume, ino)?;
         Ok(Object { core: Arc::clone(&self.core), node })
@@ -59,10 +60,10 @@ impl Filesystem {
 }
 
 impl Object {
-    /// What `stat` tells.
+    /// What `stat` returns.
     ///
     /// # Errors
-    /// `Corrupt`, for a mode that is no type.
+    /// `Corrupt` if the mode has no valid type.
     pub fn metadata(&self) -> Result<Metadata> {
         Metadata::new(self.node.ino, &self.node.state.read().inode)
     }
@@ -70,15 +71,15 @@ impl Object {
     /// All extended attributes, access lists in the form of `getxattr`.
     ///
     /// # Errors
-    /// `Corrupt`; what the device answers.
+    /// `Corrupt`; what the device returns.
     pub fn attributes(&self) -> Result<Vec<Attribute>> {
         attribute::list(&self.core.inodes.volume, &self.node.state.read())
     }
 
-    /// A symlink's target.
+    /// The target of a symlink.
     ///
     /// # Errors
-    /// `InvalidArgument` for anything else; `Corrupt`; what the device answers.
+    /// `InvalidArgument` for anything else; `Corrupt`; what the device returns.
     pub fn read_link(&self) -> Result<Vec<u8>> {
         self.core.inodes.read_link(&self.node)
     }
@@ -86,7 +87,7 @@ impl Object {
     /// The names in a directory, without "." and "..", in the order of readdir.
     ///
     /// # Errors
-    /// `NotDirectory`; `Corrupt`; what the device answers.
+    /// `NotDirectory`; `Corrupt`; what the device returns.
     pub fn read_dir(&self) -> Result<Vec<DirectoryEntry>> {
         let state = self.node.state.read();
         state.check_directory()?;
@@ -99,11 +100,12 @@ impl Object {
         Ok(entries)
     }
 
-    /// Reads bytes of a regular file at an offset; gives how many, fewer than asked only at the
-    /// end.
+    /// Reads bytes of a regular file at an offset. Returns the number of bytes read: fewer than
+    /// asked only at the end.
     ///
     /// # Errors
-    /// `IsDirectory`, `InvalidArgument` for what has no bytes; `Corrupt`; what the device answers.
+    /// `IsDirectory`, `InvalidArgument` for objects without content; `Corrupt`; what the device
+    /// returns.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let stream = &self.node.pages.arrivals.stream;
         let length =
@@ -112,7 +114,7 @@ impl Object {
         Ok(length)
     }
 
-    /// The next stretch of data at or behind an offset; `None` when only a hole is left.
+    /// The next range of data at or after an offset, in bytes; `None` if only a hole is left.
     ///
     /// # Errors
     /// As [`Object::read_at`].
@@ -120,12 +122,12 @@ impl Object {
         crate::inode::file::next_data(&self.core.inodes.volume, &self.node, offset)
     }
 
-    /// Where the blocks of a file or directory lie, in the order of the file; blocks behind its end
-    /// too, where it has extents. Nothing for what has no blocks: devices, and symlinks that are
-    /// kept in their inode.
+    /// Where the blocks of a file or directory are, in the order of the file, including blocks
+    /// after the end of a file with extents. Empty for objects without blocks: devices, and
+    /// symlinks kept in their inode.
     ///
     /// # Errors
-    /// `Corrupt`, also when more blocks are mapped than the volume has; what the device answers.
+    /// `Corrupt`, also if more blocks are mapped than the volume has; what the device returns.
     pub fn runs(&self) -> Result<Vec<FileRun>> {
         let volume = &self.core.inodes.volume;
         let state = self.node.state.read();
@@ -157,7 +159,7 @@ impl Object {
     }
 }
 
-/// Adds a run, to the last one where it goes on there.
+/// Adds a run, by lengthening the last one if possible.
 fn append(runs: &mut Vec<FileRun>, run: FileRun) {
     if let Some(last) = runs.last_mut() {
         let follows = last.file_block.0.checked_add(last.run.length) == Some(run.file_block.0)

@@ -167,7 +167,7 @@ fn allocate_reserved(
     let volume = operation.volume();
     let facts = crate::inode::mapping::attribute_facts(volume, node);
     let plan = volume.store.policies.allocation.plan(&facts);
-    let plan = crate::policy::allocation::Plan { length: 1, ..plan };
+    let plan = crate::policy::allocation::AllocationPlan { length: 1, ..plan };
     let route = volume.store.policies.map_blocks.route(&facts, &plan);
     let run = volume.space.allocate(operation, reservation, &plan, route)?;
     volume.store.policies.allocation.given(&facts, run);

@@ -19,7 +19,7 @@ use crate::inode::operation::Operation;
 use crate::inode::pages::Pages;
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
-use crate::policy::allocation::Stream;
+use crate::policy::allocation::LastAllocation;
 use crate::policy::preset::Mount;
 use crate::runs::RunSet;
 use extant_block::SleepRwLock;
@@ -62,7 +62,7 @@ pub(crate) struct NodeState {
     /// Seed of the checksums of its blocks.
     pub(crate) seed: u32,
     /// Where the last block was allocated.
-    pub(crate) stream: Stream,
+    pub(crate) stream: LastAllocation,
     /// What happened to its map since it was last made dense.
     pub(crate) looseness: Looseness,
     /// Blocks in hand for its growth: see `mapping::window`.
@@ -91,7 +91,7 @@ impl NodeState {
             grown_before: None,
             shrunk_before: None,
             inode,
-            stream: Stream::default(),
+            stream: LastAllocation::default(),
             looseness: Looseness::default(),
             window: None,
             dirty: RunSet::default(),

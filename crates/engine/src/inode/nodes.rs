@@ -11,11 +11,11 @@ use crate::inode::pages::Pages;
 use crate::inode::table::load;
 use crate::inode::volume::Volume;
 use crate::ranks;
+use crate::store::eviction::EvictionQueue;
 use extant_block::{ShortLock, SleepLock, SleepRwLock};
 use extant_format::Ino;
 use extant_format::inode::Inode;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::VecDeque;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -28,7 +28,7 @@ const EVICTED_AT_ONCE: usize = 16;
 #[derive(Default)]
 struct Shard {
     by_ino: FxHashMap<Ino, Arc<Node>>,
-    queue: VecDeque<Ino>,
+    queue: EvictionQueue<Ino>,
 }
 
 /// All nodes in memory.
@@ -95,11 +95,10 @@ impl Nodes {
         if shard.by_ino.len() >= NODES_MAX / SHARDS {
             shard.evict(volume, EVICTED_AT_ONCE);
         }
-        if shard.queue.len() > 2 * shard.by_ino.len() + 64 {
-            shard.tidy_queue();
-        }
+        let Shard { by_ino, queue } = &mut *shard;
+        queue.sweep_if_long(by_ino.len(), |ino| by_ino.contains_key(ino));
         shard.by_ino.insert(ino, Arc::clone(&node));
-        shard.queue.push_back(ino);
+        shard.queue.push(ino);
         node
     }
 
@@ -130,19 +129,13 @@ impl Nodes {
 }
 
 impl Shard {
-    /// Removes numbers from the queue that are no longer in memory, and duplicates.
-    fn tidy_queue(&mut self) {
-        let mut seen = FxHashSet::default();
-        self.queue.retain(|ino| self.by_ino.contains_key(ino) && seen.insert(*ino));
-    }
-
     /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`.
     fn evict(&mut self, volume: &Volume, turns: usize) {
         let unstored = volume.unstored.inodes.lock();
         let mut turns = turns.min(self.queue.len());
         while turns > 0 {
             turns -= 1;
-            let Some(ino) = self.queue.pop_front() else { return };
+            let Some(ino) = self.queue.pop() else { return };
             let Some(node) = self.by_ino.get_mut(&ino) else {
                 continue;
             };
@@ -156,7 +149,7 @@ impl Shard {
                 self.by_ino.remove(&ino);
                 volume.space.close_window(ino);
             } else {
-                self.queue.push_back(ino);
+                self.queue.push(ino);
             }
         }
     }

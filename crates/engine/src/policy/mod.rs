@@ -7,7 +7,7 @@
 //!              metacluster, where map blocks go
 //! readahead    what is read before it is wanted
 //! throttle     when writers wait and the flusher writes: write_behind, bdflush, inline, global,
-//!              per_device, proportional; fraction and proportion are numbers for these
+//!              per_device, proportional; fraction is the numbers that they count with
 //! ```
 pub mod allocation;
 pub mod placement;

@@ -4,7 +4,7 @@ use super::search::{self, FreeRun};
 use super::windows::Bits;
 use super::{Reservation, Reuse, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
-use crate::policy::allocation::{Plan, Route, Search};
+use crate::policy::allocation::{AllocationPlan, Route, Search};
 use crate::store::handle::Handle;
 use extant_format::bitmap::{clear_run, clear_runs, next_clear, next_set, set_run};
 use extant_format::{BlockNo, GroupNo, Ino, Run};
@@ -58,7 +58,7 @@ impl Space {
         &self,
         handle: &Handle<'_>,
         reservation: &mut Reservation<'_>,
-        plan: &Plan,
+        plan: &AllocationPlan,
         route: Route,
     ) -> Result<Run> {
         let promised = u32::try_from(reservation.blocks).unwrap_or(u32::MAX);

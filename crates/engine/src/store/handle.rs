@@ -33,7 +33,7 @@ pub(crate) struct Handle<'s> {
     /// How many more blocks it may change that it has not changed yet.
     credits: Cell<u32>,
     /// Blocks that it has changed since it passed the gate.
-    changed: RefCell<FxHashSet<BlockNo>>,
+    changed: RefCell<ChangedBlocks>,
     has_changed: Cell<bool>,
 }
 
@@ -118,7 +118,7 @@ impl<'s> Handle<'s> {
         consistent()?;
         drop(self.pass.take());
         self.pass.replace(Some(self.store.gate.pass()));
-        self.changed.borrow_mut().clear();
+        *self.changed.borrow_mut() = ChangedBlocks::default();
         self.credits.set(credits);
         Ok(())
     }
@@ -195,5 +195,53 @@ impl<'s> Handle<'s> {
     /// Changes fields of the superblock; the next sync writes them.
     pub(crate) fn change_superblock<R>(&self, change: impl FnOnce(&mut Changes) -> R) -> R {
         self.store.record.change(change)
+    }
+}
+
+/// Most operations change fewer blocks than this, and allocate no memory to count them.
+const FEW: usize = 12;
+
+/// The blocks that an operation has changed, each once.
+#[derive(Default)]
+struct ChangedBlocks {
+    few: [BlockNo; FEW],
+    count: usize,
+    /// All of them, once there are more than a few.
+    many: FxHashSet<BlockNo>,
+}
+
+impl ChangedBlocks {
+    /// Adds a block; says whether it is new.
+    fn insert(&mut self, block: BlockNo) -> bool {
+        if self.count > FEW {
+            return self.many.insert(block);
+        }
+        if self.few[..self.count].contains(&block) {
+            return false;
+        }
+        match self.few.get_mut(self.count) {
+            Some(place) => *place = block,
+            None => {
+                self.many.extend(self.few);
+                self.many.insert(block);
+            }
+        }
+        self.count += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_block_is_counted_once_be_they_few_or_many() {
+        let mut changed = ChangedBlocks::default();
+        for round in 0..3 {
+            for block in 0..100 {
+                assert_eq!(changed.insert(BlockNo(block)), round == 0, "{block} in round {round}");
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! sweep       freezes all dirty metadata at once and writes it stage by stage
 //! superblock  the fields of the superblock that change
 //! cache       frames: metadata blocks in memory (cache/fill: read, cache/sweep: written)
+//! eviction    the order in which frames and nodes are evicted
 //! gate        keeps operations and the freezing of a sweep apart
 //! writes      write requests under way
 //! barrier     knows what is durable, flushes the rest
@@ -24,6 +25,7 @@
 pub(crate) mod barrier;
 pub(crate) mod budget;
 pub(crate) mod cache;
+pub(crate) mod eviction;
 mod gate;
 pub(crate) mod handle;
 pub(crate) mod latch;

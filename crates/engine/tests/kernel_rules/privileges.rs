@@ -15,7 +15,7 @@ const NOBODY: u32 = 65534;
 const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const MODES: [u16; 7] = [0o6755, 0o6745, 0o2745, 0o2755, 0o4644, 0o6666, 0o1777];
 
-/// Calls whose caller counts, with a command that makes them as somebody without privileges: the
+/// Calls whose result depends on the caller, with a command that makes them without privileges: the
 /// file is `$1`.
 const BY_NOBODY: &[(Call, &str)] = &[
     (Write("f", 0), "printf xy | dd of=\"$1\" conv=notrunc status=none"),
@@ -32,7 +32,7 @@ const BY_NOBODY: &[(Call, &str)] = &[
     (Read("f", 10), "cat \"$1\" > /dev/null"),
 ];
 
-/// Calls that end the same for everybody who may make them.
+/// Calls whose result is the same for every caller that may make them.
 const BY_ROOT: &[Call] = &[
     Owner("f", 7),
     Owner("f", NOBODY),
@@ -135,7 +135,7 @@ fn rights_end_as_the_kernel_ends_them_for_a_caller_without_privileges() {
     let (mut wrong, mut ended) = (Vec::new(), 0);
     for (folder, call, command, mode) in &rows {
         let mounted = both.mounted.path().join(folder);
-        // A file that nobody may read or write is not for him to change.
+        // A file without permissions cannot be changed without privileges.
         let before = of_kernel(&mounted);
         match command {
             Some(command) => as_nobody(command, &mounted.join("f")),

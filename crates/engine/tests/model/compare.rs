@@ -107,7 +107,7 @@ fn content(file: &Seen, path: &Path, object: &Object) -> Result<(), String> {
     let mut covered = Vec::new();
     while let Some(data) = said(path, file.next_data(at))? {
         if data.is_empty() || data.start < at {
-            return Err(format!("{path:?}: data {data:?} behind {at}"));
+            return Err(format!("{path:?}: data {data:?} after {at}"));
         }
         at = data.end;
         covered.push(data);

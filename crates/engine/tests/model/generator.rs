@@ -137,7 +137,7 @@ impl Generator {
         let seconds = match random.below(3) {
             0 => random.below(1 << 31) as i64,
             1 => -(random.below(1 << 31) as i64),
-            // e2fsck takes times behind 2310 for mistakes.
+            // e2fsck takes times after 2310 for mistakes.
             _ => random.below(10_700_000_000) as i64,
         };
         random.one_in(2).then(|| Time { seconds, nanoseconds: random.below(1_000_000_000) as u32 })

@@ -42,7 +42,7 @@ impl Bytes {
     }
 }
 
-/// Open files are kept in so many slots.
+/// How many files are open at a time at most.
 pub const SLOTS: usize = 4;
 
 /// Which file an operation is done to.

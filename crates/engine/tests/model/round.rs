@@ -223,13 +223,13 @@ fn told(answer: &Answer) -> String {
     }
 }
 
-/// Does so many random operations, and one reopening behind them; gives what they came to.
+/// Does `count` random operations and reopens the volume. Returns the counts of what they did.
 pub fn run(specification: &Specification, seed: u64, count: usize) -> Result<Tally, Failure> {
     Round::random(specification, seed, count).map(|round| round.tally)
 }
 
 impl Round {
-    /// A round behind so many random operations, and one reopening.
+    /// A round of `count` random operations, with one reopening at the end.
     pub fn random(
         specification: &Specification,
         seed: u64,
@@ -270,7 +270,7 @@ pub fn record(specification: &Specification, seed: u64, count: usize) -> Vec<Ope
     operations
 }
 
-/// Does these operations, and one reopening behind them.
+/// Does these operations, and reopens the volume.
 pub fn replay(specification: &Specification, operations: &[Operation]) -> Result<(), Failure> {
     let mut round = Round::new(specification);
     for (at, operation) in operations.iter().chain([&Operation::Reopen]).enumerate() {

@@ -60,7 +60,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Somebody read the content of an object.
+    /// Notes that the content of an object was read.
     pub fn accessed(&mut self, id: Id) {
         let (now, policy) = (self.now, self.limits.access_times);
         let object = self.get(id);

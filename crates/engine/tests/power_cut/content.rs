@@ -14,7 +14,7 @@ pub struct Record {
     pub offset: u64,
 }
 
-/// The bytes of a write of so many bytes (whole records) at an offset.
+/// The bytes of a write of `length` bytes (whole records) at an offset.
 pub fn record(owner: u32, write: u32, offset: u64, length: u64) -> Vec<u8> {
     let records = (offset..offset + length).step_by(RECORD);
     records.flat_map(|at| [MARK, owner, write, at as u32]).flat_map(u32::to_le_bytes).collect()

@@ -236,7 +236,7 @@ impl Life {
             4 => self.cut(&file, path, place),
             5 => {
                 let length = self.length(30_000);
-                // What lies between the old size and the new one reads as zeros, written or not.
+                // Bytes between the old size and the new one read as zeros, written or not.
                 self.history(now.owner).zeros.push(now.size..now.size + length);
                 let _ = file.allocate(now.size, length, Size::Keep);
             }
@@ -301,7 +301,7 @@ impl Life {
                 path: path.to_owned(),
                 contents: vec![bytes.clone()],
             });
-            // From the rename on it is the one or the other, until somebody syncs or changes it.
+            // After the rename it is one or the other, until a sync or another change.
             volume.sync().expect("syncs");
             self.kept.push(Kept {
                 from: began,

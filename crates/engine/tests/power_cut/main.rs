@@ -21,7 +21,7 @@ use std::sync::Arc;
 use verdict::Verdict;
 use volume::{MIB, Random, Specification};
 
-/// Memory answers at once; a file has workers, which answer later and in any order.
+/// Memory completes requests at once; a file has workers, which complete them later, in any order.
 type Log = CrashLog<Arc<dyn BlockDevice>>;
 
 /// One volume, one life on it, and the log of what the device was asked for.
@@ -36,7 +36,7 @@ struct Logged {
 enum Manner {
     /// All of it reached the medium.
     Prefix,
-    /// By chance, whole or torn at sectors of so many bytes.
+    /// Writes survive at random, whole or torn at sectors of this many bytes.
     Subset(u32),
 }
 

@@ -75,8 +75,8 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// Every record is one that was written to this file, there; zeros stand only where the file
-    /// once had zeros.
+    /// Every record was written to this file at this place; zeros are only where the file once had
+    /// zeros.
     fn judge_content(&self, bytes: &[u8], ino: u32) -> Result<(), String> {
         let mut owner = None;
         let mut zeros: Vec<u64> = Vec::new();
@@ -94,7 +94,7 @@ impl<'a> Verdict<'a> {
             let history = self.life.histories.get(&record.owner);
             let written = history.and_then(|history| history.writes.get(&record.write));
             if !written.is_some_and(|range| range.contains(&at)) {
-                return Err(format!("byte {at}: nobody wrote {record:?}"));
+                return Err(format!("byte {at}: {record:?} was never written"));
             }
         }
         // Of a file that had no name before it was mended nothing is known.

@@ -4,8 +4,7 @@ use extant_block::{Clock, RealClock, ShortLock, WaitQueue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Does the work and gives what it said; `Err` when it panicked, or did not end within so many
-/// seconds.
+/// Does the work and returns its result; `Err` if it panicked, or did not end within `seconds`.
 pub fn within<T: Send + 'static>(
     seconds: u64,
     name: &str,

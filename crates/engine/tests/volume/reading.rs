@@ -85,7 +85,7 @@ fn entry(volume: &Filesystem, path: PathBuf, metadata: &Metadata) -> extant_engi
 
 type Content = (Vec<(u64, u64)>, [u8; 32]);
 
-/// Where data lies, and the sum of all bytes, holes as zeros.
+/// Where data is, and the sum of all bytes, with holes as zeros.
 fn content(volume: &Filesystem, path: &Path, size: u64) -> extant_engine::Result<Content> {
     let file = volume.open_file(path)?;
     let (mut data, mut at) = (Vec::new(), 0);

@@ -5,13 +5,16 @@
 //! in 64 KiB blocks.
 //!
 //! ```text
-//! leaf   | ino | length | name length | type | name ... | ino | length | ... | tail: 0 | 12 | 0 | 0xde | checksum |
-//! root   | "." length 12 | ".." length to the end | info | limit, count, block | hash, block | ... | 0, checksum |
-//! node   | unused entry over the whole block             | limit, count, block | hash, block | ... | 0, checksum |
+//! leaf | ino | length | name length | type | name | ... | tail: 0 | 12 | 0 | 0xde | checksum |
+//! root | "." | ".." to the end | info | limit, count, block | hash, block | ... | 0, checksum |
+//! node | unused, whole block       | limit, count, block | hash, block | ... | 0, checksum |
 //! ```
 //!
-//! `leaf` has the entries, `index` the roots and nodes; the checksums of both are here. [`stored`]
-//! reads what is there, whatever it is.
+//! ```text
+//! leaf      entries                index     roots and nodes of the hash index
+//! stored    reads what is there, whatever it is
+//! ```
+//! The checksums of both are here.
 mod index;
 mod leaf;
 pub mod stored;
@@ -119,14 +122,34 @@ fn field(structure: &'static str, field: &'static str, value: u64, reason: &'sta
     Fault::Field { structure, field, value, reason }
 }
 
+/// Whether a directory has a hash index, whose nodes keep their checksums in another place than
+/// leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Leaves only.
+    Linear,
+    /// An index and its leaves.
+    Indexed,
+}
+
+impl Form {
+    /// That of a directory whose inode has these flags, on a volume with dir_index.
+    pub fn of(inode_flags: u32) -> Form {
+        match inode_flags & crate::inode::flags::INDEX {
+            0 => Form::Linear,
+            _ => Form::Indexed,
+        }
+    }
+}
+
 impl Style {
     /// Stores the checksum of a leaf or index block (its content says which), when
     /// checksummed. Block 0 of an indexed directory is its root.
-    pub fn seal(&self, bytes: &mut [u8], block: FileBlock, indexed: bool, inode_seed: u32) {
+    pub fn seal(&self, bytes: &mut [u8], block: FileBlock, form: Form, inode_seed: u32) {
         if !self.checksummed {
             return;
         }
-        match self.kind(bytes, block, indexed) {
+        match self.kind(bytes, block, form) {
             BlockKind::Leaf => self.seal_leaf(bytes, inode_seed),
             BlockKind::Index(place) => self.seal_index(bytes, place, inode_seed),
         }
@@ -137,21 +160,21 @@ impl Style {
         &self,
         bytes: &[u8],
         block: FileBlock,
-        indexed: bool,
+        form: Form,
         inode_seed: u32,
     ) -> Result<(), Fault> {
         if !self.checksummed {
             return Ok(());
         }
-        match self.kind(bytes, block, indexed) {
+        match self.kind(bytes, block, form) {
             BlockKind::Leaf => self.verify_leaf(bytes, inode_seed),
             BlockKind::Index(place) => self.verify_index(bytes, place, inode_seed),
         }
     }
 
     /// Only an index node is one unused entry from end to end: a leaf ends before its tail.
-    fn kind(&self, bytes: &[u8], block: FileBlock, indexed: bool) -> BlockKind {
-        if !indexed {
+    fn kind(&self, bytes: &[u8], block: FileBlock, form: Form) -> BlockKind {
+        if form == Form::Linear {
             return BlockKind::Leaf;
         }
         if block == FileBlock(0) {

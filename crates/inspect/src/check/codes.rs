@@ -85,14 +85,14 @@ codes! {
         "new inodes get {found} bytes of extra fields, but there is room for \
          {expected}", RewriteSuperblock;
     UnknownIncompatible, "unknown-incompatible", Volume, Fatal,
-        "the volume has a feature that nobody knows, {name}: nothing can be said of it", None;
+        "the volume has an unknown feature, {name}: nothing can be said of it", None;
     UnknownFeature, "unknown-feature", Volume, Stopping,
-        "the volume has a feature that nobody knows, {name}", None;
+        "the volume has an unknown feature, {name}", None;
     Encoding, "encoding", Volume, Stopping,
-        "the volume has the feature casefold, but nobody knows its encoding, number \
+        "the volume has the feature casefold, but its encoding is unknown, number \
          {found}", RewriteSuperblock;
     MountBlock, "mount-block", Volume, Stopping,
-        "the volume has the feature mmp, but block {block} cannot be the one that tells of \
+        "the volume has the feature mmp, but block {block} cannot be the one that records \
          mounts", RewriteSuperblock;
     MountBlockHeld, "mount-block-held", Volume, Stopping,
         "block {block} says that the volume is being checked elsewhere (sequence {found})", None;
@@ -111,7 +111,7 @@ codes! {
          is", RewriteDescriptor;
     TooManyGroups, "too-many-groups", Volume, Fatal,
         "more groups ({expected}) than are described: the device holds {found} descriptors, and \
-         zeros behind them", None;
+         zeros after them", None;
     DescriptorChecksum, "descriptor-checksum", Volume, Advice,
         "group {group}: the checksum of the descriptor is {found}, should be \
          {expected}", RewriteChecksum;
@@ -130,11 +130,13 @@ codes! {
     InodeTablePlace, "inode-table-place", Volume, Error,
         "group {group}: the inode table cannot be at block {block}", RelocateMetadata;
     BlockBitmapConflict, "block-bitmap-conflict", Volume, Error,
-        "group {group}: the block bitmap at block {block} lies on other metadata", RelocateMetadata;
+        "group {group}: the block bitmap at block {block} overlaps other \
+         metadata", RelocateMetadata;
     InodeBitmapConflict, "inode-bitmap-conflict", Volume, Error,
-        "group {group}: the inode bitmap at block {block} lies on other metadata", RelocateMetadata;
+        "group {group}: the inode bitmap at block {block} overlaps other \
+         metadata", RelocateMetadata;
     InodeTableConflict, "inode-table-conflict", Volume, Error,
-        "group {group}: the inode table at block {block} lies on other metadata", RelocateMetadata;
+        "group {group}: the inode table at block {block} overlaps other metadata", RelocateMetadata;
     // The journal.
     IsJournalDevice, "is-journal-device", Volume, Fatal,
         "the device is the journal of another volume", None;
@@ -150,7 +152,7 @@ codes! {
         "the superblock has a journal in inode {ino} and names another device for it \
          too", RewriteSuperblock;
     NeedsRecovery, "needs-recovery", Volume, Advice,
-        "the journal must be replayed: what follows may be mended by that", RecoverJournal;
+        "the journal must be replayed: that may repair what follows", RecoverJournal;
     JournalInode, "journal-inode", Volume, Stopping,
         "inode {ino} is no journal", RecreateJournal;
     JournalSuperblock, "journal-superblock", Volume, Stopping,
@@ -181,8 +183,8 @@ codes! {
     InodeChecksum, "inode-checksum", Inodes, Error,
         "inode {ino}: the checksum is wrong", RewriteChecksum;
     InodeChecksumUnread, "inode-checksum-unread", Inodes, Stopping,
-        "inode {ino}: the checksum is wrong, and what it is cannot be told without \
-         it", RewriteChecksum;
+        "inode {ino}: the checksum is wrong, and without it the type cannot be \
+         trusted", RewriteChecksum;
     DeletedWithoutTime, "deleted-without-time", Inodes, Error,
         "inode {ino}: was deleted, but has no time of deletion", RewriteInode;
     UsedButDeleted, "used-but-deleted", Inodes, Error,
@@ -227,7 +229,7 @@ codes! {
         "inode {ino}: indirect block {block}, from file block {file_block} on, is not on the \
          volume", ClearPointer;
     MapBlockOnMetadata, "map-block-on-metadata", Inodes, Error,
-        "inode {ino}: map block {block}, from file block {file_block} on, lies on metadata of the \
+        "inode {ino}: map block {block}, from file block {file_block} on, is on metadata of the \
          volume", ClearPointer;
     BlockOutside, "block-outside", Inodes, Error,
         "inode {ino}: block {block} of file block {file_block} ({found} blocks) is not on the \
@@ -252,8 +254,8 @@ codes! {
     ExtentEmpty, "extent-empty", Inodes, Error,
         "inode {ino}: an index node of its extent tree has no entry", RebuildMap;
     ExtentOrder, "extent-order", Inodes, Error,
-        "inode {ino}: the extent at file block {file_block} lies before the end of the one before \
-         it", RebuildMap;
+        "inode {ino}: the extent at file block {file_block} begins before the end of the one \
+         before it", RebuildMap;
     ExtentLength, "extent-length", Inodes, Error,
         "inode {ino}: the extent at file block {file_block} has no length", ClearPointer;
     ExtentPastFile, "extent-past-file", Inodes, Error,
@@ -283,8 +285,7 @@ codes! {
         "inode {ino}: {found} sectors are counted, should be {expected}", RewriteInode;
     // Attributes.
     AttributesOverlap, "attributes-overlap", Inodes, Error,
-        "inode {ino}: names or values of its attributes lie over each other or past their \
-         end", ClearAttributes;
+        "inode {ino}: names or values of its attributes overlap or pass their end", ClearAttributes;
     AttributeValueSize, "attribute-value-size", Inodes, Error,
         "inode {ino}: an attribute cannot have a value of {found} bytes", ClearAttributes;
     AttributeHash, "attribute-hash", Inodes, Error,
@@ -316,13 +317,13 @@ codes! {
         "inode {ino}: has the flag of inline data, but not the attribute in which it goes \
          on", ClearInode;
     InlineSize, "inline-size", Inodes, Error,
-        "inode {ino}: the size is {found}, but {expected} bytes lie in the inode", RewriteInode;
+        "inode {ino}: the size is {found}, but {expected} bytes are in the inode", RewriteInode;
     BadBlocksInode, "bad-blocks-inode", Inodes, Error,
         "inode {ino}: is no list of bad blocks", ClearInode;
     SymlinkInvalid, "symlink-invalid", Inodes, Error,
         "inode {ino}: the symlink has no target of {found} bytes", ClearInode;
     SymlinkFastExtents, "symlink-fast-extents", Inodes, Error,
-        "inode {ino}: the target of the symlink lies in the inode, but it says that it has \
+        "inode {ino}: the target of the symlink is in the inode, but it says that it has \
          extents", RewriteInode;
     SpecialFileImmutable, "special-file-immutable", Inodes, Advice,
         "inode {ino}: a special file is immutable or append-only", RewriteInode;
@@ -335,7 +336,7 @@ codes! {
         "inode {ino}: {found} of its blocks belong to metadata of the volume, block {block} \
          first", CopyBlock;
     BlocksTwiceInFile, "blocks-twice-in-file", Duplicates, Error,
-        "inode {ino}: {found} of its blocks stand in it more than once, block {block} \
+        "inode {ino}: {found} of its blocks are in it more than once, block {block} \
          first", CopyBlock;
     BlocksOfOther, "blocks-of-other", Duplicates, Error,
         "inode {ino}: {found} of its blocks belong to others too, block {block} first (inode \
@@ -345,8 +346,8 @@ codes! {
         "directory {ino}: block {file_block} is missing ({found} in all from there \
          on)", RebuildDirectoryBlock;
     DirectoryChain, "directory-chain", Directories, Stopping,
-        "directory {ino}, block {file_block}: what stands at byte {found} is no \
-         entry", RebuildDirectoryBlock;
+        "directory {ino}, block {file_block}: there is no entry at byte \
+         {found}", RebuildDirectoryBlock;
     DirectoryNoChecksum, "directory-no-checksum", Directories, Error,
         "directory {ino}, block {file_block}: there is no checksum", RewriteChecksum;
     DirectoryChecksum, "directory-checksum", Directories, Error,
@@ -369,7 +370,7 @@ codes! {
     DotDotNotTerminated, "dot-dot-not-terminated", Directories, Error,
         "directory {ino}: no zero byte follows '..'", RewriteEntry;
     DotTwice, "dot-twice", Directories, Error,
-        "directory {ino}, block {file_block}: {name} stands there again", RemoveEntry;
+        "directory {ino}, block {file_block}: {name} is there again", RemoveEntry;
     EntryNameEmpty, "entry-name-empty", Directories, Error,
         "directory {ino}, block {file_block}: an entry for inode {other} has no name", RemoveEntry;
     EntryNameIllegal, "entry-name-illegal", Directories, Error,
@@ -382,9 +383,9 @@ codes! {
         "directory {ino}, block {file_block}: the name {name} is not in the encoding of the \
          volume", RewriteEntry;
     EntryTwice, "entry-twice", Directories, Error,
-        "directory {ino}, block {file_block}: the name {name} stands there twice", RewriteEntry;
+        "directory {ino}, block {file_block}: the name {name} is there twice", RewriteEntry;
     EntryTwiceApart, "entry-twice-apart", Directories, Advice,
-        "directory {ino}, block {file_block}: the name {name} stands in block {found} \
+        "directory {ino}, block {file_block}: the name {name} is in block {found} \
          too", RewriteEntry;
     EntryInode, "entry-inode", Directories, Error,
         "directory {ino}: {name} cannot be inode {other}", RemoveEntry;
@@ -429,8 +430,8 @@ codes! {
     IndexUnreferenced, "index-unreferenced", Directories, Error,
         "directory {ino}, block {file_block}: the index does not point to it", RebuildIndex;
     IndexDepth, "index-depth", Directories, Error,
-        "directory {ino}, block {file_block}: its names lie {found} levels below the root, should \
-         lie {expected}", RebuildIndex;
+        "directory {ino}, block {file_block}: its names are {found} levels below the root, should \
+         be {expected}", RebuildIndex;
     IndexBelow, "index-below", Directories, Error,
         "directory {ino}, block {file_block}: hash {found} is below what the index has there, \
          {expected} and more", RebuildIndex;
@@ -462,7 +463,7 @@ codes! {
         "group {group}: the checksum of the block bitmap in block {block} is \
          wrong", RewriteChecksum;
     BlockBitmapPadding, "block-bitmap-padding", Bitmaps, Error,
-        "group {group}: the block bitmap in block {block} is not set behind its end", RewriteBitmap;
+        "group {group}: the block bitmap in block {block} is not set after its end", RewriteBitmap;
     BlocksMarkedFree, "blocks-marked-free", Bitmaps, Error,
         "group {group}: {found} blocks are marked free but in use, block {block} \
          first", RewriteBitmap;
@@ -473,7 +474,7 @@ codes! {
         "group {group}: the checksum of the inode bitmap in block {block} is \
          wrong", RewriteChecksum;
     InodeBitmapPadding, "inode-bitmap-padding", Bitmaps, Error,
-        "group {group}: the inode bitmap in block {block} is not set behind its end", RewriteBitmap;
+        "group {group}: the inode bitmap in block {block} is not set after its end", RewriteBitmap;
     InodesMarkedFree, "inodes-marked-free", Bitmaps, Error,
         "group {group}: {found} inodes are marked free but in use, inode {ino} \
          first", RewriteBitmap;

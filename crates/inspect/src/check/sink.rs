@@ -1,7 +1,7 @@
 //! Where all threads put the problems that they find.
 //!
-//! *Invariants*: what is kept is the first problems in their order, whenever they were found; how
-//! many were found of each code is exact.
+//! *Invariants*: what is kept is the first problems in their order, whenever they were found. A
+//! problem that is found twice counts once, as long as it is among those that are kept.
 //! *Locking*: one short lock, held for an insertion.
 use super::codes::Code;
 use super::problem::Problem;

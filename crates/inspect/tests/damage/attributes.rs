@@ -52,14 +52,14 @@ pub const CASES: &[Case] = &[
     case(
         "a value over the names",
         || first(Image::modern(), |image, at| image.put16(at + VALUE_OFFSET, 4)),
-        &["attributes-overlap: inode 15: names or values of its attributes lie over each other \
-             or past their end"],
+        &["attributes-overlap: inode 15: names or values of its attributes overlap or pass \
+             their end"],
     ),
     case(
         "a name past the end",
         || first(Image::modern(), |image, at| image.put8(at, 200)),
-        &["attributes-overlap: inode 15: names or values of its attributes lie over each other \
-             or past their end"],
+        &["attributes-overlap: inode 15: names or values of its attributes overlap or pass \
+             their end"],
     ),
     case(
         "a value longer than all",
@@ -128,8 +128,8 @@ pub const CASES: &[Case] = &[
         "a value in a block over the names",
         || block(|image, at| image.put16(at + ENTRIES + VALUE_OFFSET, 8)),
         &[
-            "attributes-overlap: inode 16: names or values of its attributes lie over each other \
-             or past their end",
+            "attributes-overlap: inode 16: names or values of its attributes overlap or pass \
+             their end",
             "attribute-hash: inode 16: the hash of attribute 'two' is not 122511",
         ],
     ),
@@ -188,7 +188,7 @@ pub const CASES: &[Case] = &[
         fast_with_extents,
         &[
             "extent-root: inode 17: has the flag of extents, but no extent tree",
-            "symlink-fast-extents: inode 17: the target of the symlink lies in the inode, but it \
+            "symlink-fast-extents: inode 17: the target of the symlink is in the inode, but it \
              says that it has extents",
         ],
     ),

@@ -2,7 +2,7 @@
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::attribute;
 use extant_format::checksum::{crc32c, inode_seed};
-use extant_format::directory::Style;
+use extant_format::directory::{Form, Style};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, Superblock};
@@ -381,7 +381,8 @@ impl Image {
         let seed = inode_seed(superblock.checksum_seed, Ino(ino), generation);
         let (style, at) = (self.style(), self.block_of(ino, file_block.into()));
         let block_size = self.block_size();
-        style.seal(&mut self.bytes[at..at + block_size], FileBlock(file_block), indexed, seed);
+        let form = if indexed { Form::Indexed } else { Form::Linear };
+        style.seal(&mut self.bytes[at..at + block_size], FileBlock(file_block), form, seed);
     }
 
     /// Stores the checksum of an attribute block anew.

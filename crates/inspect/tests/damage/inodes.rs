@@ -223,7 +223,7 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "map-block-on-metadata: inode 22: map block 3, from file block 12 on, lies on metadata \
+            "map-block-on-metadata: inode 22: map block 3, from file block 12 on, is on metadata \
              of the volume",
             "blocks-of-metadata: inode 22: 1 of its blocks belong to metadata of the volume, block \
              3 first",
@@ -361,7 +361,7 @@ pub const CASES: &[Case] = &[
         || leaf(|image, at| image.put32(at + FIRST + 12, 0)),
         &[
             "sector-count: inode 22: 30 sectors are counted, should be 28",
-            "extent-order: inode 22: the extent at file block 0 lies before the end of the one \
+            "extent-order: inode 22: the extent at file block 0 begins before the end of the one \
              before it",
             "free-blocks: 968 free blocks are counted in the superblock, should be 969",
             "group-free-blocks: group 0: 968 free blocks are counted, should be 969",
@@ -411,7 +411,7 @@ pub const CASES: &[Case] = &[
              entry that leads to it",
             "extent-bounds: inode 22: the extent at file block 12 (8 blocks) is not under the \
              entry that leads to it",
-            "blocks-twice-in-file: inode 22: 1 of its blocks stand in it more than once, block 26 \
+            "blocks-twice-in-file: inode 22: 1 of its blocks are in it more than once, block 26 \
              first",
             "free-blocks: 968 free blocks are counted in the superblock, should be 980",
             "group-free-blocks: group 0: 968 free blocks are counted, should be 980",
@@ -517,7 +517,7 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "blocks-twice-in-file: inode 22: 1 of its blocks stand in it more than once, block 33 \
+            "blocks-twice-in-file: inode 22: 1 of its blocks are in it more than once, block 33 \
              first",
             "free-blocks: 950 free blocks are counted in the superblock, should be 951",
             "group-free-blocks: group 0: 950 free blocks are counted, should be 951",

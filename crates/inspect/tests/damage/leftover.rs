@@ -109,7 +109,7 @@ pub const CASES: &[Case] = &[
                 image.put32(at + SIZE, size + 4)
             })
         },
-        &["inline-size: inode 13: the size is 64, but 60 bytes lie in the inode"],
+        &["inline-size: inode 13: the size is 64, but 60 bytes are in the inode"],
     ),
     case(
         "a list of bad blocks with attributes",
@@ -161,12 +161,12 @@ pub const CASES: &[Case] = &[
     case(
         "an unknown feature",
         || feature(0, 1 << 14),
-        &["unknown-feature: the volume has a feature that nobody knows, 'FEATURE_C14'"],
+        &["unknown-feature: the volume has an unknown feature, 'FEATURE_C14'"],
     ),
     case(
         "an unknown feature that changes everything",
         || feature(1, 1 << 22),
-        &["unknown-incompatible: the volume has a feature that nobody knows, 'FEATURE_I22': \
+        &["unknown-incompatible: the volume has an unknown feature, 'FEATURE_I22': \
              nothing can be said of it"],
     ),
     case(
@@ -177,8 +177,8 @@ pub const CASES: &[Case] = &[
             image.put32(at + 100, 7);
             image
         },
-        &["inode-checksum-unread: inode 17: the checksum is wrong, and what it is cannot be told \
-             without it"],
+        &["inode-checksum-unread: inode 17: the checksum is wrong, and without it the type \
+             cannot be trusted"],
     ),
     case(
         "an extent block past the end",

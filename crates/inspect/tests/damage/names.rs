@@ -53,7 +53,7 @@ pub const CASES: &[Case] = &[
     case(
         "a length that is no multiple of 4",
         || entry("file", |image, at| image.put16(at + LENGTH, 13)),
-        &["directory-chain: directory 12, block 0: what stands at byte 52 is no entry"],
+        &["directory-chain: directory 12, block 0: there is no entry at byte 52"],
     ),
     case(
         "'.' unused",
@@ -149,7 +149,7 @@ pub const CASES: &[Case] = &[
     case(
         "a second '.'",
         || entry("pipe", |image, at| image.put(at + NAME_LENGTH, b"\x01\x05.")),
-        &["dot-twice: directory 12, block 0: '.' stands there again"],
+        &["dot-twice: directory 12, block 0: '.' is there again"],
     ),
     case(
         "no name",
@@ -170,7 +170,7 @@ pub const CASES: &[Case] = &[
     case(
         "a name twice",
         || entry("pipe", |image, at| image.put(at + NAME, b"file")),
-        &["entry-twice: directory 12, block 0: the name 'file' stands there twice"],
+        &["entry-twice: directory 12, block 0: the name 'file' is there twice"],
     ),
     case(
         "a slash under a right checksum",
@@ -198,8 +198,8 @@ pub const CASES: &[Case] = &[
     case(
         "a name in two blocks",
         name_in_two_blocks,
-        &["entry-twice-apart: directory 22, block 2: the name 'a-file-of-many-117' stands in \
-             block 1 too"],
+        &["entry-twice-apart: directory 22, block 2: the name 'a-file-of-many-117' is in block \
+             1 too"],
     ),
     case(
         "an inode of the system",
@@ -296,8 +296,8 @@ pub const CASES: &[Case] = &[
         hole,
         &[
             "directory-hole: directory 14: block 0 is missing (1 in all from there on)",
-            "dot-twice: directory 14, block 1: '.' stands there again",
-            "dot-twice: directory 14, block 1: '..' stands there again",
+            "dot-twice: directory 14, block 1: '.' is there again",
+            "dot-twice: directory 14, block 1: '..' is there again",
             "entry-to-self: directory 14: '.' is the directory itself",
             "directory-twice: directory 14: '..' is directory 12, which has a name already",
             "dot-dot-wrong: directory 14: '..' is inode 0, should be 12",
@@ -361,7 +361,7 @@ pub const CASES: &[Case] = &[
     case(
         "the chain of an inline directory",
         || inline(|image, map| image.put16(map + 4 + LENGTH, 10)),
-        &["directory-chain: directory 13, block 0: what stands at byte 4 is no entry"],
+        &["directory-chain: directory 13, block 0: there is no entry at byte 4"],
     ),
     case(
         "names that are not text",
@@ -405,7 +405,7 @@ pub const CASES: &[Case] = &[
             })
         },
         &[
-            "index-depth: directory 22, block 1: its names lie 1 levels below the root, should lie \
+            "index-depth: directory 22, block 1: its names are 1 levels below the root, should be \
              2",
             "index-unreferenced: directory 22, block 2: the index does not point to it",
             "index-unreferenced: directory 22, block 3: the index does not point to it",

@@ -151,9 +151,9 @@ pub const CASES: &[Case] = &[
             "inode-count: the inode count is 64, should be 33554496",
             "wide-without-extents: the volume has more than 2^32 blocks, which files without the \
              feature extents cannot use",
-            "block-bitmap-conflict: group 0: the block bitmap at block 3 lies on other metadata",
-            "inode-bitmap-conflict: group 0: the inode bitmap at block 4 lies on other metadata",
-            "inode-table-conflict: group 0: the inode table at block 5 lies on other metadata",
+            "block-bitmap-conflict: group 0: the block bitmap at block 3 overlaps other metadata",
+            "inode-bitmap-conflict: group 0: the inode bitmap at block 4 overlaps other metadata",
+            "inode-table-conflict: group 0: the inode table at block 5 overlaps other metadata",
             "blocks-of-metadata: inode 2: 1 of its blocks belong to metadata of the volume, block \
              13 first",
             "blocks-of-metadata: inode 11: 12 of its blocks belong to metadata of the volume, \
@@ -197,21 +197,21 @@ pub const CASES: &[Case] = &[
         &[
             "reserved-descriptors: 3 descriptor blocks are reserved without the feature \
              resize_inode",
-            "block-bitmap-conflict: group 0: the block bitmap at block 3 lies on other metadata",
-            "inode-bitmap-conflict: group 0: the inode bitmap at block 4 lies on other metadata",
-            "inode-table-conflict: group 0: the inode table at block 5 lies on other metadata",
+            "block-bitmap-conflict: group 0: the block bitmap at block 3 overlaps other metadata",
+            "inode-bitmap-conflict: group 0: the inode bitmap at block 4 overlaps other metadata",
+            "inode-table-conflict: group 0: the inode table at block 5 overlaps other metadata",
         ],
     ),
     case(
         "names that know no case, in no encoding",
         || changed(Image::plain(), |image| add(image, INCOMPAT, 0x2_0000)),
-        &["encoding: the volume has the feature casefold, but nobody knows its encoding, number 0"],
+        &["encoding: the volume has the feature casefold, but its encoding is unknown, number 0"],
     ),
     case(
         "mounts that are recorded nowhere",
         || changed(Image::plain(), |image| add(image, INCOMPAT, 0x100)),
-        &["mount-block: the volume has the feature mmp, but block 0 cannot be the one that tells \
-             of mounts"],
+        &["mount-block: the volume has the feature mmp, but block 0 cannot be the one that \
+             records mounts"],
     ),
     case(
         "more reserved inodes than there are",
@@ -325,7 +325,7 @@ pub const CASES: &[Case] = &[
         "a block bitmap on descriptors",
         || two_groups(group(0) + BLOCK_BITMAP, 2),
         &[
-            "block-bitmap-conflict: group 0: the block bitmap at block 2 lies on other metadata",
+            "block-bitmap-conflict: group 0: the block bitmap at block 2 overlaps other metadata",
             "free-blocks: 12148 free blocks are counted in the superblock, should be 12149",
             "group-free-blocks: group 0: 8112 free blocks are counted, should be 8113",
             "blocks-marked-free: group 0: 71 blocks are marked free but in use, block 1 first",
@@ -336,10 +336,10 @@ pub const CASES: &[Case] = &[
         "an inode bitmap on descriptors",
         || two_groups(group(0) + INODE_BITMAP, 2),
         &[
-            "inode-bitmap-conflict: group 0: the inode bitmap at block 2 lies on other metadata",
+            "inode-bitmap-conflict: group 0: the inode bitmap at block 2 overlaps other metadata",
             "free-blocks: 12148 free blocks are counted in the superblock, should be 12149",
             "group-free-blocks: group 0: 8112 free blocks are counted, should be 8113",
-            "inode-bitmap-padding: group 0: the inode bitmap in block 2 is not set behind its end",
+            "inode-bitmap-padding: group 0: the inode bitmap in block 2 is not set after its end",
             "blocks-marked-used: group 0: 1 blocks are marked in use but free, block 51 first",
             "inodes-marked-free: group 0: 18 inodes are marked free but in use, inode 1 first",
         ],
@@ -348,11 +348,11 @@ pub const CASES: &[Case] = &[
         "an inode table on a bitmap",
         table_on_bitmap,
         &[
-            "inode-table-conflict: group 1: the inode table at block 8244 lies on other metadata",
+            "inode-table-conflict: group 1: the inode table at block 8244 overlaps other metadata",
             "free-blocks: 12148 free blocks are counted in the superblock, should be 12149",
             "group-free-blocks: group 1: 4036 free blocks are counted, should be 4037",
             "blocks-marked-free: group 1: 58 blocks are marked free but in use, block 8193 first",
-            "block-bitmap-padding: group 1: the block bitmap in block 8251 is not set behind its \
+            "block-bitmap-padding: group 1: the block bitmap in block 8251 is not set after its \
              end",
         ],
     ),
@@ -439,7 +439,7 @@ pub const CASES: &[Case] = &[
         "a mount block that is none",
         || shared(0, 7),
         &["mount-block: the volume has the feature mmp, but block 17 cannot be the one that \
-             tells of mounts"],
+             records mounts"],
     ),
     case(
         "a mount block of a check",
@@ -486,7 +486,7 @@ pub const CASES: &[Case] = &[
     case(
         "recovery",
         || changed(Image::journaled(), |image| add(image, INCOMPAT, 4)),
-        &["needs-recovery: the journal must be replayed: what follows may be mended by that"],
+        &["needs-recovery: the journal must be replayed: that may repair what follows"],
     ),
     case(
         "no journal in the inode",
@@ -617,7 +617,7 @@ pub const CASES: &[Case] = &[
     case(
         "padding of a block bitmap",
         || bit(BLOCK_BITMAP, 8000, false),
-        &["block-bitmap-padding: group 0: the block bitmap in block 3 is not set behind its end"],
+        &["block-bitmap-padding: group 0: the block bitmap in block 3 is not set after its end"],
     ),
     case(
         "an inode marked free",
@@ -632,7 +632,7 @@ pub const CASES: &[Case] = &[
     case(
         "padding of an inode bitmap",
         || bit(INODE_BITMAP, 8000, false),
-        &["inode-bitmap-padding: group 0: the inode bitmap in block 4 is not set behind its end"],
+        &["inode-bitmap-padding: group 0: the inode bitmap in block 4 is not set after its end"],
     ),
     case(
         "the checksum of a block bitmap",

@@ -1,6 +1,6 @@
 //! The table of a post: what it says, what we have, and how the two compare.
 use crate::posts::text::{asked, hundredths, note, number, shown, time};
-use crate::posts::{Class, PostTable, Row, Verdict, judge};
+use crate::posts::{Class, PostTable, Row, TableForm, Verdict, judge};
 use extant_chart::page::{Markup, close_table as close, open_table as open};
 
 /// What stands beside the rows of a post's table: only what some row has.
@@ -24,7 +24,11 @@ impl Shape {
 /// for each system. `id` begins the names of its notes.
 pub(super) fn of_post(table: &PostTable, id: &str, out: &mut Markup) {
     let shape = Shape::of(table);
-    open(&table.title, "rows", out);
+    let class = match table.form {
+        TableForm::Rows => "rows",
+        TableForm::Stem => "rows stem",
+    };
+    open(&table.title, class, out);
     heads(table, &shape, out);
     let mut notes: Vec<String> = Vec::new();
     for row in &table.rows {

@@ -40,6 +40,7 @@ pub use limit::{Limit, Need};
 pub use readdir_cost::{ReaddirCost, readdir_cost};
 pub use report::{
     Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
+    TableForm,
 };
 
 use crate::report::{MODEL_VERSION, Report};

@@ -69,10 +69,23 @@ pub struct PostTable {
     /// How to read it: for a page. Not in the JSON.
     #[serde(skip)]
     pub caption: String,
+    /// What its rows are: for a page. Not in the JSON.
+    #[serde(skip)]
+    pub form: TableForm,
     /// Systems.
     pub columns: Vec<PostColumn>,
     /// Measurements.
     pub rows: Vec<Row>,
+}
+
+/// What the rows of a table are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TableForm {
+    /// Measurements, each under its name.
+    #[default]
+    Rows,
+    /// The lines of a stem plot, whose digits are in columns.
+    Stem,
 }
 
 /// A system that was measured.

@@ -3,7 +3,7 @@ use super::file::{
     Case, ClassSpec, ColumnSpec, Divided, Posted, RowGroup, RowSpec, StemSpec, TableSpec, Value,
 };
 use super::limits;
-use super::report::{Cell, Class, PostColumn, PostTable, Quantity, Row};
+use super::report::{Cell, Class, PostColumn, PostTable, Quantity, Row, TableForm};
 use super::runs::{Runs, is_at, named};
 use super::value::{CellPlace, Column};
 use crate::scenario::ScenarioError;
@@ -53,6 +53,7 @@ fn rows_table(runs: &Runs<'_>, spec: &TableSpec) -> Result<PostTable, ScenarioEr
         title: runs.title(spec).to_owned(),
         heading: spec.heading.clone(),
         caption: spec.caption.clone(),
+        form: TableForm::Rows,
         columns: columns.into_iter().map(shown_column).collect(),
         rows,
     })
@@ -160,6 +161,7 @@ fn stem_table(runs: &Runs<'_>, spec: &TableSpec, stem: &StemSpec) -> Option<Post
         title: format!("{}: {}", spec.title, plot.header()),
         heading: spec.heading.clone(),
         caption: spec.caption.clone(),
+        form: TableForm::Stem,
         columns: vec![PostColumn {
             name: stem.column.clone(),
             policies: runs.post.system(&stem.system).policies.clone(),

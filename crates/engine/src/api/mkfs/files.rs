@@ -1,6 +1,6 @@
-//! The files that a new volume has: root, lost+found, the resize inode, the journal, the orphan
-//! file. All but the resize inode, whose map is its purpose, get their blocks as any file does.
-use super::{Contents, FormatOptions, LostAndFound, Made, Plan};
+//! The files of a new volume: root, lost+found, the resize inode, the journal, the orphan file. All
+//! but the resize inode, whose map is what it is for, are allocated as any file is.
+use super::{Contents, FormatOptions, FormatPlan, LostAndFound, Made};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping;
@@ -11,6 +11,7 @@ use crate::policy::allocation::{self, Purpose, Search};
 use crate::space::{InodeKind, Reservation};
 use crate::store::cache::BlockKind;
 use extant_format::checksum::crc32c;
+use extant_format::directory::Form;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::NewJournal;
@@ -19,17 +20,17 @@ use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal};
 
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 const LOST_AND_FOUND_BYTES: u32 = 16 * 1024;
-/// Changed blocks of one step here: a few of maps and bitmaps, and the inode.
+/// Blocks of metadata that one step changes here at most: a few of maps and bitmaps, and the inode.
 const CREDITS: u32 = 64;
-/// Where the resize inode's only tree hangs.
+/// Slot of the inode from which the resize inode's only tree starts.
 const DOUBLE_INDIRECT: u32 = 13;
 const ORPHAN_MAGIC: u32 = 0x0b10_ca04;
 /// Magic and checksum at the end of each block of the orphan file.
 const ORPHAN_TAIL: usize = 8;
 const ZEROS_BYTES: usize = 1 << 20;
 
-/// Makes them all. Sync is for the caller.
-pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &Plan) -> Result<Made> {
+/// Makes all of them. The caller syncs.
+pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &FormatPlan) -> Result<Made> {
     make_root(volume, options)?;
     if volume.store.superblock.has(Feature::RESIZE_INODE) {
         make_resize_inode(volume, plan)?;
@@ -101,8 +102,8 @@ fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
     }
 }
 
-/// Its blocks are there from the start: e2fsck then need not allocate any on a volume that it does
-/// not trust.
+/// All its blocks are allocated from the start, so that e2fsck does not have to allocate any on a
+/// volume that it does not trust.
 fn make_lost_and_found(operation: &Operation<'_>, blocks: u32, owner: (u32, u32)) -> Result<Ino> {
     let volume = operation.volume();
     let ino = first_free_inode(operation, InodeKind::Directory)?;
@@ -116,19 +117,23 @@ fn make_lost_and_found(operation: &Operation<'_>, blocks: u32, owner: (u32, u32)
     for (place, block) in
         runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length)).zip(1..)
     {
-        let kind =
-            BlockKind::Directory { ino, seed: node.seed, block: FileBlock(block), indexed: false };
+        let kind = BlockKind::Directory {
+            ino,
+            seed: node.seed,
+            block: FileBlock(block),
+            form: Form::Linear,
+        };
         operation.need(CREDITS);
         operation.create(BlockNo(place), kind, |bytes| volume.store.style.initialize(bytes));
     }
-    // It will not grow here, whatever the policy gave it in hand.
+    // It will not grow here, so give back what the policy allocated in advance.
     mapping::window::discard(operation, &mut node)?;
     node.inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
     node.store_now(operation)?;
     Ok(ino)
 }
 
-/// The first inode that is not reserved, or the next.
+/// Allocates the first free inode that is not reserved.
 fn first_free_inode(operation: &Operation<'_>, kind: InodeKind) -> Result<Ino> {
     let volume = operation.volume();
     let first = Ino(volume.store.superblock.first_inode);
@@ -137,7 +142,7 @@ fn first_free_inode(operation: &Operation<'_>, kind: InodeKind) -> Result<Ino> {
     volume.space.allocate_inode(operation, group, index, kind)
 }
 
-/// Gives blocks to all of a range of a file.
+/// Allocates all blocks of a range of a file.
 fn allocate(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -165,16 +170,17 @@ fn allocate(
     Ok(runs)
 }
 
-/// `i_size` of the resize inode: all that its tree could map.
+/// `i_size` of the resize inode, in bytes: all that its tree could map.
 pub(super) fn resize_inode_size(block_size: u32) -> u64 {
     let pointers = u64::from(block_size / 4);
     (pointers * pointers + pointers + u64::from(indirect::DIRECT)) * u64::from(block_size)
 }
 
-/// The reserved descriptor blocks of group 0, which list their copies, hang under one
-/// double-indirect block, each at the index of its place in the descriptor table. Data blocks of
-/// the inode are the reserved blocks of the copies.
-fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
+/// Makes the resize inode. Its map is one double-indirect block, under which the reserved
+/// descriptor blocks of group 0 are the indirect blocks, each at the index of its place in the
+/// descriptor table. They list the reserved blocks of the copies, which are the data blocks of the
+/// inode.
+fn make_resize_inode(volume: &Volume, plan: &FormatPlan) -> Result<()> {
     let superblock = &volume.store.superblock;
     let reserved = plan.layout.reserved_descriptor_blocks();
     let operation = Operation::begin(volume, CREDITS)?;
@@ -184,7 +190,8 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     inode.size = resize_inode_size(volume.store.block_size());
     let mut reservation = volume.space.reserve(1)?;
     let first_group = superblock.group_start(GroupNo(0));
-    let search = allocation::Plan { goal: first_group, length: 1, search: Search::Sequential };
+    let search =
+        allocation::AllocationPlan { goal: first_group, length: 1, search: Search::Sequential };
     let route = volume.store.policies.map_blocks.map_route(first_group);
     let tree = volume.space.allocate(&operation, &mut reservation, &search, route)?.start;
     operation.create(tree, BlockKind::Plain, |bytes| {
@@ -199,13 +206,13 @@ fn make_resize_inode(volume: &Volume, plan: &Plan) -> Result<()> {
     NodeState::new(volume, Ino::RESIZE, inode).store_now(&operation)
 }
 
-/// A block number of a volume with a resize inode, which has at most 2^32 blocks: the layout sees
-/// to it.
+/// A block number as 32 bits. The layout makes sure that a volume with a resize inode has at most
+/// 2^32 blocks.
 fn low_word(block: BlockNo) -> u32 {
     u32::try_from(block.0).unwrap_or(0)
 }
 
-/// A journal of so many blocks; gives the copy of its map for the superblock.
+/// Makes a journal of `blocks` blocks. Returns the copy of its map for the superblock.
 fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32; 17]> {
     let operation = Operation::begin(volume, CREDITS)?;
     let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
@@ -255,7 +262,7 @@ fn zero(volume: &Volume, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Blocks of the orphan file that mke2fs makes, and [`super::format`] too.
+/// How many blocks the orphan file has that mke2fs and [`super::format`] make.
 pub fn orphan_file_blocks(volume_blocks: u64) -> u32 {
     match volume_blocks {
         0..0x2_0000 => 32,
@@ -264,7 +271,7 @@ pub fn orphan_file_blocks(volume_blocks: u64) -> u32 {
     }
 }
 
-/// An orphan file without orphans: each block ends with a magic number and a checksum.
+/// Makes an orphan file without orphans: each block ends with a magic number and a checksum.
 fn make_orphan_file(volume: &Volume) -> Result<Ino> {
     let operation = Operation::begin(volume, CREDITS)?;
     let ino = first_free_inode(&operation, InodeKind::Other)?;
@@ -295,7 +302,8 @@ fn too_small(volume: &Volume) -> Error {
     )
 }
 
-/// `None` when a block has no room for the tail, which no block size that is allowed lacks.
+/// An empty block of the orphan file; `None` if it has no room for the tail, which is the case for
+/// no allowed block size.
 fn orphan_block(volume: &Volume, seed: u32, place: BlockNo) -> Option<Vec<u8>> {
     let mut bytes = vec![0; volume.store.block_size() as usize];
     let room = bytes.len().checked_sub(ORPHAN_TAIL)?;

@@ -1,5 +1,4 @@
-//! What mke2fs 1.47 makes when it is asked for little: the table of its profiles and of its usage
-//! types, as Debian ships them in `mke2fs.conf`.
+//! The defaults of mke2fs 1.47: its profiles and usage types, as in the `mke2fs.conf` of Debian.
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
 
@@ -47,7 +46,7 @@ const ADDED: [(Profile, &str, &[Feature]); 3] = [
 const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
 
-/// A usage type: which volumes it is for, and what it says.
+/// A usage type: the sizes of volumes that it is for, and its defaults.
 struct Usage {
     /// Volumes below this many bytes.
     below_bytes: u64,
@@ -65,7 +64,7 @@ const USAGES: [Usage; 5] = [
 ];
 
 impl Profile {
-    /// The profile of that name: "ext2", "ext3" or "ext4".
+    /// The profile with that name: "ext2", "ext3" or "ext4".
     pub fn from_name(name: &str) -> Option<Profile> {
         ADDED.iter().find(|(_, known, _)| *known == name).map(|(profile, ..)| *profile)
     }
@@ -93,7 +92,7 @@ impl Profile {
     }
 }
 
-/// What mke2fs would make of a volume of `bytes`: block size (unless given), inodes and features.
+/// What mke2fs would use for a volume of `bytes`: block size (unless given), inodes and features.
 /// Identity (UUID, hash seed, label, time) is zero, for the caller to fill in.
 pub fn default_wishes(profile: Profile, bytes: u64, block_size: Option<u32>) -> Wishes {
     let usage = USAGES.iter().find(|usage| bytes < usage.below_bytes).unwrap_or(&USAGES[4]);
@@ -101,7 +100,7 @@ pub fn default_wishes(profile: Profile, bytes: u64, block_size: Option<u32>) -> 
     let blocks = bytes / u64::from(block_size.max(1));
     let mut features = profile.features();
     if blocks > u64::from(u32::MAX) {
-        // The resize inode maps with 32 bits, as indirect blocks do.
+        // The resize inode has a map of indirect blocks, with 32 bits.
         features.clear(Feature::RESIZE_INODE);
     }
     Wishes {

@@ -1,5 +1,5 @@
-//! What a new volume holds before its first file: bitmaps, inode tables, descriptors, superblock,
-//! in few large writes.
+//! What a new volume holds before its first file: bitmaps, inode tables, descriptors and
+//! superblock, in few large writes.
 use super::Contents;
 use crate::error::Result;
 use extant_block::BlockDevice;
@@ -12,7 +12,7 @@ use extant_format::{BlockNo, GroupNo};
 /// Bytes of one write, at most.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// Writes of rising position, gathered into larger ones.
+/// Gathers writes at rising positions into larger ones.
 struct Sweep<'a> {
     device: &'a dyn BlockDevice,
     block_size: usize,
@@ -31,7 +31,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// A zeroed block at this place, to be filled by the caller.
+    /// A zeroed block at this place, for the caller to fill.
     fn block(&mut self, block: BlockNo) -> Result<&mut [u8]> {
         let offset = block.0 * self.block_size as u64;
         let next = self.start + self.gathered.len() as u64;
@@ -59,7 +59,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// A piece of a group's metadata, by place.
+/// A part of a group's metadata, in the order of its place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Piece {
     BlockBitmap,
@@ -67,16 +67,16 @@ enum Piece {
     InodeTable,
 }
 
-/// Writes everything of a layout but the copies; the primary superblock last.
+/// Writes everything of a layout except the copies; the primary superblock last.
 pub(super) fn write(device: &dyn BlockDevice, layout: &Layout, contents: Contents) -> Result<()> {
     let superblock = &layout.superblock;
     if contents == Contents::Unknown {
-        // What a partition table or another file system left here would be believed before the
+        // A partition table or another file system left here would be recognised before the
         // superblock.
         device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
     }
     let mut descriptors = layout.descriptors.clone();
-    // The root directory is in no inode bitmap's search: it is counted here.
+    // The root directory is not allocated by a search in a bitmap: it is counted here.
     if let Some(first) = descriptors.first_mut() {
         first.used_directories += 1;
     }
@@ -110,7 +110,7 @@ fn write_groups(
         let descriptor = &mut descriptors[group.0 as usize];
         match piece {
             Piece::InodeTable => sweep.zeros(block, superblock.inode_table_blocks().into())?,
-            // What a flag declares unwritten is not read by anyone.
+            // Bitmaps that a flag declares unwritten are never read.
             Piece::BlockBitmap if descriptor.flags & BLOCK_UNINIT != 0 => {}
             Piece::InodeBitmap if descriptor.flags & INODE_UNINIT != 0 => {}
             Piece::BlockBitmap => {
@@ -128,8 +128,8 @@ fn write_groups(
     Ok(())
 }
 
-/// The reserved descriptor blocks of group 0 are the indirect blocks of the resize inode: each
-/// lists its own copies.
+/// Writes the reserved descriptor blocks of group 0. They are the indirect blocks of the resize
+/// inode, and each lists its own copies.
 fn write_reserved_descriptors(
     sweep: &mut Sweep<'_>,
     layout: &Layout,
@@ -175,7 +175,7 @@ fn write_descriptors(
     Ok(())
 }
 
-/// Groups that keep a copy, but for the first one.
+/// Groups that have a copy of the superblock, without the first.
 pub(super) fn copy_groups(superblock: &Superblock) -> Vec<GroupNo> {
     (1..superblock.group_count())
         .map(GroupNo)
@@ -183,14 +183,14 @@ pub(super) fn copy_groups(superblock: &Superblock) -> Vec<GroupNo> {
         .collect()
 }
 
-/// Writes superblock and descriptors, as they are on the disk, to every group that keeps a copy.
+/// Writes superblock and descriptors, as they are on disk, to every group that has a copy.
 pub(super) fn write_copies(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
     let block_size = superblock.block_size() as usize;
     let first = (u64::from(superblock.first_data_block) + 1) * block_size as u64;
     let mut bytes = vec![0; block_size * (1 + superblock.descriptor_blocks() as usize)];
     device.read(first, &mut bytes[block_size..])?;
     let mut copy = superblock.clone();
-    // Whoever needs a copy has met trouble: it never says that the volume is clean.
+    // A copy is only used after damage, so it never says that the volume is clean.
     copy.state = super::STATE_UNFINISHED;
     for group in copy_groups(superblock) {
         copy.group_number = u16::try_from(group.0).unwrap_or(u16::MAX);

@@ -1,4 +1,4 @@
-//! Where the bytes of a file are, run by run, as far as the file goes.
+//! Where the bytes of a file are, run by run, up to the end of the file.
 use super::{Content, FileRun, ObjectId, Survey};
 use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
@@ -8,18 +8,18 @@ use extant_format::extent::State;
 use extant_format::inode::FileType;
 use extant_format::{BlockNo, FileBlock};
 
-/// A stretch of a file that holds data. What lies between stretches reads as zeros.
+/// A range of a file that holds data. What is between two ranges reads as zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Data {
-    /// First byte in the file.
+    /// Offset of the first byte in the file.
     pub file_offset: u64,
-    /// First byte on the volume.
+    /// Offset of the first byte on the volume.
     pub volume_offset: u64,
-    /// Bytes, at least 1; never beyond the end of the file.
+    /// Length in bytes, at least 1; never beyond the end of the file.
     pub length: u64,
 }
 
-/// The stretches of a file, in the order of the file. An error is the last item.
+/// The ranges of a file that hold data, in order. An error is the last item.
 pub struct Pieces<'a> {
     survey: &'a Survey,
     object: ObjectId,
@@ -30,28 +30,28 @@ enum Source<'a> {
     Kept(std::slice::Iter<'a, FileRun>),
     One(Option<FileRun>),
     Map(Box<Walk>),
-    /// The map is to be read first.
+    /// The map has not been read.
     Unread,
     Ended,
 }
 
-/// A map that is walked along.
+/// A map that is being followed.
 struct Walk {
     state: NodeState,
     next: u32,
     end: u32,
-    /// Blocks that it may still lead to: none but the volume's own.
+    /// How many more blocks it may lead to: at most as many as the volume has.
     left: u64,
-    /// Stretches that it led to.
+    /// How many runs it has led to.
     runs: u64,
 }
 
-/// Stretches of a file that are taken from any map, and beyond which the device is asked what it
-/// holds.
+/// How many runs of a file are accepted from any map. If there are more, the device is asked how
+/// much data it holds.
 const RUNS_FEW: u64 = 1 << 16;
 
 impl Survey {
-    /// Where a file's data is; nothing for anything else than a regular file.
+    /// Where a file's data is; empty for anything but a regular file.
     pub fn data(&self, id: ObjectId) -> Pieces<'_> {
         let object = self.record(id);
         let is_file = FileType::from_mode(object.mode) == Some(FileType::Regular);
@@ -70,8 +70,8 @@ impl Survey {
         Pieces { survey: self, object: id, source }
     }
 
-    /// The one stretch that is the whole file; `None` when the file is empty, has holes or several
-    /// stretches.
+    /// The one range that is the whole file; `None` if the file is empty, or has holes or several
+    /// ranges.
     pub fn whole(&self, id: ObjectId) -> Option<Data> {
         let object = self.record(id);
         match object.content {
@@ -83,7 +83,7 @@ impl Survey {
         }
     }
 
-    /// A run as far as the file goes.
+    /// A run, cut at the end of the file.
     fn stretch(&self, id: ObjectId, run: FileRun) -> Option<Data> {
         let block_size = u64::from(self.block_size());
         let file_offset = u64::from(run.block) * block_size;
@@ -182,7 +182,7 @@ impl Walk {
     }
 }
 
-/// Stretches that all map blocks of a volume can lead to: map blocks are not zeros, and each is in
+/// How many runs all map blocks of a volume can lead to: map blocks are not zeros, and each is in
 /// one map once.
 fn runs_max(volume: &Volume) -> Result<u64> {
     let pointers = u64::from(volume.store.block_size() / 4);

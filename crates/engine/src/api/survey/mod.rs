@@ -1,10 +1,10 @@
-//! A whole volume at once, for whoever wants all of it: every inode in use and every name, read in
-//! the order of the disk.
+//! A whole volume at once, for programs that need all of it: every inode in use and every name,
+//! read in the order of the disk.
 //!
-//! Going from name to name through an ordinary file system asks the disk for a block here and a
-//! block there, an inode at a time. A survey reads the used part of each inode table in large
-//! reads, then all blocks of all directories, sorted by where they lie; maps of more than an inode
-//! holds are left for when the file itself is read, because they lie beside it.
+//! Walking from name to name through an ordinary file system reads one inode and one block at a
+//! time, here and there on the disk. A survey reads the used part of each inode table in large
+//! reads, then all blocks of all directories, sorted by their place on disk. Maps that do not fit
+//! into an inode are read with the file itself, because they are next to it.
 //!
 //! ```text
 //! tables  reads inodes into       objects   72 bytes per inode in use: owner, times, size, where
@@ -17,11 +17,11 @@
 //! ```
 //! Together that is about 110 bytes per file.
 //!
-//! *Invariants*: what is wrong with one inode is kept as that inode's fault, and matters only to
-//! who is led to it by a name; no block is taken for a directory twice, so that a survey holds no
-//! more names than the volume. Nothing here says that the names make a tree: a hostile volume leads
-//! to a directory twice, or round in circles.
-//! *Locking*: none; a survey is made once and then only read, by any number of threads.
+//! *Invariants*: damage of an inode is kept as that inode's fault, and matters only to callers that
+//! reach it through a name. No block is used for a directory twice, so a survey holds no more names
+//! than the volume does. A survey does not check that the names form a tree: a hostile volume may
+//! lead to a directory twice, or in circles.
+//! *Locking*: none; once made, a survey is only read, by any number of threads.
 mod data;
 mod names;
 mod tables;
@@ -40,39 +40,39 @@ use extant_format::{BlockNo, Ino};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of one read from the device, at most.
+/// Size of one read from the device at most, in bytes.
 const READ_BYTES_MAX: usize = 1 << 20;
-/// What lies between two wanted places is read along when it is no longer than this.
+/// A gap between two wanted places is read with them if it is at most this long, in bytes.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 
 /// An inode in use, in the order of the inode tables.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjectId(pub u32);
 
-/// A name in a directory; "." and ".." are none.
+/// A name in a directory, other than "." and "..".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameId(pub u32);
 
-/// What is known of an inode.
+/// The attributes of an inode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
-    /// What it is.
+    /// Type, from the mode.
     pub file_type: FileType,
     /// The low twelve bits of its mode.
     pub permissions: u16,
-    /// Owner.
+    /// Number of the owner.
     pub uid: u32,
-    /// Group.
+    /// Number of the group.
     pub gid: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Last read.
+    /// When it was last read.
     pub access_time: Time,
-    /// Last change of the inode.
+    /// When its inode last changed.
     pub change_time: Time,
-    /// Last change of the content.
+    /// When its content last changed.
     pub modify_time: Time,
-    /// Of devices; else 0 and 0.
+    /// Device numbers; 0 and 0 for anything but devices.
     pub device: Device,
 }
 
@@ -84,7 +84,7 @@ pub struct Survey {
     names: Vec<NameRecord>,
     /// Names and short symlink targets, end to end.
     text: Vec<u8>,
-    /// Runs of files that have several, as far as their inodes hold them.
+    /// Runs of files that have several and keep them in the inode.
     runs: Vec<FileRun>,
     faults: Vec<Error>,
 }
@@ -98,7 +98,7 @@ struct Object {
     ino: Ino,
     uid: u32,
     gid: u32,
-    /// Index into `faults`, plus 1; 0 is none.
+    /// Index into `faults` plus 1, or 0 for no fault.
     fault: u32,
     mode: u16,
     attributes: Attributes,
@@ -120,22 +120,22 @@ enum Content {
         start: BlockNo,
         length: u32,
     },
-    /// Several: a stretch of `runs`.
+    /// Several runs: a range of `runs`.
     Runs {
         first: u32,
         count: u32,
     },
-    /// The map is larger than the inode; it, or what it maps, begins here.
+    /// The map is larger than the inode; it, or the data it maps, begins here.
     Mapped {
         near: BlockNo,
     },
-    /// A symlink's target: a stretch of `text`.
+    /// A symlink's target: a range of `text`.
     Target {
         start: u32,
         length: u32,
     },
     Device(Device),
-    /// A directory's names: a stretch of `names`.
+    /// A directory's names: a range of `names`.
     Names {
         first: u32,
         count: u32,
@@ -158,7 +158,7 @@ struct NameRecord {
     length: u8,
 }
 
-/// 34 bits of seconds from 1901 on, and 30 of nanoseconds: all that an inode keeps.
+/// A time in 34 bits of seconds from 1901 on and 30 of nanoseconds, which is all an inode keeps.
 #[derive(Clone, Copy)]
 struct PackedTime(u64);
 
@@ -176,10 +176,10 @@ impl PackedTime {
     }
 }
 
-/// From inode numbers to objects.
+/// The index from inode numbers to objects.
 #[derive(Default)]
 struct Index {
-    /// Where each group's words begin; one more than there are groups.
+    /// Where each group's words begin, with one more entry than there are groups.
     groups: Vec<u32>,
     words: Vec<IndexWord>,
 }
@@ -187,7 +187,7 @@ struct Index {
 #[derive(Clone, Copy)]
 struct IndexWord {
     used: u64,
-    /// Objects before the first of these.
+    /// How many objects come before the first of these.
     before: u32,
 }
 
@@ -195,8 +195,8 @@ impl Filesystem {
     /// Reads all inodes in use and all names. The file system must not change meanwhile.
     ///
     /// # Errors
-    /// What keeps the whole from being read: more names than memory has numbers for. What is wrong
-    /// with single inodes is told by [`Survey::fault`].
+    /// Those that keep the whole from being read, such as more names than fit into 32 bits. Damage
+    /// of single inodes is reported by [`Survey::fault`].
     pub fn survey(&self) -> Result<Survey> {
         let mut survey = Survey {
             core: Arc::clone(&self.core),
@@ -214,7 +214,7 @@ impl Filesystem {
 }
 
 impl Survey {
-    /// How many inodes are in use, those included that no name leads to.
+    /// How many inodes are in use, including those without a name.
     pub fn object_count(&self) -> u32 {
         self.objects.len() as u32
     }
@@ -224,11 +224,11 @@ impl Survey {
         self.names.len() as u32
     }
 
-    /// The inode of that number.
+    /// The object with that inode number.
     ///
     /// # Errors
-    /// `Corrupt` when it is free, reserved, or no inode at all: a name that leads there leads
-    /// nowhere.
+    /// `Corrupt` if it is free, reserved, or outside the volume: a name that points there is
+    /// damaged.
     pub fn object(&self, ino: Ino) -> Result<ObjectId> {
         let superblock = &self.core.inodes.volume.store.superblock;
         let nowhere = |reason| {
@@ -246,21 +246,21 @@ impl Survey {
         &self.objects[id.0 as usize]
     }
 
-    /// Its number.
+    /// The inode number of an object.
     ///
     /// # Panics
-    /// As all functions here, when the id is not of this survey.
+    /// Like all functions here, if the id comes from another survey.
     pub fn ino(&self, id: ObjectId) -> Ino {
         self.record(id).ino
     }
 
-    /// What is wrong with an inode: then its facts, its names or its data cannot be relied on.
+    /// What is wrong with an inode: its facts, names or data cannot be relied on.
     pub fn fault(&self, id: ObjectId) -> Option<&Error> {
         let at = self.record(id).fault.checked_sub(1)?;
         self.faults.get(at as usize)
     }
 
-    /// What is known of it; `None` when not even its type is.
+    /// The attributes of an object; `None` if not even its type is known.
     pub fn facts(&self, id: ObjectId) -> Option<Facts> {
         let object = self.record(id);
         let [access_time, change_time, modify_time] = object.times.map(PackedTime::time);
@@ -280,17 +280,17 @@ impl Survey {
         })
     }
 
-    /// The type; `None` when nothing is known of it.
+    /// The type; `None` if it is not known.
     pub fn file_type(&self, id: ObjectId) -> Option<FileType> {
         FileType::from_mode(self.record(id).mode)
     }
 
-    /// Its size in bytes.
+    /// The size in bytes.
     pub fn size(&self, id: ObjectId) -> u64 {
         self.record(id).size
     }
 
-    /// The names in a directory, in no order that means anything; none of anything else.
+    /// The names in a directory, in no particular order; empty for anything else.
     pub fn names(&self, directory: ObjectId) -> impl ExactSizeIterator<Item = NameId> + use<> {
         let range = match self.record(directory).content {
             Content::Names { first, count } => first..first + count,
@@ -299,24 +299,23 @@ impl Survey {
         range.map(NameId)
     }
 
-    /// A name's bytes: no slash, no NUL, never "." or "..".
+    /// The bytes of a name: no slash, no NUL, never "." or "..".
     pub fn name(&self, name: NameId) -> &[u8] {
         let record = &self.names[name.0 as usize];
         &self.text[record.start as usize..record.start as usize + usize::from(record.length)]
     }
 
-    /// The number that a name leads to, whatever that is.
+    /// The inode number that a name points to, whatever it is.
     pub fn leads_to(&self, name: NameId) -> Ino {
         self.names[name.0 as usize].ino
     }
 
-    /// The directory that a name stands in.
+    /// The directory that contains a name.
     pub fn directory_of(&self, name: NameId) -> ObjectId {
         self.names[name.0 as usize].directory
     }
 
-    /// Where on the volume a file's data begins, or the map that leads there; `None` when it has
-    /// neither.
+    /// Where on the volume a file's data begins, or its map; `None` if it has neither.
     pub fn position(&self, id: ObjectId) -> Option<BlockNo> {
         match self.record(id).content {
             Content::Run { start, .. } => Some(start),
@@ -326,11 +325,11 @@ impl Survey {
         }
     }
 
-    /// Extended attributes, access lists in the form of getxattr, in the order in which they are
-    /// kept.
+    /// Extended attributes in the order in which they are stored, access lists in the form of
+    /// getxattr.
     ///
     /// # Errors
-    /// `Corrupt`, and what the device answers.
+    /// `Corrupt`; what the device returns.
     pub fn attributes(&self, id: ObjectId) -> Result<Vec<Attribute>> {
         match self.record(id).attributes {
             Attributes::None => Ok(Vec::new()),
@@ -340,10 +339,10 @@ impl Survey {
         }
     }
 
-    /// A symlink's target: at least one byte, no NUL.
+    /// The target of a symlink: at least one byte, no NUL.
     ///
     /// # Errors
-    /// `Corrupt`, and what the device answers; `InvalidArgument` for anything else than a symlink.
+    /// `Corrupt`; what the device returns; `InvalidArgument` for anything but a symlink.
     pub fn target(&self, id: ObjectId) -> Result<Vec<u8>> {
         let object = self.record(id);
         let target = match object.content {
@@ -369,12 +368,12 @@ impl Survey {
         Ok(target)
     }
 
-    /// The device that places on the volume are places of.
+    /// The device that offsets on the volume refer to.
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         &self.core.inodes.volume.store.device
     }
 
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub fn block_size(&self) -> u32 {
         self.core.inodes.volume.store.block_size()
     }
@@ -384,7 +383,7 @@ impl Survey {
         &self.core.inodes.volume.store.superblock
     }
 
-    /// The inode once more, for what is too large or too rare to be kept.
+    /// Reads the inode again, for what is too large or too rare to be kept.
     fn state(&self, id: ObjectId) -> Result<NodeState> {
         let ino = self.record(id).ino;
         Ok(NodeState::new(
@@ -402,7 +401,7 @@ impl Survey {
         }
     }
 
-    /// Keeps bytes; where they are.
+    /// Keeps bytes, and returns where.
     fn keep_text(&mut self, bytes: &[u8]) -> Result<u32> {
         let start = u32::try_from(self.text.len()).map_err(|_| too_much())?;
         self.text.extend_from_slice(bytes);
@@ -417,7 +416,7 @@ impl Index {
         Ok(())
     }
 
-    /// Notes an inode of the group begun last that is an object. Words reach as far as there are
+    /// Marks an inode of the group begun last as an object. Words are stored as far as there are
     /// objects.
     fn insert(&mut self, at: u32) {
         let first = self.groups.last().map_or(0, |first| *first as usize);
@@ -428,7 +427,7 @@ impl Index {
         self.words[word].used |= 1 << (at % 64);
     }
 
-    /// Counts the objects of the group begun last, before which there were so many.
+    /// Counts the objects of the group begun last, with `before` objects in the groups before it.
     fn end_group(&mut self, mut before: u32) {
         let first = self.groups.last().map_or(0, |first| *first as usize);
         for word in self.words.get_mut(first..).unwrap_or_default() {
@@ -446,12 +445,12 @@ impl Index {
     }
 }
 
-/// More than numbers of 32 bits count.
+/// The error for more names or bytes than 32 bits can count.
 fn too_much() -> Error {
     ErrorKind::OperationUnsupported("the volume has more names than can be surveyed at once").into()
 }
 
-/// Memory that is read into again and again.
+/// A buffer that is used for many reads.
 struct Reads {
     bytes: Vec<u8>,
     holes: Holes,
@@ -462,12 +461,12 @@ impl Reads {
         Reads { bytes: Vec::new(), holes: Holes::default() }
     }
 
-    /// The first byte at or after this one that may be anything but zero.
+    /// The offset of the first byte at or after `from` that may not be zero.
     fn next_data(&mut self, device: &dyn BlockDevice, from: u64) -> Result<u64> {
         Ok(self.holes.next_data(device, from)?)
     }
 
-    /// Reads a stretch of at most `READ_BYTES_MAX`.
+    /// Reads a range of at most `READ_BYTES_MAX`.
     fn read(&mut self, device: &dyn BlockDevice, range: Range<u64>) -> Result<&[u8]> {
         let length =
             usize::try_from(range.end - range.start).unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);

@@ -1,5 +1,4 @@
-//! The directories: their blocks in the order in which they lie on the volume, then their names
-//! sorted by directory.
+//! The directories: their blocks in the order of the disk, then their names sorted by directory.
 use super::tables::{Directories, DirectoryRun};
 use super::{
     Content, GAP_BYTES_MAX, NameRecord, ObjectId, READ_BYTES_MAX, Reads, Survey, too_much,
@@ -10,7 +9,7 @@ use extant_format::FileBlock;
 use extant_format::superblock::Feature;
 use std::sync::Arc;
 
-/// Fills in names, text, and what directories hold.
+/// Reads names, their text, and which of them each directory has.
 pub(super) fn read(survey: &mut Survey, mut directories: Directories) -> Result<()> {
     directories.runs.sort_unstable();
     let core = Arc::clone(&survey.core);
@@ -33,7 +32,7 @@ pub(super) fn read(survey: &mut Survey, mut directories: Directories) -> Result<
     sort_by_directory(survey, &directories, &unsorted)
 }
 
-/// Runs of at most so many blocks.
+/// Splits runs into runs of at most `most` blocks.
 fn split(runs: &[DirectoryRun], most: u32) -> impl Iterator<Item = DirectoryRun> + '_ {
     runs.iter().flat_map(move |run| {
         (0..run.length).step_by(most as usize).map(move |at| DirectoryRun {
@@ -45,8 +44,7 @@ fn split(runs: &[DirectoryRun], most: u32) -> impl Iterator<Item = DirectoryRun>
     })
 }
 
-/// Leaves out what overlaps a run before it: no block is read for two directories, or twice for
-/// one.
+/// Drops what overlaps an earlier run: no block is read for two directories, or twice for one.
 fn single_use(
     survey: &mut Survey,
     directories: &Directories,
@@ -79,7 +77,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// How many of the runs are close enough to be read at once; at least 1.
+    /// How many of the runs are close enough to be read together; at least 1.
     fn together(&self, runs: &[DirectoryRun]) -> usize {
         let block_size = self.block_size as u64;
         let start = runs.first().map_or(0, |run| run.start.0);
@@ -112,7 +110,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Several blocks at once cannot be had: one by one.
+    /// Reads the blocks one by one, after reading them together failed.
     fn unreadable(&mut self, runs: &[DirectoryRun], error: Error) -> Result<()> {
         let mut bytes = vec![0; self.block_size];
         let mut first = Some(error);
@@ -144,7 +142,7 @@ impl Reader<'_> {
         for (at, bytes) in (0..).zip(bytes.chunks_exact(self.block_size)) {
             let block = FileBlock(run.block + at);
             let mut outcome = match is_checked {
-                true => volume.store.style.verify(bytes, block, directory.indexed, directory.seed),
+                true => volume.store.style.verify(bytes, block, directory.form, directory.seed),
                 false => Ok(()),
             };
             if outcome.is_ok() {
@@ -163,7 +161,7 @@ impl Reader<'_> {
                     Ok(())
                 });
             }
-            // Offsets above were taken before this was known; nothing of them is kept then.
+            // The offsets above may have been cut to 32 bits; nothing of this block is kept then.
             if u32::try_from(self.survey.text.len()).is_err()
                 || u32::try_from(self.unsorted.len()).is_err()
             {

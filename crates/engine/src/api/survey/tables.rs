@@ -1,4 +1,4 @@
-//! The inode tables: the used part of each, in reads of up to a megabyte.
+//! The inode tables: the used part of each, in reads of at most a megabyte.
 use super::{
     Attributes, Content, FileRun, Object, ObjectId, PackedTime, READ_BYTES_MAX, Reads, Survey,
 };
@@ -8,6 +8,7 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::volume::Volume;
 use crate::store::cache::BlockKind;
 use extant_block::Holes;
+use extant_format::directory::Form;
 use extant_format::extent::{Node, State};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect::{DIRECT, pointer};
@@ -20,12 +21,12 @@ use std::sync::Arc;
 /// A directory whose blocks are still to be read.
 pub(super) struct Directory {
     pub(super) object: ObjectId,
-    /// Of its blocks' checksums.
+    /// Seed of the checksums of its blocks.
     pub(super) seed: u32,
-    pub(super) indexed: bool,
+    pub(super) form: Form,
 }
 
-/// Directories, and where their blocks lie.
+/// Directories, and where their blocks are.
 #[derive(Default)]
 pub(super) struct Directories {
     pub(super) list: Vec<Directory>,
@@ -34,12 +35,13 @@ pub(super) struct Directories {
     holes: Holes,
 }
 
-/// Bytes of directories that are taken from any device, and beyond which it is asked what it holds.
+/// Bytes of directories that are accepted from any device. If there are more, the device is asked
+/// how much data it holds.
 const DIRECTORY_BYTES: u64 = 64 << 20;
 
 impl Directories {
-    /// How many blocks all directories may have, as far as there are so many already: none is on
-    /// the disk twice.
+    /// How many blocks all directories together may have: as many as the disk holds, because no
+    /// block belongs to two.
     fn most(&self, volume: &Volume) -> Result<u64> {
         let most = volume.store.superblock.blocks_count;
         let few = DIRECTORY_BYTES / u64::from(volume.store.block_size());
@@ -57,11 +59,11 @@ pub(super) struct DirectoryRun {
     pub(super) length: u32,
     /// Index into the list of directories.
     pub(super) directory: u32,
-    /// Where in the directory.
+    /// Its first block in the directory.
     pub(super) block: u32,
 }
 
-/// Fills in objects, index, runs and short targets.
+/// Reads objects, index, runs and short targets.
 pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     let core = Arc::clone(&survey.core);
     let volume = &core.inodes.volume;
@@ -90,8 +92,8 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     Ok(directories)
 }
 
-/// Groups whose inode table lies over that of a group before them: it would have the same inodes
-/// under other numbers.
+/// Groups whose inode table overlaps that of an earlier group, and so would repeat its inodes under
+/// other numbers.
 fn repeated_tables(volume: &Volume) -> FxHashSet<GroupNo> {
     let groups = &volume.space;
     let start = |group| groups.descriptor(group).inode_table.0;
@@ -101,7 +103,7 @@ fn repeated_tables(volume: &Volume) -> FxHashSet<GroupNo> {
         .zip(all().skip(1))
         .all(|(group, next)| start(group).saturating_add(length) <= start(next));
     if rise {
-        // As they lie on every volume that did not grow.
+        // In order, as on every volume that did not grow.
         return FxHashSet::default();
     }
     let mut tables: Vec<(u64, GroupNo)> = all().map(|group| (start(group), group)).collect();
@@ -118,7 +120,7 @@ fn repeated_tables(volume: &Volume) -> FxHashSet<GroupNo> {
 /// Which inodes of a group are in use.
 struct Used {
     bitmap: Arc<Vec<u8>>,
-    /// Behind the last one.
+    /// The index after the last inode in use.
     end: u32,
 }
 
@@ -127,8 +129,8 @@ impl Used {
         Used { bitmap: Arc::default(), end: 0 }
     }
 
-    /// A bitmap that cannot be read, or is not what the descriptor says, excludes nothing: each
-    /// inode speaks for itself.
+    /// If the bitmap cannot be read, or is not what the descriptor says, no inode is skipped: each
+    /// is judged by itself.
     fn read(volume: &Volume, descriptor: &GroupDescriptor, limit: u32) -> Used {
         let frame = volume.store.cache.read(descriptor.inode_bitmap, BlockKind::Plain).ok();
         let bitmap = frame.map(|frame| frame.bytes());
@@ -143,7 +145,7 @@ impl Used {
         used
     }
 
-    /// The first one from `from` on.
+    /// The first inode in use from `from` on.
     fn next(&self, from: u32) -> Option<u32> {
         match self.bitmap.is_empty() {
             true => (from < self.end).then_some(from),
@@ -152,7 +154,7 @@ impl Used {
     }
 }
 
-/// The table of one group.
+/// The inode table of one group.
 struct Table<'a> {
     survey: &'a mut Survey,
     directories: &'a mut Directories,
@@ -168,7 +170,7 @@ impl Table<'_> {
         let at_once = (READ_BYTES_MAX as u64 / size) as u32;
         let mut next = used.next(0);
         while let Some(first) = next {
-            // What the device knows to be zeros is no inode in use.
+            // What the device knows to be zeros holds no inode in use.
             let data =
                 reads.next_data(&*self.volume.store.device, table + u64::from(first) * size)?;
             let skipped = data.saturating_sub(table) / size;
@@ -213,7 +215,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Part of a table that the device does not give, inode by inode.
+    /// Reads a part of a table inode by inode, after reading it at once failed.
     fn unreadable(&mut self, used: &Used, range: std::ops::Range<u32>, error: Error) -> Result<()> {
         let size = u64::from(self.volume.store.superblock.inode_size);
         let table = self.first.0 * u64::from(self.volume.store.block_size());
@@ -333,8 +335,7 @@ impl Table<'_> {
             _ if blocks == 0 => Ok(Content::Nothing),
             MappingKind::Extents => self.extents(ino, inode),
             MappingKind::Indirect if blocks > u64::from(DIRECT) => {
-                // A file that begins with a hole may still have its first data near the blocks of
-                // its map.
+                // If the file begins with a hole, its first data may still be near its map.
                 let first =
                     (0..15).map(|index| pointer(&inode.block, index)).find(|block| *block != 0);
                 Ok(first.map_or(Content::Nothing, |near| Content::Mapped {
@@ -403,8 +404,8 @@ impl Table<'_> {
         Ok(Content::Runs { first, count: self.survey.runs.len() as u32 - first })
     }
 
-    /// Notes a run of a directory, as far as it holds data: a block of zeros has no names, and no
-    /// directory has such blocks.
+    /// Notes a run of a directory, without parts known to be zeros: these have no names, and no
+    /// sound directory has such blocks.
     fn directory_run(&mut self, directory: u32, run: Run, block: u32, id: ObjectId) -> Result<()> {
         let ino = self.survey.ino(id);
         let block_size = u64::from(self.volume.store.block_size());
@@ -429,8 +430,7 @@ impl Table<'_> {
                 continue;
             }
             let length = data.end - data.start;
-            // No block belongs to two directories: what is more than the volume is known to be
-            // wrong.
+            // No block belongs to two directories, so more blocks than the volume has are an error.
             self.directories.blocks += length;
             if self.directories.blocks > self.directories.most(self.volume)? {
                 let reason = "more than the directories before it leave of the volume";
@@ -447,17 +447,19 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Notes where its blocks lie. Those before a place that is wrong count.
+    /// Notes where a directory's blocks are. Those before the first damage in its map count.
     fn directory(&mut self, id: ObjectId, inode: Inode) -> Result<()> {
         let ino = self.survey.ino(id);
         let (size, block_size) = (inode.size, u64::from(self.volume.store.block_size()));
         let wrong = |reason| Error::field(Place::Inode(ino), "directory", "size", size, reason);
-        let indexed =
-            self.volume.store.superblock.has(Feature::DIR_INDEX) && inode.flags & flags::INDEX != 0;
+        let form = match self.volume.store.superblock.has(Feature::DIR_INDEX) {
+            true => Form::of(inode.flags),
+            false => Form::Linear,
+        };
         let state = NodeState::new(self.volume, ino, inode);
         let list = &mut self.directories.list;
         let directory = list.len() as u32;
-        list.push(Directory { object: id, seed: state.seed, indexed });
+        list.push(Directory { object: id, seed: state.seed, form });
         let blocks = u32::try_from(size / block_size)
             .map_err(|_| wrong("larger than a directory can be"))?;
         let mut block = 0;

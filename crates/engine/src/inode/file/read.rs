@@ -11,7 +11,7 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::pages::{Failure, PageRead, Pages, Payload};
 use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
-use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, Stream};
+use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, ReadStream};
 use crate::store::DataKeeping;
 use crate::store::cache::BlockKind;
 use extant_block::{Operation, Request, Segment, ShortLock, Urgency};
@@ -31,7 +31,7 @@ const LARGE_BYTES_MIN: usize = 256 << 10;
 pub(crate) fn read(
     volume: &Volume,
     node: &Node,
-    stream: &ShortLock<Stream>,
+    stream: &ShortLock<ReadStream>,
     offset: u64,
     buffer: &mut [u8],
 ) -> Result<usize> {
@@ -95,7 +95,12 @@ impl Reader<'_> {
         Some(u32::try_from(offset / block_size).ok()?..u32::try_from(end).ok()?)
     }
 
-    fn read_part(&self, stream: &ShortLock<Stream>, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    fn read_part(
+        &self,
+        stream: &ShortLock<ReadStream>,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<()> {
         let Some(wanted) = self.blocks(offset, buffer.len()) else {
             buffer.fill(0);
             return Ok(());
@@ -128,14 +133,14 @@ impl Reader<'_> {
     }
 
     /// Notes the access in the stream.
-    fn note(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) {
+    fn note(&self, stream: &ShortLock<ReadStream>, wanted: &Range<u32>) {
         let access = self.access(wanted);
         stream.lock().going.note(&access);
     }
 
     /// Starts to read the map blocks for a range of the file, and others that are clustered with
     /// them.
-    fn fetch_maps(&self, stream: &ShortLock<Stream>, range: Range<u32>, urgency: Urgency) {
+    fn fetch_maps(&self, stream: &ShortLock<ReadStream>, range: Range<u32>, urgency: Urgency) {
         let volume = self.volume;
         if volume.store.policies.map_read_ahead == MapReadAhead::None {
             return;
@@ -152,7 +157,7 @@ impl Reader<'_> {
     }
 
     /// Asks the policy what to read ahead.
-    fn window(&self, stream: &ShortLock<Stream>, wanted: &Range<u32>) -> Option<Range<u32>> {
+    fn window(&self, stream: &ShortLock<ReadStream>, wanted: &Range<u32>) -> Option<Range<u32>> {
         let first = wanted.start..wanted.start.saturating_add(1);
         let cached = self.pages.arrivals.missing(self.pages.map(), first).is_empty();
         let access = Access { cached, ..self.access(wanted) };
@@ -180,7 +185,7 @@ impl Reader<'_> {
     }
 
     /// Starts to read a window. Errors are reported when its blocks are wanted.
-    fn fetch_ahead(&self, stream: &ShortLock<Stream>, mut window: Range<u32>) -> Failure {
+    fn fetch_ahead(&self, stream: &ShortLock<ReadStream>, mut window: Range<u32>) -> Failure {
         if self.volume.store.policies.file_read_ahead.reach() == Reach::Contiguous {
             let most = window.end - window.start;
             let contiguous =

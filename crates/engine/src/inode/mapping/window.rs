@@ -15,7 +15,9 @@ use crate::error::Result;
 use crate::inode::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
-use crate::policy::allocation::{AllocationFacts, Plan, Purpose, Search, next_window_blocks};
+use crate::policy::allocation::{
+    AllocationFacts, AllocationPlan, Purpose, Search, next_window_blocks,
+};
 use crate::policy::preset::Growth;
 use crate::space::{Reservation, Reuse};
 use extant_format::inode::FileType;
@@ -31,7 +33,7 @@ pub(super) fn take(
     operation: &Operation<'_>,
     node: &mut NodeState,
     wish: &Wish,
-    plan: &Plan,
+    plan: &AllocationPlan,
 ) -> Result<Option<Run>> {
     let Some(window) = node.window else { return Ok(None) };
     match wish.purpose {
@@ -48,7 +50,12 @@ pub(super) fn take(
 }
 
 /// Adjusts a plan to the policy for the growth of directories.
-pub(super) fn grow(volume: &Volume, node: &NodeState, facts: &AllocationFacts, plan: &mut Plan) {
+pub(super) fn grow(
+    volume: &Volume,
+    node: &NodeState,
+    facts: &AllocationFacts,
+    plan: &mut AllocationPlan,
+) {
     if volume.store.policies.growth == Growth::Reservation
         && is_growing_directory(node, facts.purpose)
     {
@@ -67,7 +74,7 @@ pub(super) fn lengthen(
     operation: &Operation<'_>,
     node: &NodeState,
     wish: &Wish,
-    plan: &mut Plan,
+    plan: &mut AllocationPlan,
     reservation: &mut Reservation<'_>,
 ) {
     let volume = operation.volume();

@@ -13,7 +13,7 @@
 //! *Locking*: `coming`, then the lock of the pages, both short. Completions take no other lock, so
 //! a thread that has locked the inode may wait here.
 use crate::inode::pages::{PageMap, Payload};
-use crate::policy::readahead::Stream;
+use crate::policy::readahead::ReadStream;
 use crate::ranks;
 use extant_block::{Clock, Completed, Segment, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct Arrivals {
     coming: ShortLock<Coming>,
     arrived: WaitQueue,
     /// Read-ahead state of reads that come through no open file.
-    pub(crate) stream: ShortLock<Stream>,
+    pub(crate) stream: ShortLock<ReadStream>,
 }
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Arrivals {
         Arc::new(Arrivals {
             coming: ShortLock::ranked(ranks::ARRIVALS, Coming::default()),
             arrived: WaitQueue::new(Arc::clone(clock)),
-            stream: ShortLock::ranked(ranks::LAST, Stream::default()),
+            stream: ShortLock::ranked(ranks::LAST, ReadStream::default()),
         })
     }
 

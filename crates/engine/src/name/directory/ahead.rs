@@ -11,7 +11,7 @@
 use super::{Directory, Form, kind};
 use crate::inode::mapping::{self, Piece};
 use crate::policy::preset::DirectoryReadAhead;
-use crate::policy::readahead::{Access, OnDemand, ReadAhead, Stream};
+use crate::policy::readahead::{Access, OnDemand, ReadAhead, ReadStream};
 use crate::store::cache::BlockKind;
 use extant_block::Urgency;
 use extant_format::extent::State;
@@ -28,7 +28,7 @@ pub(super) const LOOKUP_BLOCKS: u32 = 8;
 /// How far a directory was read ahead by one listing.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Ahead {
-    stream: Stream,
+    stream: ReadStream,
     /// In a listing by hash: the first block that was not read yet.
     next: u32,
 }
@@ -131,7 +131,7 @@ impl Directory<'_> {
             if let Piece::Run(run, State::Written) = piece {
                 let blocks = (0..run.length).map(|into| {
                     let number = BlockNo(run.start.0 + u64::from(into));
-                    (number, kind(self.node, FileBlock(at + into), Form::of(self.node)))
+                    (number, kind(self.node, FileBlock(at + into), Form::of(self.node.inode.flags)))
                 });
                 places.extend(blocks);
             }

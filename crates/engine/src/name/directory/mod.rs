@@ -30,7 +30,7 @@ use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
 use crate::store::cache::{BlockKind, Frame, Stage};
-use extant_format::directory::{Entry, NAME_MAX};
+use extant_format::directory::{Entry, Form, NAME_MAX};
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
 use extant_format::superblock::Feature;
@@ -240,7 +240,10 @@ impl Directory<'_> {
             let place = Place::Inode(self.node.ino);
             return Err(Error::field(place, "directory", "block", block.0.into(), "a hole"));
         };
-        self.volume.store.cache.read(number, kind(self.node, block, Form::of(self.node)))
+        self.volume
+            .store
+            .cache
+            .read(number, kind(self.node, block, Form::of(self.node.inode.flags)))
     }
 
     fn corrupt(self, frame: &Frame, fault: Fault) -> Error {
@@ -346,26 +349,9 @@ fn check_name(name: &[u8]) -> Result<()> {
     }
 }
 
-/// How the blocks of a directory are sealed: an index keeps its checksums in another place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    Linear,
-    Indexed,
-}
-
-impl Form {
-    fn of(node: &NodeState) -> Form {
-        match node.inode.flags & flags::INDEX {
-            0 => Form::Linear,
-            _ => Form::Indexed,
-        }
-    }
-}
-
 /// The kind of a block of this directory.
 fn kind(node: &NodeState, block: FileBlock, form: Form) -> BlockKind {
-    let indexed = form == Form::Indexed;
-    BlockKind::Directory { ino: node.ino, seed: node.seed, block, indexed }
+    BlockKind::Directory { ino: node.ino, seed: node.seed, block, form }
 }
 
 /// Drops the index of a directory before its first change on a volume without dir_index, where it

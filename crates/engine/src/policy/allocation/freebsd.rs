@@ -1,13 +1,16 @@
-//! FreeBSD's ext2fs, three times: as it was when it was fast, as the fifth post (2010) found it,
-//! and as it was put right.
+//! FreeBSD's ext2fs in three versions: when it was fast, as the fifth post (2010) found it, and
+//! after it was repaired.
 //!
-//! All three give one block after the other when it is written, and preallocate nothing.
+//! All three allocate each block when it is written, and preallocate nothing.
 use super::ext2_goal::Ext2Goal;
-use super::{Allocation, AllocationFacts, Delay, Plan, Purpose, Search, Stream, within_volume};
+use super::{
+    Allocation, AllocationFacts, AllocationPlan, Delay, LastAllocation, Purpose, Search,
+    within_volume,
+};
 use extant_format::{BlockNo, Run};
 
-/// Free blocks in a row that are looked for when the goal is in use: a byte of the bitmap, wherever
-/// it begins.
+/// How many free blocks in a row are searched for if the goal is in use: as many as a byte of the
+/// bitmap, starting at any bit.
 const RUN_BLOCKS: u32 = 8;
 
 /// `freebsd-5.2` (2004; the fast column of the fifth post): the goals and the search of Linux's
@@ -17,7 +20,7 @@ const RUN_BLOCKS: u32 = 8;
 pub struct FreeBsd52;
 
 impl Allocation for FreeBsd52 {
-    fn plan(&self, facts: &AllocationFacts) -> Plan {
+    fn plan(&self, facts: &AllocationFacts) -> AllocationPlan {
         Ext2Goal.plan(facts)
     }
     fn delayed(&self) -> Delay {
@@ -25,26 +28,30 @@ impl Allocation for FreeBsd52 {
     }
 }
 
-/// `freebsd-2010` (the slow column of the fifth post): the bug, with all that comes of it.
+/// `freebsd-2010` (the slow column of the fifth post): the bug with all its consequences.
 ///
-/// The allocator was written anew and no longer stored the last block and its place, so that both
-/// stay 0. But a file that grows by the block behind the one remembered still has both raised by
-/// one: its block 1 gets goal 1, block 2 goal 2, and so on, which are the first blocks of the
-/// *volume*, and in use. The search then takes the first byte of group 0's bitmap that is all free,
-/// and of it one bit: one block in eight. Only the first block of a file lies in its inode's group;
-/// indirect blocks go where the data goes that they map. A volume fills group 0, then, by the
+/// The allocator had been rewritten and no longer stored the last block and its place, so both stay
+/// 0. But when a file grows by the block after the one remembered, both are still raised by one:
+/// its block 1 gets goal 1, block 2 goal 2, and so on. These are the first blocks of the *volume*,
+/// and in use. The search then takes the first byte of group 0's bitmap that is all free, and one
+/// bit of it: one block in eight. Only the first block of a file is in its inode's group; indirect
+/// blocks follow the data that they map. A volume fills group 0 first, then, by the quadratic
+/// rehash, 1, 3 and 7.
 /// quadratic rehash, 1, 3, 7.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FreeBsd2010;
 
 impl FreeBsd2010 {
-    /// What is remembered once the file is asked to grow by this block.
-    fn raised(facts: &AllocationFacts) -> Stream {
-        let Stream { next_block, next_goal } = facts.stream;
+    /// What is remembered after the file asked for this block.
+    fn raised(facts: &AllocationFacts) -> LastAllocation {
+        let LastAllocation { next_block, next_goal } = facts.stream;
         if next_block.0.checked_add(1) != Some(facts.file_block.0) {
             return facts.stream;
         }
-        Stream { next_block: facts.file_block, next_goal: BlockNo(next_goal.0.saturating_add(1)) }
+        LastAllocation {
+            next_block: facts.file_block,
+            next_goal: BlockNo(next_goal.0.saturating_add(1)),
+        }
     }
 
     fn goal(facts: &AllocationFacts) -> BlockNo {
@@ -64,15 +71,15 @@ impl FreeBsd2010 {
 }
 
 impl Allocation for FreeBsd2010 {
-    fn plan(&self, facts: &AllocationFacts) -> Plan {
-        Plan {
+    fn plan(&self, facts: &AllocationFacts) -> AllocationPlan {
+        AllocationPlan {
             goal: within_volume(facts, FreeBsd2010::goal(facts)),
             length: 1,
             search: Search::FreeByte,
         }
     }
-    /// What was given is not remembered: only that the file grew.
-    fn remembered(&self, facts: &AllocationFacts, _: Run) -> Stream {
+    /// The allocated block is not remembered, only that the file grew.
+    fn remembered(&self, facts: &AllocationFacts, _: Run) -> LastAllocation {
         FreeBsd2010::raised(facts)
     }
     fn delayed(&self) -> Delay {
@@ -80,14 +87,14 @@ impl Allocation for FreeBsd2010 {
     }
 }
 
-/// `freebsd-fixed`: what was given is remembered again, and a run of eight free bits may begin
-/// anywhere in a byte.
+/// `freebsd-fixed`: the last block is remembered again, and a run of eight free bits may start at
+/// any bit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FreeBsdFixed;
 
 impl Allocation for FreeBsdFixed {
-    fn plan(&self, facts: &AllocationFacts) -> Plan {
-        Plan { search: Search::FreeRun { blocks: RUN_BLOCKS }, ..Ext2Goal.plan(facts) }
+    fn plan(&self, facts: &AllocationFacts) -> AllocationPlan {
+        AllocationPlan { search: Search::FreeRun { blocks: RUN_BLOCKS }, ..Ext2Goal.plan(facts) }
     }
     fn delayed(&self) -> Delay {
         Delay::AtWrite

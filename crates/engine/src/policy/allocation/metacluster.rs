@@ -1,39 +1,38 @@
 //! Where map blocks go: beside the data that they map, or together in one run of blocks of each
-//! group, a *metacluster*, so that a check of the volume reads them from a few places (the second
+//! group, a *metacluster*, so that a check of the volume reads them from few places (the second
 //! post, 2007).
 //!
-//! A cluster is an order of search and nothing else. Nothing on the disk tells of it, no block is
-//! kept for anybody, and a volume may be opened with clusters today and without them tomorrow.
+//! A cluster is only an order of search. It leaves no trace on disk, no block is reserved, and a
+//! volume may be opened with clusters today and without them tomorrow.
 //!
-//! - A map block goes to the cluster of the group in which its file got its last block: the first
-//!   free block there. Where the cluster is full it goes where it would go without one: forward
-//!   with the data.
-//! - Everything else goes around the clusters: of the group that the allocation wants, then of the
-//!   others, as the allocation has it. A group that has no more free blocks than a cluster is
-//!   passed over.
-//! - Where that finds nothing, each group is taken in turn from the wanted one on: what is free
-//!   around its cluster, then what is free inside. So nothing is wasted: the last block of a volume
-//!   is used as it is without clusters.
+//! - A map block gets the first free block in the cluster of the group in which its file got its
+//!   last block. If the cluster is full, it goes where it would go without clusters: after the
+//!   data.
+//! - Everything else is allocated outside the clusters: in the group that the allocation wants,
+//!   then in the others in its order. A group that has no more free blocks than its cluster is
+//!   skipped.
+//! - If that finds nothing, the groups are searched in turn from the wanted one on: first outside
+//!   the cluster, then inside. So nothing is wasted: the last block of a volume is used as it is
+//!   without clusters.
 //!
 //! # Where in the group
-//! `begin` is behind the bitmaps and the inode table that a group begins with: no file's run is
-//! broken that was not broken by these, and the arm comes by on its way into the group. `middle` is
-//! what the post chose: the way from a map block to its data is a quarter of a group on average,
-//! but each file that is longer than half a group has one gap more. `end` breaks no run either (it
-//! lies before the next group's metadata), and is behind the data that a sequential reader comes
-//! from.
+//! `begin` is after the bitmaps and the inode table at the start of a group: it splits no file's
+//! run that these would not split, and the head passes it on the way into the group. `middle` is
+//! the choice of the post: a map block is a quarter of a group from its data on average, but each
+//! file longer than half a group has one more gap. `end` splits no run either (the next group's
+//! metadata follows), and is after the data that a sequential reader has just read.
 //!
 //! # How large
-//! A group has 8 blocks for each byte of a block, and a map block has a pointer for each 4 bytes:
-//! whatever the block size, a group full of large files has 32 indirect blocks, and at most two of
-//! the levels above. But files of 13 blocks need one for each 14 blocks: 2,340 in a group of
-//! 32,768. Between the two lie the trees that people keep: where half of the blocks belong to files
-//! beyond 12 blocks, of 50 blocks on average, there are some 330. A cluster that is too large costs
-//! nothing but the length of the gap in a file's run, because data enters it in the end; one that
-//! is too small spills, and what spills is read as it was before. The default, a 64th (512 blocks
-//! of 32,768, 2 MiB of 128), holds sixteen times what large files need, and is read whole in 35 ms
-//! by a disk of 60 MB/s. Only the smallest files with maps overflow it.
-use super::{AllocationFacts, Plan, Purpose};
+//! A group has 8 blocks for each byte of a block, and a map block has a pointer in each 4 bytes.
+//! So, whatever the block size, a group full of large files has 32 indirect blocks, and at most two
+//! of the levels above. But files of 13 blocks need one for each 14 blocks: 2,340 in a group of
+//! 32,768. Ordinary trees are in between: if half of the blocks belong to files of more than 12
+//! blocks, with 50 blocks on average, there are about 330. A cluster that is too large costs only a
+//! longer gap in a file's run, because data enters it in the end. From a cluster that is too small,
+//! map blocks spill, and are read as before. The default, 1/64 of the group (512 of 32,768 blocks,
+//! 2 of 128 MiB), holds sixteen times what large files need, and a disk of 60 MB/s reads it whole
+//! in 35 ms. Only the smallest files with maps overflow it.
+use super::{AllocationFacts, AllocationPlan, Purpose};
 use extant_format::BlockNo;
 use std::fmt;
 use std::ops::Range;
@@ -58,10 +57,10 @@ pub struct Metacluster {
     pub size: ClusterSize,
 }
 
-/// Where in a group its cluster lies.
+/// Where in a group its cluster is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Position {
-    /// Behind the metadata that the group begins with.
+    /// After the metadata at the start of the group.
     Begin,
     /// Around the middle of the group (the post).
     #[default]
@@ -73,11 +72,11 @@ pub enum Position {
 /// How large a cluster is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClusterSize {
-    /// So many blocks.
+    /// This many blocks.
     Blocks(u32),
-    /// One block of so many of the group.
+    /// The group divided by this number.
     Part(u32),
-    /// So many blocks of a hundred of the group.
+    /// This percentage of the group.
     Percent(u32),
 }
 
@@ -96,19 +95,19 @@ pub struct GroupShape {
     pub front: u32,
 }
 
-/// Where one run of blocks is looked for.
+/// Where one run of blocks is searched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
     /// As the plan says: there are no clusters.
     Anywhere,
-    /// Around all clusters; inside them when nothing else is free.
+    /// Outside all clusters; inside them if nothing else is free.
     Around,
-    /// In the cluster of the group of this block; when it is full, as everything else.
+    /// In the cluster of the group of this block. If it is full, as `Around`.
     Inside(BlockNo),
 }
 
 impl ClusterSize {
-    /// Blocks of the cluster of a group of so many; at least 1, at most half of the group.
+    /// How many blocks of a group of `of` blocks the cluster has: at least 1, at most half.
     fn blocks(self, of: u32) -> u32 {
         let blocks = match self {
             ClusterSize::Blocks(blocks) => blocks,
@@ -120,8 +119,8 @@ impl ClusterSize {
 }
 
 impl Metacluster {
-    /// The cluster of a group: blocks from its start. Not empty, unless the group is; within it. It
-    /// may hold blocks that are in use for other things.
+    /// The cluster of a group, as a range of its blocks. Not empty, unless the group is. Its blocks
+    /// may be in use for other things.
     pub fn place(self, group: GroupShape) -> Range<u32> {
         let length = self.size.blocks(group.blocks).min(group.blocks);
         let last = group.blocks - length;
@@ -136,8 +135,8 @@ impl Metacluster {
 }
 
 impl MapBlocks {
-    /// Where blocks of this plan are looked for.
-    pub fn route(self, facts: &AllocationFacts, plan: &Plan) -> Route {
+    /// Where blocks of this plan are searched.
+    pub fn route(self, facts: &AllocationFacts, plan: &AllocationPlan) -> Route {
         match (self, facts.purpose) {
             (MapBlocks::Beside, _) => Route::Anywhere,
             (MapBlocks::Metacluster(_), Purpose::Map) => Route::Inside(home(facts, plan)),
@@ -145,8 +144,7 @@ impl MapBlocks {
         }
     }
 
-    /// Where a block of these facts is looked for that is the volume's own, and not planned by an
-    /// allocation.
+    /// Where a map block of the volume itself is searched, which no allocation policy plans.
     pub(crate) fn map_route(self, near: BlockNo) -> Route {
         match self {
             MapBlocks::Beside => Route::Anywhere,
@@ -155,14 +153,14 @@ impl MapBlocks {
     }
 }
 
-/// Where the file got its last block; else where the block before the map's first lies; else where
-/// the allocation would look.
-fn home(facts: &AllocationFacts, plan: &Plan) -> BlockNo {
+/// The block whose group's cluster is used: the file's last block; else the one before the first
+/// that the map block will map; else the allocation's goal.
+fn home(facts: &AllocationFacts, plan: &AllocationPlan) -> BlockNo {
     let last = Some(facts.stream.next_goal).filter(|block| block.0 != 0);
     last.or(facts.previous.map(|(_, block)| block)).unwrap_or(plan.goal)
 }
 
-/// What words of a cluster cannot be read.
+/// Why a text does not describe a cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapBlocksError(String);
 
@@ -260,14 +258,14 @@ impl fmt::Display for ClusterSize {
     }
 }
 
-/// `POSITION,SIZE`, as it is read.
+/// `POSITION,SIZE`, in the form that can be parsed.
 impl fmt::Display for Metacluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{}", self.position, self.size)
     }
 }
 
-/// As it is read.
+/// In the form that can be parsed.
 impl fmt::Display for MapBlocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

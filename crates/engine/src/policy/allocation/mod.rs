@@ -1,4 +1,4 @@
-//! Where blocks go: pure functions of facts. `group` finds out whether there is room there.
+//! Where blocks go: pure functions of facts. `space` finds out whether there is room.
 mod ext2_goal;
 mod freebsd;
 mod metacluster;
@@ -35,93 +35,93 @@ pub enum Purpose {
 /// What an allocation policy may know.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationFacts {
-    /// For which inode.
+    /// Inode that the blocks are for.
     pub ino: Ino,
-    /// Of which type.
+    /// Type of that inode.
     pub file_type: Option<FileType>,
     /// The group of the inode.
     pub group: GroupNo,
     /// First block of that group.
     pub group_start: BlockNo,
-    /// Groups of a flex group; 1 without.
+    /// Groups in a flex group; 1 without flex groups.
     pub groups_per_flex: u32,
-    /// Blocks of a group.
+    /// Blocks in a group.
     pub blocks_per_group: u32,
     /// First data block of the volume.
     pub first_data_block: u32,
-    /// Blocks of the volume.
+    /// Number of blocks of the volume.
     pub blocks: u64,
-    /// What for.
+    /// What the blocks are wanted for.
     pub purpose: Purpose,
     /// Which block of the file is wanted first (for `Map`: the first one that it will map).
     pub file_block: FileBlock,
-    /// How many are wanted in a row.
+    /// How many blocks are wanted in a row.
     pub want: u32,
-    /// Size of the file in blocks, as known now (delayed writes included).
+    /// Size of the file in blocks, including delayed writes.
     pub file_blocks: u64,
     /// The block that holds the nearest mapped file block before this one, and that file block.
     pub previous: Option<(FileBlock, BlockNo)>,
-    /// The map block that will point to it, where it is not the inode.
+    /// The map block that will point to it, if it is not the inode.
     pub map_block: Option<BlockNo>,
     /// What the file remembers of its last allocation.
-    pub stream: Stream,
+    pub stream: LastAllocation,
     /// The window that the file has, if any.
     pub window: Option<WindowFacts>,
 }
 
-/// What a policy may know of a file's window: blocks that, in memory only, are kept from other
-/// windows.
+/// What a policy may know of a file's window: blocks that are reserved for it in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowFacts {
-    /// Blocks that were wanted for it.
+    /// Length that was asked for, in blocks.
     pub wanted: u32,
-    /// Blocks that it has: fewer at the end of a group.
+    /// Length in blocks: less than wanted at the end of a group.
     pub length: u32,
-    /// Blocks that were taken out of it.
+    /// Blocks that were allocated in it.
     pub hits: u32,
 }
 
 /// What a file remembers in memory of its last allocation (ext2's next_alloc_block and
 /// next_alloc_goal).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Stream {
+pub struct LastAllocation {
     /// The last file block that was allocated.
     pub next_block: FileBlock,
     /// The block that it got.
     pub next_goal: BlockNo,
 }
 
-/// How a group is searched from the goal on.
+/// How groups are searched from the goal on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Search {
     /// As ext2 does: the goal; a free bit up to the next 64-bit boundary; the first free byte,
     /// stepped back; any bit; the next groups.
     GoalThenByte,
-    /// The run at the goal, if it is long enough; else the first free run of the group that has
+    /// The run at the goal, if it is long enough; else the first free run of the group with
     /// `look_for` blocks; else its longest, if that is half of what is wanted; then the group with
     /// most room.
     LongestRun {
-        /// A run of so many blocks is looked for, though only `length` are taken: the file's next
-        /// blocks are to follow there.
+        /// Length of the run that is searched for. Only `length` blocks are taken: the file's next
+        /// blocks should follow there.
         look_for: u32,
     },
-    /// The next free block from the goal on, as many in a row as there are: never backwards. Leaves
-    /// no gap behind it.
+    /// The next free block from the goal on, with the free ones that follow it: never backwards.
+    /// Leaves no free block between.
     Sequential,
-    /// As FreeBSD's ext2fs of 2010 does it: the goal; the first free byte from that of the goal on,
-    /// then from the start of the group, of which only as many blocks are taken as are wanted; any
-    /// bit in that order; other groups by quadratic rehash.
+    /// As FreeBSD's ext2fs of 2010: the goal; the first free byte from that of the goal on, then
+    /// from the start of the group, of which only the wanted blocks are taken; any bit in the same
+    /// order; other groups by quadratic rehash.
     FreeByte,
-    /// The same, with a run of so many free bits, wherever it begins, in place of a byte.
+    /// As `FreeByte`, with a run of `blocks` free bits, at any bit, instead of a byte.
     FreeRun {
-        /// How many in a row.
+        /// Length of the run.
         blocks: u32,
     },
-    /// As ext3 does: in the window of this inode, from the goal on; else in a new one; else as
+    /// As in ext3: from the goal on in the inode's window; else in a new window; else as
     /// `GoalThenByte`.
     Window {
-        /// Whose window.
+        /// Inode that has the window.
         owner: Ino,
+        /// Length of a new window in blocks.
         /// How long a new one is.
         blocks: u32,
     },
@@ -129,33 +129,34 @@ pub enum Search {
 
 /// What the policy wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
-    /// Where to begin to look.
+pub struct AllocationPlan {
+    /// Block at which the search starts.
     pub goal: BlockNo,
-    /// At most so many blocks in one run; never 0.
+    /// Blocks to allocate at most, in one run; at least 1.
     pub length: u32,
-    /// How to look.
+    /// How to search.
     pub search: Search,
 }
 
-/// Decides where. Reads facts, touches nothing but the cursor that a policy may keep inside itself.
+/// Decides where blocks go. Reads facts and changes nothing, except a cursor that a policy may
+/// have.
 pub trait Allocation: Send + Sync {
     /// The plan for the next run.
-    fn plan(&self, facts: &AllocationFacts) -> Plan;
-    /// Told what was given, so that a policy with a cursor can move it.
+    fn plan(&self, facts: &AllocationFacts) -> AllocationPlan;
+    /// Called with what was allocated, so that a policy can move its cursor.
     fn given(&self, facts: &AllocationFacts, run: Run) {
         let _ = (facts, run);
     }
-    /// What the file remembers once it was given this run (never empty) for its data or, as a
+    /// What the file remembers after this run (not empty) was allocated for its data or, for a
     /// directory, for itself.
-    fn remembered(&self, facts: &AllocationFacts, run: Run) -> Stream {
+    fn remembered(&self, facts: &AllocationFacts, run: Run) -> LastAllocation {
         let last = run.length.saturating_sub(1);
-        Stream {
+        LastAllocation {
             next_block: FileBlock(facts.file_block.0.saturating_add(last)),
             next_goal: BlockNo(run.start.0.saturating_add(last.into())),
         }
     }
-    /// Whether file data is given blocks when it is written back (true) or when it is written.
+    /// Whether a file's blocks are allocated when it is written or at write-back.
     fn delayed(&self) -> Delay;
     /// Blocks to allocate beyond those wanted for regular files that grow (ext2: 8 in all).
     fn preallocate(&self) -> u32 {
@@ -163,7 +164,7 @@ pub trait Allocation: Send + Sync {
     }
 }
 
-/// The goal, or the first block of the inode's group if it lies outside the volume.
+/// The goal, or the first block of the inode's group if the goal is outside the volume.
 fn within_volume(facts: &AllocationFacts, goal: BlockNo) -> BlockNo {
     if goal.0 >= facts.first_data_block.into() && goal.0 < facts.blocks {
         goal
@@ -172,7 +173,7 @@ fn within_volume(facts: &AllocationFacts, goal: BlockNo) -> BlockNo {
     }
 }
 
-/// When file data gets its blocks.
+/// When a file's blocks are allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delay {
     /// At the write.

@@ -1,17 +1,17 @@
-//! `multi-block`: ext4's way since Linux 2.6.28: blocks are given at write-back, many at once,
+//! `multi-block`: as in ext4 since Linux 2.6.28: blocks are allocated at write-back, many at once,
 //! where a long run is free.
 //!
-//! The goal is the place that the block would have if the file went on without a gap from its
-//! nearest earlier block. A file without blocks begins in its inode's group; where flex groups have
-//! four groups or more, directories begin in the first group of the flex group, and file data in
-//! the second, so that directories and inode tables lie together. The run that is looked for is
-//! what is left of the file, up to 8 MiB of 4 KiB blocks, as ext4 rounds requests up.
-use super::{Allocation, AllocationFacts, Delay, Plan, Purpose, Search, within_volume};
+//! The goal is where the block would be if the file continued without a gap from its nearest
+//! earlier block. A file without blocks starts in its inode's group. If flex groups have four
+//! groups or more, directories start in the first group of the flex group, and file data in the
+//! second, so that directories and inode tables are together. The search is for a run for the rest
+//! of the file, up to 8 MiB of 4 KiB blocks, as ext4 rounds requests up.
+use super::{Allocation, AllocationFacts, AllocationPlan, Delay, Purpose, Search, within_volume};
 use extant_format::BlockNo;
 
-/// Flex groups of at least so many groups keep directories and file data apart.
+/// Flex groups with at least this many groups keep directories and file data apart.
 const FLEX_GROUPS_MIN: u32 = 4;
-/// The longest run that is looked for beyond what is wanted at once.
+/// The longest run that is searched for beyond what is wanted at once, in blocks.
 const LOOK_FOR_BLOCKS_MAX: u64 = 2048;
 
 /// The policy. It keeps nothing.
@@ -54,10 +54,10 @@ impl MultiBlock {
 }
 
 impl Allocation for MultiBlock {
-    fn plan(&self, facts: &AllocationFacts) -> Plan {
+    fn plan(&self, facts: &AllocationFacts) -> AllocationPlan {
         let goal = within_volume(facts, MultiBlock::goal(facts));
         let search = Search::LongestRun { look_for: MultiBlock::look_for(facts) };
-        Plan { goal, length: facts.want.max(1), search }
+        AllocationPlan { goal, length: facts.want.max(1), search }
     }
     fn delayed(&self) -> Delay {
         Delay::AtWriteBack

@@ -1,28 +1,28 @@
 //! `reservation`: ext3 since Linux 2.6.10, as of 2.6.23 (the posts of 2007): each open file that
-//! grows has a window of blocks that other windows keep out of. Windows are in memory only: the
+//! grows has a window of blocks that other windows stay out of. Windows are in memory only: the
 //! bitmap knows nothing of them, and a crash forgets them.
 //!
-//! Goals are those of `ext2-goal`. While the goal lies in the file's window, the block is looked
-//! for between the goal and the window's end. Else the file gets a new window: at or behind the
-//! goal the first gap between windows that is long enough and has a free block. The first window
-//! has 8 blocks; a file that used more than half of one gets the next twice as long, up to 1,027
-//! blocks. Groups with no more free blocks than half a window are passed over; where no group has
-//! room for a window, the block is looked for as ext2 does. A window is dropped when its file is
-//! cut, or closed for the last time. Directories have none, and take blocks out of those of others.
+//! Goals are those of `ext2-goal`. If the goal is in the file's window, a block is searched between
+//! the goal and the window's end. Otherwise the file gets a new window: the first gap between
+//! windows, at or after the goal, that is long enough and has a free block. The first window has 8
+//! blocks. A file that used more than half of one gets a next one twice as long, up to 1,027
+//! blocks. Groups with no more free blocks than half a window are skipped; if no group has room for
+//! a window, the search is that of ext2. A window is dropped when its file is cut, or closed for
+//! the last time. Directories have no windows, and take blocks out of those of others.
 use super::ext2_goal::Ext2Goal;
-use super::{Allocation, AllocationFacts, Delay, Plan, Purpose, Search, WindowFacts};
+use super::{Allocation, AllocationFacts, AllocationPlan, Delay, Purpose, Search, WindowFacts};
 use extant_format::inode::FileType;
 
-/// The first window of a file.
+/// Length of the first window of a file, in blocks.
 const WINDOW_BLOCKS_MIN: u32 = 8;
-/// The longest.
+/// Length of the longest window, in blocks.
 const WINDOW_BLOCKS_MAX: u32 = 1027;
 
-/// The policy. It keeps nothing: the windows lie with the groups.
+/// The policy. It keeps nothing: the windows are kept with the groups.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reservation;
 
-/// How long the next window is to be, after this one.
+/// Length of the window after this one, in blocks.
 pub(crate) fn next_window_blocks(window: Option<WindowFacts>) -> u32 {
     match window {
         None => WINDOW_BLOCKS_MIN,
@@ -33,14 +33,14 @@ pub(crate) fn next_window_blocks(window: Option<WindowFacts>) -> u32 {
 }
 
 impl Allocation for Reservation {
-    fn plan(&self, facts: &AllocationFacts) -> Plan {
+    fn plan(&self, facts: &AllocationFacts) -> AllocationPlan {
         let plan = Ext2Goal.plan(facts);
         let reserves =
             facts.file_type == Some(FileType::Regular) && facts.purpose != Purpose::Attribute;
         if !reserves {
             return plan;
         }
-        Plan {
+        AllocationPlan {
             search: Search::Window { owner: facts.ino, blocks: next_window_blocks(facts.window) },
             ..plan
         }

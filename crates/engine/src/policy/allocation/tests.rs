@@ -19,12 +19,12 @@ fn facts() -> AllocationFacts {
         file_blocks: 8,
         previous: None,
         map_block: None,
-        stream: Stream::default(),
+        stream: LastAllocation::default(),
         window: None,
     }
 }
 
-/// The goal, of these facts changed so.
+/// The goal for these facts after `change`.
 fn goal(policy: &dyn Allocation, change: impl FnOnce(&mut AllocationFacts)) -> u64 {
     let mut facts = facts();
     change(&mut facts);
@@ -33,13 +33,14 @@ fn goal(policy: &dyn Allocation, change: impl FnOnce(&mut AllocationFacts)) -> u
 
 #[test]
 fn goals_of_ext2_in_turn() {
-    let stream = |block, goal| Stream { next_block: FileBlock(block), next_goal: BlockNo(goal) };
+    let stream =
+        |block, goal| LastAllocation { next_block: FileBlock(block), next_goal: BlockNo(goal) };
     let all = |facts: &mut AllocationFacts| {
         facts.stream = stream(4, 700);
         facts.previous = Some((FileBlock(3), BlockNo(800)));
         facts.map_block = Some(BlockNo(900));
     };
-    assert_eq!(goal(&Ext2Goal, all), 701, "behind the last allocation");
+    assert_eq!(goal(&Ext2Goal, all), 701, "after the last allocation");
     for other in [stream(5, 700), stream(3, 700), stream(4, 0)] {
         let change = |facts: &mut AllocationFacts| {
             all(facts);
@@ -83,9 +84,9 @@ fn ext2_gives_blocks_at_the_write_and_eight_of_them() {
     assert_eq!((Ext2Goal.delayed(), Ext2Goal.preallocate()), (Delay::AtWrite, 8));
 }
 
-/// A stream whose last block was this, at that place.
-fn stream(block: u32, goal: u64) -> Stream {
-    Stream { next_block: FileBlock(block), next_goal: BlockNo(goal) }
+/// A stream whose last block was `block`, at block `goal` of the volume.
+fn stream(block: u32, goal: u64) -> LastAllocation {
+    LastAllocation { next_block: FileBlock(block), next_goal: BlockNo(goal) }
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn freebsd_5_2_is_ext2_without_preallocation() {
 
 #[test]
 fn freebsd_2010_by_hand() {
-    // A file written from its start: its blocks, and what of its map is wanted on the way.
+    // A file written from its start: its blocks, and the map blocks wanted on the way.
     let table: &[(u32, Purpose, u64)] = &[
         (0, Purpose::Data, 4001),
         (1, Purpose::Data, 1),
@@ -125,10 +126,10 @@ fn freebsd_2010_by_hand() {
         (1036, Purpose::Map, 1036),
         (1036, Purpose::Data, 1036),
     ];
-    let mut memory = Stream::default();
+    let mut memory = LastAllocation::default();
     let mut block = 0;
     for (until, purpose, goal) in table {
-        // What lies between the rows of the table is written too.
+        // The blocks between the rows of the table are written too.
         for between in block..*until {
             let facts =
                 AllocationFacts { file_block: FileBlock(between), stream: memory, ..facts() };
@@ -319,7 +320,7 @@ fn clusters_lie_where_their_words_say() {
         ("metacluster(middle,1/32)", full, 15_872..16_896),
         ("metacluster(end,2%)", full, 32_113..32_768),
         ("metacluster(end,100)", full, 32_668..32_768),
-        // Metadata in the middle: behind it, as far as the group goes. Never more than half of a
+        // After metadata in the middle, up to the end of the group. Never more than half of a
         // group.
         ("metacluster(middle,10)", small, 550..560),
         ("metacluster(begin,1/4)", small, 450..600),

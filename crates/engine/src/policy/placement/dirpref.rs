@@ -1,20 +1,20 @@
-//! `dirpref`: the same idea as `orlov`, as BSD has it: FreeBSD's ufs since 2001, and its ext2fs,
-//! which the fifth post (2010) measures. Directories at the top begin in a group by chance, with
-//! fewest directories and at least the average of free inodes and blocks; all others stay in their
-//! parent's group, or go to the next behind it, while that has three quarters of the average, not
-//! too many directories, and not too many made one after the other.
+//! `dirpref`: BSD's form of the idea of `orlov`: in FreeBSD's ufs since 2001 and in its ext2fs,
+//! which the fifth post (2010) measures. Directories at the top go to a group with at least the
+//! average of free inodes and blocks, and of these the one with fewest directories, starting from a
+//! random one. All others stay in their parent's group, or go to the next one after it, that has
+//! three quarters of the average, not too many directories, and not too many made in succession.
 //!
-//! Nothing here draws the tree to the first groups: in the post, groups 1, 2 and 3 hold no
+//! Nothing here draws the tree to the first groups: in the post, groups 1, 2 and 3 have no
 //! directory at all.
 use super::near::near;
 use super::orlov::directory;
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
-/// Bytes that a directory is reckoned to hold: 64 files of 16 KiB.
+/// How much a directory is assumed to hold, in bytes: 64 files of 16 KiB.
 const DIRECTORY_BYTES: u64 = FILES_PER_DIRECTORY * 16 * 1024;
 const FILES_PER_DIRECTORY: u64 = 64;
-/// What fits into a group's counter of directories made one after the other.
+/// Largest value of a group's counter of directories made in succession.
 const CONTIGUOUS_MAX: u64 = 255;
 
 /// The BSD rule; files go near their directory.
@@ -31,17 +31,17 @@ impl Placement for Dirpref {
     }
 }
 
-/// What a group must keep to, to be given a directory that is not at the top.
+/// The conditions under which a group gets a directory that is not at the top.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Limits {
     /// Fewer directories than this.
     pub(super) directories: u64,
-    /// At least so many free inodes.
+    /// At least this many free inodes.
     pub(super) inodes: u64,
-    /// At least so many free blocks.
+    /// At least this many free blocks.
     pub(super) blocks: u64,
-    /// Fewer directories than this, one after the other, without files between them: the same
-    /// counter as Orlov's debt.
+    /// Fewer directories than this made in succession, without files between them. The counter is
+    /// that of Orlov's debt.
     pub(super) contiguous: u64,
 }
 

@@ -1,7 +1,7 @@
-//! `flex`: ext4's form of Orlov's rule (Linux 2.6.28 and later): statistics and limits are those of
-//! whole flex groups, there is no debt, and inodes are packed into the first group of a flex group
-//! that has one free. Files stay in the flex group of their directory. Without flex groups it is
-//! the same with one group as the unit.
+//! `flex`: ext4's form of Orlov's rule (Linux 2.6.28 and later). Statistics and limits are those of
+//! whole flex groups, there is no debt, and inodes go to the first group of a flex group that has a
+//! free one. Files stay in the flex group of their directory. Without flex groups each group counts
+//! as one.
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
@@ -22,8 +22,8 @@ impl Placement for Flex {
         orlov(facts, unit_of(facts, facts.parent))
     }
 
-    /// The parent's flex group if it has a free inode; else as a directory that is not at the top,
-    /// from the next flex group on.
+    /// The parent's flex group if it has a free inode; else as for a directory that is not at the
+    /// top, from the next flex group on.
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
         let units = unit_count(facts);
         if units == 0 {
@@ -42,7 +42,7 @@ fn unit_of(facts: &PlacementFacts<'_>, group: GroupNo) -> u32 {
     group.0 / facts.groups_per_flex.max(1)
 }
 
-/// All units once, from this one on, cyclically.
+/// All flex groups once, starting with this one and wrapping around.
 fn cyclic(facts: &PlacementFacts<'_>, first: u32) -> impl Iterator<Item = u32> + use<> {
     (first..unit_count(facts)).chain(0..first)
 }
@@ -75,7 +75,7 @@ fn sums(facts: &PlacementFacts<'_>, unit: u32) -> Sums {
 fn least_crowded(facts: &PlacementFacts<'_>, start: u32) -> Option<GroupNo> {
     let units = unit_count(facts);
     let (inodes, blocks) = (facts.average_inodes(units), facts.average_blocks(units));
-    // That of one group, also for flex groups, as in ext4.
+    // The number of one group even for flex groups, as in ext4.
     let mut fewest = u64::from(facts.inodes_per_group);
     let mut best = None;
     for unit in cyclic(facts, start) {
@@ -88,7 +88,7 @@ fn least_crowded(facts: &PlacementFacts<'_>, start: u32) -> Option<GroupNo> {
     best.and_then(|unit| first_with_inode(facts, unit))
 }
 
-/// The first flex group from this one on that keeps to the limits.
+/// The first flex group from this one on that meets the limits.
 fn orlov(facts: &PlacementFacts<'_>, start: u32) -> Option<GroupNo> {
     let units = unit_count(facts);
     let scale = u64::from(facts.groups_per_flex.max(1));

@@ -32,23 +32,23 @@ pub struct GroupFacts {
 /// What a policy may know of the volume and of the parent.
 #[derive(Clone, Copy)]
 pub struct PlacementFacts<'a> {
-    /// All groups.
+    /// Facts of each group.
     pub groups: &'a dyn Fn(GroupNo) -> GroupFacts,
-    /// How many.
+    /// Number of groups.
     pub group_count: u32,
-    /// Inodes of each group.
+    /// Inodes in a group.
     pub inodes_per_group: u32,
-    /// Blocks of each group.
+    /// Blocks in a group.
     pub blocks_per_group: u32,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_size: u32,
-    /// Groups of a flex group; 1 without.
+    /// Groups in a flex group; 1 without flex groups.
     pub groups_per_flex: u32,
-    /// Sums.
+    /// Free blocks of all groups.
     pub free_blocks: u64,
-    /// Sums.
+    /// Free inodes of all groups.
     pub free_inodes: u64,
-    /// Sums.
+    /// Directories in all groups.
     pub directories: u64,
     /// Blocks of the volume.
     pub blocks: u64,
@@ -56,13 +56,13 @@ pub struct PlacementFacts<'a> {
     pub parent: GroupNo,
     /// Whether the parent is the root or marked as the top of a hierarchy.
     pub parent_is_top: bool,
-    /// A hash of the new name: what stands for chance.
+    /// A hash of the new name, used instead of a random number.
     pub name_hash: u32,
 }
 
-/// Decides groups. Reads facts, touches nothing.
+/// Decides the group of new inodes. Reads facts and changes nothing.
 pub trait Placement: Send + Sync {
-    /// The group for a new directory's inode; `None` when no group has a free inode.
+    /// The group for a new directory's inode; `None` if no group has a free inode.
     fn directory(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo>;
     /// The group for any other new inode.
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo>;
@@ -78,17 +78,17 @@ impl PlacementFacts<'_> {
         self.group(group).free_inodes > 0
     }
 
-    /// All groups once, from this one on, cyclically.
+    /// All groups once, starting with this one and wrapping around.
     fn cyclic(&self, first: GroupNo) -> impl Iterator<Item = GroupNo> + use<> {
         (first.0..self.group_count).chain(0..first.0.min(self.group_count)).map(GroupNo)
     }
 
-    /// The average of free inodes over so many parts of the volume.
+    /// Free inodes divided by `parts`.
     fn average_inodes(&self, parts: u32) -> u64 {
         self.free_inodes / u64::from(parts.max(1))
     }
 
-    /// The average of free blocks over so many parts of the volume.
+    /// Free blocks divided by `parts`.
     fn average_blocks(&self, parts: u32) -> u64 {
         self.free_blocks / u64::from(parts.max(1))
     }
@@ -99,8 +99,8 @@ impl PlacementFacts<'_> {
         first..first.saturating_add(self.groups_per_flex.max(1)).min(self.group_count)
     }
 
-    /// The last resort of Orlov's rules: from this group on the first with as many free inodes as
-    /// the average; else with any.
+    /// The last resort of Orlov's rules: the first group from this one on with at least the average
+    /// of free inodes; else the first with any.
     fn any_from(&self, first: GroupNo) -> Option<GroupNo> {
         let average = self.average_inodes(self.group_count);
         let enough = |group: &GroupNo| {

@@ -1,15 +1,15 @@
-//! `orlov`: what came of the first post: Linux 2.5.46, and ext2 and ext3 since then. Directories at
-//! the top of a hierarchy are spread; all others stay near their parent while its group is not too
-//! full, too crowded with directories, or in debt.
+//! `orlov`: the result of the first post: Linux 2.5.46, and ext2 and ext3 since then. Directories
+//! at the top of a hierarchy are spread. All others stay near their parent unless its group is too
+//! full, has too many directories, or is in debt.
 use super::near::near;
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
-/// What a directory's inode is reckoned to cost a group, in inodes.
+/// What a directory is assumed to cost its group, in inodes.
 const INODE_COST: u64 = 64;
-/// And in blocks.
+/// The same in blocks.
 const BLOCK_COST: u64 = 256;
-/// What fits into a group's counter.
+/// Largest value of a group's debt.
 const DEBT_MAX: u64 = 255;
 
 /// Orlov's rule with one group as the unit; files go near their directory.
@@ -26,8 +26,8 @@ impl Placement for Orlov {
     }
 }
 
-/// A directory at the top goes where directories are fewest, from a group by chance on; any other
-/// to the first group from its parent's on that `allows` it.
+/// A directory at the top goes to the group with fewest directories, starting from a random one.
+/// Any other goes to the first group from its parent's on that `allows` it.
 pub(super) fn directory(
     facts: &PlacementFacts<'_>,
     allows: impl Fn(GroupNo) -> bool,
@@ -59,14 +59,14 @@ fn least_crowded(facts: &PlacementFacts<'_>, start: GroupNo) -> Option<GroupNo> 
     best
 }
 
-/// What a group must keep to, to be given a directory that is not at the top.
+/// The conditions under which a group gets a directory that is not at the top.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Limits {
     /// Fewer directories than this.
     pub(super) directories: u64,
-    /// At least so many free inodes.
+    /// At least this many free inodes.
     pub(super) inodes: u64,
-    /// At least so many free blocks.
+    /// At least this many free blocks.
     pub(super) blocks: u64,
     /// Less debt than this.
     pub(super) debt: u64,
@@ -83,7 +83,7 @@ impl Limits {
             .min(inodes_per_group / INODE_COST);
         Limits {
             directories: facts.directories / groups + inodes_per_group / 16,
-            // In Linux these may be negative, and then forbid nothing: as 0 does.
+            // In Linux these may be negative and then exclude no group, as 0 does.
             inodes: facts.average_inodes(facts.group_count).saturating_sub(inodes_per_group / 4),
             blocks: facts.average_blocks(facts.group_count).saturating_sub(blocks_per_group / 4),
             debt: debt.clamp(1, DEBT_MAX),

@@ -1,6 +1,5 @@
-//! `packed`: for an image that is made in one go: inodes one behind the other from the first group
-//! on, whatever they are. (A builder asks for numbers in the order in which readdir will give
-//! them.)
+//! `packed`: for an image that is made in one go: all inodes in succession from the first group on.
+//! (A builder makes them in the order in which readdir will return them.)
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 

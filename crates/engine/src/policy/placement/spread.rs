@@ -21,7 +21,7 @@ impl Placement for Spread {
                 best = Some((group, here.free_blocks));
             }
         }
-        // Counts that change while they are read may leave nobody at the average.
+        // Counts that change meanwhile may leave no group with the average.
         best.map(|(group, _)| group).or_else(|| facts.any_from(GroupNo(0)))
     }
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {

@@ -150,7 +150,7 @@ fn orlov_spreads_the_top_from_a_start_by_chance() {
     );
     assert_eq!(volume.top(&Orlov, 3), Some(4), "the first of equals from group 3 on");
     assert_eq!(volume.top(&Orlov, 5 + 3), Some(4), "the start is the hash modulo the groups");
-    // Nobody has both: the first from the start on with the average of inodes.
+    // No group has both: the first from the start on with the average of inodes.
     let volume = Volume::new(&[group(100, 6000, 0), group(900, 100, 0), group(900, 100, 0)]);
     assert_eq!(volume.top(&Orlov, 0), Some(1));
     assert_eq!(volume.top(&Orlov, 2), Some(2));
@@ -357,7 +357,7 @@ fn dirpref_stays_with_the_parent_within_its_limits() {
     assert_eq!(
         Volume::new(&[debts; 4]).directory(&Dirpref, 2),
         Some(2),
-        "nobody fits: the parent's"
+        "no group fits: the parent's"
     );
 }
 

@@ -13,30 +13,30 @@ use std::sync::Arc;
 
 /// A choice of a column.
 pub struct Choice {
-    /// What it is called on command lines and in reports.
+    /// Its name on command lines and in reports.
     pub name: &'static str,
-    /// One line about it, with its source.
+    /// A description in one line, with its source.
     pub line: &'static str,
-    /// Puts it in. A policy with a cursor is made anew for each volume.
+    /// Sets it. A policy with a cursor is made for each volume.
     set: fn(&mut Policies),
 }
 
-/// Something that can be chosen.
+/// One property of a system that can be chosen.
 pub struct Column {
-    /// What it is called.
+    /// Its name on command lines and in reports.
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub line: &'static str,
-    /// What can be chosen by name. Empty where the column takes numbers.
+    /// The choices with names. Empty if the column takes numbers.
     pub choices: &'static [Choice],
-    /// What a row has.
+    /// The choice of a preset.
     pub(super) of: fn(&Preset) -> &'static str,
-    /// Puts a choice in; gives what it is called.
+    /// Sets a choice, and returns its full name.
     pub(super) choose: fn(&Column, &str, &mut Policies) -> Result<String, PresetError>,
 }
 
 impl Column {
-    /// What can be chosen here, with a line each: for lists.
+    /// The names that can be chosen here, each with its description.
     pub fn known(&self) -> Vec<(&'static str, &'static str)> {
         match self.name {
             "elevator" => ELEVATORS.iter().map(|entry| (entry.name, entry.summary)).collect(),
@@ -166,7 +166,7 @@ pub static COLUMNS: &[Column] = &[
     },
     Column {
         name: "neighbour-read-ahead",
-        line: "whether what lies behind small reads near each other is read too, whosever it is",
+        line: "whether small reads near each other make the device read on, across files",
         choices: NEIGHBOUR_READ_AHEADS,
         of: |row| row.neighbour_read_ahead,
         choose: by_name,
@@ -290,7 +290,7 @@ const ALLOCATIONS: &[Choice] = &[
     },
     Choice {
         name: "packed",
-        line: "one block behind the other as they are asked for (for images made in one go)",
+        line: "one block after the other as they are asked for (for images made in one go)",
         set: |policies| policies.allocation = Arc::new(packed_from(BlockNo(0), BlockNo(0))),
     },
 ];
@@ -393,7 +393,7 @@ const READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "clustered",
-        line: "as far as it lies in one piece, up to 128 KiB, further the longer it goes on \
+        line: "as far as it is in one piece, up to 128 KiB, further the longer it goes on \
             (FreeBSD)",
         set: |policies| policies.file_read_ahead = Arc::new(readahead::Clustered),
     },
@@ -417,7 +417,7 @@ const MAP_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "metacluster",
-        line: "up to 32 of those that lie together, on sequential reads, seen by where they lie \
+        line: "up to 32 of those that are together, on sequential reads, seen by where they are \
             (post of 2007)",
         set: |policies| policies.map_read_ahead = MapReadAhead::Metacluster,
     },
@@ -437,7 +437,7 @@ const DIRECTORY_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "logical",
-        line: "those that follow in the directory, wherever they lie (asked for in the post of \
+        line: "those that follow in the directory, wherever they are (asked for in the post of \
             2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Logical,
     },
@@ -478,7 +478,7 @@ const NEIGHBOUR_READ_AHEADS: &[Choice] = &[
 const THROTTLES: &[Choice] = &[
     Choice {
         name: "inline",
-        line: "nobody waits before memory is short; then whoever changes something writes",
+        line: "no one waits before memory is short; then the next writer writes everything",
         set: |policies| policies.throttle = Arc::new(throttle::Inline),
     },
     Choice {
@@ -506,7 +506,7 @@ const THROTTLES: &[Choice] = &[
     },
     Choice {
         name: "proportional",
-        line: "writers are paused so that dirty blocks settle between 10 and 20 %, and never write \
+        line: "writers are paused, never write, and dirty blocks stay between 10 and 20 % \
             (Linux 3.2)",
         set: |policies| policies.throttle = Arc::new(throttle::Proportional::default()),
     },

@@ -1,7 +1,7 @@
 //! Policies by name, and presets: rows of one table.
 //!
 //! A preset names one choice of every column of [`COLUMNS`]. Any column can be overridden, so that
-//! one change can be looked at alone:
+//! one change can be studied on its own:
 //!
 //! ```
 //! use extant_engine::preset::Policies;
@@ -28,7 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The preset that stands where none is named.
+/// The preset that is used if none is named.
 pub const DEFAULT_PRESET: &str = "modern";
 
 /// How many blocks a directory that needs one gets.
@@ -36,7 +36,7 @@ pub const DEFAULT_PRESET: &str = "modern";
 pub enum Growth {
     /// One, wherever the allocator finds it.
     Single,
-    /// So many in a row at a time: those not used yet wait in the directory's window.
+    /// This many in a row at a time. Those not used yet wait in the directory's window.
     Contiguous(u32),
     /// Out of a window that is kept from other files while the directory is in memory.
     Reservation,
@@ -46,10 +46,10 @@ pub enum Growth {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InodeWriteBack {
     /// One inode after the other: its data, then its table block is read and queued, so that reads
-    /// stall the writes.
+    /// hold up the writes.
     Interleaved,
-    /// All table blocks that are missing are read first, in long sorted runs; then all are written
-    /// in one sweep.
+    /// All missing table blocks are read first, in long sorted runs; then all are written in one
+    /// sweep.
     Clustered,
 }
 
@@ -58,16 +58,16 @@ pub enum InodeWriteBack {
 pub enum InodeCreation {
     /// It is read when the inode is written back.
     ReadOnWrite,
-    /// Its read is started when the inode is made, and not waited for.
+    /// Its read is started when the inode is made, without waiting for it.
     PreRead,
-    /// It is not read where no other inode in it is in use: it begins as zeros.
+    /// It is not read if no other inode in it is in use: it starts as zeros.
     ZeroFill,
 }
 
 /// What is held while a bitmap is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BitmapLoad {
-    /// The lock on the superblock: whoever else allocates waits.
+    /// The lock on the superblock: other threads that allocate wait.
     UnderLock,
     /// Nothing.
     Outside,
@@ -78,42 +78,42 @@ pub enum BitmapLoad {
 pub enum DirectoryReadAhead {
     /// Each alone, when it is wanted.
     None,
-    /// Those that follow on the disk, as far as they are contiguous.
+    /// Those that follow on disk, as far as they are contiguous.
     Physical,
-    /// Those that follow in the directory, wherever they lie.
+    /// Those that follow in the directory, wherever they are.
     Logical,
 }
 
-/// Whether reads that come near each other are read behind, whosever they are.
+/// Whether small reads near each other make the device read on, whichever files they belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NeighbourReadAhead {
-    /// What is asked for.
+    /// They do not.
     None,
-    /// Stretches that grow up to so many bytes: see [`extant_block::Neighbours`].
+    /// Stretches that grow up to this many bytes are read: see [`extant_block::Neighbours`].
     Grow(u64),
 }
 
 /// How much of an inode table is read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableReadAhead {
-    /// The block that is wanted.
+    /// Only the block that is wanted.
     None,
-    /// So many blocks around it, aligned, as far as inodes there are in use.
+    /// This many blocks around it, aligned, as far as inodes there are in use.
     Around(u32),
 }
 
-/// What is durable before what, where there is no journal.
+/// What is durable before what, without a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DataOrder {
-    /// Nothing: data and metadata go to the device together, and a size may be there before its
+    /// Nothing: data and metadata go to the device together, and a size may be on disk before its
     /// data.
     Unordered,
-    /// A file's data, then what makes it readable, then the names; what was freed is used again
+    /// A file's data first, then what makes it readable, then the names; freed blocks are reused
     /// after that.
     DataFirst,
 }
 
-/// When a change of metadata is on the disk.
+/// When a change of metadata is on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mount {
     /// When it is written back.
@@ -122,7 +122,7 @@ pub enum Mount {
     Sync,
 }
 
-/// Which reads change access times. Never those of a volume that was opened for reading only.
+/// Which reads change access times. Reads of a volume opened for reading never do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccessTimes {
     /// None.
@@ -133,15 +133,15 @@ pub enum AccessTimes {
     Strict,
 }
 
-/// What the work of the processor costs, in virtual time: constants of a preset, for the machines
-/// of its time. Real time does not care.
+/// What the processor's work costs in virtual time: constants of a preset, for the machines of its
+/// time. Real time ignores them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
-    /// One call: its way into the system, the look-up of a path.
+    /// One call, with the look-up of its path, in nanoseconds.
     pub call_ns: u64,
-    /// One name given by a listing.
+    /// One name returned by a listing, in nanoseconds.
     pub name_ns: u64,
-    /// One KiB copied to or from memory, its page found or made.
+    /// One KiB copied to or from memory, with finding or making its page, in nanoseconds.
     pub kib_ns: u64,
 }
 
@@ -171,9 +171,9 @@ pub struct Policies {
     pub directory_read_ahead: DirectoryReadAhead,
     /// How far the inode table is read ahead.
     pub table_read_ahead: TableReadAhead,
-    /// Whether what lies behind small reads is read too.
+    /// Whether small reads near each other make the device read on.
     pub neighbour_read_ahead: NeighbourReadAhead,
-    /// When dirty blocks are written, and by whom.
+    /// When dirty blocks are written, and by which thread.
     pub throttle: Arc<dyn Throttle>,
     /// Whether changes of metadata are waited for.
     pub mount: Mount,
@@ -181,14 +181,14 @@ pub struct Policies {
     pub data_order: DataOrder,
     /// Which reads change access times.
     pub access_times: AccessTimes,
-    /// The order of the device's queue, where the device is ours to order: the engine itself does
-    /// not use it.
+    /// The elevator of the device's queue, for programs that simulate one. The engine does not use
+    /// it.
     pub elevator: ElevatorChoice,
-    /// Requests of each direction that the queue takes: the engine itself does not use it.
+    /// How many requests of each direction that queue takes. The engine does not use it.
     pub requests: u32,
     /// What the processor's work costs in virtual time.
     pub costs: Costs,
-    /// What they are called.
+    /// The names of these choices.
     pub names: Names,
 }
 
@@ -198,7 +198,7 @@ impl fmt::Debug for Policies {
     }
 }
 
-/// Which policies were chosen, by name: for reports. Written as the words that give them again.
+/// Which policies were chosen, by name, for reports. Its `Display` can be parsed again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Names {
     /// The row.
@@ -211,7 +211,7 @@ impl Names {
     /// The choice of a column.
     ///
     /// # Panics
-    /// When there is no such column: their names are the program's own.
+    /// If there is no such column.
     pub fn get(&self, column: &str) -> &str {
         let at = COLUMNS.iter().position(|entry| entry.name == column);
         &self.values[at.unwrap_or_else(|| panic!("no column {column}"))]
@@ -223,25 +223,25 @@ impl Names {
     }
 }
 
-/// Why words do not name policies.
+/// Why a text does not name policies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PresetError {
     /// A name that is in no table.
     Unknown {
-        /// What was to be named: "preset".
+        /// What the name should have been: "preset", or the name of a column.
         what: &'static str,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<&'static str>,
     },
-    /// The same column twice.
+    /// A column was given twice.
     Twice(&'static str),
-    /// What a column with numbers says of them.
+    /// A number in a column is wrong.
     Wrong {
         /// The column.
         column: &'static str,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
 }
@@ -259,7 +259,7 @@ impl fmt::Display for PresetError {
 }
 impl std::error::Error for PresetError {}
 
-/// The preset of that name.
+/// The preset with this name.
 ///
 /// # Errors
 /// [`PresetError::Unknown`].
@@ -280,10 +280,10 @@ fn column(name: &str) -> Result<usize, PresetError> {
 }
 
 impl Policies {
-    /// The policies of a row, with other choices in some columns: as (column, choice).
+    /// The policies of this preset, with other choices in some columns, given as (column, choice).
     ///
     /// # Errors
-    /// A name that is not in the tables, or a column twice.
+    /// For a name that is not in the tables, and for a column given twice.
     pub fn with<'a>(
         row: &'static Preset,
         overrides: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -329,7 +329,7 @@ impl FromStr for Policies {
     }
 }
 
-/// Cuts at commas that do not stand in brackets: `elevator=linus(20000,20000)` is one word.
+/// Splits at commas outside brackets: `elevator=linus(20000,20000)` is one word.
 fn split_words(words: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     words.split(move |letter| {
@@ -342,7 +342,7 @@ fn split_words(words: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The words that give these policies again.
+/// In the form that can be parsed.
 impl fmt::Display for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.preset)?;

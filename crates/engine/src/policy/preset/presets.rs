@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// One choice of each column, under one name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Preset {
-    /// What it is called.
+    /// Its name on command lines and in reports.
     pub name: &'static str,
-    /// One line about it.
+    /// A description in one line.
     pub line: &'static str,
     /// Column `placement`.
     pub placement: &'static str,
@@ -63,8 +63,8 @@ const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
 const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
 
 // The old systems changed access times with every read (`strict`). Their rows say `none` for now:
-// what the posts measured is modelled without, and changes together with the other corrections to
-// these systems.
+// what the posts measured is modelled without it, and changes together with the other corrections
+// to these systems.
 
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {
@@ -108,7 +108,7 @@ const LINUX_2_6: Preset = Preset {
     ..LINUX_2_4
 };
 
-/// FreeBSD, the base of two rows. Its mounts wait for metadata unless they are told not to.
+/// FreeBSD, the base of two rows. Its mounts wait for metadata unless an option says otherwise.
 const FREEBSD: Preset = Preset {
     name: "freebsd-5.2",
     line: "FreeBSD's ext2fs of 2004 (the post of 2010: the fast one)",
@@ -217,7 +217,7 @@ pub static PRESETS: &[Preset] = &[
 ];
 
 impl Policies {
-    /// Policies whose columns are still to be chosen: each is, right after this.
+    /// Policies with placeholders, before each column is chosen.
     pub(super) fn blank(row: &'static Preset) -> Policies {
         Policies {
             placement: Arc::new(placement::Parent),

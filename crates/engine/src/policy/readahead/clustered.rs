@@ -1,13 +1,13 @@
-//! Read-ahead of FreeBSD, by clusters: as far as a file lies in one piece on the disk, up to
-//! MAXPHYS (128 KiB) at a time.
+//! Read-ahead of FreeBSD, by clusters: as far as a file is contiguous on disk, up to MAXPHYS (128
+//! KiB) at a time.
 //!
 //! As McKusick, Bostic, Karels and Quarterman describe it ("The Design and Implementation of the
 //! 4.4BSD Operating System", section 8.3, and McVoy and Kleiman, "Extent-like Performance from a
 //! UNIX File System", 1991, where it comes from): the more has been read in sequence, the further
-//! ahead it is read. FreeBSD counts a step for each read that goes on, or for each 16 KiB of it, up
-//! to 127, and reads as many blocks ahead as there were steps; a read that comes to the first block
-//! of the last cluster asks for the next one.
-use super::{Access, Reach, ReadAhead, Stream};
+//! ahead it reads. FreeBSD counts a step for each sequential read, or for each 16 KiB of it, up to
+//! 127, and reads as many blocks ahead. A read of the first block of the last cluster asks for the
+//! next one.
+use super::{Access, Reach, ReadAhead, ReadStream};
 use std::ops::Range;
 
 const CLUSTER_BYTES_MAX: u32 = 128 << 10;
@@ -18,7 +18,7 @@ const STEPS_MAX: u32 = 127;
 pub struct Clustered;
 
 impl ReadAhead for Clustered {
-    fn window(&self, stream: &mut Stream, access: &Access) -> Option<Range<u32>> {
+    fn window(&self, stream: &mut ReadStream, access: &Access) -> Option<Range<u32>> {
         let goes_on = stream.continues(access);
         stream.next = access.end();
         if !goes_on {

@@ -1,11 +1,11 @@
 //! Read-ahead of Linux 2.6 up to 2.6.22, as "Understanding the Linux Kernel" (third edition,
-//! chapter 16, "Read-Ahead of Files") describes it: a *current* window, in which reads go on, and
-//! an *ahead* window behind it, which is on its way meanwhile.
+//! chapter 16, "Read-Ahead of Files") describes it: a *current* window, in which reads happen, and
+//! an *ahead* window after it, which is being read in the meantime.
 //!
-//! When a read enters the ahead window it becomes the current one, and a new one, longer, is asked
-//! for behind it. At most 128 KiB (32 pages); where memory was too short to keep what was read
-//! ahead, two pages fewer, at least 16 KiB.
-use super::{Access, PAGE_BYTES, ReadAhead, Stream, first_window, next_window};
+//! A read that enters the ahead window makes it the current one, and asks for a new, longer one
+//! after it. A window has at most 128 KiB (32 pages). If memory was too small to keep what was read
+//! ahead, two pages fewer, but at least 16 KiB.
+use super::{Access, PAGE_BYTES, ReadAhead, ReadStream, first_window, next_window};
 use std::ops::Range;
 
 const BYTES_MIN: u32 = 16 << 10;
@@ -15,9 +15,9 @@ const BYTES_MAX: u32 = 128 << 10;
 pub struct Linux26;
 
 impl ReadAhead for Linux26 {
-    /// `mark` is where the ahead window begins; it ends at `ahead`, which is the same while there
-    /// is none.
-    fn window(&self, stream: &mut Stream, access: &Access) -> Option<Range<u32>> {
+    /// `mark` is where the ahead window begins, `ahead` where it ends. Both are equal if there is
+    /// none.
+    fn window(&self, stream: &mut ReadStream, access: &Access) -> Option<Range<u32>> {
         let most = access.blocks_of(BYTES_MAX);
         let goes_on = stream.continues(access);
         let was_lost =
@@ -46,9 +46,9 @@ impl ReadAhead for Linux26 {
     }
 }
 
-/// The first current window, with what is wanted in it; where that is all of it, the ahead window
-/// follows at once.
-fn open(stream: &mut Stream, access: &Access, most: u32) -> Option<Range<u32>> {
+/// The first current window, which includes what is wanted. If it has nothing more, the ahead
+/// window is added at once.
+fn open(stream: &mut ReadStream, access: &Access, most: u32) -> Option<Range<u32>> {
     let size = first_window(access, most);
     stream.start = access.block;
     stream.size = size;

@@ -1,15 +1,15 @@
-//! Map blocks ahead of a stream of reads (the second post, 2007): where the next indirect blocks of
-//! a file lie together, a stream that goes on reads several at once, and does not wait for them.
+//! Map blocks ahead of a stream of reads (the second post, 2007): if the next indirect blocks of a
+//! file are clustered on disk, a sequential stream reads several at once, without waiting.
 //!
-//! That they lie together is seen from where they are, not from an option: next to each other in
-//! the file, and fewer blocks apart on the disk than one of them maps, so that the data between
-//! them is not theirs. Indirect blocks beside their data never are; those of a metacluster are,
-//! whoever made it.
+//! Whether they are clustered is decided by where they are, not by an option: they follow each
+//! other in the file, and are fewer blocks apart on disk than one of them maps, so that the data
+//! between them is not theirs. Indirect blocks beside their data never are; those of a metacluster
+//! are, whichever program made it.
 //!
-//! Nothing is read ahead for a stream that has not gone on for a MiB yet, so that reads here and
-//! there (the post's pieces of 512 bytes, and of 512 KB) never are followed by one; nor for the
-//! first few indirect blocks of a file, which files of some MiB have. Then four at once, and up to
-//! 32 the longer the stream goes on: as many as a group full of one file has.
+//! Nothing is read ahead before a stream has read 1 MiB in sequence, so that random reads (the
+//! post's pieces of 512 bytes, and of 512 KB) never cause it; nor for the first few indirect blocks
+//! of a file, which files of a few MiB have. After that four are read at once, and more the longer
+//! the stream is, up to 32, which is as many as a group full of one file has.
 use super::Access;
 use std::ops::Range;
 
@@ -19,11 +19,11 @@ pub enum MapReadAhead {
     /// Each alone, when it is wanted.
     #[default]
     None,
-    /// Those that lie together with the next one.
+    /// Those that are clustered with the next one.
     Metacluster,
 }
 
-/// A stream has to have read so many bytes without a jump.
+/// How many bytes a stream has to read without a jump first.
 const BYTES_MIN: u64 = 1 << 20;
 /// Map blocks that are read at once: at first, and at most.
 const BLOCKS_MIN: u64 = 4;
@@ -32,16 +32,16 @@ const BLOCKS_MAX: u64 = 32;
 /// How long a stream has gone on without a jump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Going {
-    /// The block behind the last one read.
+    /// The block after the last one read.
     next: u32,
     /// Blocks read since the last jump.
     blocks: u64,
-    /// The first block whose map block was not looked for yet.
+    /// The first block whose map block was not returned yet.
     looked: u32,
 }
 
 impl Going {
-    /// Told of each read.
+    /// Called for each read.
     pub fn note(&mut self, access: &Access) {
         let goes_on = access.block == self.next || access.block.saturating_add(1) == self.next;
         let before = if goes_on { self.blocks } else { 0 };
@@ -52,9 +52,9 @@ impl Going {
         }
     }
 
-    /// The first block of a range of the file whose map block was not looked for yet, and how many
-    /// map blocks may be read from that one on; `None` for none. Each answer comes once. A map
-    /// block maps `mapped` blocks of `block_size` bytes, behind the first `direct` ones.
+    /// The first block of a range of the file whose map block was not returned yet, and how many
+    /// map blocks may be read from that one on; `None` for none. Each is returned once. A map block
+    /// maps `mapped` blocks of `block_size` bytes; the first `direct` blocks of a file have none.
     pub fn maps(
         &mut self,
         range: &Range<u32>,

@@ -31,23 +31,22 @@ pub use on_demand::OnDemand;
 
 use std::ops::Range;
 
-/// What a stream of reads remembers between two of them. Policies keep in it what they need.
+/// What a stream of reads remembers between two of them. Each policy uses the fields it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stream {
-    /// The block behind the last one read; 0 at the beginning.
+pub struct ReadStream {
+    /// The block after the last one read; 0 at the beginning.
     pub next: u32,
-    /// Where the present window begins and how many blocks it has; 0 where there is none.
+    /// The first block of the current window.
     pub start: u32,
-    /// See above.
+    /// Blocks of the current window; 0 if there is none.
     pub size: u32,
-    /// When a read comes to this block, the next window is asked for: it lies inside the present
-    /// one.
+    /// A block in the current window. A read of it asks for the next window.
     pub mark: u32,
-    /// The first block behind everything that was asked for.
+    /// The first block after everything that was asked for.
     pub ahead: u32,
-    /// How long reads have gone on where the ones before ended: for policies that count.
+    /// How many reads have been sequential, for policies that count them.
     pub streak: u32,
-    /// How long it has gone on, whatever the policy: for map blocks.
+    /// How much was read without a jump, under every policy: for map blocks.
     pub going: Going,
 }
 
@@ -56,49 +55,49 @@ pub struct Stream {
 pub struct Access {
     /// First block wanted.
     pub block: u32,
-    /// How many.
+    /// How many blocks are wanted.
     pub count: u32,
-    /// Blocks of the file: nothing behind is asked for.
+    /// Blocks of the file: nothing after them is read.
     pub file_blocks: u32,
     /// Whether the first block is in memory already, or on its way.
     pub cached: bool,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_size: u32,
 }
 
 /// How much of a window is read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// All of it, wherever it lies.
+    /// All of it, wherever it is.
     Scattered,
-    /// No more than lies in one piece on the disk. The stream is told where that ended:
-    /// [`Stream::cut`].
+    /// Only as far as it is contiguous on disk. The caller reports where that ends with
+    /// [`ReadStream::cut`].
     Contiguous,
 }
 
 /// What happens to large reads (256 KiB and more) of what is not in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LargeReads {
-    /// They pass through memory, and are found there again.
+    /// They are kept in memory.
     Keep,
-    /// They go straight to the reader, and nothing is read behind them: each is long enough for the
-    /// price of a seek, and to copy it through memory costs ten times the CPU.
+    /// They go directly to the reader, and nothing is read ahead: each is long enough for a seek,
+    /// and copying it through memory takes ten times as much CPU.
     Bypass,
 }
 
-/// Decides how far ahead a stream is read. Touches nothing but the stream.
+/// Decides how far ahead a stream is read. Changes only the stream.
 pub trait ReadAhead: Send + Sync {
-    /// Told of each read before it is done. What to read into memory besides what is wanted: never
-    /// empty, behind what is wanted and within the file; `None` for nothing. What is in memory
-    /// already is left out by the caller.
-    fn window(&self, stream: &mut Stream, access: &Access) -> Option<Range<u32>>;
+    /// Called for each read before it is done. Returns what to read into memory besides what is
+    /// wanted: a range that is not empty, comes after what is wanted, and is within the file; or
+    /// `None`. The caller skips what is already in memory.
+    fn window(&self, stream: &mut ReadStream, access: &Access) -> Option<Range<u32>>;
 
     /// How much of a window is read at once.
     fn reach(&self) -> Reach {
         Reach::Scattered
     }
 
-    /// A longer read is taken in parts of so many bytes; the policy is asked for each.
+    /// A longer read is split into parts of this many bytes, and the policy is asked for each.
     fn part_bytes(&self) -> u32 {
         128 << 10
     }
@@ -109,11 +108,11 @@ pub trait ReadAhead: Send + Sync {
     }
 }
 
-/// What is asked for, and no more.
+/// Reads what is wanted and no more.
 pub struct None;
 
 impl ReadAhead for None {
-    fn window(&self, stream: &mut Stream, access: &Access) -> Option<Range<u32>> {
+    fn window(&self, stream: &mut ReadStream, access: &Access) -> Option<Range<u32>> {
         stream.next = access.end();
         Option::None
     }
@@ -123,46 +122,45 @@ impl ReadAhead for None {
     }
 }
 
-/// Bytes of a page: the unit in which windows were counted.
+/// Size of a page in bytes, the unit in which Linux counts windows.
 const PAGE_BYTES: u32 = 4096;
 
 impl Access {
-    /// The first block behind it.
+    /// The first block after the read.
     pub fn end(&self) -> u32 {
         self.block.saturating_add(self.count)
     }
 
-    /// How many blocks hold so many bytes; at least 1.
+    /// How many blocks `bytes` fill; at least 1.
     fn blocks_of(&self, bytes: u32) -> u32 {
         (bytes / self.block_size.max(1)).max(1)
     }
 
-    /// The part of a window that lies behind what is wanted and within the file.
+    /// The part of a window that is after what is wanted and within the file.
     fn within_file(&self, window: Range<u32>) -> Option<Range<u32>> {
         let (start, end) = (window.start.max(self.end()), window.end.min(self.file_blocks));
         (start < end).then_some(start..end)
     }
 }
 
-impl Stream {
-    /// Whether a read goes on where the last one ended, or in the block in which it ended.
+impl ReadStream {
+    /// Whether a read starts where the last one ended, or in its last block.
     fn continues(&self, access: &Access) -> bool {
         access.block == self.next || access.block.saturating_add(1) == self.next
     }
 
-    /// Whether a read begins in what was asked for, or right behind it.
+    /// Whether a read starts in what was asked for, or directly after it.
     fn covers(&self, access: &Access) -> bool {
         self.size > 0 && (self.start..=self.ahead).contains(&access.block)
     }
 
-    /// A window was read up to here only: the next one begins here.
+    /// Notes that a window was read only up to `end`: the next one starts there.
     pub fn cut(&mut self, end: u32) {
         self.ahead = self.ahead.min(end);
     }
 }
 
-/// The first window of a stream of Linux 2.6, for a read of so many blocks: two to four times the
-/// read.
+/// The first window of a stream of Linux 2.6 for this read: two to four times as long as the read.
 fn first_window(access: &Access, most: u32) -> u32 {
     let wanted = access.count.max(access.blocks_of(PAGE_BYTES)).min(most);
     let wanted = wanted.next_power_of_two();
@@ -173,8 +171,8 @@ fn first_window(access: &Access, most: u32) -> u32 {
     }
 }
 
-/// The window behind one of so many blocks, in Linux 2.6: four times as long while it is short,
-/// then twice.
+/// The window after one of `size` blocks in Linux 2.6: four times as long while it is short, then
+/// twice.
 fn next_window(size: u32, most: u32) -> u32 {
     let factor = if size < most / 16 { 4 } else { 2 };
     size.saturating_mul(factor).min(most)

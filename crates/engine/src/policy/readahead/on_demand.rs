@@ -1,31 +1,31 @@
 //! Read-ahead on demand, of Linux 2.6.23 and later, as Wu Fengguang, Xi Hongsheng and Xu Chenfeng
 //! describe it ("On the design of a new Linux readahead framework", ACM SIGOPS Operating Systems
-//! Review 42(5), 2008): one window with a mark in it. A read that comes to the mark asks for the
-//! next window; one that goes on without a window opens one; any other asks for nothing, and leaves
-//! the window as it is.
-use super::{Access, LargeReads, ReadAhead, Stream, first_window, next_window};
+//! Review 42(5), 2008): one window with a mark in it. A read of the marked block asks for the next
+//! window; a sequential read without a window opens one; any other read asks for nothing, and
+//! leaves the window as it is.
+use super::{Access, LargeReads, ReadAhead, ReadStream, first_window, next_window};
 use std::ops::Range;
 
 /// One window with a mark.
 pub struct OnDemand {
-    /// Bytes of the first window at least.
+    /// Size of the first window at least, in bytes.
     pub bytes_min: u32,
-    /// Bytes of a window at most.
+    /// Size of a window at most, in bytes.
     pub bytes_max: u32,
 }
 
 impl OnDemand {
     /// Linux's default: four times the first read, up to 128 KiB.
     pub const LINUX: OnDemand = OnDemand { bytes_min: 16 << 10, bytes_max: 128 << 10 };
-    /// Where a seek is dear. A disk that seeks and turns for 12 ms and transfers 150 MB/s moves 1.8
-    /// MB in that time: with windows of 2 MiB a stream among others gets half of the disk's rate,
-    /// with 128 KiB a fifteenth. And 64 KiB at the beginning cost half a millisecond, of a file
-    /// that is most likely read to its end.
+    /// For devices on which a seek is slow. A disk that takes 12 ms to seek and turn, and transfers
+    /// 150 MB/s, moves 1.8 MB in that time: with windows of 2 MiB one of several streams gets half
+    /// of the disk's rate, with 128 KiB a fifteenth. The 64 KiB at the start take half a
+    /// millisecond, for a file that is most likely read to its end.
     pub const FAR: OnDemand = OnDemand { bytes_min: 64 << 10, bytes_max: 2 << 20 };
 }
 
 impl ReadAhead for OnDemand {
-    fn window(&self, stream: &mut Stream, access: &Access) -> Option<Range<u32>> {
+    fn window(&self, stream: &mut ReadStream, access: &Access) -> Option<Range<u32>> {
         let most = access.blocks_of(self.bytes_max);
         let goes_on = stream.continues(access);
         stream.next = access.end();
@@ -50,7 +50,7 @@ impl ReadAhead for OnDemand {
     }
 }
 
-fn next(stream: &mut Stream, access: &Access, most: u32) -> Option<Range<u32>> {
+fn next(stream: &mut ReadStream, access: &Access, most: u32) -> Option<Range<u32>> {
     let from = stream.ahead.max(access.end());
     let size = next_window(stream.size, most);
     let window = access.within_file(from..from.saturating_add(size))?;
@@ -59,8 +59,8 @@ fn next(stream: &mut Stream, access: &Access, most: u32) -> Option<Range<u32>> {
     Some(window)
 }
 
-/// The first window holds what is wanted; where that is all of it, another one follows.
-fn open(stream: &mut Stream, access: &Access, size: u32) -> Option<Range<u32>> {
+/// The first window, which includes what is wanted. If it has nothing more, another one follows.
+fn open(stream: &mut ReadStream, access: &Access, size: u32) -> Option<Range<u32>> {
     let first = access.block.saturating_add(size);
     let end = if first > access.end() { first } else { access.end().saturating_add(size) };
     let window = access.within_file(access.end()..end);

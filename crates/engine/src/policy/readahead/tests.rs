@@ -4,14 +4,14 @@ use super::*;
 /// A stream of reads of a file, and what they made the policy ask for.
 struct Reader<'a> {
     policy: &'a dyn ReadAhead,
-    stream: Stream,
+    stream: ReadStream,
     file_blocks: u32,
     block_size: u32,
 }
 
 impl Reader<'_> {
     fn of(policy: &dyn ReadAhead) -> Reader<'_> {
-        Reader { policy, stream: Stream::default(), file_blocks: 100_000, block_size: 4096 }
+        Reader { policy, stream: ReadStream::default(), file_blocks: 100_000, block_size: 4096 }
     }
 
     fn read(&mut self, block: u32, count: u32) -> Option<Range<u32>> {
@@ -39,7 +39,8 @@ impl Reader<'_> {
         window
     }
 
-    /// Reads in sequence, so many blocks at a time: at which block which window was asked for.
+    /// Reads `count` blocks at a time in sequence. Returns at which block which window was asked
+    /// for.
     fn sequence(&mut self, count: u32, end: u32) -> Vec<(u32, Range<u32>)> {
         let blocks = (0..end).step_by(count as usize);
         blocks.filter_map(|block| Some((block, self.read(block, count)?))).collect()

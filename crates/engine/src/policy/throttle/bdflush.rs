@@ -1,7 +1,7 @@
-//! The flusher of Linux 2.4: from 30 % dirty on, and every 5 s what is 30 s old; writers write from
-//! 60 % on.
+//! The flusher of Linux 2.4: it writes above 30 % dirty, and every 5 s what is 30 s old; writers
+//! write above 60 %.
 //!
-//! The shares and times are those of `/proc/sys/vm/bdflush` of 2.4 (nfract, nfract_sync, interval,
+//! Shares and times are those of `/proc/sys/vm/bdflush` of 2.4 (nfract, nfract_sync, interval,
 //! age_buffer).
 use super::{FlusherAdvice, FlusherFacts, Throttle, WriterAdvice, WriterFacts, percent};
 
@@ -9,17 +9,13 @@ const BACKGROUND_PERCENT: u64 = 30;
 const SYNCHRONOUS_PERCENT: u64 = 60;
 const INTERVAL_NS: u64 = 5_000_000_000;
 const AGE_NS: u64 = 30_000_000_000;
-/// What is written between two looks at the facts.
+/// Bytes written before the facts are looked at again.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// bdflush and kupdate as one flusher a volume.
+/// bdflush and kupdate as one flusher per volume.
 pub struct Bdflush;
 
 impl Throttle for Bdflush {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
         if facts.dirty_bytes > percent(facts.memory_bytes, SYNCHRONOUS_PERCENT) {
             WriterAdvice::WriteBack(BATCH_BYTES)

@@ -3,9 +3,9 @@
 /// A part of a whole. `part` is at most `whole`, and `whole` at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fraction {
-    /// How much of it.
+    /// The numerator.
     pub part: u64,
-    /// What is one.
+    /// The denominator.
     pub whole: u64,
 }
 
@@ -15,7 +15,7 @@ impl Fraction {
     /// All.
     pub const ONE: Fraction = Fraction { part: 1, whole: 1 };
 
-    /// So much of an amount, rounded down.
+    /// This fraction of an amount, rounded down.
     pub fn of(self, amount: u64) -> u64 {
         (u128::from(amount) * u128::from(self.part.min(self.whole)) / u128::from(self.whole.max(1)))
             as u64

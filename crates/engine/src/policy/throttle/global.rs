@@ -1,25 +1,25 @@
 //! Linux 2.6.20: one limit for all devices, and writers that write.
 //!
-//! From the public descriptions of the time: background at 10 %, limit at 40 % of the dirtyable
-//! memory; a writer is asked each limit / (32 x processors) pages, 4 MiB at most, and each 8 pages
-//! once the limit is exceeded. Then it writes 1.5 times the rate-limit pages itself, of the device
-//! that it writes to, and waits for write-back on any device, 100 ms at a time, until all are under
-//! the limit or it has written its part. What another device has dirty holds it back all the same.
-//! Ours is that it goes on after 30 s, so that a device that hangs does not stop the writers of all
-//! others for ever.
+//! From public descriptions of the time: the background is 10 % and the limit 40 % of the dirtyable
+//! memory. A writer is asked after each limit / (32 x processors) pages, at most 4 MiB, and after
+//! each 8 pages once the limit is exceeded. Then it writes 1.5 times the rate-limit pages itself,
+//! of the device that it writes to, and waits for write-back on any device, 100 ms at a time, until
+//! all are below the limit or it has written its part. So what is dirty on one device holds up the
+//! writers of another. Our addition: a writer continues after 30 s, so that a device that hangs
+//! does not stop the writers of all others forever.
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Throttle, WriterAdvice, WriterFacts,
     flusher_of_2_6,
 };
 
-/// A writer that is held back looks again after so long, at the latest.
+/// A stopped writer asks again after this time at the latest, in nanoseconds.
 pub(super) const WAIT_NS: u64 = 100_000_000;
-/// No writer is held back for longer, by any of the policies that count devices: one that hangs
-/// stops nobody for ever.
+/// No writer is stopped for longer by any of the policies that count devices, in nanoseconds, so
+/// that a device that hangs stops none forever.
 pub(super) const STOPPED_NS_MAX: u64 = 30_000_000_000;
-/// What pdflush writes in one pass.
+/// Bytes that pdflush writes in one pass.
 pub(super) const PASS_BYTES: u64 = 1024 * PAGE_BYTES;
-/// A writer is asked so often when the limit is exceeded.
+/// A writer is asked after each this many bytes once the limit is exceeded.
 pub(super) const EXCEEDED_BYTES: u64 = 8 * PAGE_BYTES;
 
 /// One dirty limit for all devices (2.6.20).
@@ -35,29 +35,25 @@ impl Default for Global {
 }
 
 impl Global {
-    /// With other shares of memory, in percent.
+    /// The policy with other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> Global {
         Global { background_percent, limit_percent }
     }
 }
 
-/// How much a writer makes dirty between two looks below the limit, on one processor.
+/// How many bytes a writer makes dirty before it asks again, below the limit, on one processor.
 pub(super) fn rate_limit_bytes(limit_bytes: u64) -> u64 {
     let pages = (limit_bytes / PAGE_BYTES / 32).max(16);
     (pages * PAGE_BYTES).min(4 << 20)
 }
 
-/// What a writer that is held back writes itself.
+/// How many bytes a stopped writer writes itself.
 pub(super) fn chunk_bytes(limit_bytes: u64) -> u64 {
     let rate = rate_limit_bytes(limit_bytes);
     rate + rate / 2
 }
 
 impl Throttle for Global {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn manner(&self) -> Manner {
         Manner::Pieces
     }

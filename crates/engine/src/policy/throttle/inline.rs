@@ -1,8 +1,8 @@
-//! No flusher: whoever finds memory full writes.
+//! No flusher: the writer that finds memory full writes everything.
 use super::{FlusherAdvice, FlusherFacts, Throttle, WriterAdvice, WriterFacts};
 
-/// Nobody writes before memory is full; then whoever changes something writes everything. For tools
-/// that do one thing and end.
+/// Nothing is written before memory is full; then the next writer writes everything. For tools that
+/// do one thing and end.
 pub struct Inline;
 
 impl Throttle for Inline {

@@ -1,5 +1,5 @@
-//! When dirty blocks are written, and by whom: pure functions of facts. `admission`, `flusher` and
-//! `writeback` act; the [`DirtyBudget`] counts.
+//! When dirty blocks are written, and by which thread: pure functions of facts. `flush::admission`
+//! and `flush::flusher` do what they say; the [`DirtyBudget`] counts.
 mod bdflush;
 mod fraction;
 mod global;
@@ -16,24 +16,24 @@ pub use per_device::PerDevice;
 pub use proportional::Proportional;
 pub use write_behind::WriteBehind;
 
-/// The unit in which the systems of the posts count memory.
+/// The unit in which the systems of the posts count memory, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
-/// No write request is larger; no more than this is let through at once by a hard limit.
+/// Size of a write request at most, and of what a hard limit admits at once, in bytes.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
-/// Bytes that are dirty in memory, in one of three ways.
+/// Bytes that are dirty in memory, in one of three states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Load {
-    /// Waiting for write-back.
+    /// Not being written yet.
     pub dirty_bytes: u64,
-    /// Under write-back.
+    /// Being written.
     pub writing_bytes: u64,
-    /// Let through, and not dirty yet.
+    /// Admitted, and not dirty yet.
     pub pledged_bytes: u64,
 }
 
 impl Load {
-    /// All of it.
+    /// The sum of the three.
     pub fn total(&self) -> u64 {
         self.dirty_bytes.saturating_add(self.writing_bytes).saturating_add(self.pledged_bytes)
     }
@@ -56,21 +56,21 @@ impl Load {
 pub struct DeviceFacts {
     /// What is dirty there.
     pub load: Load,
-    /// Its part of the write-back that ended lately, on all devices.
+    /// Its share of recently completed write-back on all devices.
     pub share: Fraction,
-    /// Bytes a second that it writes, as seen lately.
+    /// How fast it has been writing lately, in bytes a second.
     pub write_rate: u64,
-    /// Bytes a second that each of its writers is allowed before its position counts: what
-    /// [`Throttle::task_rate`] gave last.
+    /// The last result of [`Throttle::task_rate`]: how fast each of its writers may write before
+    /// its position is taken into account, in bytes a second.
     pub task_rate: u64,
-    /// Writers that are held back there.
+    /// How many of its writers are stopped.
     pub waiting: u32,
 }
 
 /// What a policy may know of a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskFacts {
-    /// Its part of what was made dirty lately, by all.
+    /// Its share of what all writers made dirty lately.
     pub share: Fraction,
     /// Bytes on its account: made dirty since it was last told to proceed.
     pub dirtied_bytes: u64,
@@ -91,7 +91,7 @@ pub struct WriterFacts {
     pub dirty_bytes: u64,
     /// Bytes of memory that may hold them.
     pub memory_bytes: u64,
-    /// The same with what is being written. Whole-file policies do not look at it.
+    /// All three states, on all devices. Policies that write whole files do not use it.
     pub all: Load,
     /// The device that the writer writes to.
     pub device: DeviceFacts,
@@ -102,24 +102,24 @@ pub struct WriterFacts {
 /// What a writer has to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriterAdvice {
-    /// Go on, with an account that is empty.
+    /// Go on, with an empty account.
     Proceed,
     /// Go on; what was made dirty stays on the account.
     OnAccount,
     /// Go on; the flusher has work.
     WakeFlusher,
-    /// Write so many bytes first, oldest first, and wait for them.
+    /// First write this many bytes, oldest first, and wait for them.
     WriteBack(u64),
-    /// Start to write so many bytes of this device, oldest first, waiting only for room in its
+    /// Start to write this many bytes of this device, oldest first, waiting only for room in its
     /// queue; then ask again.
     WriteOwn(u64),
-    /// Sleep for so many nanoseconds, then ask again.
+    /// Sleep for this many nanoseconds, then ask again.
     Pause(u64),
-    /// Wait until a write has ended on any device, or so many nanoseconds, then ask again.
+    /// Wait until a write has ended on any device, at most this many nanoseconds, then ask again.
     Wait(u64),
 }
 
-/// What a policy may know when a flusher asks what to do.
+/// What a policy may know when the flusher asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlusherFacts {
     /// Nanoseconds of the clock.
@@ -139,7 +139,7 @@ pub struct FlusherFacts {
 /// What a flusher has to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlusherAdvice {
-    /// Write so many bytes, oldest first, then ask again.
+    /// Write this many bytes, oldest first, then ask again.
     Write(u64),
     /// Write what became dirty before this time, then ask again.
     WriteOlderThan(u64),
@@ -147,28 +147,28 @@ pub enum FlusherAdvice {
     SleepUntil(u64),
 }
 
-/// How a policy's advice is asked for and followed.
+/// When a policy is asked, and in which units its advice is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// A writer is asked after each call, files are written whole, and full memory is written and
-    /// let go.
+    /// A writer asks after each call, and files are written whole. When memory is full, dirty pages
+    /// are written before clean ones are dropped.
     Whole,
-    /// A writer is asked before each piece of a call, files are written piece by piece, and full
-    /// memory lets go of what is clean: the limit alone decides how much is dirty.
+    /// A writer asks before each piece of a call, and files are written piece by piece. When memory
+    /// is full, only clean pages are dropped: the limit alone decides how much is dirty.
     Pieces,
 }
 
-/// From where on the flusher works, and where writers stop.
+/// When the flusher works, and when writers stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// The flusher works above so many bytes.
+    /// The flusher works above this many dirty bytes.
     pub background_bytes: u64,
-    /// Writers stop above so many bytes.
+    /// Writers stop above this many dirty bytes.
     pub limit_bytes: u64,
 }
 
 impl Limits {
-    /// Shares of the memory; the background is below the limit in any case.
+    /// Shares of the memory, with the background always below the limit.
     fn of(memory_bytes: u64, background_percent: u64, limit_percent: u64) -> Limits {
         let limit_bytes = percent(memory_bytes, limit_percent).max(PAGE_BYTES);
         let background_bytes = percent(memory_bytes, background_percent);
@@ -183,7 +183,7 @@ impl Limits {
     }
 }
 
-/// What one device did in a while.
+/// What one device did during one period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Period {
     /// Bytes that were made dirty.
@@ -192,28 +192,30 @@ pub struct Period {
     pub length_ns: u64,
 }
 
-/// Decides when writers wait and what flushers write. Reads facts, touches nothing.
+/// Decides when writers wait and what flushers write. Reads facts and changes nothing.
 pub trait Throttle: Send + Sync {
     /// Whether a volume has a flusher of its own.
-    fn has_flusher(&self) -> bool;
-    /// What somebody has to do who has made blocks dirty, or is about to.
+    fn has_flusher(&self) -> bool {
+        true
+    }
+    /// What a writer has to do that has made blocks dirty, or is about to.
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice;
     /// What a flusher has to do next.
     fn flusher(&self, facts: &FlusherFacts) -> FlusherAdvice;
-    /// How it is asked.
+    /// When it is asked.
     fn manner(&self) -> Manner {
         Manner::Whole
     }
-    /// The limits for so much memory.
+    /// The limits for `memory_bytes` of memory.
     fn limits(&self, memory_bytes: u64) -> Limits {
         Limits::of(memory_bytes, 10, 40)
     }
-    /// Bytes of one piece of a call, at most.
+    /// Size of a piece of a call, in bytes.
     fn piece_bytes(&self, _facts: &WriterFacts) -> u64 {
         u64::MAX
     }
-    /// Bytes a second that each writer of a device is allowed from now on, after a period. Called
-    /// while writers are held back.
+    /// How fast each writer of a device may write from now on, in bytes a second. Called after a
+    /// period in which writers were stopped.
     fn task_rate(&self, facts: &WriterFacts, _period: &Period) -> u64 {
         facts.device.task_rate
     }
@@ -225,14 +227,14 @@ fn percent(memory_bytes: u64, share: u64) -> u64 {
 }
 
 /// Whether a piece may be made dirty under a hard limit: there is room for it, or nothing of the
-/// device is dirty, so that a device makes progress whatever others do. A part of the limit is kept
-/// for metadata, which is not asked for piece by piece.
+/// device is dirty, so that every device makes progress. 1/64 of the limit is kept for metadata,
+/// which is not asked for piece by piece.
 fn has_room(facts: &WriterFacts, limit_bytes: u64) -> bool {
     let total = facts.all.total().saturating_add(facts.task.wanted_bytes);
     total <= limit_bytes - limit_bytes / 64 || facts.device.load.total() == 0
 }
 
-/// A piece that a hard limit lets through often enough.
+/// Size of a piece that a hard limit admits often enough: a sixteenth of the limit at most.
 fn piece_under(limit_bytes: u64, piece_bytes: u64) -> u64 {
     let part = (limit_bytes / 16).next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
     piece_bytes.min(part).min(REQUEST_BYTES_MAX)

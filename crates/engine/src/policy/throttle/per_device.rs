@@ -1,12 +1,12 @@
-//! Per-device limits, the patches of 2007 (version 9; 2.6.24): each device has the part of the
-//! limit that it has of the write-back that ended lately.
+//! Per-device limits, the patches of 2007 (version 9; 2.6.24): a device's share of the limit is its
+//! share of recently completed write-back.
 //!
-//! From the public descriptions: a device's limit is its floating proportion of the dirty limit,
-//! clipped to what the others leave and its own; a task's is lowered by up to an eighth, by its
-//! part of what was made dirty lately. Background 5 % and limit 10 % of memory, as 2.6.22 and later
-//! have it. Ours is that the limit of all is hard: nothing is made dirty above it, but for one
-//! piece on a device that has nothing dirty, and one for each 30 s that a device holds a writer
-//! back.
+//! From public descriptions: a device's limit is its floating proportion of the dirty limit,
+//! clipped to what the others leave plus its own; a task's limit is lower by up to an eighth, by
+//! its share of what was made dirty lately. The background is 5 % and the limit 10 % of memory, as
+//! in 2.6.22 and later. Our addition: the limit of all is hard. Above it nothing is made dirty,
+//! except one piece on a device that has nothing dirty, and one for each 30 s that a device stops a
+//! writer.
 use super::global::{
     EXCEEDED_BYTES, PASS_BYTES, STOPPED_NS_MAX, WAIT_NS, chunk_bytes, rate_limit_bytes,
 };
@@ -28,12 +28,12 @@ impl Default for PerDevice {
 }
 
 impl PerDevice {
-    /// With other shares of memory, in percent.
+    /// The policy with other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> PerDevice {
         PerDevice { background_percent, limit_percent }
     }
 
-    /// What this writer may have dirty on its device.
+    /// How much this writer's device may have dirty while this writer goes on.
     fn device_limit(&self, facts: &WriterFacts) -> u64 {
         let limit = self.limits(facts.memory_bytes).limit_bytes;
         let own = facts.device.load.total();
@@ -44,10 +44,6 @@ impl PerDevice {
 }
 
 impl Throttle for PerDevice {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn manner(&self) -> Manner {
         Manner::Pieces
     }

@@ -1,12 +1,19 @@
-//! Position control (3.2): no writer does I/O; each is paused so long that what is dirty settles
-//! between the background and the limit.
+//! Position control (3.2): no writer does I/O; pauses of writers keep what is dirty between the
+//! background and the limit.
 //!
-//! From the public descriptions: below freerun = (background + limit) / 2 nobody is held back.
-//! Above it a writer's rate is its device's balanced rate times pos_ratio = 1 + ((setpoint - dirty)
-//! / (limit - setpoint))^3, setpoint = (freerun + limit) / 2, times a factor that falls with the
-//! device's own dirty bytes. The balanced rate follows write rate / dirty rate every 200 ms; a
-//! pause is 200 ms at most. Ratios 10 and 20 %. Ours is that the limit is hard, but for one piece
-//! when it has held a writer back for 30 s. Fixed point with ten binary digits.
+//! From public descriptions: below freerun no writer is paused. Above it a writer's rate is its
+//! device's balanced rate times pos_ratio, times a factor that falls with the device's own dirty
+//! bytes:
+//!
+//! ```text
+//! freerun   = (background + limit) / 2
+//! setpoint  = (freerun + limit) / 2
+//! pos_ratio = 1 + ((setpoint - dirty) / (limit - setpoint))^3
+//! ```
+//!
+//! The balanced rate follows write rate / dirty rate every 200 ms; a pause is at most 200 ms.
+//! Ratios are 10 and 20 %. Our addition: the limit is hard, except for one piece after it has
+//! stopped a writer for 30 s. Fixed point with ten binary digits.
 use super::global::STOPPED_NS_MAX;
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Period, REQUEST_BYTES_MAX, Throttle,
@@ -16,13 +23,14 @@ use super::{
 /// One, in fixed point.
 const ONE: i128 = 1 << 10;
 const PAUSE_NS_MAX: u64 = 200_000_000;
-/// What is owed for less than this stays on the account: short sleeps cost more than they bring.
+/// A pause shorter than this is not made, and stays on the account, in nanoseconds: short sleeps
+/// cost more than they gain.
 const PAUSE_NS_MIN: u64 = 10_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// No writer is held to less than this a second.
+/// The lowest rate of a writer, in bytes a second.
 const RATE_MIN: u64 = 16 * PAGE_BYTES;
 const RATE_MAX: u64 = 1 << 40;
-/// A piece above freerun.
+/// Size of a piece above freerun, in bytes.
 const PIECE_BYTES: u64 = 32 * PAGE_BYTES;
 
 /// Writers are paused, and never write (3.2).
@@ -42,21 +50,21 @@ fn freerun(limits: Limits) -> u64 {
 }
 
 impl Proportional {
-    /// With other shares of memory, in percent.
+    /// The policy with other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> Proportional {
         Proportional { background_percent, limit_percent }
     }
 
-    /// By how much the balanced rate is to be multiplied, in fixed point: 0 at the limit, 1 at the
-    /// setpoint, 2 at freerun.
+    /// The factor for the balanced rate, in fixed point: 0 at the limit, 1 at the setpoint, 2 at
+    /// freerun.
     fn position(&self, facts: &WriterFacts) -> i128 {
         let limits = self.limits(facts.memory_bytes);
         let (limit, dirty) = (i128::from(limits.limit_bytes), i128::from(facts.all.total()));
         let setpoint = i128::from(freerun(limits) / 2 + limits.limit_bytes / 2);
         let x = ((setpoint - dirty) * ONE / (limit - setpoint).max(1)).clamp(-ONE, ONE);
         let of_all = ONE + x * x * x / (ONE * ONE);
-        // The device's own setpoint is its part of that of all; a device that is new is left an
-        // eighth of what is free.
+        // The device's own setpoint is its share of that of all. A device without a share yet gets
+        // an eighth of what is free.
         let spare = limits.limit_bytes.saturating_sub(facts.all.total()) / 8;
         let device_limit = facts.device.share.of(limits.limit_bytes).max(spare);
         let device_setpoint = setpoint * i128::from(device_limit) / limit.max(1);
@@ -72,7 +80,8 @@ impl Proportional {
         of_all * of_device / ONE
     }
 
-    /// How long the writer has to be away from its last pause on for what is on its account.
+    /// How long after its last pause the writer may go on, for what is on its account, in
+    /// nanoseconds.
     fn owed_ns(&self, facts: &WriterFacts) -> u64 {
         let rate = i128::from(facts.device.task_rate) * self.position(facts) / ONE;
         let rate = rate.clamp(RATE_MIN.into(), RATE_MAX.into());
@@ -82,10 +91,6 @@ impl Proportional {
 }
 
 impl Throttle for Proportional {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn manner(&self) -> Manner {
         Manner::Pieces
     }
@@ -131,7 +136,7 @@ impl Throttle for Proportional {
             i128::from(period.dirtied_bytes) * i128::from(SECOND_NS) / i128::from(period.length_ns);
         let applied = old * self.position(facts) / ONE;
         let balanced = applied * i128::from(facts.device.write_rate) / dirty_rate.max(1);
-        // A quarter of the way, and at most twice or half: one period says little.
+        // A quarter of the way, at least half and at most twice: one period says little.
         let new = (old + (balanced - old) / 4).clamp(old / 2, old * 2);
         new.clamp(RATE_MIN.into(), RATE_MAX.into()) as u64
     }

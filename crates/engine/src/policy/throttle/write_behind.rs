@@ -1,31 +1,27 @@
-//! A flusher that starts early: the device works while the writer computes, and a sync finds little
-//! left to do.
+//! A flusher that starts early: the device works while the writer computes, and a sync has little
+//! left to write.
 use super::{FlusherAdvice, FlusherFacts, Throttle, WriterAdvice, WriterFacts, percent};
 
-/// From so many dirty bytes on the flusher works: enough that a run of small files goes in one
-/// piece.
+/// The flusher works above this many dirty bytes: enough that a run of small files is written at
+/// once.
 const BACKGROUND_BYTES: u64 = 8 << 20;
 const SYNCHRONOUS_PERCENT: u64 = 40;
 const INTERVAL_NS: u64 = 5_000_000_000;
 const AGE_NS: u64 = 5_000_000_000;
-/// What is written between two looks at the facts.
+/// Bytes written before the facts are looked at again.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// Write-behind as one flusher a volume.
+/// Write-behind as one flusher per volume.
 pub struct WriteBehind;
 
 impl WriteBehind {
-    /// On little memory a quarter of it is much.
+    /// A quarter of the memory at most.
     fn background(memory_bytes: u64) -> u64 {
         BACKGROUND_BYTES.min(percent(memory_bytes, 25))
     }
 }
 
 impl Throttle for WriteBehind {
-    fn has_flusher(&self) -> bool {
-        true
-    }
-
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
         if facts.dirty_bytes > percent(facts.memory_bytes, SYNCHRONOUS_PERCENT) {
             WriterAdvice::WriteBack(BATCH_BYTES)

@@ -6,7 +6,7 @@ mod model;
 
 use super::*;
 use crate::error::{Corrupt, ErrorKind};
-use crate::policy::allocation::{Plan, Route, Search};
+use crate::policy::allocation::{AllocationPlan, Route, Search};
 use crate::store::handle::Handle;
 use crate::store::{Access, DataKeeping, Options};
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
@@ -126,7 +126,7 @@ fn free_blocks(space: &Space) -> BTreeSet<u64> {
     groups.flat_map(blocks).collect()
 }
 
-fn allocate(space: &Space, plan: &Plan) -> Result<Run> {
+fn allocate(space: &Space, plan: &AllocationPlan) -> Result<Run> {
     let mut reservation = space.reserve(plan.length.into())?;
     with(space, |handle| space.allocate(handle, &mut reservation, plan, Route::Anywhere))
 }
@@ -141,8 +141,8 @@ fn with<T>(space: &Space, work: impl FnOnce(&Handle<'_>) -> Result<T>) -> Result
     space.store.change(9, work)
 }
 
-fn plan(goal: u64, length: u32, search: Search) -> Plan {
-    Plan { goal: BlockNo(goal), length, search }
+fn plan(goal: u64, length: u32, search: Search) -> AllocationPlan {
+    AllocationPlan { goal: BlockNo(goal), length, search }
 }
 
 fn fault(result: Result<impl Sized>) -> (Place, String) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Allocate(Plan),
+    Allocate(AllocationPlan),
     /// Frees a part of the run that was allocated `back` runs ago.
     Free {
         back: usize,
@@ -43,7 +43,7 @@ struct Model {
 }
 
 impl Model {
-    fn allocate(&mut self, plan: &Plan) {
+    fn allocate(&mut self, plan: &AllocationPlan) {
         let room = self.free.len() as u64;
         let run = match allocate(&self.space, plan) {
             Ok(run) => run,
@@ -72,7 +72,7 @@ impl Model {
 
     /// A run shorter than wanted was given: checks that no group has a longer one. In the goal's
     /// own group half of what was wanted is enough.
-    fn assert_no_longer_run_in(&self, run: Run, plan: &Plan) {
+    fn assert_no_longer_run_in(&self, run: Run, plan: &AllocationPlan) {
         let goal = self.space.store.superblock.group_of_block(plan.goal).unwrap_or(GroupNo(0));
         let home = self.space.store.superblock.group_of_block(run.start) == Some(goal);
         if home && run.length >= plan.length.div_ceil(2) {

@@ -34,15 +34,15 @@ use crate::policy::preset::DataOrder;
 use crate::ranks;
 use crate::store::barrier::Barrier;
 use crate::store::budget::Seat;
+use crate::store::eviction::EvictionQueue;
 use crate::store::latch::Latch;
 use crate::store::writes::Writes;
 use extant_block::lock::ShortGuard;
 use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
-use extant_format::directory::Style;
+use extant_format::directory::{Form, Style};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::VecDeque;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -60,8 +60,8 @@ pub(crate) enum BlockKind {
         seed: u32,
         /// Block of the directory, counted from its start.
         block: FileBlock,
-        /// Whether the directory has a hash index.
-        indexed: bool,
+        /// Whether it has a hash index.
+        form: Form,
     },
     /// A node of an extent tree.
     Extents {
@@ -107,8 +107,8 @@ impl BlockKind {
         let (verdict, ino) = match self {
             // The parser verifies the checksum of an attribute block.
             BlockKind::Plain | BlockKind::Attributes => return Ok(()),
-            BlockKind::Directory { ino, seed, block, indexed } => {
-                (checksums.style.verify(bytes, block, indexed, seed), ino)
+            BlockKind::Directory { ino, seed, block, form } => {
+                (checksums.style.verify(bytes, block, form, seed), ino)
             }
             BlockKind::Extents { ino, seed } => (extent::verify(bytes, seed), ino),
         };
@@ -121,8 +121,8 @@ impl BlockKind {
         }
         match self {
             BlockKind::Plain => {}
-            BlockKind::Directory { seed, block, indexed, .. } => {
-                checksums.style.seal(bytes, block, indexed, seed)
+            BlockKind::Directory { seed, block, form, .. } => {
+                checksums.style.seal(bytes, block, form, seed)
             }
             BlockKind::Extents { seed, .. } => extent::seal(bytes, seed),
             BlockKind::Attributes => attribute::seal_block(bytes, number, &checksums.superblock),
@@ -215,15 +215,7 @@ struct Shard {
 struct Frames {
     by_block: FxHashMap<BlockNo, Arc<Frame>>,
     /// In the order of loading; eviction takes from the front.
-    queue: VecDeque<BlockNo>,
-}
-
-impl Frames {
-    /// Removes blocks from the queue that are no longer in memory, and duplicates.
-    fn tidy_queue(&mut self) {
-        let mut seen = FxHashSet::default();
-        self.queue.retain(|block| self.by_block.contains_key(block) && seen.insert(*block));
-    }
+    queue: EvictionQueue<BlockNo>,
 }
 
 const SHARDS: usize = 16;
@@ -416,10 +408,9 @@ impl Cache {
         };
         let frame = Arc::new(Frame { block, state: ShortLock::ranked(ranks::FRAME, state) });
         frames.by_block.insert(block, Arc::clone(&frame));
-        if frames.queue.len() > 2 * frames.by_block.len() + 64 {
-            frames.tidy_queue();
-        }
-        frames.queue.push_back(block);
+        let Frames { by_block, queue } = &mut *frames;
+        queue.sweep_if_long(by_block.len(), |block| by_block.contains_key(block));
+        queue.push(block);
         (frame, true)
     }
 
@@ -436,7 +427,7 @@ impl Cache {
         let mut freed = 0;
         while turns > 0 && freed < 4 {
             turns -= 1;
-            let Some(block) = frames.queue.pop_front() else { return };
+            let Some(block) = frames.queue.pop() else { return };
             let Some(frame) = frames.by_block.get(&block) else {
                 continue;
             };
@@ -445,7 +436,7 @@ impl Cache {
             if !idle || state.touched {
                 state.touched = false;
                 drop(state);
-                frames.queue.push_back(block);
+                frames.queue.push(block);
                 continue;
             }
             drop(state);

@@ -464,7 +464,7 @@ fn a_leaf_that_splits_between_equal_hashes_goes_on() {
     let pad = [b'p'; 247];
     let hash = |name: &[u8]| packing.hash_key(name).major;
     let pairs = pairs(&packing, 150_000, &pad);
-    let [first, second] = pairs.first().expect("a pair among so many");
+    let [first, second] = pairs.first().expect("at least one pair");
     // In 1012 bytes: 236 below, twice 264 with the same hash, 236 above. Neither side has room for
     // both.
     let filler = |wanted: &dyn Fn(u32) -> bool| {
