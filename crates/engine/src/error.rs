@@ -61,6 +61,10 @@ pub enum ErrorKind {
     ReadOnly,
     /// Not allowed on this object: immutable, append only, a directory's hard link.
     NotPermitted(&'static str),
+    /// The mode, or the access list, does not give the caller this.
+    PermissionDenied,
+    /// The number belongs to another inode than it did.
+    Stale,
     /// No such extended attribute.
     NoAttribute,
     /// The attributes do not fit into the inode and one block.
@@ -163,6 +167,8 @@ impl Error {
             | ErrorKind::AttributesTooLarge => 28,
             ErrorKind::ReadOnly => 30,
             ErrorKind::NotPermitted(_) => 1,
+            ErrorKind::PermissionDenied => 13,
+            ErrorKind::Stale => 116,
             ErrorKind::NoAttribute => 61,
             ErrorKind::AttributeUnsupported | ErrorKind::OperationUnsupported(_) => 95,
             ErrorKind::Corrupt(_) => 117,
@@ -237,6 +243,8 @@ impl fmt::Display for ErrorKind {
             ErrorKind::DirectoryFull => "directory full: its index has no room for another block",
             ErrorKind::NoInodes => "no inode is free",
             ErrorKind::ReadOnly => "read-only volume",
+            ErrorKind::PermissionDenied => "permission denied",
+            ErrorKind::Stale => "the inode is gone, and its number belongs to another one",
             ErrorKind::NoAttribute => "no such extended attribute",
             ErrorKind::AttributesTooLarge => {
                 "extended attributes do not fit into the inode and one block"

@@ -3,7 +3,8 @@
 //!
 //! [`mkfs::format`] makes an empty file system, [`Filesystem::open`] opens one. Paths, names and
 //! errors follow `std::fs`; every error carries the path that was asked for, and the inode, block
-//! or group where the disk is at fault.
+//! or group where the disk is at fault. What a mount needs instead of paths is in [`inodes`]: calls
+//! by inode, made for a caller whose permissions are checked.
 //!
 //! ```
 //! use extant_block::{MemoryDevice, RealClock};
@@ -93,13 +94,18 @@ mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
 pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata, Statfs};
+pub use api::inodes::{
+    Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Remembered, Rights,
+};
 pub use api::object::{FileRun, Object};
-pub use api::{import, mkfs, survey};
+pub use api::{import, inodes, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
 pub use inode::attribute::{self, SetAttribute};
+pub use inode::caller::{Caller, Privileges};
+pub use inode::change::{Change, FlagChange, MetadataChange, SetTime};
 pub use inode::file::Size;
-pub use inode::rights::{Change, FlagChange};
 pub use name::directory::Packing;
+pub use name::directory::cookie::Entry;
 pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};

@@ -76,6 +76,8 @@ fn run(specification: &Specification, seed: u64, operations: u64) -> Result<(), 
             .collect();
         tasks.into_iter().for_each(|task| task.join());
     })?;
+    // Inodes whose last name was replaced are freed by a sync: before it they still count as used.
+    volume.sync().map_err(|error| format!("{specification}, seed {seed}: sync: {error}"))?;
     let before = Arc::new(volume.statfs());
     volume.close().map_err(|error| format!("{specification}, seed {seed}: close: {error}"))?;
     judge(&device).map_err(|said| format!("{specification}, seed {seed}: {said}"))?;

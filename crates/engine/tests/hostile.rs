@@ -4,7 +4,10 @@ mod volume;
 
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_engine::mkfs::Profile;
-use extant_engine::{Access, DataKeeping, Filesystem, Options, Rename, Result, SetAttribute, Size};
+use extant_engine::{
+    Access, Caller, DataKeeping, Filesystem, MetadataChange, New, Options, Rename, Result,
+    SetAttribute, Size,
+};
 use extant_format::inode::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,12 +53,43 @@ fn paths(volume: &Filesystem) -> Vec<(PathBuf, FileType)> {
 
 use std::os::unix::ffi::OsStrExt;
 
+/// Reads a directory from cookies on that no listing gave.
+fn read_from_cookies(volume: &Filesystem, path: &Path) {
+    let inodes = volume.inodes();
+    let Ok(directory) = volume.inode(path) else { return };
+    for cookie in [0, 1, 2, 77, 4096, 1 << 31, 1 << 40, (1 << 63) - 1, 1 << 63, u64::MAX] {
+        let mut left = 200;
+        let _ = inodes.read_dir_plus(&directory, cookie, &mut |_, _| {
+            left -= 1;
+            match left {
+                0 => std::ops::ControlFlow::Break(()),
+                _ => std::ops::ControlFlow::Continue(()),
+            }
+        });
+    }
+}
+
+/// Changes by inode, for a caller who is checked.
+fn change_by_inode(volume: &Filesystem, path: &Path) {
+    let Ok(inode) = volume.inode(path) else { return };
+    let caller = Caller { uid: 12, ..Caller::root() };
+    let inodes = volume.inodes_for(&caller);
+    let change = MetadataChange { permissions: Some(0o640), gid: Some(7), ..Default::default() };
+    let _ = inodes.set_metadata(&inode, &change);
+    let _ = inodes.create(&inode, b"made by inode", &New { umask: 0o022, ..New::default() });
+    if let Ok((nameless, file)) = inodes.create_nameless(&inode, &New::default()) {
+        let _ = file.write_at(0, &[9; 3000]);
+        let _ = inodes.link(&nameless, &inode, b"named later");
+    }
+}
+
 /// Reads all that can be read; errors are not looked at.
 fn read_all(volume: &Filesystem) {
     let mut buffer = vec![0; 300_000];
     for (path, kind) in paths(volume) {
         let _ = volume.attributes(&path);
         let _ = volume.read_link(&path);
+        read_from_cookies(volume, &path);
         if kind != FileType::Regular {
             continue;
         }
@@ -97,8 +131,12 @@ fn change_all(volume: &Filesystem, seed: u64) {
             let _ = file.punch_hole(random.below(size.max(1)), 20_000);
             let _ = file.allocate(random.below(1 << 20), 50_000, Size::Keep);
             let _ = file.write_at(size, &[6; 5000]);
+            let _ = file.zero_range(random.below(1 << 20), 30_000, Size::Keep);
+            let _ = file.insert_range(random.below(size.max(1)) & !0xffff, 1 << 16);
+            let _ = file.collapse_range(random.below(size.max(1)) & !0xffff, 1 << 16);
             let _ = file.set_len(size / 2);
         }
+        change_by_inode(volume, path);
     }
     let hows = [Rename::Replace, Rename::Exchange, Rename::Whiteout];
     for number in 0..60 {

@@ -6,10 +6,11 @@ use crate::flush::Core;
 use crate::flush::flusher::Flusher;
 use crate::inode::Node;
 use crate::inode::attribute::{self, SetAttribute};
+use crate::inode::change::{self, Change, FlagChange};
 use crate::inode::credits;
 use crate::inode::file::{self, Size};
-use crate::inode::rights::{self, Change, FlagChange};
 use crate::inode::volume::Volume;
+use crate::name::beginning::Defaults;
 use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
@@ -131,9 +132,6 @@ pub struct Statfs {
     /// Free inodes.
     pub free_inodes: u32,
 }
-
-/// Blocks of metadata that changing an inode's attributes changes.
-const CHANGE: u32 = credits::ATTRIBUTES + credits::INODE;
 
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
@@ -273,7 +271,7 @@ impl Filesystem {
             if name.is_empty() {
                 return Err(ErrorKind::Exists.into());
             }
-            core.inodes.make(&parent, name, new)
+            core.inodes.make(&parent, name, new, None)
         })
     }
 
@@ -328,7 +326,7 @@ impl Filesystem {
             self.at(original, |core| core.inodes.resolve(bytes(original), Follow::NotLast))?;
         self.change_at(link, |core| {
             let (parent, name) = core.inodes.resolve_parent(bytes(link))?;
-            core.inodes.link(&node, &parent, name)
+            core.inodes.link(&node, &parent, name, None)
         })
     }
 
@@ -339,7 +337,7 @@ impl Filesystem {
             self.at(from, |core| core.inodes.resolve_parent(bytes(from)))?;
         self.change_at(to, |core| {
             let (to_parent, to_name) = core.inodes.resolve_parent(bytes(to))?;
-            core.inodes.rename((&from_parent, from_name), (&to_parent, to_name), how)
+            core.inodes.rename((&from_parent, from_name), (&to_parent, to_name), how, None)
         })
     }
 
@@ -348,7 +346,7 @@ impl Filesystem {
         let path = path.as_ref();
         self.change_at(path, |core| {
             let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
-            core.inodes.unlink(&parent, name)
+            core.inodes.unlink(&parent, name, None)
         })
     }
 
@@ -357,7 +355,7 @@ impl Filesystem {
         let path = path.as_ref();
         self.change_at(path, |core| {
             let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
-            core.inodes.remove_directory(&parent, name)
+            core.inodes.remove_directory(&parent, name, None)
         })
     }
 
@@ -388,7 +386,7 @@ impl Filesystem {
             return Err(ErrorKind::IsDirectory.into());
         }
         self.core.inodes.hold(&node)?;
-        Ok(File { core: Arc::clone(&self.core), node, position: 0, stream: ShortLock::default() })
+        Ok(File::of_held(&self.core, node))
     }
 
     /// Reads a whole file.
@@ -429,7 +427,7 @@ impl Filesystem {
             let mut state = node.state.write();
             core.inodes
                 .volume
-                .change(CHANGE, |operation| rights::change(operation, &mut state, change))
+                .change(credits::CHANGE, |operation| change::by_path(operation, &mut state, change))
         })
     }
 
@@ -445,7 +443,9 @@ impl Filesystem {
             let node = core.inodes.resolve(bytes(path), Follow::NotLast)?;
             let mut state = node.state.write();
             let volume = &core.inodes.volume;
-            volume.change(CHANGE, |operation| rights::change_flags(operation, &mut state, change))
+            volume.change(credits::CHANGE, |operation| {
+                change::change_flags(operation, &mut state, change)
+            })
         })
     }
 
@@ -461,7 +461,7 @@ impl Filesystem {
     }
 
     /// Sets an extended attribute. The value is stored as it is: setting an access list does not
-    /// change the mode.
+    /// change the mode, as it does with [`Inodes::set_attribute`](crate::Inodes::set_attribute).
     pub fn set_attribute(
         &self,
         path: impl AsRef<Path>,
@@ -475,8 +475,9 @@ impl Filesystem {
             let mut state = node.state.write();
             state.check_alive()?;
             let volume = &core.inodes.volume;
-            volume
-                .change(CHANGE, |operation| attribute::set(operation, &mut state, name, value, how))
+            volume.change(credits::CHANGE, |operation| {
+                attribute::set(operation, &mut state, name, value, how)
+            })
         })
     }
 
@@ -488,7 +489,8 @@ impl Filesystem {
             let mut state = node.state.write();
             state.check_alive()?;
             let volume = &core.inodes.volume;
-            volume.change(CHANGE, |operation| attribute::remove(operation, &mut state, name))
+            volume
+                .change(credits::CHANGE, |operation| attribute::remove(operation, &mut state, name))
         })
     }
 
@@ -508,20 +510,33 @@ impl Filesystem {
 }
 
 fn blank(file_type: FileType) -> NewInode<'static> {
-    NewInode { file_type, permissions: 0, uid: 0, gid: 0, device: Device::default(), target: b"" }
+    NewInode {
+        file_type,
+        permissions: 0,
+        uid: 0,
+        gid: 0,
+        device: Device::default(),
+        target: b"",
+        defaults: Defaults::Ignore,
+    }
 }
 
 /// An open file. Reads and writes through [`std::io::Read`], [`std::io::Write`] and
 /// [`std::io::Seek`], or at offsets from many threads.
 pub struct File {
-    core: Arc<Core>,
-    node: Arc<Node>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) node: Arc<Node>,
     position: u64,
     /// What read-ahead remembers of earlier reads.
     stream: ShortLock<ReadStream>,
 }
 
 impl File {
+    /// An open file of a node that already counts it (see `Inodes::hold`).
+    pub(crate) fn of_held(core: &Arc<Core>, node: Arc<Node>) -> File {
+        File { core: Arc::clone(core), node, position: 0, stream: ShortLock::default() }
+    }
+
     /// Runs work that changes the file.
     fn changing<T>(&self, work: impl Fn(&Volume) -> Result<T>) -> Result<T> {
         let volume = &self.core.inodes.volume;
@@ -529,7 +544,7 @@ impl File {
     }
 
     /// As `changing`, for work that makes few blocks dirty.
-    fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
+    pub(crate) fn changing_map(&self, work: impl Fn(&Volume) -> Result<()>) -> Result<()> {
         let pledge = self.core.admit_call()?;
         self.changing(work)?;
         drop(pledge);

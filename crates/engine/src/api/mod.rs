@@ -3,6 +3,8 @@
 //! ```text
 //! filesystem        an open file system: paths and open files
 //! directory_stream  listing a directory that may change meanwhile
+//! inodes            the calls by inode that a mount needs: names, directories, files, attributes,
+//!                   memory; remembered (the inodes that FUSE knows by number)
 //! object            an inode without a path, to be read
 //! import            a whole tree into an empty volume
 //! survey            a whole volume, read in the order of the disk
@@ -11,6 +13,7 @@
 pub(crate) mod directory_stream;
 pub(crate) mod filesystem;
 pub mod import;
+pub mod inodes;
 pub mod mkfs;
 pub(crate) mod object;
 pub mod survey;

@@ -9,7 +9,7 @@ use crate::inode::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
 use crate::inode::volume::Volume;
-use crate::space::Reuse;
+use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
 use extant_format::attribute::{self, Attribute, AttributeError};
 use extant_format::{BlockNo, Run};
@@ -53,6 +53,12 @@ pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> 
         attributes.extend(more.map_err(|fault| Error::corrupt(place, fault))?);
     }
     Ok(attributes)
+}
+
+/// The value of one attribute, where there is one.
+pub(crate) fn get(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<Vec<u8>>> {
+    let found = list(volume, node)?.into_iter().find(|attribute| attribute.name == name);
+    Ok(found.map(|attribute| attribute.value))
 }
 
 fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> {
@@ -149,13 +155,21 @@ fn point_to(volume: &Volume, node: &mut NodeState, block: BlockNo) {
 }
 
 fn allocate_block(operation: &Operation<'_>, node: &NodeState) -> Result<BlockNo> {
+    let mut reservation = operation.volume().space.reserve(1)?;
+    allocate_reserved(operation, &mut reservation, node)
+}
+
+fn allocate_reserved(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &NodeState,
+) -> Result<BlockNo> {
     let volume = operation.volume();
-    let mut reservation = volume.space.reserve(1)?;
     let facts = crate::inode::mapping::attribute_facts(volume, node);
     let plan = volume.store.policies.allocation.plan(&facts);
     let plan = crate::policy::allocation::AllocationPlan { length: 1, ..plan };
     let route = volume.store.policies.map_blocks.route(&facts, &plan);
-    let run = volume.space.allocate(operation, &mut reservation, &plan, route)?;
+    let run = volume.space.allocate(operation, reservation, &plan, route)?;
     volume.store.policies.allocation.given(&facts, run);
     Ok(run.start)
 }
@@ -214,9 +228,21 @@ pub(crate) fn place_new(
     node: &mut NodeState,
     placed: &attribute::Placed,
 ) -> Result<Option<BlockNo>> {
+    let blocks = u64::from(placed.block.is_some());
+    let mut reservation = operation.volume().space.reserve(blocks)?;
+    place_new_reserved(operation, &mut reservation, node, placed)
+}
+
+/// As `place_new`, with room for one block promised by the caller, where `placed` has one.
+pub(crate) fn place_new_reserved(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    placed: &attribute::Placed,
+) -> Result<Option<BlockNo>> {
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
-    let block = allocate_block(operation, node)?;
+    let block = allocate_reserved(operation, reservation, node)?;
     operation.create(block, BlockKind::Attributes, |new| {
         fill_block(operation.volume(), new, bytes, block)
     });

@@ -14,6 +14,9 @@ pub(crate) const RUN: u32 = 6 + 6 + 6 + 4;
 /// The attributes of an inode: its own block, a shared block that loses a reference, two bitmaps.
 pub(crate) const ATTRIBUTES: u32 = 4;
 
+/// Changing an inode and its attributes, in its table entry and in their block.
+pub(crate) const CHANGE: u32 = ATTRIBUTES + INODE;
+
 /// Adding a name to a directory: the leaf and a new one, three levels of index and a new block for
 /// each, and what mapping these takes. They are mapped one after the other, so the nodes on the
 /// path count once.

@@ -1,24 +1,33 @@
 //! Inodes: in their table and in memory, their maps, their bytes and attributes.
 //!
 //! ```text
-//! file         bytes: read (file/read), write, truncate, allocate, punch
-//! write_back   dirty blocks are allocated and submitted
-//! attribute    extended attributes
-//! rights       changes of owner, mode, times and flags
-//! permission   what inode flags forbid, which rights end with a change
-//! access_time  what reads change
-//! nameless     inodes without a name: kept while open, then freed
-//! inodes       all inodes of an open volume
-//! nodes        the inodes in memory           node       one inode in memory
-//! pages        blocks of a file in memory     arrivals   blocks being read into it
-//! mapping      file blocks to blocks: extents (merge, dense) or indirect blocks
-//! window       blocks in hand for a growing file or directory
-//! table        the inode table                unstored   changed inodes that are not in it yet
-//! operation    a handle with its volume       credits    how many blocks an operation changes
-//! volume       store, space, pages and unstored inodes of one open volume
+//! change             size, owner, mode and times in one step, and inode flags
+//! attribute_access   extended attributes and access lists, for a caller
+//! file               bytes: read, write, truncate, allocate, punch; range (zero, collapse, insert)
+//! write_back         dirty blocks are allocated and submitted
+//! attribute          extended attributes
+//! access             what a caller may do        access_list  what lists permit and inherit
+//! caller             who makes a call
+//! permission         what inode flags forbid, which rights end with a change
+//! access_time        what reads change
+//! nameless           inodes without a name: kept while open, then freed
+//! inodes             all inodes of an open volume
+//! nodes              the inodes in memory           node       one inode in memory
+//! pages              blocks of a file in memory     arrivals   blocks being read into it
+//! mapping            file blocks to blocks: extents (merge, unwritten, dense, rewrite) or indirect
+//!                    blocks
+//! window             blocks in hand for a growing file or directory
+//! table              the inode table                unstored   changed inodes not in it yet
+//! operation          a handle with its volume       credits    how many blocks it changes
+//! volume             store, space, pages and unstored inodes of one open volume
 //! ```
+pub(crate) mod access;
+pub(crate) mod access_list;
 pub(crate) mod access_time;
 pub mod attribute;
+pub(crate) mod attribute_access;
+pub(crate) mod caller;
+pub(crate) mod change;
 pub(crate) mod credits;
 pub(crate) mod file;
 pub(crate) mod inodes;

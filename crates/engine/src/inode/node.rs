@@ -73,6 +73,8 @@ pub(crate) struct NodeState {
     pub(crate) delayed: RunSet,
     /// Further blocks that are promised, for the map of those in `delayed`.
     pub(crate) promised_map: u64,
+    /// It was made without a name, and may still be given one.
+    pub(crate) may_be_named: bool,
     /// The inode was freed while some thread held the node.
     pub(crate) gone: bool,
 }
@@ -95,6 +97,7 @@ impl NodeState {
             dirty: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,
+            may_be_named: false,
             gone: false,
         }
     }

@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 const SHARDS: usize = 16;
 /// At most about this many nodes that are not in use are kept.
 const NODES_MAX: usize = 16 * 1024;
+/// Nodes that are looked at when a shard is full, at most.
+const EVICTED_AT_ONCE: usize = 16;
 
 #[derive(Default)]
 struct Shard {
@@ -91,7 +93,7 @@ impl Nodes {
             return Arc::clone(there);
         }
         if shard.by_ino.len() >= NODES_MAX / SHARDS {
-            shard.evict(volume);
+            shard.evict(volume, EVICTED_AT_ONCE);
         }
         let Shard { by_ino, queue } = &mut *shard;
         queue.sweep_if_long(by_ino.len(), |ino| by_ino.contains_key(ino));
@@ -103,6 +105,16 @@ impl Nodes {
     /// Removes the node of a freed inode.
     pub(crate) fn remove(&self, ino: Ino) {
         self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
+    }
+
+    /// Evicts all nodes that are not in use and have nothing to write; the next use of one loads it
+    /// again.
+    pub(crate) fn drop_idle(&self, volume: &Volume) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let turns = shard.queue.len();
+            shard.evict(volume, turns);
+        }
     }
 
     /// All nodes in memory, by rising inode number.
@@ -117,10 +129,10 @@ impl Nodes {
 }
 
 impl Shard {
-    /// Evicts nodes that are not in use and have nothing to write, among the oldest sixteen.
-    fn evict(&mut self, volume: &Volume) {
+    /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`.
+    fn evict(&mut self, volume: &Volume, turns: usize) {
         let unstored = volume.unstored.inodes.lock();
-        let mut turns = 16.min(self.queue.len());
+        let mut turns = turns.min(self.queue.len());
         while turns > 0 {
             turns -= 1;
             let Some(ino) = self.queue.pop() else { return };

@@ -1,10 +1,7 @@
-//! What inode flags forbid, and which rights of a file end when it is changed.
+//! What inode flags forbid, to every caller.
 //!
-//! The engine knows no caller and acts as root, with two exceptions that root has on Linux too:
-//! nothing immutable changes, and what is append-only can only grow at its end. It also removes
-//! set-user-ID, set-group-ID and capabilities where the kernel does so for a process without
-//! privileges: the engine cannot tell on whose behalf it makes the change, and a program must not
-//! keep its owner's rights with content from someone else.
+//! As on Linux this holds for root too: nothing immutable changes, and what is append-only can only
+//! grow at its end. What depends on the caller is in `access`.
 //!
 //! The order of these checks among others (`Exists` and `NotFound` before, `IsDirectory` and
 //! `NotEmpty` after) is that of Linux. The test `kernel_rules` compares it with a kernel mount,
@@ -14,10 +11,6 @@
 use crate::error::{ErrorKind, Result};
 use crate::inode::node::NodeState;
 use extant_format::inode::{FileType, flags};
-
-const SET_USER_ID: u16 = 0o4000;
-const SET_GROUP_ID: u16 = 0o2000;
-const GROUP_EXECUTE: u16 = 0o0010;
 
 fn has(state: &NodeState, flag: u32) -> bool {
     state.inode.flags & flag != 0
@@ -62,15 +55,6 @@ pub(crate) fn check_may_unlink(directory: &NodeState, child: &NodeState) -> Resu
     check_not_locked(child)
 }
 
-/// The mode of a file without set-user-ID. Set-group-ID is removed as well if the group may execute
-/// the file: otherwise that bit means something else.
-pub(crate) fn without_set_id(mode: u16) -> u16 {
-    match mode & GROUP_EXECUTE {
-        0 => mode & !SET_USER_ID,
-        _ => mode & !(SET_USER_ID | SET_GROUP_ID),
-    }
-}
-
 /// Flags that every new file or directory inherits.
 const INHERITED: u32 = flags::SECURE_DELETION
     | flags::UNDELETE
@@ -85,28 +69,5 @@ pub(crate) fn inherited_flags(parent: u32, file_type: FileType) -> u32 {
         FileType::Directory => parent & (INHERITED | flags::DIRECTORY_SYNC),
         FileType::Regular => parent & INHERITED,
         _ => parent & (flags::NODUMP | flags::NOATIME),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn set_ids_go_as_the_kernel_has_them_go() {
-        // Bits before and after, as a kernel mount of Linux 6.18 showed them.
-        let rows = [
-            (0o106755, 0o100755),
-            (0o106745, 0o102745),
-            (0o102745, 0o102745),
-            (0o102755, 0o100755),
-            (0o104644, 0o100644),
-            (0o106666, 0o102666),
-            (0o101777, 0o101777),
-            (0o016777, 0o010777),
-        ];
-        for (before, after) in rows {
-            assert_eq!(without_set_id(before), after, "{before:o}");
-        }
     }
 }

@@ -1,9 +1,13 @@
 //! Names: directories, and what is done with the names in them.
 //!
 //! ```text
-//! namespace   look-up, creation, links, removal        rename   renames, exchanges, replacement
-//! directory   entries in blocks and the hash index: linear, hashed, split, list, ahead, pack
+//! rename      renames, exchanges, replacement      opening    files that are open from the start
+//! namespace   look-up, creation, links, removal    beginning  what a new object begins with
+//! directory   entries in blocks and the hash index: linear, hashed, split, list, cookie, ahead,
+//!             pack
 //! ```
+pub(crate) mod beginning;
 pub(crate) mod directory;
 pub(crate) mod namespace;
+pub(crate) mod opening;
 pub(crate) mod rename;

@@ -6,14 +6,17 @@
 //! *Locking*: parent before child; of two parents the ancestor first; two children by rising
 //! number.
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::access::{check_may_add, check_may_make, check_may_unlink, check_search};
+use crate::inode::caller::Caller;
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::permission::{self, check_may_add, check_may_unlink, check_not_locked};
+use crate::inode::permission::{self, check_not_locked};
 use crate::inode::table::next_generation;
 use crate::inode::volume::Volume;
+use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure};
 use crate::policy::allocation::Purpose;
 use crate::policy::placement::PlacementFacts;
@@ -29,7 +32,7 @@ use std::sync::Arc;
 /// Links of an inode at most. The count of a directory with more is 1, on volumes with dir_nlink.
 pub const LINKS_MAX: u16 = 65_000;
 /// Blocks of metadata that making an inode and its name changes.
-const MAKE: u32 = credits::NEW_INODE + credits::NAME + 2 * credits::INODE;
+const MAKE: u32 = credits::NEW_INODE + credits::ATTRIBUTES + credits::NAME + 2 * credits::INODE;
 /// Symlinks followed at most on the path to a name.
 const SYMLINKS_MAX: u32 = 40;
 
@@ -52,6 +55,16 @@ pub(crate) struct NewInode<'a> {
     pub(crate) device: Device,
     /// Target of a symlink; used for symlinks only.
     pub(crate) target: &'a [u8],
+    /// Whether umask and default access list count.
+    pub(crate) defaults: Defaults,
+}
+
+impl NewInode<'_> {
+    /// What its permissions and access lists depend on.
+    pub(crate) fn wish(&self) -> Wish {
+        let NewInode { file_type, permissions, defaults, .. } = *self;
+        Wish { file_type, permissions, defaults }
+    }
 }
 
 /// Fails on names that are not valid.
@@ -126,7 +139,7 @@ impl Inodes {
         let mut node = self.nodes.get(&self.volume, Ino::ROOT)?;
         let mut symlinks = 0;
         while let Some(part) = parts.pop() {
-            let next = self.lookup(&node, &part)?.ok_or(ErrorKind::NotFound)?;
+            let next = self.lookup(&node, &part, None)?.ok_or(ErrorKind::NotFound)?;
             let is_last = parts.is_empty() && !path.ends_with(b"/");
             let is_symlink = next.state.read().file_type()? == FileType::Symlink;
             if !is_symlink || (is_last && follow == Follow::NotLast) {
@@ -161,9 +174,15 @@ impl Inodes {
 
     /// Finds a name in a directory, and loads its inode before the directory is unlocked:
     /// afterwards the number may belong to another inode.
-    pub(crate) fn lookup(&self, directory: &Node, name: &[u8]) -> Result<Option<Arc<Node>>> {
+    pub(crate) fn lookup(
+        &self,
+        directory: &Node,
+        name: &[u8],
+        caller: Option<&Caller>,
+    ) -> Result<Option<Arc<Node>>> {
         let state = directory.state.read();
         state.check_directory()?;
+        check_search(&self.volume, &state, caller)?;
         if name.len() > NAME_MAX {
             return Err(ErrorKind::NameTooLong.into());
         }
@@ -185,40 +204,56 @@ impl Inodes {
         long_target(&self.volume, &state)
     }
 
-    /// Makes an inode and its name.
-    pub(crate) fn make(&self, parent: &Node, name: &[u8], new: &NewInode<'_>) -> Result<Arc<Node>> {
+    /// Makes an inode and its name. Without a caller no permission is checked.
+    pub(crate) fn make(
+        &self,
+        parent: &Node,
+        name: &[u8],
+        new: &NewInode<'_>,
+        caller: Option<&Caller>,
+    ) -> Result<Arc<Node>> {
         check_new_name(name)?;
-        let volume = &self.volume;
-        volume.store.check_writable()?;
+        self.volume.store.check_writable()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
-        if directory::lookup(volume, &parent, name)?.is_some() {
+        check_search(&self.volume, &parent, caller)?;
+        if directory::lookup(&self.volume, &parent, name)?.is_some() {
             return Err(ErrorKind::Exists.into());
         }
-        check_may_add(&parent)?;
+        self.make_in(&mut parent, name, new, caller)
+    }
+
+    /// Makes an inode and its name in a locked directory that does not have the name.
+    pub(crate) fn make_in(
+        &self,
+        parent: &mut NodeState,
+        name: &[u8],
+        new: &NewInode<'_>,
+        caller: Option<&Caller>,
+    ) -> Result<Arc<Node>> {
+        let volume = &self.volume;
+        check_may_add(volume, parent, caller)?;
+        check_may_make(new.file_type, caller)?;
         if new.file_type == FileType::Directory {
-            check_subdirectories(volume, &parent)?;
+            check_subdirectories(volume, parent)?;
         }
-        let own_blocks = own_blocks(volume, new)?;
-        let need = directory::insert_need(volume, &parent, name)? + own_blocks;
+        let beginning = Beginning::of(volume, parent, new.wish(), caller)?;
+        let new = &NewInode { permissions: beginning.permissions(), ..*new };
+        let own_blocks = own_blocks(volume, new)? + beginning.blocks();
+        let need = directory::insert_need(volume, parent, name)? + own_blocks;
         let mut reservation = volume.space.reserve(need)?;
         volume.change(MAKE, |operation| {
-            let mut state = self.new_inode(operation, &mut reservation, &parent, name, new)?;
+            let mut state = self.new_inode(operation, &mut reservation, parent, name, new)?;
+            beginning.apply(operation, &mut reservation, &mut state)?;
             state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
             // Before the name: a sweep that contains the name contains the inode too.
             state.store(operation)?;
-            directory::insert(
-                operation,
-                &mut reservation,
-                &mut parent,
-                name,
-                state.ino,
-                new.file_type,
-            )?;
+            let (ino, file_type) = (state.ino, new.file_type);
+            directory::insert(operation, &mut reservation, parent, name, ino, file_type)?;
             if new.file_type == FileType::Directory {
-                add_subdirectory(volume, &mut parent);
+                add_subdirectory(volume, parent);
             }
-            touch(volume, &mut parent);
+            touch(volume, parent);
             parent.store(operation)?;
             Ok(self.nodes.insert(volume, state.ino, state.inode))
         })
@@ -290,8 +325,15 @@ impl Inodes {
         Ok((group.ok_or(ErrorKind::NoInodes)?, kind))
     }
 
-    /// Adds a name for an inode that is not a directory.
-    pub(crate) fn link(&self, node: &Node, parent: &Node, name: &[u8]) -> Result<()> {
+    /// Adds a name for an inode that is not a directory: one more, or the first one of an inode
+    /// that was made without.
+    pub(crate) fn link(
+        &self,
+        node: &Node,
+        parent: &Node,
+        name: &[u8],
+        caller: Option<&Caller>,
+    ) -> Result<()> {
         check_new_name(name)?;
         let volume = &self.volume;
         volume.store.check_writable()?;
@@ -300,15 +342,16 @@ impl Inodes {
         let file_type = node.state.read().file_type()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
+        check_search(volume, &parent, caller)?;
         if directory::lookup(volume, &parent, name)?.is_some() {
             return Err(ErrorKind::Exists.into());
         }
-        check_may_add(&parent)?;
+        check_may_add(volume, &parent, caller)?;
         if file_type == FileType::Directory {
             return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
         }
         let mut state = node.state.write();
-        if state.gone || state.inode.links == 0 {
+        if state.gone || state.inode.links == 0 && !state.may_be_named {
             return Err(ErrorKind::NotFound.into());
         }
         check_not_locked(&state)?;
@@ -318,6 +361,12 @@ impl Inodes {
         let mut reservation =
             volume.space.reserve(directory::insert_need(volume, &parent, name)?)?;
         volume.change(credits::NAME + 2 * credits::INODE, |operation| {
+            if state.inode.links == 0 {
+                // No longer an orphan: on disk that field points to the next one.
+                self.orphans.lock().remove(&state.ino);
+                state.inode.deletion_time = 0;
+                state.may_be_named = false;
+            }
             state.inode.links += 1;
             state.inode.change_time = volume.store.now();
             // Before the name, as for a new inode.
@@ -336,28 +385,40 @@ impl Inodes {
     }
 
     /// Removes a name of anything but a directory.
-    pub(crate) fn unlink(&self, parent: &Node, name: &[u8]) -> Result<()> {
-        self.remove_name(parent, name, InodeKind::Other)
+    pub(crate) fn unlink(&self, parent: &Node, name: &[u8], caller: Option<&Caller>) -> Result<()> {
+        self.remove_name(parent, name, InodeKind::Other, caller)
     }
 
     /// Removes an empty directory.
-    pub(crate) fn remove_directory(&self, parent: &Node, name: &[u8]) -> Result<()> {
-        self.remove_name(parent, name, InodeKind::Directory)
+    pub(crate) fn remove_directory(
+        &self,
+        parent: &Node,
+        name: &[u8],
+        caller: Option<&Caller>,
+    ) -> Result<()> {
+        self.remove_name(parent, name, InodeKind::Directory, caller)
     }
 
-    fn remove_name(&self, parent: &Node, name: &[u8], kind: InodeKind) -> Result<()> {
+    fn remove_name(
+        &self,
+        parent: &Node,
+        name: &[u8],
+        kind: InodeKind,
+        caller: Option<&Caller>,
+    ) -> Result<()> {
         check_removable_name(name, kind)?;
         let volume = &self.volume;
         volume.store.check_writable()?;
         let mut parent = parent.state.write();
         parent.check_directory()?;
+        check_search(volume, &parent, caller)?;
         let found = directory::lookup(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
         if found.ino == parent.ino {
             return Err(leads_to_itself(parent.ino));
         }
         let node = self.nodes.get(volume, found.ino)?;
         let mut child = node.state.write();
-        check_may_unlink(&parent, &child)?;
+        check_may_unlink(volume, &parent, &child, caller)?;
         let is_directory = child.file_type()? == FileType::Directory;
         match kind {
             InodeKind::Other if is_directory => return Err(ErrorKind::IsDirectory.into()),
@@ -396,7 +457,7 @@ fn split(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 }
 
 /// Blocks that a new inode needs from the start.
-fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
+pub(crate) fn own_blocks(volume: &Volume, new: &NewInode<'_>) -> Result<u64> {
     match new.file_type {
         FileType::Directory => Ok(1),
         FileType::Symlink if new.target.is_empty() => Err(ErrorKind::NotFound.into()),

@@ -5,12 +5,14 @@
 //! *Locking*: the rename lock, then the parents (ancestor first, else by rising number), then the
 //! renamed inodes (by rising number).
 use crate::error::{ErrorKind, Result};
+use crate::inode::access::{check_may_add, check_may_move, check_may_unlink, check_search};
+use crate::inode::caller::Caller;
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::permission::{check_may_add, check_may_unlink};
 use crate::inode::write_back::write_back_locked;
+use crate::name::beginning::Defaults;
 use crate::name::directory::{self, Departure};
 use crate::name::namespace::{
     NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory,
@@ -79,6 +81,7 @@ impl Inodes {
         from: (&Arc<Node>, &[u8]),
         to: (&Arc<Node>, &[u8]),
         how: Rename,
+        caller: Option<&Caller>,
     ) -> Result<()> {
         self.volume.store.check_writable()?;
         check_movable_name(from.1, Rename::Replace)?;
@@ -88,6 +91,8 @@ impl Inodes {
         let mut parents = lock_parents(from.0, to.0, &above_to);
         parents.from.check_directory()?;
         parents.to().check_directory()?;
+        check_search(&self.volume, &parents.from, caller)?;
+        check_search(&self.volume, parents.to(), caller)?;
         let find = |parent: &NodeState, name: &[u8]| directory::lookup(&self.volume, parent, name);
         let source = find(&parents.from, from.1)?.ok_or(ErrorKind::NotFound)?.ino;
         let target = find(parents.to(), to.1)?.map(|found| found.ino);
@@ -117,15 +122,28 @@ impl Inodes {
             source: self.nodes.get(&self.volume, source)?,
             target: target.map(|target| self.nodes.get(&self.volume, target)).transpose()?,
         };
-        self.rename_locked(&mut parents, &ends, how)
+        self.rename_locked(&mut parents, &ends, how, caller)
     }
 
-    fn rename_locked(&self, parents: &mut Parents<'_>, ends: &Ends<'_>, how: Rename) -> Result<()> {
+    fn rename_locked(
+        &self,
+        parents: &mut Parents<'_>,
+        ends: &Ends<'_>,
+        how: Rename,
+        caller: Option<&Caller>,
+    ) -> Result<()> {
+        let volume = &self.volume;
         let (mut source, mut target) = lock_children(&ends.source, ends.target.as_ref());
-        check_may_unlink(&parents.from, &source)?;
+        check_may_unlink(volume, &parents.from, &source, caller)?;
         match &target {
-            Some(target) => check_may_unlink(parents.to(), target)?,
-            None => check_may_add(parents.to())?,
+            Some(target) => check_may_unlink(volume, parents.to(), target, caller)?,
+            None => check_may_add(volume, parents.to(), caller)?,
+        }
+        if parents.crosses() {
+            check_may_move(volume, &source, caller)?;
+            if let Some(target) = target.as_deref().filter(|_| how == Rename::Exchange) {
+                check_may_move(volume, target, caller)?;
+            }
         }
         match (&mut target, how) {
             (Some(target), Rename::Exchange) => self.exchange(parents, ends, &mut source, target),
@@ -143,7 +161,7 @@ impl Inodes {
         let mut above = vec![directory.ino];
         let mut at = Arc::clone(directory);
         while at.ino != Ino::ROOT {
-            let parent = self.lookup(&at, b"..")?.ok_or(ErrorKind::NotFound)?;
+            let parent = self.lookup(&at, b"..", None)?.ok_or(ErrorKind::NotFound)?;
             if above.len() > self.volume.store.superblock.inodes_count as usize {
                 return Err(ErrorKind::SymlinkLoop.into());
             }
@@ -339,6 +357,7 @@ impl Inodes {
             gid: 0,
             device: Device { major: 0, minor: 0 },
             target: b"",
+            defaults: Defaults::Ignore,
         };
         let mut none = self.volume.space.reserve(0)?;
         let mut state = self.new_inode(operation, &mut none, parent, name, &new)?;

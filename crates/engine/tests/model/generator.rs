@@ -113,6 +113,25 @@ impl Generator {
         length.min(2 << 20) as usize
     }
 
+    /// A range of a file is changed; what moves bytes is mostly at boundaries of blocks.
+    fn range(&mut self, tree: &Tree, offset: u64, length: u64) -> Operation {
+        let target = self.target(tree);
+        let block_size = tree.limits.block_size;
+        let size = if self.random.one_in(2) { Size::Grow } else { Size::Keep };
+        let (from, blocks) = match self.random.one_in(8) {
+            true => (offset, length),
+            false => {
+                (offset / block_size * block_size, length.min(1 << 40).next_multiple_of(block_size))
+            }
+        };
+        match self.random.below(4) {
+            0 => Operation::Zero { target, offset, length: length.min(1 << 20), size },
+            1 => Operation::Collapse { target, offset: from, length: blocks },
+            2 => Operation::Insert { target, offset: from, length: blocks },
+            _ => Operation::Punch { target, offset, length },
+        }
+    }
+
     fn time(&mut self) -> Option<Time> {
         let random = &mut self.random;
         let seconds = match random.below(3) {
@@ -266,7 +285,7 @@ impl Generator {
             65..=69 => {
                 let (offset, length) = (self.offset(tree), self.length(tree) as u64);
                 let length = if self.random.one_in(10) { u64::MAX } else { length };
-                Operation::Punch { target: self.target(tree), offset, length }
+                self.range(tree, offset, length)
             }
             70..=74 => Operation::Read {
                 offset: self.offset(tree),

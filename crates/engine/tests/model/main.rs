@@ -10,6 +10,7 @@ mod compare;
 mod generator;
 mod kernel;
 mod operation;
+mod ranges;
 mod round;
 mod rules;
 mod tree;

@@ -67,6 +67,9 @@ pub enum Operation {
     Truncate { target: Target, size: u64 },
     Allocate { target: Target, offset: u64, length: u64, size: Size },
     Punch { target: Target, offset: u64, length: u64 },
+    Zero { target: Target, offset: u64, length: u64, size: Size },
+    Collapse { target: Target, offset: u64, length: u64 },
+    Insert { target: Target, offset: u64, length: u64 },
     Read { target: Target, offset: u64, length: usize },
     SetAttribute { path: Path, name: Path, value: Bytes, how: SetAttribute },
     RemoveAttribute { path: Path, name: Path },
@@ -122,6 +125,9 @@ impl Operation {
             Operation::Truncate { .. } => "truncate",
             Operation::Allocate { .. } => "allocate",
             Operation::Punch { .. } => "punch",
+            Operation::Zero { .. } => "zero",
+            Operation::Collapse { .. } => "collapse",
+            Operation::Insert { .. } => "insert",
             Operation::Read { .. } => "read",
             Operation::SetAttribute { .. } => "set attribute",
             Operation::RemoveAttribute { .. } => "remove attribute",
@@ -139,7 +145,7 @@ impl Operation {
     pub fn blocks_max(&self, block_size: u64) -> u64 {
         let bytes = match self {
             Operation::Write { bytes, .. } => bytes.length as u64,
-            Operation::Allocate { length, .. } => *length,
+            Operation::Allocate { length, .. } | Operation::Zero { length, .. } => *length,
             _ => 0,
         };
         16 * (bytes / block_size + 2) + 64
@@ -187,6 +193,21 @@ impl Operation {
             Operation::Punch { target, offset, length } => {
                 return on_file(volume, slots, target, |file| {
                     file.punch_hole(*offset, *length).map(done)
+                });
+            }
+            Operation::Zero { target, offset, length, size } => {
+                return on_file(volume, slots, target, |file| {
+                    file.zero_range(*offset, *length, *size).map(done)
+                });
+            }
+            Operation::Collapse { target, offset, length } => {
+                return on_file(volume, slots, target, |file| {
+                    file.collapse_range(*offset, *length).map(done)
+                });
+            }
+            Operation::Insert { target, offset, length } => {
+                return on_file(volume, slots, target, |file| {
+                    file.insert_range(*offset, *length).map(done)
                 });
             }
             Operation::Read { target, offset, length } => {
@@ -287,6 +308,9 @@ impl Operation {
             | Operation::Truncate { target, .. }
             | Operation::Allocate { target, .. }
             | Operation::Punch { target, .. }
+            | Operation::Zero { target, .. }
+            | Operation::Collapse { target, .. }
+            | Operation::Insert { target, .. }
             | Operation::Read { target, .. } => {
                 let (id, is_own) = match target {
                     Target::Path(path) => (tree.open(&path.0)?, true),
@@ -315,6 +339,15 @@ impl Operation {
                 tree.allocate(id, *offset, *length, *size).map(done)
             }
             Operation::Punch { offset, length, .. } => tree.punch(id, *offset, *length).map(done),
+            Operation::Zero { offset, length, size, .. } => {
+                tree.zero_range(id, *offset, *length, *size).map(done)
+            }
+            Operation::Collapse { offset, length, .. } => {
+                tree.collapse_range(id, *offset, *length).map(done)
+            }
+            Operation::Insert { offset, length, .. } => {
+                tree.insert_range(id, *offset, *length).map(done)
+            }
             Operation::Read { offset, length, .. } => {
                 let object = tree.object(id);
                 if object.kind != FileType::Regular {

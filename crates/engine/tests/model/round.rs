@@ -54,6 +54,7 @@ fn object(metadata: &Metadata, parent: u64) -> Object {
         create_time: metadata.create_time,
         device: metadata.device.unwrap_or_default(),
         target: Vec::new(),
+        reach: 0,
         content: Default::default(),
         attributes: BTreeMap::new(),
         names: BTreeMap::new(),

@@ -88,6 +88,8 @@ pub struct Object {
     /// Those of `rules::FLAGS`.
     pub flags: u32,
     pub size: u64,
+    /// Where blocks end that may have been allocated after the end of the file.
+    pub reach: u64,
     pub access_time: Time,
     pub modify_time: Time,
     pub change_time: Time,
@@ -276,6 +278,7 @@ impl Tree {
             create_time: self.limits.has_nanoseconds.then_some(self.now),
             device: Device::default(),
             target: Vec::new(),
+            reach: 0,
             content: Content::default(),
             attributes: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -533,12 +536,12 @@ impl Tree {
         }
     }
 
-    fn changed(&mut self, id: Id) {
+    pub fn changed(&mut self, id: Id) {
         self.end_rights(id);
         self.touch(id);
     }
 
-    fn check_changeable(&self, id: Id) -> Outcome<()> {
+    pub fn check_changeable(&self, id: Id) -> Outcome<()> {
         self.check_not_immutable(id)?;
         self.check_mapped(id)
     }
@@ -574,6 +577,7 @@ impl Tree {
             object.content.zero(size..u64::MAX);
         }
         object.size = size;
+        object.reach = size;
         self.changed(id);
         Ok(())
     }
@@ -591,8 +595,9 @@ impl Tree {
         if end > self.limits.size_max {
             return Err(EFBIG);
         }
+        let object = self.get(id);
+        object.reach = object.reach.max(end);
         if size == Size::Grow {
-            let object = self.get(id);
             object.size = object.size.max(end);
         }
         self.changed(id);

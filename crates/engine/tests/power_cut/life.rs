@@ -242,14 +242,21 @@ impl Life {
             }
             _ => {
                 let length = self.length(10_000).min(now.size - place);
-                self.history(now.owner).zeros.push(place..place + length);
-                if file.punch_hole(place, length).is_ok()
-                    && let Some(now) = self.files.get_mut(path)
-                {
-                    let first = (place / 16) as usize;
-                    now.records[first..first + (length / 16) as usize].fill(0);
-                }
+                self.zero(&file, path, place, length);
             }
+        }
+    }
+
+    /// Makes a range read as zeros: as a hole, or as blocks that need not be written.
+    fn zero(&mut self, file: &File, path: &str, place: u64, length: u64) {
+        let Some(now) = self.files.get_mut(path) else { return };
+        let history = self.histories.entry(now.owner).or_default();
+        history.zeros.push(place..place + length);
+        let keeps_blocks = (length / content::RECORD as u64).is_multiple_of(2);
+        let zeroed = keeps_blocks && file.zero_range(place, length, Size::Keep).is_ok();
+        if zeroed || file.punch_hole(place, length).is_ok() {
+            let first = (place / 16) as usize;
+            now.records[first..first + (length / 16) as usize].fill(0);
         }
     }
 

@@ -6,6 +6,7 @@ mod volume;
 
 mod content;
 mod life;
+mod ranges;
 mod verdict;
 
 use extant_block::{

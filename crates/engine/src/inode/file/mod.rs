@@ -4,6 +4,7 @@
 //! write-back never finds the volume full. In the last block of a file, the bytes after its end are
 //! zero on disk.
 //! *Locking*: the inode is locked shared to read and exclusively to change.
+pub(crate) mod range;
 mod read;
 
 pub(crate) use read::read;
@@ -14,7 +15,7 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::pages::{Pages, Payload};
-use crate::inode::permission::{self, check_not_append, check_not_immutable};
+use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::rights;
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{write_back, write_back_locked};
@@ -45,6 +46,15 @@ fn check_mapped(state: &NodeState) -> Result<()> {
     }
 }
 
+/// Fails unless the inode has a size that may be set.
+pub(crate) fn check_sized(state: &NodeState) -> Result<()> {
+    match state.file_type()? {
+        FileType::Directory => Err(ErrorKind::IsDirectory.into()),
+        FileType::Regular => Ok(()),
+        _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
+    }
+}
+
 fn check_changeable(state: &NodeState) -> Result<()> {
     state.check_alive()?;
     check_not_immutable(state)?;
@@ -56,7 +66,7 @@ fn note_change(volume: &Volume, state: &mut NodeState) {
     let now = volume.store.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    state.inode.mode = permission::without_set_id(state.inode.mode);
+    state.inode.mode = rights::without_set_id(state.inode.mode);
 }
 
 /// Writes at `offset`. Returns how many bytes were written: fewer than given only at the largest
@@ -91,7 +101,7 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
 
 /// Blocks of metadata that a change of bytes starts with, since attributes may have to go. What it
 /// allocates or frees is counted run by run.
-const WRITE: u32 = credits::ATTRIBUTES + credits::INODE;
+const WRITE: u32 = credits::CHANGE;
 
 /// Copies the bytes into pages, after promising or allocating room. The caller sets size and times.
 fn write_locked(
@@ -282,17 +292,26 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
 /// Sets the size in bytes: cuts the file, or extends it with a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.store.check_writable()?;
-    let mut state = node.state.write();
-    check_changeable(&state)?;
-    check_not_append(&state)?;
-    if size > size_max(volume, &state) {
+    set_size_locked(volume, node, &mut node.state.write(), size)
+}
+
+/// As [`set_size`], for a caller that has locked the inode. Runs operations of its own.
+pub(crate) fn set_size_locked(
+    volume: &Volume,
+    node: &Node,
+    state: &mut NodeState,
+    size: u64,
+) -> Result<()> {
+    check_changeable(state)?;
+    check_not_append(state)?;
+    if size > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
     if size > 0 && size < state.inode.size {
         state.before_map_change(volume, Leads::Fewer)?;
     }
     volume.change(WRITE, |operation| {
-        rights::remove_capability(operation, &mut state)?;
+        rights::remove_capability(operation, state)?;
         if size == 0 && state.inode.size > 0 {
             node.rewritten.store(true, Ordering::Release);
         }
@@ -303,11 +322,11 @@ pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
                 state.store(operation)?;
             }
             // Even if the size stays: blocks allocated after the end are freed, as in the kernel.
-            shrink(operation, &node.pages, &mut state, size)?;
+            shrink(operation, &node.pages, state, size)?;
         }
         state.inode.size = size;
         operation.note_size(size);
-        note_change(volume, &mut state);
+        note_change(volume, state);
         state.store(operation)
     })
 }
@@ -414,6 +433,9 @@ pub(crate) fn allocate(
     })
 }
 
+/// Bytes of a page of memory, as Linux has them on most machines.
+const PAGE_BYTES: u64 = 4096;
+
 /// Makes a hole: whole blocks are freed, bytes in other blocks are zeroed. The size stays.
 pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
     volume.store.check_writable()?;
@@ -424,10 +446,14 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
         return Err(ErrorKind::InvalidArgument("nothing to punch").into());
     }
     let block_size = u64::from(volume.store.block_size());
-    let last = state.inode.size.next_multiple_of(block_size);
-    let bytes = offset..offset.saturating_add(length).min(last);
+    let size = state.inode.size;
+    let asked = offset.saturating_add(length);
+    // As in Linux: a hole that reaches past the end of the file takes the rest of its last page.
+    let rounded = size.next_multiple_of(block_size.max(PAGE_BYTES));
+    let bytes = offset..if asked > size { rounded } else { asked };
     let whole = bytes.start.div_ceil(block_size)..bytes.end / block_size;
-    let frees = bytes.start < bytes.end && whole.start <= whole.end;
+    let is_inside = offset < size;
+    let frees = is_inside && whole.start <= whole.end;
     if frees {
         write_back_locked(volume, &node.pages, &mut state)?;
         state.before_map_change(volume, Leads::Fewer)?;
@@ -436,7 +462,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
         rights::remove_capability(operation, &mut state)?;
         if frees {
             punch_blocks(operation, &node.pages, &mut state, bytes, whole)?;
-        } else if bytes.start < bytes.end {
+        } else if is_inside {
             zero_part(operation, &node.pages, &mut state, bytes)?;
         }
         note_change(volume, &mut state);

@@ -23,13 +23,13 @@ use extant_format::{BlockNo, FileBlock};
 
 /// The nodes of one level.
 #[derive(Default)]
-struct Level {
-    blocks: Vec<BlockNo>,
+pub(super) struct Level {
+    pub(super) blocks: Vec<BlockNo>,
     entries: usize,
 }
 
 /// How many entries of a node a level should use at least on average: all but one.
-fn comfortable(volume: &Volume) -> usize {
+pub(super) fn comfortable(volume: &Volume) -> usize {
     extent::capacity(volume.store.block_size() as usize).saturating_sub(1).max(1)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Res
 }
 
 /// The levels below the root, leaves first, and all extents.
-fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, Vec<Extent>)> {
+pub(super) fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, Vec<Extent>)> {
     let depth = depth_of(volume, node)?;
     let mut levels: Vec<Level> = (0..depth).map(|_| Level::default()).collect();
     let mut extents = Vec::new();

@@ -1,5 +1,8 @@
 //! Extent trees over their nodes: look-up, insertion with splits, removal with merges.
 mod merge;
+mod unwritten;
+
+pub(super) use unwritten::set_unwritten;
 
 use super::{Grant, Piece, Wish, change_map, free_map_block, free_run, too_large};
 use crate::error::{Error, Place, Result};
@@ -273,7 +276,7 @@ fn modify<R>(
     }
 }
 
-fn joins(left: &Extent, right: &Extent) -> bool {
+pub(super) fn joins(left: &Extent, right: &Extent) -> bool {
     let longest = if left.state == State::Written { MAX_LENGTH } else { MAX_LENGTH - 1 };
     left.state == right.state
         && left.file_block.0.checked_add(left.length) == Some(right.file_block.0)

@@ -6,6 +6,7 @@
 mod dense;
 mod extents;
 mod indirect;
+pub(crate) mod rewrite;
 pub(crate) mod window;
 
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -151,6 +152,24 @@ pub(crate) fn set_written(
 ) -> Result<()> {
     let mut grant = Grant { operation, reservation, purpose: Purpose::Data, state: State::Written };
     extents::set_written(&mut grant, node, block, length)
+}
+
+/// Marks the written blocks of a range as unwritten: they read as zeros from now on. For maps of
+/// extents only. The caller stores the inode.
+///
+/// # Errors
+/// `Corrupt` for a damaged map; `FileTooLarge`; what the device returns.
+pub(crate) fn set_unwritten(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    range: Range<u64>,
+) -> Result<()> {
+    let narrow = |at: u64| u32::try_from(at).map_err(|_| too_large());
+    let range = narrow(range.start)?..narrow(range.end)?;
+    let (purpose, state) = (Purpose::Data, State::Unwritten);
+    let mut grant = Grant { operation, reservation, purpose, state };
+    extents::set_unwritten(&mut grant, node, range)
 }
 
 /// How many blocks mapping `want` blocks from `block` on needs in the worst case: themselves and

@@ -15,7 +15,6 @@ use crate::inode::volume::Volume;
 use crate::store::cache::Frame;
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::FileType;
-use extant_format::superblock::Feature;
 use extant_format::{FileBlock, Ino};
 use std::ops::ControlFlow;
 
@@ -99,9 +98,7 @@ impl Listing {
 
     fn list(&mut self, directory: Directory<'_>, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
         let blocks = directory.blocks()?;
-        if directory.volume.store.superblock.has(Feature::DIR_INDEX)
-            && (directory.is_indexed() || blocks == 1)
-        {
+        if super::is_by_hash(directory.volume, directory.node)? {
             let changes = directory.node.inode.version;
             let kept = self.kept.take().filter(|(_, then)| *then == changes);
             let (batch, flow) = self.by_hash(directory, kept.map(|(batch, _)| batch), each)?;

@@ -9,6 +9,7 @@
 //! hash leads to.
 //! *Locking*: the caller has locked the directory's inode: shared to look, exclusively to change.
 mod ahead;
+pub(crate) mod cookie;
 mod hashed;
 mod linear;
 mod list;
@@ -154,6 +155,14 @@ pub(crate) fn replace(
     let replaced =
         operation.modify(&frame, |bytes| volume.store.style.replace(bytes, name, ino, file_type));
     directory.expect_done(&frame, replaced)
+}
+
+/// Whether it is listed by hash (see `list`).
+pub(crate) fn is_by_hash(volume: &Volume, node: &NodeState) -> Result<bool> {
+    let directory = Directory { volume, node };
+    let blocks = directory.blocks()?;
+    let has_index = volume.store.superblock.has(Feature::DIR_INDEX);
+    Ok(has_index && (directory.is_indexed() || blocks == 1))
 }
 
 /// Whether there is no name but "." and "..".

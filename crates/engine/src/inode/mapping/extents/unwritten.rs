@@ -1,0 +1,40 @@
+//! Marking written blocks as unwritten, so that they read as zeros again.
+use super::{Fate, find, insert, unmap};
+use crate::error::Result;
+use crate::inode::NodeState;
+use crate::inode::credits;
+use crate::inode::mapping::{Grant, Piece};
+use extant_format::FileBlock;
+use extant_format::extent::{Extent, MAX_LENGTH, State};
+use std::ops::Range;
+
+/// The longest extent that may be unwritten.
+const LONGEST: u32 = MAX_LENGTH - 1;
+
+/// Marks every written block of a range as unwritten.
+pub(in crate::inode::mapping) fn set_unwritten(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    range: Range<u32>,
+) -> Result<()> {
+    let volume = grant.volume();
+    let mut at = range.start;
+    while at < range.end {
+        let most = (range.end - at).min(LONGEST);
+        let piece = find(volume, node, FileBlock(at), most)?;
+        if let Piece::Run(run, State::Written) = piece {
+            let whole = u64::from(at)..u64::from(at) + u64::from(run.length);
+            unmap(grant, node, whole, Fate::Keep)?;
+            grant.operation.need(credits::RUN);
+            let extent = Extent {
+                file_block: FileBlock(at),
+                length: run.length,
+                start: run.start,
+                state: State::Unwritten,
+            };
+            insert(grant, node, extent)?;
+        }
+        at = at.saturating_add(piece.length());
+    }
+    Ok(())
+}

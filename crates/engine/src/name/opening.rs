@@ -1,0 +1,112 @@
+//! Files that are open from the start: made or found by name, and made without a name.
+//!
+//! *Invariants*: no other call comes between the making of a file and its opening. An inode that
+//! was made without a name is open, and an orphan, until it is linked or its last open file is
+//! closed.
+//! *Locking*: parent before child.
+use crate::error::{ErrorKind, Result};
+use crate::inode::access::{check, check_may_add, check_search};
+use crate::inode::caller::Caller;
+use crate::inode::credits;
+use crate::inode::inodes::Inodes;
+use crate::inode::node::Node;
+use crate::name::beginning::Beginning;
+use crate::name::directory;
+use crate::name::namespace::{NewInode, check_new_name, leads_to_itself, own_blocks};
+use extant_format::inode::FileType;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a call that makes a file does with one that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Existing {
+    /// Fails with `Exists`, as O_EXCL does.
+    Refuse,
+    /// Opens the file.
+    Open,
+}
+
+/// Whether a call that opens a file made it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenOutcome {
+    /// It is new.
+    Made,
+    /// It was there.
+    Found,
+}
+
+/// Blocks of metadata that making an inode without a name changes.
+const NAMELESS: u32 = credits::NEW_INODE + credits::CHANGE;
+
+impl Inodes {
+    /// Makes a regular file, or finds it, and counts it as open, with nothing in between: it
+    /// cannot be removed before it is open. `wanted` is what the caller has to be allowed to do
+    /// with a file that was there.
+    pub(crate) fn make_open(
+        &self,
+        parent: &Node,
+        name: &[u8],
+        (new, existing): (&NewInode<'_>, Existing),
+        (caller, wanted): (Option<&Caller>, u16),
+    ) -> Result<(Arc<Node>, OpenOutcome)> {
+        check_new_name(name)?;
+        let volume = &self.volume;
+        let mut parent = parent.state.write();
+        parent.check_directory()?;
+        check_search(volume, &parent, caller)?;
+        let Some(found) = directory::lookup(volume, &parent, name)? else {
+            volume.store.check_writable()?;
+            let node = self.make_in(&mut parent, name, new, caller)?;
+            node.opens.fetch_add(1, Ordering::AcqRel);
+            return Ok((node, OpenOutcome::Made));
+        };
+        if existing == Existing::Refuse {
+            return Err(ErrorKind::Exists.into());
+        }
+        if found.ino == parent.ino {
+            return Err(leads_to_itself(parent.ino));
+        }
+        let node = self.nodes.get(volume, found.ino)?;
+        let state = node.state.read();
+        match state.file_type()? {
+            FileType::Regular => {}
+            FileType::Directory => return Err(ErrorKind::IsDirectory.into()),
+            _ => return Err(ErrorKind::Exists.into()),
+        }
+        check(volume, &state, caller, wanted)?;
+        drop(state);
+        self.hold(&node)?;
+        Ok((node, OpenOutcome::Found))
+    }
+
+    /// Makes a regular file without a name and counts it as open. It is freed when it is closed,
+    /// unless it was linked before.
+    pub(crate) fn make_nameless(
+        &self,
+        directory: &Node,
+        new: &NewInode<'_>,
+        caller: Option<&Caller>,
+    ) -> Result<Arc<Node>> {
+        let volume = &self.volume;
+        volume.store.check_writable()?;
+        let parent = directory.state.read();
+        parent.check_directory()?;
+        check_may_add(volume, &parent, caller)?;
+        let beginning = Beginning::of(volume, &parent, new.wish(), caller)?;
+        let new = &NewInode { permissions: beginning.permissions(), ..*new };
+        let need = own_blocks(volume, new)? + beginning.blocks();
+        let mut reservation = volume.space.reserve(need)?;
+        let state = volume.change(NAMELESS, |operation| {
+            let mut state = self.new_inode(operation, &mut reservation, &parent, b"", new)?;
+            beginning.apply(operation, &mut reservation, &mut state)?;
+            state.inode.links = 0;
+            state.store(operation)?;
+            Ok(state)
+        })?;
+        let node = self.nodes.insert(volume, state.ino, state.inode);
+        node.opens.fetch_add(1, Ordering::AcqRel);
+        node.state.write().may_be_named = true;
+        self.orphans.lock().insert(node.ino, Arc::clone(&node));
+        Ok(node)
+    }
+}
