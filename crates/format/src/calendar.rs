@@ -25,7 +25,8 @@ const EPOCH_DAYS: i64 = 719_468;
 
 impl CalendarTime {
     /// Of seconds since 1970, or before it.
-    #[allow(clippy::arithmetic_side_effects)] // no number of seconds overflows: both ends are tested
+    // No number of seconds overflows: both ends are tested.
+    #[allow(clippy::arithmetic_side_effects)]
     pub fn of(seconds: i64) -> CalendarTime {
         let days = seconds.div_euclid(DAY_SECONDS) + EPOCH_DAYS;
         let second = seconds.rem_euclid(DAY_SECONDS);
