@@ -4,7 +4,7 @@
 //!
 //! *Invariants*: everything that is asked for is checked before the first write. The primary
 //! superblock is the last block of the tables that is written, and says that the volume is clean
-//! only once [`format`] returns.
+//! only once [`format()`] returns.
 //! *Locking*: none: no other thread knows the volume yet.
 mod files;
 mod profile;
@@ -129,7 +129,7 @@ pub fn format(
 /// the journal.
 ///
 /// # Errors
-/// As [`format`], except for those that come from a device.
+/// As [`format()`], except for those that come from a device.
 pub fn plan(options: &FormatOptions) -> Result<(Layout, u32)> {
     let plan = FormatPlan::new(options)?;
     Ok((plan.layout, plan.journal_blocks))
