@@ -2,9 +2,9 @@
 //! [`extant_block::BlockDevice`].
 //!
 //! [`mkfs::format`] makes an empty file system, [`Filesystem::open`] opens one. Paths, names and
-//! errors follow `std::fs`; every error carries the path that was asked for, and the inode, block
-//! or group where the disk is at fault. What a mount needs instead of paths is in [`inodes`]: calls
-//! by inode, made for a caller whose permissions are checked.
+//! errors follow `std::fs`; an error of a call by path carries the path that was asked for, and one
+//! of the disk the inode, block or group at fault. What a mount needs instead of paths is in
+//! [`inodes`]: calls by inode, with permissions checked if they are made for a caller.
 //!
 //! ```
 //! use extant_block::{MemoryDevice, RealClock};
@@ -34,7 +34,7 @@
 //! assert!(matches!(error.kind, ErrorKind::NotFound));
 //! assert_eq!(error.to_string(), "/etc/passwd: no such file or directory");
 //!
-//! // Only this makes sure that everything is on the device.
+//! // Dropping it writes nothing. This writes everything, and marks the volume clean.
 //! filesystem.close()
 //! # }
 //! ```
@@ -44,7 +44,7 @@
 //! Each folder is a layer and draws its own map; it uses only those below it.
 //!
 //! ```text
-//! api      what a program calls: paths and open files (filesystem), import, survey, mkfs
+//! api      what a program calls: paths and open files (filesystem), inodes, import, survey, mkfs
 //! flush    when dirty blocks are written: writers, the flusher, memory
 //! name     directories; links, names and renames
 //! inode    inodes: table, bytes, maps from file blocks to blocks, attributes
@@ -59,8 +59,8 @@
 //! In the order in which they are taken. Sleeping locks, which may be held during I/O:
 //!
 //! ```text
-//! inodes.renaming > node.state (parent before child, then rising number) > nodes.loading
-//!   > cache.sweep > gate (shared by a handle, exclusive while a sweep freezes)
+//! inodes.renaming > node.state (ancestor first, parent before child, children by rising number)
+//!   > nodes.loading > cache.sweep > gate (shared by a handle, exclusive while a sweep freezes)
 //!   > space.superblock_lock (where a policy asks for it) > barrier.flushing
 //! ```
 //!

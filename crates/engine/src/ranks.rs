@@ -1,14 +1,14 @@
 //! The order of all locks. A thread takes them in this order; debug builds panic when it does not.
 //!
 //! ```text
-//! sleeping   renaming > inode (several: parent before child, then by rising number) > loading
-//!            > sweep > gate > bitmaps > flushing
+//! sleeping   renaming > inode (several: ancestor first, parent before child, children by number)
+//!            > loading > sweep > gate > superblock > flushing
 //! short      nodes > group > shard > dirty list > frame > arrivals > inner > last
 //! ```
 //!
 //! Sleeping locks may be held while the device is waited for, short ones may not. There is no lock
 //! on the superblock in the way of an allocation: free space is one atomic promise, exact counts
-//! are in the groups. (`bitmaps` is such a lock, for the presets of systems that had it.)
+//! are in the groups. (`superblock` is such a lock, for the presets of systems that had it.)
 use extant_block::Rank;
 
 /// Held by a rename, so that the tree of directories stays as it is.
@@ -22,7 +22,7 @@ pub(crate) const SWEEP: Rank = Rank::one(4, "the lock of sweeps");
 /// Held shared by an operation, exclusively by a sweep that freezes.
 pub(crate) const GATE: Rank = Rank::one(5, "the gate");
 /// Held while bitmaps are read, where the policy says so.
-pub(crate) const BITMAPS: Rank = Rank::one(6, "the lock of bitmaps");
+pub(crate) const SUPERBLOCK: Rank = Rank::one(6, "the lock of the superblock");
 /// Held while the device flushes.
 pub(crate) const FLUSHING: Rank = Rank::one(7, "the lock of flushes");
 /// A shard of the table of nodes.

@@ -30,6 +30,8 @@ fn fill(volume: &Filesystem) -> extant_engine::Result<()> {
     }
     volume.rename("/a/f3", "/a/b/f3", Rename::Replace)?;
     volume.rename("/a/b", "/b", Rename::Replace)?;
+    let error = volume.rename("/a/missing", "/b/new", Rename::Replace).unwrap_err();
+    assert_eq!(error.to_string(), "/a/missing: no such file or directory");
     for number in (0..300).step_by(2) {
         volume.remove_file(format!("/b/a name of some length {number}"))?;
     }

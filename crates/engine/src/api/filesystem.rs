@@ -1,6 +1,7 @@
 //! The file system as a library user sees it: paths in, `std::fs`-like values out.
 //!
-//! *Invariants*: every error carries the path that was asked for. *Locking*: none of its own.
+//! *Invariants*: errors of calls by path carry that path; those of an open [`File`] have none.
+//! *Locking*: none of its own.
 use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
 use crate::flush::flusher::Flusher;
@@ -30,8 +31,9 @@ use std::sync::Arc;
 /// An open ext2, ext3 or ext4 file system. Clones are cheap, share one file system, and may be used
 /// from several threads.
 ///
-/// Changes are written when memory runs short, or by [`Filesystem::sync`] or [`Filesystem::close`]:
-/// a file system opened for writing has to be closed.
+/// Changes are written in the background if the policy has a flusher, when memory runs short, and
+/// by [`Filesystem::sync`] and [`Filesystem::close`]. Dropping it writes nothing: a file system
+/// opened for writing has to be closed.
 #[derive(Clone)]
 pub struct Filesystem {
     pub(crate) core: Arc<Core>,
@@ -194,8 +196,8 @@ impl Filesystem {
         self.core.sync()
     }
 
-    /// Writes everything, marks the volume clean, and waits. Later changes through clones fail with
-    /// `ReadOnly`.
+    /// Writes everything, gives the volume the state (clean or not) that it was found in, and
+    /// waits. Later changes through clones fail with `ReadOnly`.
     pub fn close(self) -> Result<()> {
         self.core.close()
     }
@@ -337,7 +339,14 @@ impl Filesystem {
             self.at(from, |core| core.inodes.resolve_parent(bytes(from)))?;
         self.change_at(to, |core| {
             let (to_parent, to_name) = core.inodes.resolve_parent(bytes(to))?;
-            core.inodes.rename((&from_parent, from_name), (&to_parent, to_name), how, None)
+            let ends = ((&from_parent, from_name), (&to_parent, to_name));
+            core.inodes.rename(ends.0, ends.1, how, None).map_err(|error| {
+                let is_gone = matches!(core.inodes.lookup(&from_parent, from_name, None), Ok(None));
+                match error.kind {
+                    ErrorKind::NotFound if is_gone => error.at(from),
+                    _ => error,
+                }
+            })
         })
     }
 
@@ -460,8 +469,9 @@ impl Filesystem {
         })
     }
 
-    /// Sets an extended attribute. The value is stored as it is: setting an access list does not
-    /// change the mode, as it does with [`Inodes::set_attribute`](crate::Inodes::set_attribute).
+    /// Sets an extended attribute. The value is stored as it is. Unlike
+    /// [`Inodes::set_attribute`](crate::Inodes::set_attribute), this does not change the mode when
+    /// it sets an access list.
     pub fn set_attribute(
         &self,
         path: impl AsRef<Path>,
@@ -582,9 +592,10 @@ impl File {
         Ok(length)
     }
 
-    /// Writes at an offset. Returns the number of bytes written: fewer than given only at the
-    /// largest size that a file may have. Like every change of the content, removes set-user-ID,
-    /// set-group-ID and capabilities.
+    /// Writes at an offset. Returns the number of bytes written: fewer than given at the largest
+    /// size that a file may have, or when an error ended the call after its first piece (the next
+    /// call reports it). Like every change of the content, removes set-user-ID, set-group-ID (if
+    /// the group may execute the file) and capabilities.
     ///
     /// # Errors
     /// `NotPermitted` for an immutable file, and for an append-only one unless the offset is its
@@ -678,8 +689,8 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Freeing an inode without a name fails only if the disk does, and then the latch is
-        // closed.
+        // No one is left to return an error to. Most errors close the latch. Damage that is found
+        // before the first change does not, and then an inode without a name may stay.
         let _ = self.core.inodes.release(&self.node);
     }
 }

@@ -1,6 +1,7 @@
 //! When writers may make blocks dirty: they ask the policy, and do what it says.
 //!
-//! *Locking*: a thread waits here with no lock held, before it has locked an inode or after.
+//! *Locking*: a thread waits here with no lock held: before it locks an inode, or after it has
+//! unlocked it.
 use super::Core;
 use super::changes::Changed;
 use crate::error::{ErrorKind, Result};
@@ -39,7 +40,8 @@ impl Core {
     /// Waits until `bytes` may be made dirty.
     ///
     /// # Errors
-    /// `ReadOnly` after a failure; what a write-back meets that the writer has to do itself.
+    /// `ReadOnly` while the volume is being closed, or after that; the failure that closed the
+    /// latch; what a write-back meets that the writer has to do itself.
     pub(crate) fn admit(&self, bytes: u64) -> Result<Pledge<'_>> {
         self.report(self.wait_for_room(bytes))
     }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 pub(crate) enum Changed {
     /// A file with dirty blocks, or an unstored inode.
     Node(u64, Arc<Node>),
-    /// A metadata block.
     /// A block of metadata.
     Frame(u64, Arc<Frame>),
 }

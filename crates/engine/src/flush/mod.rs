@@ -34,8 +34,8 @@ pub(crate) struct Core {
     pub(crate) inodes: Inodes,
     /// `s_state` as it was found; closing restores it.
     state_found: u16,
-    /// Whether it was opened to be changed. If it is not writable although it was, and was not
-    /// closed, a write has failed.
+    /// Whether it was opened to be changed. If so, and it is neither closed nor writable any more,
+    /// a failure has closed the latch.
     opened_to_change: bool,
     closed: AtomicBool,
     /// It is being closed: calls that change something are refused.

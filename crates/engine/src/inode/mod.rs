@@ -8,7 +8,8 @@
 //! attribute          extended attributes
 //! access             what a caller may do        access_list  what lists permit and inherit
 //! caller             who makes a call
-//! permission         what inode flags forbid, which rights end with a change
+//! permission         what inode flags forbid
+//! rights             which rights of a file end when it changes
 //! access_time        what reads change
 //! nameless           inodes without a name: kept while open, then freed
 //! inodes             all inodes of an open volume

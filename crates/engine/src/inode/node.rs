@@ -55,7 +55,8 @@ pub(crate) struct NodeState {
     /// directory on disk may still point to it.
     pub(crate) kept_links: Option<u16>,
     /// How many sweeps there had been when its map last changed to point to more blocks. One sweep
-    /// must not write both kinds of change, because it has one order for both.
+    /// must not write changes of both kinds: it writes maps that grew early, and maps that shrank
+    /// last.
     grown_before: Option<u64>,
     /// The same for a change to fewer blocks.
     shrunk_before: Option<u64>,
@@ -185,8 +186,7 @@ impl NodeState {
         Ok(())
     }
 
-    /// In debug builds panics when blocks are delayed that are not dirty, or promises are kept for
-    /// nothing.
+    /// In debug builds panics when more blocks are delayed than dirty.
     pub(crate) fn assert_consistent(&self) {
         debug_assert!(
             self.delayed.len() <= self.dirty.len(),

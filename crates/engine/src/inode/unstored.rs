@@ -1,7 +1,8 @@
 //! Which inodes were changed in memory and are not in their table, or not on disk.
 //!
 //! *Invariants*: an inode in `inodes` has a node in memory.
-//! *Locking*: two short locks, under which no other is taken.
+//! *Locking*: two short locks. Under `inodes` only `space.windows` may be taken, under `tables` no
+//! other lock.
 use crate::ranks;
 use extant_block::ShortLock;
 use extant_format::{BlockNo, Ino};

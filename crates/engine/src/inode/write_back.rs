@@ -1,8 +1,9 @@
 //! Writing files' dirty blocks: one inode and one run at a time, with many requests under way.
 //!
-//! *Invariants*: blocks are allocated in the order of the file. An inode's blocks are submitted
-//! before its table block and, with data first, announced before the map points to them. A block is
-//! not written again before its last write has ended. The first write error closes the latch.
+//! *Invariants*: with data first, an inode's blocks are submitted before its table block, and
+//! announced before the map points to them. One call allocates blocks in the order of the file; one
+//! that writes a piece goes on where the last one ended. A block is not written again before its
+//! last write has ended. The first write error closes the latch.
 //! *Locking*: the inode is locked exclusively while its runs are allocated and submitted, but not
 //! while they are being written.
 use crate::error::Result;

@@ -1,8 +1,8 @@
 //! Names: resolve, create, link, unlink.
 //!
-//! *Invariants*: an inode's link count is the number of its names, plus for a directory the ".." of
-//! each subdirectory (until dir_nlink makes it 1). Whether a change of names is possible is
-//! decided, and room for it promised, before the first byte changes.
+//! *Invariants*: an inode's link count is the number of its names, plus for a directory its "." and
+//! the ".." of each subdirectory (until dir_nlink makes it 1). Whether a change of names is
+//! possible is decided, and room for it promised, before the first byte changes.
 //! *Locking*: parent before child; of two parents the ancestor first; two children by rising
 //! number.
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -289,7 +289,8 @@ impl Inodes {
         Ok(state)
     }
 
-    /// Asks the policy for a group, and returns the new inode's number.
+    /// Asks the policy in which group a new inode belongs. Returns the group, and what the group
+    /// has to count the inode as.
     fn place(
         &self,
         parent: &NodeState,

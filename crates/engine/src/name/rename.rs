@@ -2,8 +2,8 @@
 //!
 //! *Invariants*: no directory is ever moved below itself. Everything that can fail for want of room
 //! is decided first.
-//! *Locking*: the rename lock, then the parents (ancestor first, else by rising number), then the
-//! renamed inodes (by rising number).
+//! *Locking*: the rename lock, then the parents (an ancestor first, else the new parent; only a
+//! rename locks two, and there is one at a time), then the renamed inodes (by rising number).
 use crate::error::{ErrorKind, Result};
 use crate::inode::access::{check_may_add, check_may_move, check_may_unlink, check_search};
 use crate::inode::caller::Caller;
@@ -151,12 +151,11 @@ impl Inodes {
         }
     }
 
-    /// The directories above a directory, starting with itself. Ends after as many steps as the
-    /// volume has directories.
-    ///
-    /// Keeps nodes on the way, not numbers: until both parents are locked, a directory may be
-    /// removed and its number given to a file. The result is not used if a directory turns out to
-    /// be removed.
+    /// The numbers of the directories above a directory, starting with itself. Fails after more
+    /// steps than the volume has inodes: then they form a circle. Each step holds the node, since
+    /// its number may be given to a file as soon as the directory is removed. For the same reason
+    /// the caller, when both parents are locked, uses the numbers only if neither parent was
+    /// removed.
     fn ancestors(&self, directory: &Arc<Node>) -> Result<Vec<Ino>> {
         let mut above = vec![directory.ino];
         let mut at = Arc::clone(directory);

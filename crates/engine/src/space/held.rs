@@ -66,7 +66,7 @@ impl HeldBits {
     }
 }
 
-/// Freed by operations that have ended.
+/// Freed, and pointed to by nothing in memory any more.
 #[derive(Default)]
 pub(crate) struct Freed {
     pub(crate) blocks: Vec<Run>,

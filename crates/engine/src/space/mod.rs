@@ -12,7 +12,7 @@
 //! blocks of the volume minus those promised and those held back, is never negative. No bit of the
 //! volume's own metadata is ever cleared. `longest_free` is at least the longest free run, and
 //! `longest_around` at least the longest one outside the group's cluster. A group that differs from
-//! its descriptor on disk is in `dirty`, and its bitmaps stay in memory.
+//! its descriptor in the cache is in `dirty`, and its bitmaps stay in memory.
 //!
 //! *Locking*: `superblock_lock`, which is sleeping, comes first, where a policy asks for it. Each
 //! group's state is under a short lock, taken after its bitmaps were loaded (which waits). Group
@@ -93,7 +93,7 @@ impl Drop for Reservation<'_> {
 struct GroupState {
     /// Current values; the disk may have older ones.
     descriptor: GroupDescriptor,
-    /// Loaded when first needed, as is the other one.
+    /// Loaded when first needed, like `inode_bitmap`.
     block_bitmap: Option<Arc<Frame>>,
     inode_bitmap: Option<Arc<Frame>>,
     /// No free run is longer, in blocks.
@@ -204,7 +204,7 @@ impl Space {
             metadata: metadata.merge(),
             states,
             store: Arc::clone(store),
-            superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()).ranked(ranks::BITMAPS),
+            superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()).ranked(ranks::SUPERBLOCK),
             available: AtomicU64::new(blocks),
             reserved: AtomicU64::new(0),
             kept: AtomicU64::new(0),

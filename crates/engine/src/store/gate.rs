@@ -8,9 +8,9 @@
 //!                                  +---------------- Closed is dropped ---------------+
 //! ```
 //!
-//! *Invariants*: while the gate is closed, no operation has a pass. `state` is the number of
-//! passes, with [`CLOSED`] from the moment when a sweep wants it closed. One sweep closes it at a
-//! time.
+//! *Invariants*: while the gate is closed, no operation has a pass. `state` is the number of passes
+//! (and, for a moment, of threads that tried to pass a closed gate), with [`CLOSED`] from the
+//! moment when a sweep wants it closed. One sweep closes it at a time.
 //! *Locking*: for those that wait it is a sleeping lock. A waiting sweep holds up operations that
 //! begin later. Those already open always end, because an operation with a pass locks no inode.
 //! `waiting` is a short lock, taken only by those that wait and those that wake them.

@@ -28,7 +28,8 @@ use std::sync::Arc;
 /// One operation's permission to change metadata.
 pub(crate) struct Handle<'s> {
     store: &'s Store,
-    /// Keeps the gate open. `None` in a sweep's own handle: the sweep has closed the gate.
+    /// Keeps the gate open. `None` in a sweep's own handle: the sweep has closed the gate, or needs
+    /// no gate.
     pass: RefCell<Option<Pass<'s>>>,
     /// How many more blocks it may change that it has not changed yet.
     credits: Cell<u32>,

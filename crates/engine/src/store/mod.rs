@@ -86,7 +86,7 @@ pub struct Options {
 
 /// One open volume, up to its device.
 pub(crate) struct Store {
-    /// The device itself, used for the superblock and for flushes.
+    /// The device itself: for the superblock and flushes, for mkfs and for surveys.
     pub(crate) device: Arc<dyn BlockDevice>,
     /// The device with the policies' read-ahead in front, used for files and metadata.
     pub(crate) traffic: Arc<dyn BlockDevice>,

@@ -56,8 +56,8 @@ impl Store {
         let stored = late(&Handle::of_sweep(self))?;
         let frozen = self.cache.freeze();
         drop(closed);
-        // Twice: a file's write-back that was announced before this point submits its requests with
-        // higher numbers, but before its announcement ends.
+        // Twice. A file's write-back is announced as a whole, and its requests get higher numbers.
+        // When the first wait ends, all these requests are under way; the second waits for them.
         let data = self.writes.wait().and_then(|()| self.writes.wait());
         self.cache.write_frozen(&frozen, data)?;
         Ok(stored)

@@ -207,7 +207,8 @@ impl Inodes<'_> {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// As for [`Inodes::unlink`]; `NotDirectory`, `NotEmpty`, `Busy`.
+    /// As for [`Inodes::unlink`], without `IsDirectory`; `NotDirectory`; `NotEmpty`, also for "..";
+    /// `InvalidArgument` for "."; `Busy` for the root.
     pub fn remove_directory(&self, parent: &Inode, name: &[u8]) -> Result<()> {
         let parent = self.node(parent)?;
         self.change(|core| core.inodes.remove_directory(parent, name, self.caller))

@@ -259,7 +259,8 @@ fn fill_holes(
                     at += u64::from(run.length);
                 }
                 Err(error) => {
-                    // They are not written yet, and may still hold another file's data.
+                    // Nothing was written to the new blocks: they may still hold another file's
+                    // data.
                     for range in filled {
                         mapping::remove(operation, state, range, Purpose::Data)?;
                     }

@@ -1,4 +1,5 @@
-//! Where blocks go: pure functions of facts. `space` finds out whether there is room.
+//! Where blocks go: decided from facts alone, but for the cursors of `packed`. `space` finds out
+//! whether there is room.
 mod ext2_goal;
 mod freebsd;
 mod metacluster;
@@ -97,8 +98,8 @@ pub enum Search {
     /// stepped back; any bit; the next groups.
     GoalThenByte,
     /// The run at the goal, if it is long enough; else the first free run of the group with
-    /// `look_for` blocks; else its longest, if that is half of what is wanted; then the group with
-    /// most room.
+    /// `look_for` blocks; else its longest, if that is half of what is wanted; then the next group
+    /// that may have a run of `look_for` blocks; else the group that may have the longest.
     LongestRun {
         /// Length of the run that is searched for. Only `length` blocks are taken: the file's next
         /// blocks should follow there.
@@ -122,7 +123,6 @@ pub enum Search {
         /// Inode that has the window.
         owner: Ino,
         /// Length of a new window in blocks.
-        /// How long a new one is.
         blocks: u32,
     },
 }

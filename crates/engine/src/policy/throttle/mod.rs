@@ -21,7 +21,7 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Size of a write request at most, and of what a hard limit admits at once, in bytes.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
-/// Bytes that are dirty in memory, in one of three states.
+/// Bytes that are dirty in memory, or are about to be, in one of three states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Load {
     /// Not being written yet.

@@ -175,8 +175,7 @@ pub(crate) enum Stage {
     Maps,
     /// Inode tables, bitmaps, descriptors, attributes.
     Tables,
-    /// Directories, which point to inodes; and maps that point to fewer blocks than before, after
-    /// the size that counted them has changed.
+    /// Directories, which point to inodes.
     Names,
     /// Directories that a name was moved out of, after it was inserted in the other place; and maps
     /// that point to fewer blocks than before, after the size that counted them has changed.

@@ -205,7 +205,8 @@ impl Cache {
         self.writes.wait_for_one()
     }
 
-    /// The dirty frames and when each became dirty, in nanoseconds of the clock. They stay listed.
+    /// The dirty frames with no older write under way, and when each became dirty, in nanoseconds
+    /// of the clock. They stay listed.
     pub(crate) fn changed(&self) -> Vec<(u64, Arc<Frame>)> {
         let mut changed = Vec::new();
         self.dirty.lock().retain(|frame| {
