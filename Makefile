@@ -12,11 +12,11 @@ test: tools
 
 # All that the suites have; CONTRIBUTING.md says what each variable is.
 test-all: export EXTANT_FEATURES = all
-test-all: export EXTANT_CUTS = 10000
-test-all: export EXTANT_MODEL_SEEDS = 10
-test-all: export EXTANT_THREAD_ROUNDS = 10
-test-all: export EXTANT_HOSTILE_ROUNDS = 1000
-test-all: export EXTANT_CLAIMS_ROUNDS = 200
+test-all: export EXTANT_CUTS = 3000
+test-all: export EXTANT_MODEL_SEEDS = 4
+test-all: export EXTANT_THREAD_ROUNDS = 3
+test-all: export EXTANT_HOSTILE_ROUNDS = 200
+test-all: export EXTANT_CLAIMS_ROUNDS = 60
 test-all: test
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing

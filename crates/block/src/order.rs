@@ -45,7 +45,7 @@ const ORDERS: usize = 32;
 thread_local! {
     static SHORT_LOCKS_HELD: Cell<u32> = const { Cell::new(0) };
     /// How many locks of each order are held.
-    static HELD: [Cell<u16>; ORDERS] = const { [const { Cell::new(0) }; ORDERS] };
+    static HELD: [Cell<u32>; ORDERS] = const { [const { Cell::new(0) }; ORDERS] };
     /// What a lock of each order is called.
     static NAMES: [Cell<&'static str>; ORDERS] = const { [const { Cell::new("") }; ORDERS] };
 }

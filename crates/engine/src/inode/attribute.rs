@@ -12,7 +12,7 @@ use crate::inode::volume::Volume;
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
 use extant_format::attribute::{self, Attribute, AttributeError};
-use extant_format::{BlockNo, Run};
+use extant_format::{BlockNo, Fault, Run};
 use std::sync::Arc;
 
 /// Whether setting an attribute may create it, or change it.
@@ -67,7 +67,34 @@ fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> 
     if !volume.store.holds_block(block) {
         return Err(Error::field(place, "inode", "attribute block", block.0, "outside the volume"));
     }
+    if volume.space.is_metadata(Run { start: block, length: 1 }) {
+        let reason = "the volume's own metadata";
+        return Err(Error::field(place, "inode", "attribute block", block.0, reason));
+    }
     Ok((volume.store.cache.read(block, BlockKind::Attributes)?, place))
+}
+
+/// Fails when the inode's attribute block is none, before anything is changed in it: the inode of a
+/// damaged volume may point to any block of a file.
+///
+/// # Errors
+/// `Corrupt`; what reading the block meets.
+pub(crate) fn check_block(volume: &Volume, node: &NodeState) -> Result<()> {
+    if node.inode.attribute_block.0 == 0 {
+        return Ok(());
+    }
+    let (frame, place) = read_block(volume, node)?;
+    let bytes = frame.bytes();
+    let stored = attribute::StoredBlock::new(&bytes);
+    let structure = "attribute block";
+    if stored.magic() != attribute::MAGIC {
+        let found = stored.magic();
+        return Err(Error::corrupt(place, Fault::Magic { structure, found }));
+    }
+    match stored.references() {
+        0 => Err(Error::field(place, structure, "number of references", 0, "not 1 or more")),
+        _ => Ok(()),
+    }
 }
 
 /// Sets one attribute.
@@ -181,6 +208,7 @@ pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result
         return Ok(());
     }
     let volume = operation.volume();
+    check_block(volume, node)?;
     let (frame, _) = read_block(volume, node)?;
     // Read and lowered in one step: another inode may drop its reference at the same time.
     let shared = operation.modify(&frame, |bytes| {

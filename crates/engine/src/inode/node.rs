@@ -242,6 +242,11 @@ impl NodeState {
         *noted = Some(volume.store.cache.sweeps());
     }
 
+    /// Whether blocks were freed that are published when the inode is stored.
+    pub(super) fn has_unpublished(&self) -> bool {
+        !self.freed.is_empty()
+    }
+
     /// Whether a change of its map is not in any sweep yet.
     pub(super) fn is_map_unswept(&self, volume: &Volume) -> bool {
         let sweeps = Some(volume.store.cache.sweeps());

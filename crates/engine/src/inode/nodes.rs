@@ -77,14 +77,16 @@ impl Nodes {
     /// Adds a node for an inode. If the inode already has one, that one stays and is returned:
     /// another thread read the inode from disk before the thread that made it came here.
     pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
+        self.insert_state(volume, NodeState::new(volume, ino, inode))
+    }
+
+    /// The same for an inode of which more is known than what its table says.
+    pub(crate) fn insert_state(&self, volume: &Volume, state: NodeState) -> Arc<Node> {
+        let ino = state.ino;
         let node = Arc::new(Node {
             ino,
             pages: Pages::new(&volume.store.clock),
-            state: SleepRwLock::new(
-                Arc::clone(&volume.store.clock),
-                NodeState::new(volume, ino, inode),
-            )
-            .ranked(ranks::INODE),
+            state: SleepRwLock::new(Arc::clone(&volume.store.clock), state).ranked(ranks::INODE),
             opens: AtomicU32::new(0),
             rewritten: AtomicBool::new(false),
         });
@@ -142,7 +144,9 @@ impl Shard {
             // Without another reference no thread can get one now: the shard is locked.
             let idle = Arc::get_mut(node).is_some_and(|node| {
                 let state = node.state.get_mut();
-                let is_needed = state.window.is_some() || state.is_map_unswept(volume);
+                let is_needed = state.window.is_some()
+                    || state.is_map_unswept(volume)
+                    || state.has_unpublished();
                 *node.opens.get_mut() == 0 && node.pages.is_clean() && !is_needed
             });
             if idle && !unstored.contains_key(&ino) {

@@ -7,6 +7,7 @@
 //! number.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::access::{check_may_add, check_may_make, check_may_unlink, check_search};
+use crate::inode::attribute;
 use crate::inode::caller::Caller;
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
@@ -361,12 +362,12 @@ impl Inodes {
         }
         let mut reservation =
             volume.space.reserve(directory::insert_need(volume, &parent, name)?)?;
-        volume.change(credits::NAME + 2 * credits::INODE, |operation| {
-            if state.inode.links == 0 {
-                // No longer an orphan: on disk that field points to the next one.
-                self.orphans.lock().remove(&state.ino);
+        let was_nameless = state.inode.links == 0;
+        let before = (state.inode.deletion_time, state.inode.change_time);
+        let linked = volume.change(credits::NAME + 2 * credits::INODE, |operation| {
+            if was_nameless {
+                // On disk that field points to the next orphan.
                 state.inode.deletion_time = 0;
-                state.may_be_named = false;
             }
             state.inode.links += 1;
             state.inode.change_time = volume.store.now();
@@ -382,7 +383,20 @@ impl Inodes {
             )?;
             touch(volume, &mut parent);
             parent.store(operation)
-        })
+        });
+        match linked {
+            Ok(()) if was_nameless => {
+                self.orphans.lock().remove(&state.ino);
+                state.may_be_named = false;
+            }
+            Ok(()) => {}
+            // It has no name more, whatever its table block says by now.
+            Err(_) => {
+                state.inode.links -= 1;
+                (state.inode.deletion_time, state.inode.change_time) = before;
+            }
+        }
+        linked
     }
 
     /// Removes a name of anything but a directory.
@@ -428,6 +442,9 @@ impl Inodes {
                 return Err(ErrorKind::NotEmpty.into());
             }
             _ => {}
+        }
+        if is_directory || child.inode.links <= 1 {
+            attribute::check_block(volume, &child)?;
         }
         volume.change(credits::NAME + 2 * credits::INODE, |operation| {
             directory::remove(operation, &mut parent, name, Departure::Removed)?;

@@ -96,17 +96,17 @@ impl Inodes {
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let need = own_blocks(volume, new)? + beginning.blocks();
         let mut reservation = volume.space.reserve(need)?;
-        let state = volume.change(NAMELESS, |operation| {
+        volume.change(NAMELESS, |operation| {
             let mut state = self.new_inode(operation, &mut reservation, &parent, b"", new)?;
             beginning.apply(operation, &mut reservation, &mut state)?;
             state.inode.links = 0;
+            state.may_be_named = true;
             state.store(operation)?;
-            Ok(state)
-        })?;
-        let node = self.nodes.insert(volume, state.ino, state.inode);
-        node.opens.fetch_add(1, Ordering::AcqRel);
-        node.state.write().may_be_named = true;
-        self.orphans.lock().insert(node.ino, Arc::clone(&node));
-        Ok(node)
+            // Before a sweep can take the inode: what it writes has to be in the list of orphans.
+            let node = self.nodes.insert_state(volume, state);
+            node.opens.fetch_add(1, Ordering::AcqRel);
+            self.orphans.lock().insert(node.ino, Arc::clone(&node));
+            Ok(node)
+        })
     }
 }

@@ -6,6 +6,7 @@
 //! rename locks two, and there is one at a time), then the renamed inodes (by rising number).
 use crate::error::{ErrorKind, Result};
 use crate::inode::access::{check_may_add, check_may_move, check_may_unlink, check_search};
+use crate::inode::attribute;
 use crate::inode::caller::Caller;
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
@@ -273,7 +274,7 @@ impl Inodes {
             (true, true) if !directory::is_empty(&self.volume, target)? => {
                 Err(ErrorKind::NotEmpty.into())
             }
-            _ => Ok(()),
+            _ => attribute::check_block(&self.volume, target),
         }
     }
 

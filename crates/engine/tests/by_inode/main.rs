@@ -2,6 +2,7 @@
 //! and permissions; where a rule is Linux's, compared with a kernel mount of the same volume.
 //!
 //! Comparisons run as root only; what needs no kernel is tested everywhere.
+mod attacks;
 mod both;
 mod caller;
 mod cookies;

@@ -9,18 +9,21 @@ use extant_format::inode::FileType;
 use std::sync::Arc;
 
 impl Inodes<'_> {
-    /// Opens anything but a directory. An open file refuses neither reads nor writes: it is up to
-    /// the caller to use it only as asked for here.
+    /// Opens anything but a directory or a symlink. An open file refuses neither reads nor writes:
+    /// it is up to the caller to use it only as asked for here.
     ///
     /// # Errors
-    /// `IsDirectory`; `PermissionDenied`, `NotPermitted` (writing what is immutable); `NotFound`.
+    /// `IsDirectory`; `SymlinkLoop`; `PermissionDenied`, `NotPermitted` (writing what is
+    /// immutable); `NotFound`.
     pub fn open(&self, inode: &Inode, rights: Rights) -> Result<File> {
         let node = self.node(inode)?;
         self.look(|core| {
             let state = node.state.read();
             state.check_alive()?;
-            if state.file_type()? == FileType::Directory {
-                return Err(ErrorKind::IsDirectory.into());
+            match state.file_type()? {
+                FileType::Directory => return Err(ErrorKind::IsDirectory.into()),
+                FileType::Symlink => return Err(ErrorKind::SymlinkLoop.into()),
+                _ => {}
             }
             access::check(&core.inodes.volume, &state, self.caller, rights.0)?;
             drop(state);

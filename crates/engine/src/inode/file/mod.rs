@@ -41,7 +41,7 @@ fn check_mapped(state: &NodeState) -> Result<()> {
     state.check_alive()?;
     match state.file_type()? {
         FileType::Directory => Err(ErrorKind::IsDirectory.into()),
-        FileType::Regular | FileType::Symlink => Ok(()),
+        FileType::Regular => Ok(()),
         _ => Err(ErrorKind::InvalidArgument("not a regular file").into()),
     }
 }
@@ -214,7 +214,7 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     }
     let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let new_map = mapping::map_need(volume, state, &holes, 0);
-    let split_map = mapping::map_need(volume, state, &[], unwritten);
+    let split_map = mapping::map_need(volume, state, &holes, unwritten).saturating_sub(new_map);
     let mut reservation = volume.space.reserve(blocks + new_map + split_map)?;
     // The splits happen at write-back, whatever the policy.
     reservation.take(split_map);
@@ -264,6 +264,9 @@ fn fill_holes(
                     for range in filled {
                         mapping::remove(operation, state, range, Purpose::Data)?;
                     }
+                    // The root of the map may have changed, and blocks were freed.
+                    operation.need(WRITE);
+                    state.store(operation)?;
                     return Err(error);
                 }
             }
@@ -450,7 +453,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     let size = state.inode.size;
     let asked = offset.saturating_add(length);
     // As in Linux: a hole that reaches past the end of the file takes the rest of its last page.
-    let rounded = size.next_multiple_of(block_size.max(PAGE_BYTES));
+    let rounded = size.checked_next_multiple_of(block_size.max(PAGE_BYTES)).unwrap_or(u64::MAX);
     let bytes = offset..if asked > size { rounded } else { asked };
     let whole = bytes.start.div_ceil(block_size)..bytes.end / block_size;
     let is_inside = offset < size;

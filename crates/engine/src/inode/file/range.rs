@@ -73,9 +73,7 @@ pub(crate) fn zero(
         rights::remove_capability(operation, state)?;
         let missing = missing(volume, state, offset / block_size..end.div_ceil(block_size))?;
         let splits = written_runs(volume, state, whole.clone())?;
-        let need = missing.blocks()
-            + mapping::map_need(volume, state, &missing.holes, 0)
-            + mapping::map_need(volume, state, &[], splits);
+        let need = missing.blocks() + mapping::map_need(volume, state, &missing.holes, splits);
         let mut reservation = volume.space.reserve(need)?;
         fill_holes(operation, &mut reservation, state, &missing.holes, State::Unwritten)?;
         zero_edges(operation, node, state, offset..end)?;

@@ -1,6 +1,7 @@
 //! The classic map: direct pointers and up to three levels of indirect blocks.
 use super::{Grant, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large};
 use crate::error::{ErrorKind, Result};
+use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
@@ -306,6 +307,7 @@ impl Removal<'_, '_> {
             return Ok(true);
         }
         if !cleared.is_empty() {
+            self.operation.need(credits::RUN);
             change_map(self.operation, node, &frame, Leads::Fewer, |bytes| {
                 cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
             });

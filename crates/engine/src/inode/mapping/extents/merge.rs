@@ -2,6 +2,7 @@
 //! child.
 use super::{depth, modify, read_child, walk, with_node};
 use crate::error::{Error, Place, Result};
+use crate::inode::credits;
 use crate::inode::mapping::{change_map, free_map_block};
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
@@ -16,7 +17,10 @@ pub(super) fn tidy(operation: &Operation<'_>, node: &mut NodeState, from: u64) -
     let volume = operation.volume();
     let block = FileBlock(u32::try_from(from).unwrap_or(u32::MAX));
     for level in 1..=depth(volume, node)? {
-        while merge_children(operation, node, block, level)? {}
+        operation.need(credits::RUN);
+        while merge_children(operation, node, block, level)? {
+            operation.need(credits::RUN);
+        }
     }
     while collapse_root(operation, node)? {}
     Ok(())
