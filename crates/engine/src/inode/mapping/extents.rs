@@ -228,7 +228,12 @@ pub(super) fn map_need(
     if depth == 0 && extents <= 4 || blocks == 0 && splits == 0 {
         return 0;
     }
-    let way = u64::from(depth) + 2;
+    // A new level, and a node beside each on the way; with data first a node that is on the disk is
+    // split into two new ones.
+    let way = match volume.store.writes_data_first() {
+        true => (2 * u64::from(depth) + 1).max(u64::from(depth) + 2),
+        false => u64::from(depth) + 2,
+    };
     let leaves = holes.iter().map(|hole| (hole.end - hole.start) / half);
     let below: u64 = leaves.map(|leaves| leaves + leaves / half + way).sum();
     below.saturating_add(splits.saturating_mul(2 * way))

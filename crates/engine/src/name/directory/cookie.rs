@@ -92,7 +92,7 @@ pub(crate) fn list_after(
     };
     let mut equals: Option<Equals> = None;
     let mut flow = ControlFlow::Continue(());
-    list_from(volume, node, position, &mut |listed| {
+    let listed = list_from(volume, node, position, &mut |listed| {
         flow = match listed.next {
             Position::Offset(next) => visit(entry(&listed, next)),
             Position::Parent => visit(entry(&listed, PARENT)),
@@ -101,11 +101,12 @@ pub(crate) fn list_after(
             Position::Hash { hash, .. } => collect(&mut equals, &listed, hash, cookie, visit),
         };
         flow
-    })?;
+    });
+    // Those before a place that cannot be read are visited too.
     if let Some(equals) = equals.filter(|_| flow.is_continue()) {
         let _given = equals.give(cookie, visit);
     }
-    Ok(())
+    listed.map(|_| ())
 }
 
 fn entry<'a>(listed: &Listed<'a>, next: u64) -> Entry<'a> {
