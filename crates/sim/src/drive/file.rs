@@ -11,9 +11,7 @@ use std::io::Read;
 use std::path::Path;
 use toml::de::DeTable;
 
-mod section;
-
-pub use section::{FileError, Section, Source};
+pub use super::section::{FileError, Section, Source};
 
 /// No drive file is longer.
 const MOST_BYTES: u64 = 1 << 20;

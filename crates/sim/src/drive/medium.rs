@@ -2,7 +2,7 @@
 //! size, a depth, latencies.
 use super::DriveInfo;
 use super::booking::SECOND;
-use super::file::{FileError, Section};
+use super::section::{FileError, Section};
 use crate::random::Quantiles;
 use serde::Serialize;
 

@@ -11,6 +11,7 @@ pub mod network;
 pub mod object;
 pub mod presets;
 pub mod rotating;
+mod section;
 pub mod ssd;
 
 use extant_block::Operation;

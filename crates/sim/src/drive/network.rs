@@ -18,8 +18,8 @@
 //!
 //! *Locking*: none; the owner of a drive serialises.
 use super::booking::{Bucket, Timeline, transfer_time};
-use super::file::{FileError, Section};
 use super::medium::{Latency, MOST_BYTES, Medium, RATES, Unit};
+use super::section::{FileError, Section};
 use super::{Command, Done, Drive, DriveInfo, Parts};
 use crate::random::{Quantiles, Random};
 use extant_block::Operation;

@@ -23,8 +23,8 @@
 //!
 //! *Locking*: none; the owner of a drive serialises.
 use super::booking::{Timeline, transfer_time};
-use super::file::{FileError, Section};
 use super::medium::{Latency, Medium, RATES, Unit, whole_u32};
+use super::section::{FileError, Section};
 use super::{Command, Done, Drive, DriveInfo, Parts};
 use crate::random::{Quantiles, Random};
 use extant_block::Operation;

@@ -22,8 +22,8 @@
 //!
 //! *Locking*: none; the owner of a drive serialises.
 use super::booking::{Bucket, Timeline, transfer_time};
-use super::file::{FileError, Section};
 use super::medium::{Latency, MOST_BYTES, Medium, RATES, Unit, whole_u32};
+use super::section::{FileError, Section};
 use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts};
 use crate::random::{Quantiles, Random, mix};
 use extant_block::Operation;

@@ -4,7 +4,7 @@
 //! The forms: a measured table, linear in between; Ruemmler and Wilkes, "An introduction to disk
 //! drive modeling", 1994 (a root, then a line); and Lee's three numbers of a data sheet (Lee and
 //! Katz 1991), which keep minimum, mean and maximum over random pairs of cylinders.
-use crate::drive::file::{FileError, Section};
+use crate::drive::section::{FileError, Section};
 use serde::Serialize;
 
 /// No arm takes longer.

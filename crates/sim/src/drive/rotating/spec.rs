@@ -1,7 +1,7 @@
 //! What is known of a rotating drive: the facts of its file, checked. Times are whole nanoseconds
 //! from here on.
 use super::seek::Seek;
-use crate::drive::file::{FileError, Section};
+use crate::drive::section::{FileError, Section};
 use serde::Serialize;
 
 /// Limits that no drive comes near; they keep every sum of the model far from overflow.
