@@ -88,6 +88,7 @@ mod mutations;
 mod name;
 mod policy;
 mod ranks;
+mod recovery;
 mod runs;
 mod space;
 mod store;
