@@ -13,7 +13,7 @@ mod changes;
 pub(crate) mod flusher;
 mod memory;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::inode::write_back::make_map_dense;
 use crate::inode::{Inodes, Volume, credits, mapping};
 use crate::policy::preset::Mount;
@@ -23,7 +23,6 @@ use crate::store::budget::DirtyBudget;
 use crate::store::cache::BlockKind;
 use admission::Backlog;
 use extant_block::{BlockDevice, ShortLock};
-use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo};
 use flusher::Flusher;
 use std::sync::Arc;
@@ -58,11 +57,6 @@ impl Core {
     ) -> Result<Core> {
         let volume = Volume::open(device, options, shared)?;
         let changes = volume.store.check_writable().is_ok();
-        if changes && volume.store.superblock.has(Feature::ORPHAN_PRESENT) {
-            // The kernel leaves this flag only together with a journal to be replayed, and the
-            // program that replays the journal frees these inodes too.
-            return Err(ErrorKind::NeedsRecovery.into());
-        }
         let state_found = volume.store.superblock.state;
         let core = Core {
             state_found,
@@ -82,7 +76,6 @@ impl Core {
                 }
                 false => core.store_state(state_found & !CLEAN)?,
             }
-            core.inodes.free_old_orphans()?;
         }
         Ok(core)
     }

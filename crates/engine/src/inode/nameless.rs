@@ -2,15 +2,14 @@
 //! that a power cut in between loses no space.
 //!
 //! *Locking*: that of `inodes`.
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::write_back::{make_map_dense, write_back_locked};
-use crate::inode::{attribute, credits, file, mapping, table};
+use crate::inode::{attribute, credits, file, mapping};
 use crate::policy::allocation::Purpose;
 use crate::space::InodeKind;
-use extant_format::Ino;
 use extant_format::inode::FileType;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -79,7 +78,7 @@ impl Inodes {
     }
 
     /// Sets the head of the list of inodes without a name.
-    fn set_last_orphan(&self, ino: u32) -> Result<()> {
+    pub(crate) fn set_last_orphan(&self, ino: u32) -> Result<()> {
         self.volume.store.change(0, |handle| {
             handle.change_superblock(|changes| changes.last_orphan = ino);
             Ok(())
@@ -98,34 +97,6 @@ impl Inodes {
             self.orphans.lock().remove(&node.ino);
         }
         Ok(())
-    }
-
-    /// Frees the inodes that a crash left without a name, and completes truncations that it
-    /// interrupted.
-    pub(crate) fn free_old_orphans(&self) -> Result<()> {
-        let mut next = self.volume.store.superblock.last_orphan;
-        let mut left = self.volume.store.superblock.inodes_count;
-        while next != 0 && left > 0 {
-            left -= 1;
-            let ino = Ino(next);
-            let inode = table::load(&self.volume, ino)?;
-            if !self.volume.store.superblock.is_usable(ino) || inode.file_type().is_none() {
-                return Err(ErrorKind::NeedsRecovery.into());
-            }
-            if !self.volume.space.inode_in_use(ino)? {
-                break; // It was freed after the last sync.
-            }
-            next = inode.deletion_time;
-            let (size, links, file_type) = (inode.size, inode.links, inode.file_type());
-            let node = self.nodes.insert(&self.volume, ino, inode);
-            node.state.write().inode.deletion_time = 0;
-            if links == 0 {
-                self.free(&node)?;
-            } else if file_type == Some(FileType::Regular) {
-                file::set_size(&self.volume, &node, size)?;
-            }
-        }
-        self.set_last_orphan(0)
     }
 
     /// Counts an open file as closed. The last one of an inode without a name frees the inode.
@@ -157,7 +128,7 @@ impl Inodes {
     }
 
     /// Frees an inode that has no name and is not open, as an operation of its own.
-    fn free(&self, node: &Arc<Node>) -> Result<()> {
+    pub(crate) fn free(&self, node: &Arc<Node>) -> Result<()> {
         self.free_alone(node, &mut node.state.write())
     }
 

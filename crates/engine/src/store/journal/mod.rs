@@ -37,7 +37,6 @@ mod room;
 mod superblock;
 mod transaction;
 
-
 use crate::error::Error;
 use crate::policy::preset::Journal;
 use crate::store::cache::Frame;
