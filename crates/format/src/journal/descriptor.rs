@@ -1,8 +1,8 @@
 //! Descriptors: which blocks are copied in the log after them, and where they belong.
 //!
 //! ```text
-//! tag, versions 1 and 2   | block: 4 | checksum: 2 | flags: 2 | block, high: 4 (64bit) | 2 (version 2) |
-//! tag, version 3          | block: 4 | flags: 4 | block, high: 4 | checksum: 4 |
+//! until version 2   | block: 4 | checksum: 2 | flags: 2 | high: 4 (64bit) | 2 bytes (version 2) |
+//! version 3         | block: 4 | flags: 4 | high: 4 | checksum: 4 |
 //! ```
 //!
 //! After a tag without [`flag::SAME_UUID`] comes a UUID of 16 bytes. In version 2 a tag is two
