@@ -4,38 +4,10 @@ use crate::inode::Volume;
 use extant_format::directory::NAME_MAX;
 use extant_format::extent::Extent;
 use extant_format::inode::{BASE_SIZE, FileType, Inode, StoredInode, flags};
+use extant_format::journal::fast_commit::{Change, Entry};
 use extant_format::superblock::MappingKind;
-use extant_format::{Ino, Run};
+use extant_format::{FileBlock, Ino, Run};
 use std::ops::Range;
-
-/// One change of a fast commit.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Change<'t> {
-    /// An inode as it is from here on, but for its map, and for a directory its size and links.
-    Inode {
-        ino: Ino,
-        /// As in the table. What follows the fixed fields may be missing.
-        bytes: &'t [u8],
-    },
-    /// A file maps blocks.
-    Add { ino: Ino, extent: Extent },
-    /// A file maps no blocks in a range of file blocks.
-    Remove { ino: Ino, range: Range<u64> },
-    /// A new inode has its first name.
-    Create(Name<'t>),
-    /// An inode has one more name.
-    Link(Name<'t>),
-    /// An inode has lost a name.
-    Unlink(Name<'t>),
-}
-
-/// A name in a directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Name<'t> {
-    pub(crate) parent: Ino,
-    pub(crate) ino: Ino,
-    pub(crate) name: &'t [u8],
-}
 
 /// Inode flags of features that this engine does not have: the bytes in the map are no map.
 const FOREIGN: u32 =
@@ -46,24 +18,28 @@ pub(super) fn wrong(ino: Ino, field: &'static str, value: u64, why: &'static str
     Error::field(Place::Inode(ino), "fast commit", field, value, why)
 }
 
-impl Change<'_> {
-    /// Fails if it cannot be a change of this volume.
-    ///
-    /// # Errors
-    /// `Corrupt`, with the inode.
-    pub(super) fn check(&self, volume: &Volume) -> Result<()> {
-        match self {
-            Change::Inode { ino, bytes } => check_inode(volume, *ino, bytes),
-            Change::Add { ino, extent } => check_extent(volume, *ino, extent),
-            Change::Remove { ino, range } => {
-                check_ino(volume, *ino)?;
-                check_range(*ino, range)
-            }
-            Change::Create(name) | Change::Link(name) | Change::Unlink(name) => {
-                check_name(volume, name)
-            }
+/// Fails if it cannot be a change of this volume.
+///
+/// # Errors
+/// `Corrupt`, with the inode.
+pub(super) fn check(volume: &Volume, change: &Change) -> Result<()> {
+    match change {
+        Change::Inode { ino, bytes } => check_inode(volume, *ino, bytes),
+        Change::AddRange { ino, extent } => check_extent(volume, *ino, extent),
+        Change::DeleteRange { ino, first, length } => {
+            check_ino(volume, *ino)?;
+            check_range(*ino, &range_of(*first, *length))
+        }
+        Change::Create(name) | Change::Link(name) | Change::Unlink(name) => {
+            check_name(volume, name)
         }
     }
+}
+
+/// A range of file blocks.
+pub(super) fn range_of(first: FileBlock, length: u32) -> Range<u64> {
+    let first = u64::from(first.0);
+    first..first + u64::from(length)
 }
 
 /// The inode that a fast commit holds the bytes of.
@@ -110,7 +86,7 @@ fn check_inode(volume: &Volume, ino: Ino, bytes: &[u8]) -> Result<()> {
 
 fn check_range(ino: Ino, range: &Range<u64>) -> Result<()> {
     // The last block that a map can have is 2^32 - 2.
-    if range.is_empty() || range.end > u64::from(u32::MAX) {
+    if range.end > u64::from(u32::MAX) {
         return Err(wrong(ino, "file block", range.start, "not the start of a range of a file"));
     }
     Ok(())
@@ -118,8 +94,7 @@ fn check_range(ino: Ino, range: &Range<u64>) -> Result<()> {
 
 fn check_extent(volume: &Volume, ino: Ino, extent: &Extent) -> Result<()> {
     check_ino(volume, ino)?;
-    let first = u64::from(extent.file_block.0);
-    check_range(ino, &(first..first + u64::from(extent.length)))?;
+    check_range(ino, &range_of(extent.file_block, extent.length))?;
     let end = extent.start.0.checked_add(extent.length.into());
     let is_inside = end.is_some_and(|end| end <= volume.store.superblock.blocks_count);
     if !volume.store.holds_block(extent.start) || !is_inside {
@@ -132,11 +107,11 @@ fn check_extent(volume: &Volume, ino: Ino, extent: &Extent) -> Result<()> {
     Ok(())
 }
 
-fn check_name(volume: &Volume, name: &Name<'_>) -> Result<()> {
+fn check_name(volume: &Volume, name: &Entry) -> Result<()> {
     check_ino(volume, name.ino)?;
     check_ino(volume, name.parent)?;
     let is_possible = (1..=NAME_MAX).contains(&name.name.len())
-        && !matches!(name.name, b"." | b"..")
+        && !matches!(name.name.as_slice(), b"." | b"..")
         && !name.name.iter().any(|byte| matches!(byte, b'/' | 0));
     if !is_possible {
         let length = name.name.len() as u64;

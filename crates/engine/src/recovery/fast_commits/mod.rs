@@ -13,13 +13,12 @@ mod change;
 mod files;
 mod names;
 
-pub(crate) use change::{Change, Name};
-
 use crate::error::{ErrorKind, Result};
 use crate::inode::{Inodes, Volume};
-use change::{decode, wrong};
+use change::{check, decode, range_of, wrong};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_format::journal::fast_commit::{Change, Entry};
 use files::Files;
 use names::{Names, Outcome};
 
@@ -28,14 +27,14 @@ use names::{Names, Outcome};
 /// # Errors
 /// `Corrupt`, with the inode, for a change that is not possible; the volume is then changed half.
 /// What the device returns.
-pub(crate) fn replay(inodes: &Inodes, changes: &[Change<'_>]) -> Result<()> {
+pub(crate) fn replay(inodes: &Inodes, changes: &[Change]) -> Result<()> {
     let volume = &inodes.volume;
     let mut replay = Replay { volume, files: Files::new(volume), names: Names::new(inodes) };
     for change in changes {
-        change.check(volume)?;
+        check(volume, change)?;
     }
     for change in changes {
-        if let Change::Add { extent, .. } = change {
+        if let Change::AddRange { extent, .. } = change {
             replay.files.claim(extent)?;
         }
     }
@@ -43,10 +42,10 @@ pub(crate) fn replay(inodes: &Inodes, changes: &[Change<'_>]) -> Result<()> {
         replay.make(change).map_err(|error| match error.kind {
             // Said of an inode, not of what the user asked for.
             ErrorKind::NotFound => {
-                wrong(change.ino(), "inode", change.ino().0.into(), "not in use")
+                wrong(ino_of(change), "inode", ino_of(change).0.into(), "not in use")
             }
             ErrorKind::NotDirectory => {
-                wrong(change.ino(), "parent of a name", 0, "not a directory")
+                wrong(ino_of(change), "parent of a name", 0, "not a directory")
             }
             _ => error,
         })?;
@@ -54,15 +53,13 @@ pub(crate) fn replay(inodes: &Inodes, changes: &[Change<'_>]) -> Result<()> {
     replay.files.finish()
 }
 
-impl Change<'_> {
-    /// The inode that it is about.
-    fn ino(&self) -> Ino {
-        match self {
-            Change::Inode { ino, .. } | Change::Add { ino, .. } | Change::Remove { ino, .. } => {
-                *ino
-            }
-            Change::Create(name) | Change::Link(name) | Change::Unlink(name) => name.ino,
-        }
+/// The inode that a change is about.
+fn ino_of(change: &Change) -> Ino {
+    match change {
+        Change::Inode { ino, .. }
+        | Change::AddRange { ino, .. }
+        | Change::DeleteRange { ino, .. } => *ino,
+        Change::Create(name) | Change::Link(name) | Change::Unlink(name) => name.ino,
     }
 }
 
@@ -73,17 +70,22 @@ struct Replay<'i> {
 }
 
 impl Replay<'_> {
-    fn make(&mut self, change: &Change<'_>) -> Result<()> {
+    fn make(&mut self, change: &Change) -> Result<()> {
         match change {
             Change::Inode { ino, bytes } => self.set_inode(*ino, bytes),
             // A directory's blocks follow from its names.
-            Change::Add { ino, .. } | Change::Remove { ino, .. } if self.names.has(*ino)? => Ok(()),
-            Change::Add { ino, extent } => {
-                let first = u64::from(extent.file_block.0);
-                let range = first..first + u64::from(extent.length);
+            Change::AddRange { ino, .. } | Change::DeleteRange { ino, .. }
+                if self.names.has(*ino)? =>
+            {
+                Ok(())
+            }
+            Change::AddRange { ino, extent } => {
+                let range = range_of(extent.file_block, extent.length);
                 self.files.set_range(*ino, range, Some(*extent))
             }
-            Change::Remove { ino, range } => self.files.set_range(*ino, range.clone(), None),
+            Change::DeleteRange { ino, first, length } => {
+                self.files.set_range(*ino, range_of(*first, *length), None)
+            }
             Change::Create(name) => self.create(name),
             Change::Link(name) => self.link(name),
             Change::Unlink(name) => self.unlink(name),
@@ -110,7 +112,7 @@ impl Replay<'_> {
         self.names.set_inode(ino, inode)
     }
 
-    fn create(&mut self, name: &Name<'_>) -> Result<()> {
+    fn create(&mut self, name: &Entry) -> Result<()> {
         if !self.names.has(name.ino)? {
             let file_type = self.files.file_type(name.ino)?;
             return self.names.add(name, file_type).map(drop);
@@ -122,7 +124,7 @@ impl Replay<'_> {
         self.link_directory(name)
     }
 
-    fn link(&mut self, name: &Name<'_>) -> Result<()> {
+    fn link(&mut self, name: &Entry) -> Result<()> {
         if self.names.has(name.ino)? {
             return self.link_directory(name);
         }
@@ -133,14 +135,14 @@ impl Replay<'_> {
         }
     }
 
-    fn link_directory(&mut self, name: &Name<'_>) -> Result<()> {
+    fn link_directory(&mut self, name: &Entry) -> Result<()> {
         match self.names.add(name, FileType::Directory)? {
             Outcome::Changed => self.names.moved_to(name.ino, name.parent),
             Outcome::AsWanted => Ok(()),
         }
     }
 
-    fn unlink(&mut self, name: &Name<'_>) -> Result<()> {
+    fn unlink(&mut self, name: &Entry) -> Result<()> {
         if self.names.has(name.ino)? {
             return match self.names.remove(name, FileType::Directory)? {
                 Outcome::Changed => self.names.drop_name(name.ino),

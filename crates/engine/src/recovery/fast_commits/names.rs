@@ -5,7 +5,7 @@
 //! that a fast commit can be replayed over its own result.
 //!
 //! *Locking*: parent before child.
-use super::change::{Name, wrong};
+use super::change::wrong;
 use crate::error::Result;
 use crate::inode::{Inodes, Node, NodeState, attribute, credits, mapping, table};
 use crate::name::directory::{self, Departure};
@@ -13,6 +13,7 @@ use crate::name::namespace::{add_subdirectory, drop_subdirectory};
 use crate::space::InodeKind;
 use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, Time, flags};
+use extant_format::journal::fast_commit::Entry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -91,11 +92,11 @@ impl<'i> Names<'i> {
     }
 
     /// Adds a name for an inode that is in use, or will be.
-    pub(super) fn add(&mut self, name: &Name<'_>, file_type: FileType) -> Result<Outcome> {
+    pub(super) fn add(&mut self, name: &Entry, file_type: FileType) -> Result<Outcome> {
         let parent = self.directory(name.parent)?;
         let mut parent = parent.state.write();
         let volume = &self.inodes.volume;
-        if let Some(there) = directory::lookup(volume, &parent, name.name)? {
+        if let Some(there) = directory::lookup(volume, &parent, &name.name)? {
             return match there.ino == name.ino {
                 true => Ok(Outcome::AsWanted),
                 false => {
@@ -104,10 +105,17 @@ impl<'i> Names<'i> {
                 }
             };
         }
-        let need = directory::insert_need(volume, &parent, name.name)?;
+        let need = directory::insert_need(volume, &parent, &name.name)?;
         let mut reservation = volume.space.reserve(need)?;
         volume.change(NAME, |work| {
-            directory::insert(work, &mut reservation, &mut parent, name.name, name.ino, file_type)?;
+            directory::insert(
+                work,
+                &mut reservation,
+                &mut parent,
+                &name.name,
+                name.ino,
+                file_type,
+            )?;
             work.need(NAME);
             if file_type == FileType::Directory {
                 add_subdirectory(volume, &mut parent);
@@ -119,16 +127,16 @@ impl<'i> Names<'i> {
     }
 
     /// Removes a name, if it is that of the inode.
-    pub(super) fn remove(&mut self, name: &Name<'_>, file_type: FileType) -> Result<Outcome> {
+    pub(super) fn remove(&mut self, name: &Entry, file_type: FileType) -> Result<Outcome> {
         let parent = self.directory(name.parent)?;
         let mut parent = parent.state.write();
         let volume = &self.inodes.volume;
-        let there = directory::lookup(volume, &parent, name.name)?;
+        let there = directory::lookup(volume, &parent, &name.name)?;
         if there.is_none_or(|there| there.ino != name.ino) {
             return Ok(Outcome::AsWanted);
         }
         volume.change(NAME, |work| {
-            directory::remove(work, &mut parent, name.name, Departure::Removed)?;
+            directory::remove(work, &mut parent, &name.name, Departure::Removed)?;
             if file_type == FileType::Directory {
                 drop_subdirectory(&mut parent);
             }
