@@ -37,7 +37,6 @@ mod room;
 mod superblock;
 mod transaction;
 
-
 use crate::error::Error;
 use crate::policy::preset::Journal;
 use crate::store::cache::Frame;
@@ -194,7 +193,7 @@ impl Log {
     }
 
     /// Notes the first change of a transaction, for the thread that commits in time.
-    pub(in crate::store) fn note_change(&self, clock: &dyn Clock) {
+    pub(crate) fn note_change(&self, clock: &dyn Clock) {
         use std::sync::atomic::Ordering;
         if self.changed.load(Ordering::Acquire) != 0 {
             return;
