@@ -119,6 +119,8 @@ pub(crate) struct Log {
     block_size: u32,
     /// Where its blocks are on the volume, in their order.
     runs: Vec<Run>,
+    /// What never changes of its superblock: where the log begins and ends.
+    geometry: JournalSuperblock,
     /// Its superblock, and the bytes that it was read from.
     superblock: ShortLock<(JournalSuperblock, Vec<u8>)>,
     format: LogFormat,
