@@ -120,7 +120,6 @@ impl Core {
     fn sync_all(&self) -> Result<()> {
         self.submit_dirty()?;
         self.inodes.free_replaced()?;
-        self.inodes.chain_orphans()?;
         self.volume().space.sync()?;
         self.volume().unstored.tables.lock().clear();
         self.inodes.assert_promises();

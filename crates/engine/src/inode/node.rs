@@ -37,6 +37,9 @@ pub(crate) struct Node {
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
     pub(crate) pages: Pages,
+    /// The inode was freed. Set before its number can belong to another inode, and read by those
+    /// that do not lock the node.
+    pub(crate) freed: AtomicBool,
     /// The file was cut to nothing, and is written back when it is closed, so that a power cut some
     /// time later leaves either the old content or the new.
     pub(crate) rewritten: AtomicBool,
@@ -74,6 +77,9 @@ pub(crate) struct NodeState {
     pub(crate) delayed: RunSet,
     /// Further blocks that are promised, for the map of those in `delayed`.
     pub(crate) promised_map: u64,
+    /// Blocks are being removed that recovery has to remove too: where that takes several steps,
+    /// the inode is an orphan until the last one.
+    pub(crate) is_shrinking: bool,
     /// It was made without a name, and may still be given one.
     pub(crate) may_be_named: bool,
     /// The inode was freed while some thread held the node.
@@ -98,6 +104,7 @@ impl NodeState {
             dirty: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,
+            is_shrinking: false,
             may_be_named: false,
             gone: false,
         }
@@ -174,12 +181,18 @@ impl NodeState {
         let size = usize::from(volume.store.superblock.inode_size);
         let ino = self.ino;
         let inode = self.as_stored(volume);
-        operation.modify(&frame, |bytes| {
-            if let Some(bytes) = bytes.get_mut(offset..offset + size) {
-                inode.encode(bytes, ino, &volume.store.superblock);
-            }
+        volume.orphans.store(ino, |next_orphan| {
+            let inode = match next_orphan {
+                Some(next) => Cow::Owned(Inode { deletion_time: next, ..inode.into_owned() }),
+                None => inode,
+            };
+            operation.modify(&frame, |bytes| {
+                if let Some(bytes) = bytes.get_mut(offset..offset + size) {
+                    inode.encode(bytes, ino, &volume.store.superblock);
+                }
+            });
+            volume.unstored.inodes.lock().remove(&ino);
         });
-        volume.unstored.inodes.lock().remove(&self.ino);
         let freed = std::mem::take(&mut self.freed);
         freed.iter().for_each(|run| volume.store.cache.forget_run(*run));
         volume.space.publish_blocks(freed);

@@ -1,6 +1,7 @@
 //! What the inode layer, and those above it, share of an open volume.
 //!
 //! *Invariants* and *Locking* are those of the parts.
+use super::orphans::Orphans;
 use super::pages::PageCounts;
 use super::unstored::Unstored;
 use crate::error::Result;
@@ -16,6 +17,8 @@ pub(crate) struct Volume {
     pub(crate) store: Arc<Store>,
     /// Groups, bitmaps, promised blocks.
     pub(crate) space: Space,
+    /// Inodes that recovery has to free or to cut.
+    pub(crate) orphans: Orphans,
     /// Inodes that are not in their table yet.
     pub(crate) unstored: Unstored,
     /// How many blocks of files are dirty, and were brought into memory lately.
@@ -37,6 +40,7 @@ impl Volume {
         let pages_max = store::pages_max(options, &store.superblock);
         Ok(Volume {
             space: Space::open(&store)?,
+            orphans: Orphans::default(),
             unstored: Unstored::default(),
             pages: PageCounts::new(options.data, pages_max),
             store,

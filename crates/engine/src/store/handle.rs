@@ -102,9 +102,9 @@ impl<'s> Handle<'s> {
         self.credits.set(self.credits.get().max(credits));
     }
 
-    /// Lets a waiting sweep freeze what was changed so far. `consistent` first stores what the
-    /// operation has only in memory, so that the frozen state is valid on its own. Does nothing if
-    /// no sweep waits.
+    /// Begins the next step of an operation, which changes at most `credits` blocks from here on.
+    /// If a sweep waits, lets it freeze what was changed so far; `consistent` first stores what the
+    /// operation has only in memory, so that the frozen state is valid on its own.
     ///
     /// # Errors
     /// Those of `consistent`.
@@ -114,6 +114,7 @@ impl<'s> Handle<'s> {
         consistent: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         if !self.store.gate.is_wanted() || self.pass.borrow().is_none() {
+            self.need(credits);
             return Ok(());
         }
         consistent()?;

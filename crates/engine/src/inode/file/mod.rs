@@ -17,6 +17,7 @@ use crate::inode::operation::Operation;
 use crate::inode::pages::{Pages, Payload};
 use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::rights;
+use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{write_back, write_back_locked};
 use crate::policy::allocation::Purpose;
@@ -230,7 +231,10 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     fill_holes(operation, &mut reservation, state, &holes, State::Written)
 }
 
-/// Allocates blocks for all of these holes, or for none of them if it fails.
+/// Allocates blocks for all of these holes, or for none of them if it fails. Blocks that read as
+/// zeros are allocated in steps, and the caller has stored what else it changed. Others are not: no
+/// step may be recorded before their data is written. Volumes with data first never allocate these
+/// here, so the credits that they need are bounded by the size of one call.
 fn fill_holes(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -244,7 +248,10 @@ fn fill_holes(
         while at < hole.end {
             let (block, want) =
                 (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
-            operation.need(credits::RUN + WRITE);
+            match written {
+                State::Unwritten => pause(operation, state, credits::STEP)?,
+                State::Written => operation.need(credits::STEP),
+            }
             match mapping::allocate(
                 operation,
                 reservation,
@@ -265,7 +272,6 @@ fn fill_holes(
                         mapping::remove(operation, state, range, Purpose::Data)?;
                     }
                     // The root of the map may have changed, and blocks were freed.
-                    operation.need(WRITE);
                     state.store(operation)?;
                     return Err(error);
                 }
@@ -326,7 +332,11 @@ pub(crate) fn set_size_locked(
                 state.store(operation)?;
             }
             // Even if the size stays: blocks allocated after the end are freed, as in the kernel.
-            shrink(operation, &node.pages, state, size)?;
+            state.is_shrinking = true;
+            let shrunk = shrink(operation, &node.pages, state, size);
+            state.is_shrinking = false;
+            shrunk?;
+            strike(operation, state)?;
         }
         state.inode.size = size;
         operation.note_size(size);
@@ -335,6 +345,8 @@ pub(crate) fn set_size_locked(
     })
 }
 
+/// Removes what comes after `size`, in steps: with the first that is recorded, the inode becomes an
+/// orphan. Leaves credits for the last step, in which the caller makes it none.
 fn shrink(
     operation: &Operation<'_>,
     pages: &Pages,
@@ -347,11 +359,12 @@ fn shrink(
     let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
     forget_range(volume, pages, state, range.clone());
     volume.space.close_window(state.ino);
-    operation.need(credits::RUN + WRITE);
+    // A step that is recorded has the new size, to which recovery cuts the file.
+    state.inode.size = size;
+    pause(operation, state, credits::STEP)?;
     mapping::window::discard(operation, state)?;
     mapping::remove(operation, state, range, Purpose::Data)?;
-    operation.need(WRITE);
-    Ok(())
+    pause(operation, state, credits::STEP)
 }
 
 /// Zeroes bytes within one block, if it holds any data.
@@ -428,6 +441,7 @@ pub(crate) fn allocate(
         let mut reservation = volume.space.reserve(need)?;
         let unwritten = State::Unwritten;
         fill_holes(operation, &mut reservation, &mut state, &missing.holes, unwritten)?;
+        pause(operation, &mut state, credits::STEP)?;
         if size == Size::Grow && end > state.inode.size {
             state.inode.size = end;
             operation.note_size(end);
@@ -490,8 +504,7 @@ fn punch_blocks(
     zero_part(operation, pages, state, whole.end * block_size..bytes.end)?;
     forget_range(volume, pages, state, whole.clone());
     mapping::remove_reserved(operation, &mut reservation, state, whole, Purpose::Data)?;
-    operation.need(WRITE);
-    Ok(())
+    pause(operation, state, credits::STEP)
 }
 
 /// The next range of bytes at or after `offset` that may hold data; `None` if only a hole is left.

@@ -111,7 +111,8 @@ fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run
 /// Frees the blocks in hand.
 pub(crate) fn discard(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
     match set(operation.volume(), node, None) {
-        Some(window) => (operation.volume().space).free(operation, window, Reuse::AtOnce),
+        // The disk never pointed to these blocks, and nothing was written to them.
+        Some(window) => operation.volume().space.free_data(operation, window, Reuse::AtOnce),
         None => Ok(()),
     }
 }
