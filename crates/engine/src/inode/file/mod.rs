@@ -302,15 +302,19 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
 /// Sets the size in bytes: cuts the file, or extends it with a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.store.check_writable()?;
-    set_size_locked(volume, node, &mut node.state.write(), size)
+    let mut state = node.state.write();
+    let mode = rights::without_set_id(state.inode.mode);
+    set_size_locked(volume, node, &mut state, size, mode)
 }
 
-/// As [`set_size`], for a caller that has locked the inode. Runs operations of its own.
+/// As [`set_size`], for a caller that has locked the inode, and says which mode it has afterwards.
+/// Both are stored together. Runs operations of its own.
 pub(crate) fn set_size_locked(
     volume: &Volume,
     node: &Node,
     state: &mut NodeState,
     size: u64,
+    mode: u16,
 ) -> Result<()> {
     check_changeable(state)?;
     check_not_append(state)?;
@@ -341,6 +345,7 @@ pub(crate) fn set_size_locked(
         state.inode.size = size;
         operation.note_size(size);
         note_change(volume, state);
+        state.inode.mode = mode;
         state.store(operation)
     })
 }
