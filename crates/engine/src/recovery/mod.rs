@@ -36,6 +36,7 @@ fn unjournalled() -> Result<Options> {
 /// As [`fast_commits::replay`]; the device is then of no use.
 fn replay_fast_commits(device: Arc<dyn BlockDevice>, changes: &[Change]) -> Result<()> {
     let core = Core::open(device, &unjournalled()?, None)?;
+    orphans::adopt(&core.inodes)?;
     fast_commits::replay(&core.inodes, changes)?;
     core.close()
 }

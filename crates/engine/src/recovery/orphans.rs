@@ -5,6 +5,7 @@
 //! orphans (feature orphan_file), which has a place for each that is not 0. Both are read and
 //! checked before anything changes: what is damaged is left to e2fsck.
 use crate::error::{Error, Place, Result};
+use crate::inode::unfinished::strike;
 use crate::inode::{Inodes, NodeState, Volume, credits, file, mapping, table};
 use crate::store::cache::{BlockKind, Frame};
 use extant_format::inode::{FileType, Inode};
@@ -22,43 +23,52 @@ pub struct OrphanCounts {
     pub truncated: u64,
 }
 
-/// A block of the file of orphans that has entries.
-struct Listed {
-    block: BlockNo,
-    frame: Arc<Frame>,
+/// Reads the list of a volume that was just opened, so that orphans that come and go change it in
+/// the right place. Returns its inodes, in its order.
+///
+/// # Errors
+/// `Corrupt` if the list leads to what is no orphan, or to one twice; what the device returns.
+pub(crate) fn adopt(inodes: &Inodes) -> Result<Vec<Ino>> {
+    let volume = &inodes.volume;
+    let mut seen = FxHashSet::default();
+    let mut list = Vec::new();
+    let mut next = volume.store.superblock.last_orphan;
+    while next != 0 {
+        let ino = Ino(next);
+        let Some(inode) = orphan(volume, ino, &mut seen)? else {
+            break; // Without a journal it may have been freed after the superblock was written.
+        };
+        next = inode.deletion_time;
+        list.push(ino);
+    }
+    volume.orphans.adopt(&list);
+    Ok(list)
 }
 
-/// Frees and truncates all orphans of a volume, and empties the list and the file.
+/// Frees and truncates all orphans of a volume that was just opened, and empties the list and the
+/// file. Each is an operation of its own, after which the others are still listed.
 ///
 /// # Errors
 /// `Corrupt` if the list or the file is damaged: nothing has changed then. What the device returns.
 pub(crate) fn finish(inodes: &Inodes) -> Result<OrphanCounts> {
     let volume = &inodes.volume;
     let superblock = &volume.store.superblock;
-    let mut seen = FxHashSet::default();
-    let listed = list(volume, &mut seen)?;
-    let (filed, blocks, seed) = match superblock.has(Feature::ORPHAN_PRESENT) {
-        true => entries(volume, &mut seen)?,
-        false => (Vec::new(), Vec::new(), 0),
+    let listed = adopt(inodes)?;
+    let file = match superblock.has(Feature::ORPHAN_PRESENT) {
+        true => Some(OrphanFile::read(volume, &listed)?),
+        false => None,
     };
     let mut counts = OrphanCounts::default();
-    for (ino, inode) in listed.into_iter().chain(filed) {
-        end(inodes, ino, inode, &mut counts)?;
+    let filed = file.iter().flat_map(|file| file.orphans.iter());
+    for ino in listed.iter().chain(filed) {
+        end(inodes, *ino, &mut counts)?;
     }
-    for Listed { block, frame } in blocks {
-        volume.change(credits::INODE, |operation| {
-            operation.modify(&frame, |bytes| {
-                orphan_file::initialize(bytes, block, seed, superblock);
-            });
-            Ok(())
-        })?;
+    if let Some(file) = file {
+        file.clear(volume)?;
     }
-    if superblock.last_orphan != 0 {
-        inodes.set_last_orphan(0)?;
-    }
-    if superblock.has(Feature::ORPHAN_PRESENT) {
+    if listed.is_empty() && superblock.last_orphan != 0 {
         volume.change(0, |operation| {
-            operation.change_superblock(|changes| changes.orphan_present = false);
+            operation.change_superblock(|changes| changes.last_orphan = 0);
             Ok(())
         })?;
     }
@@ -66,10 +76,11 @@ pub(crate) fn finish(inodes: &Inodes) -> Result<OrphanCounts> {
 }
 
 /// Frees or truncates one orphan.
-fn end(inodes: &Inodes, ino: Ino, inode: Inode, counts: &mut OrphanCounts) -> Result<()> {
+fn end(inodes: &Inodes, ino: Ino, counts: &mut OrphanCounts) -> Result<()> {
+    let mut inode = table::load(&inodes.volume, ino)?;
+    inode.deletion_time = 0;
     let (size, links, file_type) = (inode.size, inode.links, inode.file_type());
     let node = inodes.nodes.insert(&inodes.volume, ino, inode);
-    node.state.write().inode.deletion_time = 0;
     if links == 0 {
         counts.freed += 1;
         return inodes.free(&node);
@@ -79,22 +90,10 @@ fn end(inodes: &Inodes, ino: Ino, inode: Inode, counts: &mut OrphanCounts) -> Re
         return file::set_size(&inodes.volume, &node, size);
     }
     let mut state = node.state.write();
-    inodes.volume.change(credits::INODE, |operation| state.store(operation))
-}
-
-/// The list that the superblock begins, in its order.
-fn list(volume: &Volume, seen: &mut FxHashSet<Ino>) -> Result<Vec<(Ino, Inode)>> {
-    let mut orphans = Vec::new();
-    let mut next = volume.store.superblock.last_orphan;
-    while next != 0 {
-        let ino = Ino(next);
-        let Some(inode) = orphan(volume, ino, seen)? else {
-            break; // It was freed after the list was last written, and so were those after it.
-        };
-        next = inode.deletion_time;
-        orphans.push((ino, inode));
-    }
-    Ok(orphans)
+    inodes.volume.change(credits::INODE + credits::ORPHAN, |operation| {
+        strike(operation, &state)?;
+        state.store(operation)
+    })
 }
 
 /// An inode that is said to be an orphan; `None` if it is free.
@@ -121,42 +120,67 @@ fn orphan(volume: &Volume, ino: Ino, seen: &mut FxHashSet<Ino>) -> Result<Option
     Ok(Some(inode))
 }
 
-/// What the file of orphans lists, its blocks with entries, and the seed of their checksums.
-#[allow(clippy::type_complexity)] // once, and each part is named by its user
-fn entries(
-    volume: &Volume,
-    seen: &mut FxHashSet<Ino>,
-) -> Result<(Vec<(Ino, Inode)>, Vec<Listed>, u32)> {
-    let ino = Ino(volume.store.superblock.orphan_file_inode);
-    let wrong =
-        |field, value, why| Error::field(Place::Inode(ino), "file of orphans", field, value, why);
-    let state = NodeState::new(volume, ino, table::load(volume, ino)?);
-    if state.inode.file_type() != Some(FileType::Regular) || state.inode.links == 0 {
-        return Err(wrong("mode", state.inode.mode.into(), "not that of a file: run e2fsck"));
-    }
-    let blocks = state.inode.size.div_ceil(volume.store.block_size().into());
-    if blocks > volume.store.held_blocks()?.max(1) {
-        return Err(wrong("size", state.inode.size, "larger than the device: run e2fsck"));
-    }
-    let (mut orphans, mut listed) = (Vec::new(), Vec::new());
-    for number in 0..u32::try_from(blocks).unwrap_or(u32::MAX) {
-        let Some(block) = mapping::block_at(volume, &state, FileBlock(number))? else {
-            return Err(wrong("block", number.into(), "a hole: run e2fsck"));
-        };
-        let frame = volume.store.cache.read(block, BlockKind::Plain)?;
+/// The file of orphans of a volume that says that there are some in it.
+struct OrphanFile {
+    orphans: Vec<Ino>,
+    /// Its blocks that have entries.
+    blocks: Vec<(BlockNo, Arc<Frame>)>,
+    /// Seed of the checksums of its blocks.
+    seed: u32,
+}
+
+impl OrphanFile {
+    /// Reads and checks the file.
+    fn read(volume: &Volume, listed: &[Ino]) -> Result<OrphanFile> {
         let superblock = &volume.store.superblock;
-        let inos = orphan_file::orphans(&frame.bytes(), block, state.seed, superblock);
-        let Some(inos) = inos else {
-            return Err(wrong("block", number.into(), "damaged: run e2fsck"));
+        let ino = Ino(superblock.orphan_file_inode);
+        let wrong = |field, value, why| {
+            Error::field(Place::Inode(ino), "file of orphans", field, value, why)
         };
-        if !inos.is_empty() {
-            listed.push(Listed { block, frame });
+        let state = NodeState::new(volume, ino, table::load(volume, ino)?);
+        if state.inode.file_type() != Some(FileType::Regular) || state.inode.links == 0 {
+            return Err(wrong("mode", state.inode.mode.into(), "not that of a file: run e2fsck"));
         }
-        for ino in inos {
-            if let Some(inode) = orphan(volume, ino, seen)? {
-                orphans.push((ino, inode));
+        let count = state.inode.size.div_ceil(volume.store.block_size().into());
+        if count > volume.store.held_blocks()?.max(1) {
+            return Err(wrong("size", state.inode.size, "larger than the device: run e2fsck"));
+        }
+        let mut seen: FxHashSet<Ino> = listed.iter().copied().collect();
+        let mut file = OrphanFile { orphans: Vec::new(), blocks: Vec::new(), seed: state.seed };
+        for number in 0..u32::try_from(count).unwrap_or(u32::MAX) {
+            let Some(block) = mapping::block_at(volume, &state, FileBlock(number))? else {
+                return Err(wrong("block", number.into(), "a hole: run e2fsck"));
+            };
+            let frame = volume.store.cache.read(block, BlockKind::Plain)?;
+            let entries = orphan_file::orphans(&frame.bytes(), block, state.seed, superblock);
+            let Some(entries) = entries else {
+                return Err(wrong("block", number.into(), "damaged: run e2fsck"));
+            };
+            if !entries.is_empty() {
+                file.blocks.push((block, frame));
+            }
+            for ino in entries {
+                if orphan(volume, ino, &mut seen)?.is_some() {
+                    file.orphans.push(ino);
+                }
             }
         }
+        Ok(file)
     }
-    Ok((orphans, listed, state.seed))
+
+    /// Takes all entries away, and the flag that says that there are some.
+    fn clear(self, volume: &Volume) -> Result<()> {
+        for (block, frame) in self.blocks {
+            volume.change(1, |operation| {
+                operation.modify(&frame, |bytes| {
+                    orphan_file::initialize(bytes, block, self.seed, &volume.store.superblock);
+                });
+                Ok(())
+            })?;
+        }
+        volume.change(0, |operation| {
+            operation.change_superblock(|changes| changes.orphan_present = false);
+            Ok(())
+        })
+    }
 }

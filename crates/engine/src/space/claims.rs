@@ -6,8 +6,14 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::store::handle::Handle;
 use extant_format::bitmap::{clear_runs, set_run, test};
 use extant_format::{BlockNo, Ino, Run};
+use std::sync::atomic::Ordering;
 
 impl Space {
+    /// How many bitmaps hold the bits of a run, at most.
+    pub(crate) fn bitmaps_of(&self, run: Run) -> u32 {
+        run.length / self.store.superblock.blocks_per_group.max(1) + 2
+    }
+
     /// Marks the free blocks of a run as in use. Returns them, rising; the others were in use
     /// before.
     ///
@@ -38,6 +44,7 @@ impl Space {
             }
             if count > 0 {
                 state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(count);
+                self.free_blocks.fetch_sub(count.into(), Ordering::AcqRel);
                 self.changed(part.group, &mut state, BitmapKind::Blocks);
                 self.used(&mut reservation, count);
             }

@@ -12,6 +12,7 @@ use super::change::{decode, wrong};
 use crate::error::Result;
 use crate::inode::mapping::rewrite::Rewrite;
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::strike;
 use crate::inode::{NodeState, Volume, attribute, credits, mapping, table};
 use crate::policy::allocation::Purpose;
 use crate::runs::RunSet;
@@ -54,7 +55,8 @@ pub(super) struct Files<'v> {
 }
 
 /// Blocks of metadata that the end of one file changes, apart from those of single runs.
-const FILE: u32 = credits::INODE + credits::ATTRIBUTES + credits::NEW_INODE;
+const FILE: u32 =
+    credits::INODE + credits::ORPHAN + credits::ATTRIBUTES + credits::NEW_INODE;
 
 impl<'v> Files<'v> {
     pub(super) fn new(volume: &'v Volume) -> Files<'v> {
@@ -72,7 +74,7 @@ impl<'v> Files<'v> {
     pub(super) fn claim(&mut self, extent: &Extent) -> Result<()> {
         let run = Run { start: extent.start, length: extent.length };
         let volume = self.volume;
-        let groups = volume.space.groups_of(run);
+        let groups = volume.space.bitmaps_of(run);
         let claimed = volume.change(groups, |work| volume.space.claim_blocks(work, run))?;
         claimed.into_iter().for_each(|run| {
             self.claimed.insert(blocks_of(run));
@@ -261,7 +263,7 @@ impl<'v> Files<'v> {
         }
         for block in std::mem::take(&mut self.nodes) {
             let run = Run { start: block, length: 1 };
-            volume.change(credits::RUN, |work| volume.space.free(work, run, Reuse::AtOnce))?;
+            volume.change(credits::RUN, |work| volume.space.free_metadata(work, run, Reuse::AtOnce))?;
         }
         for (ino, draft) in std::mem::take(&mut self.drafts) {
             if draft.stays() {
@@ -304,8 +306,8 @@ impl<'v> Files<'v> {
             for start in run.clone().step_by(MOST) {
                 let length = (run.end - start).min(MOST as u64) as u32; // at most MOST
                 let run = Run { start: BlockNo(start), length };
-                let groups = volume.space.groups_of(run);
-                volume.change(groups, |work| volume.space.free(work, run, Reuse::AtOnce))?;
+                let groups = volume.space.bitmaps_of(run);
+                volume.change(groups, |work| volume.space.free_data(work, run, Reuse::AtOnce))?;
             }
         }
         Ok(())
@@ -351,6 +353,7 @@ fn free(work: &Operation<'_>, ino: Ino, mut draft: Draft) -> Result<()> {
     state.inode.sectors = 0;
     let latest = state.inode.change_time.seconds.clamp(1, u32::MAX.into());
     state.inode.deletion_time = u32::try_from(latest).unwrap_or(u32::MAX);
+    strike(work, state)?;
     state.store_now(work)?;
     volume.space.free_inode(work, ino, InodeKind::Other)
 }
