@@ -147,8 +147,13 @@ pub fn tags(format: &LogFormat, block: &[u8]) -> Result<Vec<Tag>, Fault> {
 /// Puts back the magic number that an escaped copy had; others are left as they are.
 pub fn unescape(tag: &Tag, copy: &mut [u8]) {
     if tag.is_escaped() {
-        put(copy, 0, &MAGIC.to_be_bytes());
+        restore(copy);
     }
+}
+
+/// Puts the magic number at the beginning of a copy that is known to be escaped.
+pub fn restore(copy: &mut [u8]) {
+    put(copy, 0, &MAGIC.to_be_bytes());
 }
 
 /// A descriptor that is being filled.

@@ -1,7 +1,7 @@
 //! Fast commits: changes in few bytes, after the last full commit. Little-endian.
 //!
 //! ```text
-//! area     | tag | tag | ... | tail, to the end of the block | tag | ... | pad | tag | ... | tail |
+//! area     | tag | tag | ... | tail, to the end of the block | tag | ... | pad | tag | .. | tail |
 //! tag      | kind: 2 | bytes of its value: 2 | value |
 //! head     | features: 4 | transaction: 4 |         the first tag of the area
 //! tail     | transaction: 4 | checksum: 4 | zeros |
@@ -53,7 +53,7 @@ pub enum Change {
     Inode {
         /// Its number.
         ino: Ino,
-        /// Its bytes, at least 128; at most as many as an inode of the volume has, if that wrote it.
+        /// Its bytes, at least 128; Linux writes at most as many as an inode of the volume has.
         bytes: Vec<u8>,
     },
 }
