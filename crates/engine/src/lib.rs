@@ -45,6 +45,7 @@
 //!
 //! ```text
 //! api      what a program calls: paths and open files (filesystem), inodes, import, survey, mkfs
+//! recovery what a power cut left: fast commits, orphans
 //! flush    when dirty blocks are written: writers, the flusher, memory
 //! name     directories; links, names and renames
 //! inode    inodes: table, bytes, maps from file blocks to blocks, attributes
@@ -52,6 +53,7 @@
 //! store    everything between the engine and the device: cache, handles, sweeps, requests
 //! policy   pure functions of facts, used by all layers      error, runs   used by all layers
 //! ranks    the order of the locks, which debug builds judge
+//! seeded   mistakes that tests make on purpose, behind the feature `seeded-bugs`
 //! ```
 //!
 //! # Locks
@@ -69,11 +71,12 @@
 //!
 //! ```text
 //! a group's state > a frame's state > progress of writes | budget
+//! the list of orphans > a frame's state | unstored.inodes | record
 //! a group's state > space.dirty | space.loaded | space.windows
 //! a shard of frames | list of dirty frames > a frame's state;  a shard of frames > spare buffers
 //! a shard of nodes > unstored.inodes > space.windows
 //! arrivals.coming > pages of a file
-//! alone: inodes.orphans, inodes.replaced, unstored.tables, space.held, writes of a file under way,
+//! alone: inodes.nameless, inodes.replaced, unstored.tables, space.held, writes of a file under way,
 //!   streams of reads, record, latch, flusher, backlog
 //! ```
 //!
@@ -88,7 +91,9 @@ mod mutations;
 mod name;
 mod policy;
 mod ranks;
+mod recovery;
 mod runs;
+pub mod seeded;
 mod space;
 mod store;
 
@@ -109,6 +114,8 @@ pub use name::directory::cookie::Entry;
 pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
+pub use store::journal::JournalCounts;
+pub use recovery::{OrphanCounts, Orphans, Recovered, RecoveryReport, recover, recovered};
 pub use store::superblock::read_superblock;
 pub use store::{Access, DataKeeping, Options};
 

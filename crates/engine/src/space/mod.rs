@@ -5,7 +5,7 @@
 //! search    free runs in one bitmap               windows   blocks reserved for one inode
 //! bitmaps   bitmaps come into memory              held      freed, not to be reused yet
 //! metadata  where the volume's own blocks are     sweep     descriptors reach the disk
-//! cut       a volume ends earlier
+//! cut       a volume ends earlier                 claims    blocks and inodes by their numbers
 //! ```
 //!
 //! *Invariants*: once loaded, a group's counters equal what its bitmaps say. `available`, the free
@@ -20,6 +20,7 @@
 //! `windows`, which are last. `held.published` is taken on its own.
 mod bitmaps;
 mod blocks;
+mod claims;
 mod cut;
 mod held;
 mod inodes;
@@ -162,6 +163,8 @@ pub(crate) struct Space {
     reserved: AtomicU64,
     /// Those of them that are promised to delayed data.
     kept: AtomicU64,
+    /// The sum of the free blocks of all descriptors; changes together with them.
+    free_blocks: AtomicU64,
     free_inodes: AtomicU64,
     directories: AtomicU64,
     /// Groups to be stored, each listed once.
@@ -208,6 +211,7 @@ impl Space {
             available: AtomicU64::new(blocks),
             reserved: AtomicU64::new(0),
             kept: AtomicU64::new(0),
+            free_blocks: AtomicU64::new(blocks),
             free_inodes: AtomicU64::new(inodes),
             directories: AtomicU64::new(directories),
             dirty: ShortLock::ranked(ranks::LAST, Vec::new()),
