@@ -75,7 +75,7 @@ struct Report {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     check_words(&arguments)?;
-    let filesystem = image::open(image, arguments.place.offset_bytes())?;
+    let filesystem = image::open(image, arguments.place.offset_bytes(), console)?;
     check_output(&arguments)?;
     let survey =
         filesystem.survey().map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
