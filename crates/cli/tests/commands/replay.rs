@@ -43,7 +43,11 @@ fn compare_with_kernel(image: &Path, folder: &Scratch) {
     let ours = oracle::mount_loop(image, Access::ReadOnly, "").expect("mounted");
     let theirs = oracle::mount_loop(&theirs, Access::ReadWrite, "").expect("mounted");
     let differences = compare::trees(theirs.path(), ours.path(), &compare::Options::same_image());
-    assert_eq!(differences.expect("compared").len(), 0);
+    // Fast commits do not say when a directory changed: Linux takes the time of the replay.
+    let is_time = |sentence: &str| sentence.starts_with("mtime") || sentence.starts_with("ctime");
+    let mut differences = differences.expect("compared");
+    differences.retain(|it| !it.path.as_os_str().is_empty() || !is_time(&it.sentence));
+    assert!(differences.is_empty(), "{differences:?}");
 }
 
 #[test]
