@@ -97,8 +97,11 @@ fn fill(device: &Arc<dyn BlockDevice>) -> Result<Journal, Box<dyn Error>> {
     Ok(find()?.ok_or("no journal")?)
 }
 
-fn recovery(device: &Arc<dyn BlockDevice>) -> Result<Box<Recovery>, Box<dyn Error>> {
-    match Recovery::find(Arc::clone(device), MapSource::Inode, MEMORY_BYTES_MAX)? {
+fn recovery(
+    device: &Arc<dyn BlockDevice>,
+    memory_bytes: u64,
+) -> Result<Box<Recovery>, Box<dyn Error>> {
+    match Recovery::find(Arc::clone(device), MapSource::Inode, memory_bytes)? {
         Found::Recovery(recovery) => Ok(recovery),
         Found::Nothing(report) => Err(format!("nothing to recover: {report:?}").into()),
     }
@@ -143,7 +146,7 @@ fn measure_reading(
         Ok(())
     };
     let overlay = || -> Result<(), Box<dyn Error>> {
-        black_box(recovery(device)?.overlay(MEMORY_BYTES_MAX)?);
+        black_box(recovery(device, 0)?.overlay(MEMORY_BYTES_MAX)?);
         Ok(())
     };
     let what = match cache {
@@ -154,12 +157,12 @@ fn measure_reading(
 }
 
 fn measure_writing(device: &Arc<dyn BlockDevice>) -> Result<Compared, Box<dyn Error>> {
-    let recovery = recovery(device)?;
+    let recovery = recovery(device, MEMORY_BYTES_MAX)?;
     let plan: Vec<BlockNo> = recovery.scan().plan.iter().map(|one| one.target).collect();
+    let bytes = vec![7; plan.len() * 4096];
     let write = || -> Result<(), Box<dyn Error>> {
-        for run in plan.chunks(256) {
-            let bytes = vec![7; run.len() * 4096];
-            device.write(run.first().map_or(0, |block| block.0) * 4096, &bytes)?;
+        for (run, bytes) in plan.chunks(256).zip(bytes.chunks(256 * 4096)) {
+            device.write(run.first().map_or(0, |block| block.0) * 4096, bytes)?;
         }
         Ok(device.flush()?)
     };
