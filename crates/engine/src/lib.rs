@@ -93,6 +93,8 @@ mod ranks;
 mod runs;
 pub mod seeded;
 mod space;
+#[cfg(test)]
+mod steps;
 mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};

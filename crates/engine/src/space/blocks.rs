@@ -521,6 +521,11 @@ impl Space {
         parts.into_iter().try_for_each(|part| self.give_back(handle, part, reuse))
     }
 
+    /// How many groups a run touches, at most.
+    pub(crate) fn groups_of(&self, run: Run) -> u32 {
+        run.length / self.store.superblock.blocks_per_group.max(1) + 2
+    }
+
     /// Splits a run at group boundaries.
     pub(super) fn parts(&self, run: Run) -> Result<Vec<GroupPart>> {
         let mut parts = Vec::new();
