@@ -42,6 +42,7 @@ pub(crate) mod operation;
 mod orphans;
 pub(crate) mod pages;
 pub(crate) mod permission;
+pub(crate) mod placed;
 pub(crate) mod rights;
 pub(crate) mod table;
 pub(crate) mod unfinished;
