@@ -568,6 +568,11 @@ impl Space {
         parts.into_iter().try_for_each(|part| self.give_back(handle, part, reuse))
     }
 
+    /// How many groups a run touches, at most.
+    pub(crate) fn groups_of(&self, run: Run) -> u32 {
+        run.length / self.store.superblock.blocks_per_group.max(1) + 2
+    }
+
     /// Marks a run that was placed as in use.
     ///
     /// # Errors
