@@ -11,7 +11,7 @@ mod load;
 
 pub use judge::{
     Differing, after_e2fsck, after_kernel, after_preen, clean, copy, differing_blocks, log_start,
-    tree,
+    needs_recovery, tree,
 };
 
 use std::path::{Path, PathBuf};

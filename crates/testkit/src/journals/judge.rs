@@ -108,7 +108,21 @@ pub fn clean(image: &Path) -> Result<(), String> {
     Err(said.lines().take(LINES).collect::<Vec<_>>().join("\n"))
 }
 
-/// The block of the volume in which the log's own superblock is.
+/// Whether the superblock says that the log has to be replayed.
+///
+/// # Errors
+/// It cannot be read.
+pub fn needs_recovery(image: &Path) -> Result<bool, String> {
+    const INCOMPATIBLE: u64 = 0x60;
+    const RECOVER: u32 = 4;
+    let mut field = [0; 4];
+    File::open(image)
+        .and_then(|file| file.read_exact_at(&mut field, SUPERBLOCK.start + INCOMPATIBLE))
+        .map_err(|error| format!("{}: {error}", image.display()))?;
+    Ok(u32::from_le_bytes(field) & RECOVER != 0)
+}
+
+/// The block in which the log's own superblock is, of a volume whose log is replayed.
 ///
 /// # Errors
 /// debugfs finds no log.
