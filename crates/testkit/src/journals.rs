@@ -10,8 +10,8 @@ mod judge;
 mod load;
 
 pub use judge::{
-    Differing, after_e2fsck, after_kernel, after_preen, clean, copy, differing_blocks, log_start,
-    needs_recovery, tree,
+    Differing, after_e2fsck, after_kernel, after_preen, after_tune2fs, clean, copy,
+    differing_blocks, log_start, needs_recovery, tree,
 };
 
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ impl Shutdown {
 
 /// Whether volumes can be made and judged here; if not, a line says why.
 pub fn is_possible() -> bool {
-    ["mke2fs", "e2fsck", "debugfs", "python3"].iter().all(|tool| oracle::require(tool))
+    ["mke2fs", "e2fsck", "debugfs", "tune2fs", "python3"].iter().all(|tool| oracle::require(tool))
         && oracle::can_mount()
 }
 

@@ -4,7 +4,7 @@ use extant_testkit::compare::{self, Field, Options};
 use extant_testkit::journals::{self, VARIANTS};
 use extant_testkit::scratch::Scratch;
 
-/// Of the first variants; the others are judged with our own replay beside them (`cli`).
+/// Of the first variants; the others are judged with our own replay beside them (crate `engine`).
 const MADE: usize = 4;
 
 #[test]
