@@ -5,7 +5,7 @@
 //! search    free runs in one bitmap               windows   blocks reserved for one inode
 //! bitmaps   bitmaps come into memory              held      freed, not to be reused yet
 //! metadata  where the volume's own blocks are     sweep     descriptors reach the disk
-//! cut       a volume ends earlier
+//! cut       a volume ends earlier                 claims    blocks and inodes by their numbers
 //! ```
 //!
 //! *Invariants*: once loaded, a group's counters equal what its bitmaps say. `available`, the free
@@ -20,6 +20,7 @@
 //! `windows`, which are last. `held.published` is taken on its own.
 mod bitmaps;
 mod blocks;
+mod claims;
 mod cut;
 mod held;
 mod inodes;

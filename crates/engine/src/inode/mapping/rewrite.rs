@@ -49,6 +49,38 @@ impl Rewrite {
         Ok(rewrite)
     }
 
+    /// The map of a file that has none yet.
+    pub(crate) fn empty() -> Rewrite {
+        Rewrite { extents: Vec::new(), nodes: Vec::new(), freed: Vec::new() }
+    }
+
+    /// Unmaps a range, and maps these blocks to its start instead. What was mapped there is not
+    /// freed: the caller knows who owns it.
+    pub(crate) fn put(&mut self, range: Range<u64>, blocks: Option<Extent>) {
+        let from = self.extents.partition_point(|extent| end_of(extent) <= range.start);
+        let to = self.extents.partition_point(|extent| first(extent) < range.end).max(from);
+        let before = self.extents.get(from).and_then(|extent| part(extent, 0..range.start));
+        let last = to.checked_sub(1).filter(|last| *last >= from);
+        let after = last.and_then(|last| part(&self.extents[last], range.end..u64::MAX));
+        self.extents.splice(from..to, before.into_iter().chain(blocks).chain(after));
+    }
+
+    /// What is mapped, as runs of the volume in the order of the file.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> {
+        self.extents.iter().map(|extent| Run { start: extent.start, length: extent.length })
+    }
+
+    /// Takes out the nodes of the tree that it was read from: [`Rewrite::apply`] no longer frees
+    /// them.
+    pub(crate) fn take_nodes(&mut self) -> Vec<BlockNo> {
+        std::mem::take(&mut self.nodes)
+    }
+
+    /// How many nodes the tree has that it was read from.
+    pub(crate) fn node_count(&self) -> u64 {
+        self.nodes.len() as u64
+    }
+
     /// Fails if extents of different nodes overlap, or are not where a file's blocks may be.
     fn check(&self, volume: &Volume, node: &NodeState) -> Result<()> {
         let mut free_from = 0;
@@ -263,6 +295,28 @@ mod tests {
         let mut map = rewrite(&[extent(0, 10, 100), extent(15, 10, 110)]);
         map.collapse(10..15);
         assert_eq!(map.extents, [extent(0, 20, 100)]);
+    }
+
+    #[test]
+    fn what_is_put_takes_the_place_of_what_was_there() {
+        let start = [extent(0, 10, 100), extent(20, 10, 200), extent(40, 5, 300)];
+        let cases: [(Range<u64>, Option<Extent>, &[Extent]); 6] = [
+            (10..20, None, &start),
+            (0..50, None, &[]),
+            (5..25, None, &[extent(0, 5, 100), extent(25, 5, 205), extent(40, 5, 300)]),
+            (2..4, None, &[extent(0, 2, 100), extent(4, 6, 104), start[1], start[2]]),
+            (12..14, Some(extent(12, 2, 900)), &[start[0], extent(12, 2, 900), start[1], start[2]]),
+            (
+                25..60,
+                Some(extent(25, 35, 900)),
+                &[start[0], extent(20, 5, 200), extent(25, 35, 900)],
+            ),
+        ];
+        for (range, blocks, expected) in cases {
+            let mut map = rewrite(&start);
+            map.put(range.clone(), blocks);
+            assert_eq!(map.extents, expected, "{range:?}");
+        }
     }
 
     #[test]
