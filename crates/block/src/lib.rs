@@ -10,6 +10,7 @@
 //! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
 //! holes       where a device holds data           order       which locks a thread holds
+//! edge        where a clock may let other threads go first, in tests
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
 //!             noop, linus, deadline, anticipatory, cfq and c_look
 //! ```
@@ -17,6 +18,7 @@
 pub mod clock;
 pub mod crash_log;
 pub mod device;
+pub mod edge;
 pub mod error;
 pub mod faulty;
 pub mod file;

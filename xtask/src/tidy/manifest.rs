@@ -74,6 +74,18 @@ const ARROWS: &[Arrow] = &[
         ],
         tests: &["extant-testkit"],
     },
+    Arrow {
+        name: "extant-crash",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-engine",
+            "extant-inspect",
+            "extant-sim",
+            "extant-testkit",
+        ],
+        tests: &["extant-engine"],
+    },
     Arrow { name: "extant-testkit", links: &[], tests: &[] },
     Arrow {
         name: "xtask",

@@ -4,7 +4,6 @@
 #[path = "../volume/mod.rs"]
 mod volume;
 
-mod content;
 mod life;
 mod ranges;
 mod verdict;
@@ -14,7 +13,7 @@ use extant_block::{
 };
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, Options, Rename};
-use extant_testkit::oracle;
+use extant_testkit::{content, oracle};
 use extant_testkit::scratch::Scratch;
 use life::Life;
 use std::sync::Arc;
