@@ -3,6 +3,7 @@
 //! ```text
 //! admission   when writers may make blocks dirty    changes   what is dirty, in writing order
 //! flusher     writes in the background              memory    is kept within its bounds
+//! committer   commits the journal's transactions in time
 //! ```
 //!
 //! *Invariants*: after every call memory is within its bounds (`balance`). Nothing is written after
@@ -10,11 +11,12 @@
 //! *Locking*: `backlog` is a short lock under which no other is taken.
 pub(crate) mod admission;
 mod changes;
+pub(crate) mod committer;
 pub(crate) mod flusher;
 mod memory;
 
 use crate::error::{ErrorKind, Result};
-use crate::inode::write_back::make_map_dense;
+use crate::inode::write_back::{Wait, make_map_dense};
 use crate::inode::{Inodes, Volume, credits, mapping};
 use crate::policy::preset::Mount;
 use crate::ranks;
@@ -22,6 +24,7 @@ use crate::store::Options;
 use crate::store::budget::DirtyBudget;
 use crate::store::cache::BlockKind;
 use admission::Backlog;
+use committer::Committer;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo};
@@ -42,11 +45,15 @@ pub(crate) struct Core {
     pub(crate) closing: AtomicBool,
     /// Writes in the background, if the policy has a flusher.
     pub(crate) flusher: Flusher,
+    /// Commits in time, where changes go through a journal.
+    pub(crate) committer: Committer,
     /// What the next writer that has to write continues with.
     pub(crate) backlog: ShortLock<Backlog>,
 }
 /// `s_state` of a volume that was closed after everything was written.
 const CLEAN: u16 = 1;
+/// `s_state`: errors were met.
+const STATE_ERRORS: u16 = 2;
 
 impl Core {
     pub(crate) fn open(
@@ -68,11 +75,19 @@ impl Core {
             closed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             flusher: Flusher::new(&volume.store.clock),
+            committer: Committer::new(&volume.store),
             backlog: ShortLock::ranked(ranks::LAST, Backlog::default()),
             inodes: Inodes::new(volume),
         };
         if core.is_writable() {
-            core.store_state(state_found & !CLEAN)?;
+            match core.volume().store.journals() {
+                // The mark that asks for recovery is durable before anything is journalled.
+                true => {
+                    core.store_state(core.volume().store.record.now().state)?;
+                    core.volume().store.barrier.pass()?;
+                }
+                false => core.store_state(state_found & !CLEAN)?,
+            }
             core.inodes.free_old_orphans()?;
         }
         Ok(core)
@@ -111,6 +126,7 @@ impl Core {
         if outcome.is_err() {
             self.volume().store.latch.wait_until_empty();
             if self.volume().store.latch.is_closed() {
+                self.volume().store.note_error_in_journal();
                 self.volume().store.seat.leave();
             }
         }
@@ -119,8 +135,8 @@ impl Core {
 
     fn sync_all(&self) -> Result<()> {
         self.submit_dirty()?;
+        self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
-        self.inodes.chain_orphans()?;
         self.volume().space.sync()?;
         self.volume().unstored.tables.lock().clear();
         self.inodes.assert_promises();
@@ -157,8 +173,10 @@ impl Core {
         }
         self.closing.store(true, Ordering::Release);
         self.flusher.stop();
+        self.committer.stop();
         self.inodes.assert_promises();
         self.submit_dirty()?;
+        self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
         self.inodes.free_nameless()?;
         for node in self.inodes.nodes.all() {
@@ -168,7 +186,9 @@ impl Core {
         // just written them: what closing asks of a device does not depend on earlier calls.
         self.volume().store.barrier.note_written();
         self.sync()?;
-        self.store_state(self.state_found)?;
+        self.volume().store.finish_journal()?;
+        let errors = self.volume().store.record.now().state & STATE_ERRORS;
+        self.store_state(self.state_found | errors)?;
         self.volume().store.barrier.pass()?;
         self.closed.store(true, Ordering::Release);
         self.volume().store.latch.close(None);
@@ -203,7 +223,7 @@ impl Core {
     /// otherwise it does not.
     pub(crate) fn start_metadata(&self) -> Result<u64> {
         let volume = self.volume();
-        if volume.store.writes_data_first() {
+        if volume.store.keeps_order() {
             let bytes = volume.store.cache.dirty_frames() * u64::from(volume.store.block_size());
             volume.space.write_metadata()?;
             return Ok(bytes);
@@ -222,7 +242,7 @@ impl Core {
             return Ok(());
         }
         let tables = std::mem::take(&mut *self.volume().unstored.tables.lock());
-        if self.volume().store.writes_data_first() {
+        if self.volume().store.keeps_order() {
             return self.volume().space.write_metadata();
         }
         self.volume().store.cache.write_back_some(|block, kind| {

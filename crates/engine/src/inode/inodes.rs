@@ -1,16 +1,18 @@
 //! The inodes of an open volume: those in memory, those without a name, and the lock that orders
 //! renames.
 //!
-//! *Invariants*: an inode without a name that is open is in `orphans`. One whose last name was
+//! *Invariants*: an inode without a name that is open is in `nameless`, and an orphan. One whose last name was
 //! replaced, and whose old name may still be on disk, is in `replaced`.
-//! *Locking*: `renaming` comes before any inode. `orphans` and `replaced` are short locks under
+//! *Locking*: `renaming` comes before any inode. `nameless` and `replaced` are short locks under
 //! which no other is taken.
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
-use crate::inode::node::Node;
+use crate::inode::node::{Node, NodeState};
 use crate::inode::nodes::Nodes;
 use crate::inode::table::place;
 use crate::inode::volume::Volume;
+use crate::inode::write_back::{Wait, enter_map};
+use crate::policy::preset::Journal;
 use crate::ranks;
 use crate::store::cache::BlockKind;
 use extant_block::{ShortLock, SleepLock};
@@ -26,7 +28,7 @@ pub(crate) struct Inodes {
     /// Held by every rename, so that no directory moves while the path between two is examined.
     pub(crate) renaming: SleepLock<()>,
     /// Inodes without a name that are still open.
-    pub(crate) orphans: ShortLock<BTreeMap<Ino, Arc<Node>>>,
+    pub(crate) nameless: ShortLock<BTreeMap<Ino, Arc<Node>>>,
     /// Inodes whose last name was replaced. They are freed after the sweep that makes that durable.
     pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
 }
@@ -37,7 +39,7 @@ impl Inodes {
         Inodes {
             nodes: Nodes::new(&volume),
             renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::RENAMING),
-            orphans: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
+            nameless: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
             replaced: ShortLock::ranked(ranks::LAST, Vec::new()),
             volume,
         }
@@ -59,8 +61,7 @@ impl Inodes {
         // All at once: what one thread gives back is known to the inode and to the volume by then.
         let states: Option<Vec<_>> = nodes.iter().map(|node| node.state.try_read()).collect();
         let Some(states) = states else { return };
-        let promised: u64 =
-            states.iter().map(|state| state.delayed.len() + state.promised_map).sum();
+        let promised: u64 = states.iter().map(|state| self.promised_to(state)).sum();
         // Other threads may have promised something to an inode that was loaded meanwhile.
         let now = self.nodes.all();
         let has_same_nodes = now.len() == nodes.len()
@@ -69,6 +70,33 @@ impl Inodes {
             return;
         }
         assert_eq!(promised, kept, "blocks promised, to inodes and in all");
+    }
+
+    /// How many blocks are promised to an inode.
+    fn promised_to(&self, state: &NodeState) -> u64 {
+        let window = state.window.filter(|_| self.volume.store.journals());
+        let window = window.map_or(0, |window| u64::from(window.length));
+        state.delayed.len() + state.placed.new_blocks() + state.promised_map + window
+    }
+
+    /// Maps the blocks of all files that were placed and whose data is written.
+    ///
+    /// # Errors
+    /// What closed the latch; `Corrupt`; what the device returns.
+    pub(crate) fn enter_maps(&self, wait: Wait) -> Result<()> {
+        if self.volume.store.journal() != Journal::Ordered {
+            return Ok(());
+        }
+        let mut nodes = self.nodes.all();
+        nodes.retain(|node| node.pages.has_placed());
+        if wait == Wait::ForAll {
+            // All are written before the first is locked.
+            nodes.iter().for_each(|node| node.pages.under_way.wait_for(&(0..u64::MAX)));
+        }
+        nodes.iter().try_for_each(|node| {
+            let mut state = node.state.write();
+            enter_map(&self.volume, &node.pages, &mut state, wait)
+        })
     }
 
     /// Counts an open file.

@@ -9,7 +9,7 @@
 //!
 //! *Invariants*: a thread that changes a node's inode stores it, or notes it as unstored, before it
 //! unlocks the node. `delayed` is a subset of `dirty`; as many blocks are promised as `delayed`
-//! has, and `promised_map` more. With data first, `table_size` never counts data that was not
+//! and `placed` have, and `promised_map` more. With data first, `table_size` never counts data that was not
 //! submitted.
 //! *Locking*: `state` is a sleeping lock: parent before child, then by rising inode number. The
 //! other fields that change are atomic, or have locks of their own.
@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::operation::Operation;
 use crate::inode::pages::Pages;
+use crate::inode::placed::Placed;
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::LastAllocation;
@@ -24,6 +25,7 @@ use crate::policy::preset::Mount;
 use crate::runs::RunSet;
 use extant_block::SleepRwLock;
 use extant_format::inode::{FileType, Inode};
+use extant_format::journal::Sequence;
 use extant_format::{Ino, Run};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -37,6 +39,9 @@ pub(crate) struct Node {
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
     pub(crate) pages: Pages,
+    /// The inode was freed. Set before its number can belong to another inode, and read by those
+    /// that do not lock the node.
+    pub(crate) freed: AtomicBool,
     /// The file was cut to nothing, and is written back when it is closed, so that a power cut some
     /// time later leaves either the old content or the new.
     pub(crate) rewritten: AtomicBool,
@@ -74,6 +79,19 @@ pub(crate) struct NodeState {
     pub(crate) delayed: RunSet,
     /// Further blocks that are promised, for the map of those in `delayed`.
     pub(crate) promised_map: u64,
+    /// Blocks that have a place and data, and are not in the map yet.
+    pub(crate) placed: Placed,
+    /// The transaction of the journal that it was last stored in.
+    pub(crate) changed_in: Option<Sequence>,
+    /// The last one in which something changed that is needed to read its data: size or map.
+    pub(crate) mapped_in: Option<Sequence>,
+    /// Size, blocks and root of the map as they were last stored.
+    stored_map: (u64, u64, [u8; 60]),
+    /// A block of its map was changed since it was last stored.
+    map_changed: bool,
+    /// Blocks are being removed that recovery has to remove too: where that takes several steps,
+    /// the inode is an orphan until the last one.
+    pub(crate) is_shrinking: bool,
     /// It was made without a name, and may still be given one.
     pub(crate) may_be_named: bool,
     /// The inode was freed while some thread held the node.
@@ -83,6 +101,7 @@ pub(crate) struct NodeState {
 impl NodeState {
     /// The state of an inode that was just loaded or made.
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
+        let stored_map = (inode.size, inode.sectors, inode.block);
         NodeState {
             ino,
             seed: volume.store.inode_seed(ino, inode.generation),
@@ -98,6 +117,12 @@ impl NodeState {
             dirty: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,
+            placed: Placed::default(),
+            changed_in: None,
+            mapped_in: None,
+            stored_map,
+            map_changed: false,
+            is_shrinking: false,
             may_be_named: false,
             gone: false,
         }
@@ -174,14 +199,28 @@ impl NodeState {
         let size = usize::from(volume.store.superblock.inode_size);
         let ino = self.ino;
         let inode = self.as_stored(volume);
-        operation.modify(&frame, |bytes| {
-            if let Some(bytes) = bytes.get_mut(offset..offset + size) {
-                inode.encode(bytes, ino, &volume.store.superblock);
-            }
+        volume.orphans.store(ino, |next_orphan| {
+            let inode = match next_orphan {
+                Some(next) => Cow::Owned(Inode { deletion_time: next, ..inode.into_owned() }),
+                None => inode,
+            };
+            operation.modify(&frame, |bytes| {
+                if let Some(bytes) = bytes.get_mut(offset..offset + size) {
+                    inode.encode(bytes, ino, &volume.store.superblock);
+                }
+            });
+            volume.unstored.inodes.lock().remove(&ino);
         });
-        volume.unstored.inodes.lock().remove(&self.ino);
+        if let Some(log) = volume.store.log() {
+            let running = Some(log.running());
+            let map = (self.table_size, self.inode.sectors, self.inode.block);
+            if std::mem::take(&mut self.map_changed) || self.stored_map != map {
+                (self.stored_map, self.mapped_in) = (map, running);
+            }
+            self.changed_in = running;
+        }
         let freed = std::mem::take(&mut self.freed);
-        freed.iter().for_each(|run| volume.store.cache.forget_run(*run));
+        freed.iter().for_each(|run| volume.store.forget_run(*run));
         volume.space.publish_blocks(freed);
         Ok(())
     }
@@ -199,7 +238,7 @@ impl NodeState {
 
     /// The inode with the size and link count that its table should have.
     fn as_stored(&mut self, volume: &Volume) -> Cow<'_, Inode> {
-        self.table_size = match volume.store.writes_data_first() {
+        self.table_size = match volume.store.keeps_order() {
             true => self.size_with_data(volume),
             false => self.inode.size,
         };
@@ -220,15 +259,18 @@ impl NodeState {
     /// counts them as part of the file.
     fn size_with_data(&self, volume: &Volume) -> u64 {
         let block_size = u64::from(volume.store.block_size());
-        let dirty = self.dirty.next(self.table_size / block_size);
-        let submitted = dirty.map_or(self.inode.size, |run| run.start.saturating_mul(block_size));
+        let from = self.table_size / block_size;
+        let dirty = self.dirty.next(from).map(|run| run.start);
+        let placed = u32::try_from(from).ok().and_then(|from| self.placed.next(from));
+        let first = dirty.into_iter().chain(placed.map(u64::from)).min();
+        let submitted = first.map_or(self.inode.size, |first| first.saturating_mul(block_size));
         submitted.max(self.table_size).min(self.inode.size)
     }
 
     /// Notes that blocks of this inode were freed. They are published once the inode, which pointed
     /// to them, is stored.
     pub(crate) fn note_freed(&mut self, volume: &Volume, run: Run) {
-        if volume.store.writes_data_first() {
+        if volume.store.keeps_order() {
             self.freed.push(run);
         }
     }
@@ -240,6 +282,7 @@ impl NodeState {
             Leads::Fewer => &mut self.shrunk_before,
         };
         *noted = Some(volume.store.cache.sweeps());
+        self.map_changed = true;
     }
 
     /// Whether blocks were freed that are published when the inode is stored.
@@ -250,7 +293,7 @@ impl NodeState {
     /// Whether a change of its map is not in any sweep yet.
     pub(super) fn is_map_unswept(&self, volume: &Volume) -> bool {
         let sweeps = Some(volume.store.cache.sweeps());
-        volume.store.writes_data_first()
+        volume.store.writes_in_stages()
             && (self.grown_before == sweeps || self.shrunk_before == sweeps)
     }
 
@@ -265,7 +308,7 @@ impl NodeState {
             Leads::Fewer => self.grown_before,
         };
         let is_pending = other == Some(volume.store.cache.sweeps());
-        if !volume.store.writes_data_first() || !is_pending {
+        if !volume.store.writes_in_stages() || !is_pending {
             return Ok(());
         }
         volume.change(credits::INODE, |operation| self.store(operation))?;

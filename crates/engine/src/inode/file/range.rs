@@ -15,8 +15,9 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_append;
+use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
-use crate::inode::write_back::write_back_locked;
+use crate::inode::write_back::write_out;
 use crate::inode::{credits, rights};
 use extant_format::FileBlock;
 use extant_format::extent::State;
@@ -65,7 +66,7 @@ pub(crate) fn zero(
     if end > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    write_back_locked(volume, &node.pages, state)?;
+    write_out(volume, &node.pages, state)?;
     state.before_map_change(volume, Leads::More)?;
     let block_size = u64::from(volume.store.block_size());
     let whole = offset.div_ceil(block_size)..end / block_size;
@@ -81,7 +82,7 @@ pub(crate) fn zero(
             forget_range(volume, &node.pages, state, whole.clone());
             mapping::set_unwritten(operation, &mut reservation, state, whole)?;
         }
-        operation.need(WRITE);
+        pause(operation, state, credits::STEP)?;
         if size == Size::Grow && end > state.inode.size {
             state.inode.size = end;
             operation.note_size(end);
@@ -164,7 +165,7 @@ fn rearrange(
     (offset, size): (u64, u64),
     change: impl FnOnce(&mut Rewrite) -> Result<()>,
 ) -> Result<()> {
-    write_back_locked(volume, &node.pages, state)?;
+    write_out(volume, &node.pages, state)?;
     volume.change(WRITE, |operation| {
         rights::remove_capability(operation, state)?;
         let mut map = Rewrite::read(volume, state)?;

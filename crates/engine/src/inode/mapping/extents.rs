@@ -4,11 +4,14 @@ mod unwritten;
 
 pub(super) use unwritten::set_unwritten;
 
-use super::{Grant, Piece, Wish, change_map, free_map_block, free_run, too_large};
+use super::{
+    Grant, Piece, Wish, change_map, free_at_once_max, free_map_block, free_run, too_large,
+};
 use crate::error::{Error, Place, Result};
 use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::store::cache::{BlockKind, Frame};
@@ -223,6 +226,7 @@ pub(super) fn map_need(
     // does.
     let extents = (entries as u64)
         .saturating_add(2 * node.dirty.len())
+        .saturating_add(2 * node.placed.len() as u64)
         .saturating_add(blocks)
         .saturating_add(2 * splits);
     if depth == 0 && extents <= 4 || blocks == 0 && splits == 0 {
@@ -230,7 +234,7 @@ pub(super) fn map_need(
     }
     // A new level, and a node beside each on the way; with data first a node that is on the disk is
     // split into two new ones.
-    let way = match volume.store.writes_data_first() {
+    let way = match volume.store.writes_in_stages() {
         true => (2 * u64::from(depth) + 1).max(u64::from(depth) + 2),
         false => u64::from(depth) + 2,
     };
@@ -239,12 +243,13 @@ pub(super) fn map_need(
     below.saturating_add(splits.saturating_mul(2 * way))
 }
 
-pub(super) fn allocate(
-    grant: &mut Grant<'_, '_, '_>,
-    node: &mut NodeState,
+/// What to ask the policy for.
+pub(super) fn wish(
+    grant: &Grant<'_, '_, '_>,
+    node: &NodeState,
     block: FileBlock,
     want: u32,
-) -> Result<Run> {
+) -> Result<Wish> {
     let volume = grant.volume();
     let way = walk(volume, node, block)?;
     let (before, after) = neighbours(volume, node, &way)?;
@@ -257,10 +262,35 @@ pub(super) fn allocate(
     });
     let map_block = way.leaf().frame.as_ref().map(|frame| frame.block());
     let want = free.min(longest);
-    let run = grant.take(
-        node,
-        Wish { purpose: grant.purpose, file_block: block, want, previous, map_block },
-    )?;
+    Ok(Wish { purpose: grant.purpose, file_block: block, want, previous, map_block })
+}
+
+/// Maps a run, which may be longer than an extent.
+pub(super) fn enter(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    run: Run,
+) -> Result<()> {
+    let mut at = 0;
+    while at < run.length {
+        let length = (run.length - at).min(MAX_LENGTH);
+        let start = BlockNo(run.start.0 + u64::from(at));
+        let file_block = FileBlock(block.0 + at);
+        insert(grant, node, Extent { file_block, length, start, state: State::Written })?;
+        at += length;
+    }
+    Ok(())
+}
+
+pub(super) fn allocate(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let wish = wish(grant, node, block, want)?;
+    let run = grant.take(node, wish)?;
     let extent =
         Extent { file_block: block, length: run.length, start: run.start, state: grant.state };
     insert(grant, node, extent)?;
@@ -533,7 +563,7 @@ fn move_lower(
 ) -> Result<Option<BlockNo>> {
     let volume = grant.volume();
     let mut leads = Leads::More;
-    if volume.store.writes_data_first() && !volume.store.cache.is_new(frame) {
+    if volume.store.writes_in_stages() && !volume.store.cache.is_new(frame) {
         // Without room for a new block, the node is changed in place after all.
         let new = new_node(grant, node, level, frame.block(), first, |bytes| {
             bytes.copy_from_slice(lower);
@@ -617,28 +647,42 @@ fn unmap(
     let volume = grant.volume();
     let mut freed = 0;
     let mut from = range.start;
+    let most = match fate {
+        Fate::Free => free_at_once_max(volume),
+        Fate::Keep => u64::MAX,
+    };
     while let Some((way, extent)) = first_after(volume, node, from)? {
-        grant.operation.need(credits::RUN);
+        if fate == Fate::Free {
+            pause(grant.operation, node, credits::STEP)?;
+        }
         let first = u64::from(extent.file_block.0);
         let next = first + u64::from(extent.length);
-        let (cut_from, cut_to) = (range.start.max(first), range.end.min(next));
+        let (cut_from, cut_to) = (from.max(first), range.end.min(next));
         if cut_from >= cut_to {
             break;
         }
+        let gone = match cut_to - cut_from <= most {
+            true => cut_from..cut_to,
+            // What stays at its front is not split off what goes later.
+            false if cut_to == next && cut_from > first => cut_to - most..cut_to,
+            false => cut_from..cut_from + most,
+        };
         let leads = match fate {
             Fate::Free => Leads::Fewer,
             Fate::Keep => Leads::More,
         };
-        cut(grant, node, &way, (extent, leads), cut_from..cut_to)?;
+        cut(grant, node, &way, (extent, leads), gone.clone())?;
         let run = Run {
-            start: BlockNo(extent.start.0 + (cut_from - first)),
-            length: (cut_to - cut_from) as u32,
+            start: BlockNo(extent.start.0 + (gone.start - first)),
+            length: (gone.end - gone.start) as u32,
         };
         if fate == Fate::Free {
             free_run(grant.operation, node, run)?;
         }
         freed += u64::from(run.length);
-        from = cut_to;
+        if gone.start == cut_from {
+            from = gone.end;
+        }
     }
     Ok(freed)
 }

@@ -1,9 +1,13 @@
 //! The classic map: direct pointers and up to three levels of indirect blocks.
-use super::{Grant, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large};
+use super::{
+    Grant, Piece, Wish, change_map, check_block, free_at_once_max, free_map_block, free_run,
+    too_large,
+};
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::{pause, record};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::store::cache::{BlockKind, Frame};
@@ -191,10 +195,71 @@ pub(super) fn allocate(
     Ok(run)
 }
 
+/// What to ask the policy for, without making map blocks.
+pub(super) fn wish(
+    grant: &Grant<'_, '_, '_>,
+    node: &NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Wish> {
+    let volume = grant.volume();
+    let path = path(block, volume.store.superblock.block_size_log2).ok_or_else(too_large)?;
+    let mut map_block = None;
+    let mut next = pointer(&node.inode.block, path.index[0]);
+    for step in 1..path.depth {
+        if next == 0 {
+            break;
+        }
+        map_block = Some(BlockNo(next.into()));
+        next = pointer(&read_map(volume, node, next)?.bytes(), path.index[step]);
+    }
+    let previous = match block.0.checked_sub(1).map(FileBlock) {
+        None => None,
+        Some(before) => super::block_at(volume, node, before)?.map(|at| (before, at)),
+    };
+    Ok(Wish { purpose: grant.purpose, file_block: block, want, previous, map_block })
+}
+
+/// Maps a run that was placed.
+pub(super) fn enter(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    run: Run,
+) -> Result<()> {
+    let volume = grant.volume();
+    let mut at = 0;
+    while at < run.length {
+        let block = FileBlock(block.0 + at);
+        let path = path(block, volume.store.superblock.block_size_log2).ok_or_else(too_large)?;
+        let mut map: Option<Arc<Frame>> = None;
+        for step in 1..path.depth {
+            map = Some(descend(grant, node, map.as_ref(), path.index[step - 1], block)?);
+        }
+        let index = path.index[path.depth - 1];
+        let end = if map.is_some() { 1 << pointers_log2(volume) } else { DIRECT };
+        let count = (run.length - at).min(end - index);
+        let first = run.start.0 as u32 + at;
+        let store = |bytes: &mut [u8]| {
+            (0..count).for_each(|slot| set_pointer(bytes, index + slot, first + slot));
+        };
+        match &map {
+            None => store(&mut node.inode.block),
+            Some(frame) => change_map(grant.operation, node, frame, Leads::More, store),
+        }
+        at += count;
+    }
+    Ok(())
+}
+
+/// Whether pointers with 32 bits reach a run.
+pub(super) fn reaches(run: Run) -> bool {
+    u32::try_from(run.start.0 + u64::from(run.length) - 1).is_ok()
+}
+
 /// Fails if a run is beyond the reach of pointers with 32 bits.
 fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Result<()> {
-    let last = run.start.0 + u64::from(run.length) - 1;
-    if u32::try_from(last).is_ok() {
+    if reaches(run) {
         return Ok(());
     }
     free_run(grant.operation, node, run)?;
@@ -241,21 +306,47 @@ fn descend(
 }
 
 /// A removal in progress, which frees blocks in runs.
+///
+/// Pointers to what is freed are cleared late: a map block that loses all of them is not changed but
+/// freed. Where the removal pauses, those that are left are cleared first.
 struct Removal<'a, 'v> {
     operation: &'a Operation<'v>,
+    /// Blocks to be freed. What pointed to them is in `levels`, or cleared.
     pending: Option<Run>,
+    /// The map blocks on the way to the pointer that is looked at, from the root.
+    levels: Vec<MapBlock>,
+    /// The longest run that one step frees.
+    most: u64,
     freed: u64,
 }
 
+/// A map block of a removal in progress.
+struct MapBlock {
+    frame: Arc<Frame>,
+    /// Pointers to what was freed, or is pending.
+    cleared: Vec<u32>,
+}
+
+/// Blocks that freeing a run changes, with the map blocks on the way that become empty, and storing
+/// what is left: the run's bitmaps, the map blocks or their bitmaps, the inode.
+const STEP: u32 = credits::GROUPS + 2 * 3 + credits::INODE;
+
 impl Removal<'_, '_> {
+    /// Adds a block to those to be freed. What was added before may be recorded as gone.
     fn add(&mut self, node: &mut NodeState, block: u32) -> Result<()> {
         let block = BlockNo(block.into());
         check_block(self.operation.volume(), node, block)?;
         self.freed += 1;
         match &mut self.pending {
-            Some(run) if run.start.0 + u64::from(run.length) == block.0 => run.length += 1,
+            Some(run)
+                if run.start.0 + u64::from(run.length) == block.0
+                    && u64::from(run.length) < self.most =>
+            {
+                run.length += 1
+            }
             _ => {
                 self.flush(node)?;
+                self.pause(node)?;
                 self.pending = Some(Run { start: block, length: 1 });
             }
         }
@@ -266,6 +357,27 @@ impl Removal<'_, '_> {
         match self.pending.take() {
             Some(run) => free_run(self.operation, node, run),
             None => Ok(()),
+        }
+    }
+
+    /// Ends a step, after a flush.
+    fn pause(&mut self, node: &mut NodeState) -> Result<()> {
+        let operation = self.operation;
+        operation.breathe(STEP, || {
+            self.clear_pointers(node);
+            record(operation, node)
+        })
+    }
+
+    /// Clears the pointers to what was freed in map blocks that stay for now.
+    fn clear_pointers(&mut self, node: &mut NodeState) {
+        for level in &mut self.levels {
+            let cleared = std::mem::take(&mut level.cleared);
+            if !cleared.is_empty() {
+                change_map(self.operation, node, &level.frame, Leads::Fewer, |bytes| {
+                    cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
+                });
+            }
         }
     }
 
@@ -283,7 +395,8 @@ impl Removal<'_, '_> {
         let bytes = frame.bytes();
         let below = span(volume, levels - 1);
         let count = 1u32 << pointers_log2(volume);
-        let mut cleared = Vec::new();
+        let depth = self.levels.len();
+        self.levels.push(MapBlock { frame, cleared: Vec::new() });
         let mut kept = false;
         for index in 0..count {
             let found = pointer(&bytes, index);
@@ -294,24 +407,21 @@ impl Removal<'_, '_> {
             let (from, to) = (range.start.max(start), range.end.min(start + below));
             let gone =
                 from < to && self.entry(node, found, levels - 1, from - start..to - start)?;
-            if gone {
-                cleared.push(index);
-            } else {
-                kept = true;
+            match self.levels.get_mut(depth) {
+                Some(here) if gone => here.cleared.push(index),
+                _ => kept = true,
             }
         }
         drop(bytes);
         if !kept {
             self.flush(node)?;
+            self.pause(node)?;
+            self.levels.truncate(depth);
             free_map_block(self.operation, node, BlockNo(block.into()))?;
             return Ok(true);
         }
-        if !cleared.is_empty() {
-            self.operation.need(credits::RUN);
-            change_map(self.operation, node, &frame, Leads::Fewer, |bytes| {
-                cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
-            });
-        }
+        self.clear_pointers(node);
+        self.levels.truncate(depth);
         Ok(false)
     }
 
@@ -336,7 +446,9 @@ pub(super) fn remove(
     range: Range<u64>,
 ) -> Result<u64> {
     let volume = operation.volume();
-    let mut removal = Removal { operation, pending: None, freed: 0 };
+    let (levels, most) = (Vec::new(), free_at_once_max(volume));
+    let mut removal = Removal { operation, pending: None, levels, most, freed: 0 };
+    pause(operation, node, STEP)?;
     let mut start = 0u64;
     for slot in 0..DIRECT + 3 {
         let levels = slot.saturating_sub(DIRECT - 1) as usize;
@@ -352,5 +464,6 @@ pub(super) fn remove(
         start += length;
     }
     removal.flush(node)?;
+    pause(operation, node, credits::STEP)?;
     Ok(removal.freed)
 }

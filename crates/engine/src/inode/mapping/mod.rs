@@ -18,6 +18,7 @@ use crate::policy::allocation::{AllocationFacts, Purpose};
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Stage};
 use extant_format::extent::State;
+use extant_format::inode::FileType;
 use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,6 +44,19 @@ impl Piece {
 
 /// What is mapped at `block`. Covers at least one and at most `max` (at least 1) blocks.
 pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
+    if node.placed.is_empty() {
+        return find_mapped(volume, node, block, max);
+    }
+    if let Some(run) = node.placed.at(block) {
+        let run = Run { length: run.length.min(max), ..run };
+        return Ok(Piece::Run(run, State::Written));
+    }
+    let next = node.placed.next(block.0).map_or(max, |next| next - block.0);
+    find_mapped(volume, node, block, max.min(next))
+}
+
+/// As [`find`], of the map alone, without blocks that were placed.
+fn find_mapped(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
     if node.inode.has_extents() {
         extents::find(volume, node, block, max)
     } else {
@@ -98,9 +112,59 @@ pub(crate) fn allocate(
     }
 }
 
+/// Finds a place for some blocks of `block..block + want`, which are all holes, as the policy wants
+/// it, without mapping them. They have to be promised, and stay so.
+pub(crate) fn place(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let (purpose, state) = (Purpose::Data, State::Written);
+    let mut grant = Grant { operation, reservation, purpose, state };
+    let mut wish = match node.inode.has_extents() {
+        true => extents::wish(&grant, node, block, want)?,
+        false => indirect::wish(&grant, node, block, want)?,
+    };
+    if let Some(before) = block.0.checked_sub(1).map(FileBlock)
+        && let Some(run) = node.placed.at(before)
+    {
+        wish.previous = Some((before, run.start));
+    }
+    let run = grant.place(node, wish)?;
+    if !node.inode.has_extents() && !indirect::reaches(run) {
+        operation.volume().space.unplace(run);
+        return Err(operation.volume().space.no_space(run.length.into()));
+    }
+    Ok(run)
+}
+
+/// Maps a run that was placed, whose blocks are all holes, and marks it as in use. The caller
+/// stores the inode.
+pub(crate) fn enter(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    run: Run,
+) -> Result<()> {
+    let volume = operation.volume();
+    volume.space.fix(operation, reservation, run)?;
+    node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
+    let (purpose, state) = (Purpose::Data, State::Written);
+    let mut grant = Grant { operation, reservation, purpose, state };
+    match node.inode.has_extents() {
+        true => extents::enter(&mut grant, node, block, run),
+        false => indirect::enter(&mut grant, node, block, run),
+    }
+}
+
 /// Unmaps and frees the file blocks of `range`, which may extend beyond the file, and map blocks
-/// that become empty. Returns the number of data blocks freed. The caller stores the inode.
-/// `NoSpace`, with nothing changed, is possible only if the range is inside one extent.
+/// that become empty, in steps (`unfinished::pause`): the caller has stored everything else that it
+/// changed. Returns the number of data blocks freed. The caller stores the inode, within the step
+/// that this leaves. `NoSpace`, with nothing changed, is possible only if the range is inside one
+/// extent.
 pub(crate) fn remove(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -243,7 +307,19 @@ impl<'v> Grant<'_, 'v, '_> {
         let mut plan = volume.store.policies.allocation.plan(&facts);
         window::grow(volume, node, &facts, &mut plan);
         let run = match window::take(self.operation, node, &wish, &plan)? {
+            Some(run) if volume.store.journals() => {
+                volume.space.fix(self.operation, self.reservation, run)?;
+                run
+            }
             Some(run) => run,
+            None if volume.store.journals() => {
+                let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
+                plan.length = plan.length.min(wish.want).min(room).max(1);
+                let route = volume.store.policies.map_blocks.route(&facts, &plan);
+                let run = volume.space.allocate(self.operation, self.reservation, &plan, route)?;
+                window::keep_after(volume, node, &wish, run);
+                run
+            }
             None => {
                 let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
                 plan.length = plan.length.min(wish.want).min(room).max(1);
@@ -258,15 +334,41 @@ impl<'v> Grant<'_, 'v, '_> {
                 run
             }
         };
+        node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
+        self.tell_policy(node, &wish, &facts, run);
+        Ok(run)
+    }
+
+    /// Asks the policy for a place, and holds it back, without marking it as in use.
+    fn place(&mut self, node: &mut NodeState, wish: Wish) -> Result<Run> {
+        let volume = self.volume();
+        let facts = facts(volume, node, wish);
+        let mut plan = volume.store.policies.allocation.plan(&facts);
+        window::grow(volume, node, &facts, &mut plan);
+        let run = match window::take(self.operation, node, &wish, &plan)? {
+            Some(run) => run,
+            None => {
+                plan.length = plan.length.min(wish.want).max(1);
+                let route = volume.store.policies.map_blocks.route(&facts, &plan);
+                let run = volume.space.place(self.operation, &plan, route)?;
+                window::keep_after(volume, node, &wish, run);
+                run
+            }
+        };
+        self.tell_policy(node, &wish, &facts, run);
+        Ok(run)
+    }
+
+    /// Tells the policy what was given.
+    fn tell_policy(&self, node: &mut NodeState, wish: &Wish, facts: &AllocationFacts, run: Run) {
+        let volume = self.volume();
         // The policy's cursor does not follow into a cluster.
         if wish.purpose != Purpose::Map || !volume.space.is_in_cluster(run.start) {
-            volume.store.policies.allocation.given(&facts, run);
+            volume.store.policies.allocation.given(facts, run);
         }
-        node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
         if wish.purpose != Purpose::Map {
-            node.stream = volume.store.policies.allocation.remembered(&facts, run);
+            node.stream = volume.store.policies.allocation.remembered(facts, run);
         }
-        Ok(run)
     }
 }
 
@@ -320,22 +422,33 @@ fn change_map<R>(
 fn free_map_block(operation: &Operation<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
     let volume = operation.volume();
     check_block(volume, node, block)?;
-    operation.need(credits::RUN);
     let run = Run { start: block, length: 1 };
-    volume.space.free(operation, run, Reuse::WhenDurable)?;
+    volume.space.free_metadata(operation, run, Reuse::WhenDurable)?;
     node.note_freed(volume, run);
     discount(volume, node, 1);
     Ok(())
 }
 
-/// Frees data blocks of the file.
+/// Frees blocks with content: data of a file, names of a directory, the target of a symlink. The
+/// run touches at most [`credits::GROUPS`] groups: see [`free_at_once_max`].
 fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result<()> {
     let volume = operation.volume();
-    operation.need(credits::RUN.max(volume.space.groups_of(run)));
-    volume.space.free(operation, run, Reuse::WhenDurable)?;
+    let reuse = Reuse::WhenDurable;
+    match node.inode.file_type() {
+        Some(FileType::Directory | FileType::Symlink) => {
+            volume.space.free_metadata(operation, run, reuse)?
+        }
+        _ => volume.space.free_data(operation, run, reuse)?,
+    }
     node.note_freed(volume, run);
     discount(volume, node, run.length.into());
     Ok(())
+}
+
+/// The longest run that one step frees, in blocks: wherever it begins, it touches no more groups
+/// than [`credits::GROUPS`].
+fn free_at_once_max(volume: &Volume) -> u64 {
+    u64::from(credits::GROUPS - 2) * u64::from(volume.store.superblock.blocks_per_group)
 }
 
 /// Fails if a file's data would be written over the volume's own metadata, whatever its map says.
