@@ -127,6 +127,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The first that are wrong.
     pub wrong: Vec<Wrong>,
+    /// What was done in the history of the first.
+    pub story: String,
 }
 
 /// How many that are wrong are kept.
@@ -151,6 +153,9 @@ impl Report {
             known.states += row.states;
             known.media += row.media;
             known.wrong += row.wrong;
+        }
+        if self.wrong.is_empty() {
+            self.story = other.story;
         }
         self.wrong.extend(other.wrong);
         self.wrong.truncate(WRONG_MAX);
@@ -188,7 +193,8 @@ impl fmt::Display for Report {
         for Row { name, histories, states, media, wrong } in &self.rows {
             writeln!(f, "{name:<44} {histories:>9} {states:>9} {media:>9} {wrong:>6}")?;
         }
-        self.wrong.iter().try_for_each(|wrong| writeln!(f, "{wrong}"))
+        self.wrong.iter().try_for_each(|wrong| writeln!(f, "{wrong}"))?;
+        f.write_str(&self.story)
     }
 }
 
@@ -226,7 +232,11 @@ fn history(
     let scripts = random::scripts(&base.model, setting.profile, seed, steps);
     let again = format!(
         "--seed {seed} --states {} --each {} --steps {},{} --journal {}",
-        plan.states_each, plan.states_each, plan.steps[0], plan.steps[1], plan.journal.name()
+        plan.states_each,
+        plan.states_each,
+        plan.steps[0],
+        plan.steps[1],
+        plan.journal.name()
     );
     let place = format!("{setting}, seed {seed}");
     report.row(&setting.to_string()).histories += 1;
@@ -269,6 +279,9 @@ impl Subject<'_> {
             report.row(&setting.to_string()).states += 1;
             if let Err(reason) = examiner.examine(state, judged) {
                 let place = format!("{}, {state}", self.place);
+                if report.wrong.is_empty() {
+                    report.story = self.lived.history.to_string();
+                }
                 report.note(setting, place, reason, self.again.clone());
                 if report.is_enough() {
                     break;
@@ -360,7 +373,11 @@ fn cut_sequence(
     let place = format!("{setting}, {}", words.join("; "));
     let again = format!(
         "--sequences {},{} --subsets {} --seed {} --journal {}",
-        plan.of_one, plan.of_two, plan.subsets, plan.seed, plan.journal.name()
+        plan.of_one,
+        plan.of_two,
+        plan.subsets,
+        plan.seed,
+        plan.journal.name()
     );
     report.row(&setting.to_string()).histories += 1;
     let lived = match live(base, vec![sequence.script.clone()], plan.seed) {

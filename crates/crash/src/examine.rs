@@ -116,8 +116,7 @@ impl<'a> Examiner<'a> {
         let image = Image::new(&cut, manner);
         let told = |why: String| format!("recovery cut at moment {moment} {manner:?}: {why}");
         let hash = hash ^ mix(image.hash(&recovered.before)?);
-        let again =
-            recover(&self.base.setting, image.medium(&recovered.before)?).map_err(told)?;
+        let again = recover(&self.base.setting, image.medium(&recovered.before)?).map_err(told)?;
         self.believe_e2fsck(&again, hash, judged).map_err(told)?;
         Ok(again.found)
     }

@@ -14,6 +14,7 @@
 use crate::operation::{NodeId, Operation, Sync};
 use crate::tree::{Contents, Model, Touched, Tree};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// When something was: a number that rises with every beginning and end, and how many events the
@@ -98,6 +99,20 @@ pub struct Floor {
     pub steps: Vec<usize>,
     /// By file: the version of its bytes that is durable, or one after it.
     pub versions: BTreeMap<NodeId, usize>,
+}
+
+impl fmt::Display for History {
+    /// Every step that began: when, by which process, what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (process, (script, spans)) in self.scripts.iter().zip(&self.spans).enumerate() {
+            for (number, (step, span)) in script.steps.iter().zip(spans).enumerate() {
+                let ended = span.ended.map_or(String::new(), |ended| ended.moment.to_string());
+                let moments = format!("{}..{ended}", span.begun.moment);
+                writeln!(f, "{process}.{number:<3} {moments:<12} {:?}", step.operation)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl History {

@@ -87,9 +87,8 @@ impl Asked {
             let piece = |setting: extant_crash::base::Setting| {
                 let (seed, subsets, journal) = (self.seed, self.subsets, self.journal);
                 let plan = SequencePlan { seed, of_one, of_two, subsets, journal, judges };
-                let work: Piece = Box::new(move |progress| {
-                    campaign::sequences(&plan, &setting, progress)
-                });
+                let work: Piece =
+                    Box::new(move |progress| campaign::sequences(&plan, &setting, progress));
                 (setting.to_string(), work)
             };
             return self.journal.settings().into_iter().map(piece).collect();

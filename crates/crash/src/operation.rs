@@ -44,28 +44,87 @@ pub enum Sync {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the fields are those of the system calls")]
 pub enum Operation {
-    Create { path: String },
-    MakeDirectory { path: String },
-    Symlink { target: String, path: String },
-    Link { from: String, to: String },
-    Unlink { path: String },
-    RemoveDirectory { path: String },
-    Rename { from: String, to: String },
+    Create {
+        path: String,
+    },
+    MakeDirectory {
+        path: String,
+    },
+    Symlink {
+        target: String,
+        path: String,
+    },
+    Link {
+        from: String,
+        to: String,
+    },
+    Unlink {
+        path: String,
+    },
+    RemoveDirectory {
+        path: String,
+    },
+    Rename {
+        from: String,
+        to: String,
+    },
     /// A file without a name is made, written and given a name.
-    Nameless { path: String, piece: Piece },
-    Write { path: String, piece: Piece },
-    Truncate { path: String, size: u64 },
-    Allocate { path: String, offset: u64, length: u64, size: Size },
-    Zero { path: String, offset: u64, length: u64, size: Size },
-    Punch { path: String, offset: u64, length: u64 },
-    Collapse { path: String, offset: u64, length: u64 },
-    Insert { path: String, offset: u64, length: u64 },
-    SetAttribute { path: String, name: String, value: Vec<u8> },
-    RemoveAttribute { path: String, name: String },
+    Nameless {
+        path: String,
+        piece: Piece,
+    },
+    Write {
+        path: String,
+        piece: Piece,
+    },
+    Truncate {
+        path: String,
+        size: u64,
+    },
+    Allocate {
+        path: String,
+        offset: u64,
+        length: u64,
+        size: Size,
+    },
+    Zero {
+        path: String,
+        offset: u64,
+        length: u64,
+        size: Size,
+    },
+    Punch {
+        path: String,
+        offset: u64,
+        length: u64,
+    },
+    Collapse {
+        path: String,
+        offset: u64,
+        length: u64,
+    },
+    Insert {
+        path: String,
+        offset: u64,
+        length: u64,
+    },
+    SetAttribute {
+        path: String,
+        name: String,
+        value: Vec<u8>,
+    },
+    RemoveAttribute {
+        path: String,
+        name: String,
+    },
     /// Opens a file, and keeps it open whatever becomes of its names.
-    Hold { path: String },
+    Hold {
+        path: String,
+    },
     /// Closes the file that was opened by this path.
-    Release { path: String },
+    Release {
+        path: String,
+    },
     Sync(Sync),
 }
 

@@ -62,12 +62,10 @@ fn acts(profile: Profile) -> Vec<Act> {
 fn names() -> Vec<Act> {
     let own = str::to_owned;
     let create = |path: &'static str| act(path, Operation::Create { path: own(path) });
-    let link = |from: &str, to: &'static str| {
-        act(to, Operation::Link { from: own(from), to: own(to) })
-    };
-    let rename = |from: &str, to: &'static str| {
-        act(to, Operation::Rename { from: own(from), to: own(to) })
-    };
+    let link =
+        |from: &str, to: &'static str| act(to, Operation::Link { from: own(from), to: own(to) });
+    let rename =
+        |from: &str, to: &'static str| act(to, Operation::Rename { from: own(from), to: own(to) });
     let unlink =
         |path: &str, thing: &'static str| act(thing, Operation::Unlink { path: own(path) });
     let remove = |path: &str, thing: &'static str| {

@@ -218,13 +218,15 @@ impl Model {
             | Operation::Hold { path } => is_file(path),
             Operation::Collapse { path, offset, length } => {
                 is_file(path)
-                    && is_aligned(*offset) && is_aligned(*length)
+                    && is_aligned(*offset)
+                    && is_aligned(*length)
                     && *length > 0
                     && offset + length < size(path)
             }
             Operation::Insert { path, offset, length } => {
                 is_file(path)
-                    && is_aligned(*offset) && is_aligned(*length)
+                    && is_aligned(*offset)
+                    && is_aligned(*length)
                     && *length > 0
                     && *offset < size(path)
             }

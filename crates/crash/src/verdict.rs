@@ -221,7 +221,10 @@ fn compare(path: &str, node: &Node, found: &Found, links: usize) -> Result<(), S
     if found.attributes != node.attributes {
         let names = |attributes: &BTreeMap<Vec<u8>, Vec<u8>>| -> Vec<String> {
             let name = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
-            attributes.iter().map(|(key, value)| format!("{}: {}", name(key), value.len())).collect()
+            attributes
+                .iter()
+                .map(|(key, value)| format!("{}: {}", name(key), value.len()))
+                .collect()
         };
         let (has, had) = (names(&found.attributes), names(&node.attributes));
         return Err(format!("{path} has the attributes {has:?} and not {had:?}"));
@@ -252,8 +255,7 @@ fn file(window: &[Version], now: &Version, found: &[u8], bytes: Bytes) -> Result
     for (at, piece) in (0..).step_by(RECORD).zip(found.chunks(RECORD)) {
         let is_zero = piece.iter().all(|byte| *byte == 0);
         let held = |version: &Version| version.bytes.get(at..at + piece.len()) == Some(piece);
-        let is_zeroed =
-            |version: &Version| is_zero && version.zeros.contains(&(at as u64));
+        let is_zeroed = |version: &Version| is_zero && version.zeros.contains(&(at as u64));
         let is_own = window.iter().any(held)
             || window.iter().skip(1).any(is_zeroed)
             || shifted.as_ref().is_some_and(|pieces| is_zero || pieces.contains(piece));
