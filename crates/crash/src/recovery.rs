@@ -4,7 +4,7 @@ use crate::base::Setting;
 use crate::found::{self, FoundTree};
 use crate::state::{Image, Manner};
 use extant_block::{BlockDevice, CrashLog, MemoryDevice};
-use extant_engine::{Access, Filesystem};
+use extant_engine::{Access, Error, ErrorKind, Filesystem};
 use extant_inspect::{CheckOptions, check};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
@@ -37,13 +37,19 @@ impl Recovered {
 /// # Errors
 /// What the engine refuses, what our check finds, what cannot be read: one sentence.
 pub fn recover(setting: &Setting, medium: MemoryDevice) -> Result<Recovered, String> {
-    let medium = replayed(medium)?;
     let before = medium.snapshot();
     let log = Arc::new(CrashLog::new(medium));
     let writing = setting.recovery_options(Access::ReadWrite)?;
     let reading = setting.recovery_options(Access::ReadOnly)?;
     let device = || Arc::clone(&log) as Arc<dyn BlockDevice>;
-    let volume = Filesystem::open(device(), &writing).map_err(|error| format!("open: {error}"))?;
+    let volume = match Filesystem::open(device(), &writing) {
+        Err(Error { kind: ErrorKind::NeedsRecovery, .. }) => {
+            extant_journal::apply(device()).map_err(|error| format!("replay: {error}"))?;
+            Filesystem::open(device(), &writing)
+        }
+        opened => opened,
+    };
+    let volume = volume.map_err(|error| format!("open: {error}"))?;
     volume.close().map_err(|error| format!("close after recovery: {error}"))?;
     let report = check(device(), &CheckOptions::default()).map_err(|error| error.to_string())?;
     if let Some(problem) = report.problems.first() {
@@ -54,23 +60,6 @@ pub fn recover(setting: &Setting, medium: MemoryDevice) -> Result<Recovered, Str
     drop(volume);
     let log = Arc::into_inner(log).ok_or("a volume that was closed keeps its device")?;
     Ok(Recovered { found, log, before })
-}
-
-/// The medium with its journal replayed by e2fsck.
-fn replayed(medium: MemoryDevice) -> Result<MemoryDevice, String> {
-    let folder = Scratch::new("crash");
-    let image = folder.join("volume.img");
-    medium.save(&image).map_err(|error| error.to_string())?;
-    let status = std::process::Command::new("e2fsck")
-        .args(["-y", "-E", "journal_only"])
-        .arg(&image)
-        .output()
-        .map_err(|error| error.to_string())?;
-    if status.status.code().unwrap_or(99) > 1 {
-        return Err(format!("e2fsck journal_only: {}", String::from_utf8_lossy(&status.stdout)));
-    }
-    let bytes = std::fs::read(&image).map_err(|error| error.to_string())?;
-    Ok(MemoryDevice::from_bytes(extant_block::RealClock::pinned(crate::base::TODAY), &bytes))
 }
 
 /// What `e2fsck -fn` says of a medium, if anything.
