@@ -8,6 +8,7 @@
 //! oracle     e2fsck, dumpe2fs, debugfs and the mounts of the kernel
 //! fixtures   images made by mke2fs and the kernel, and what must be read from them;
 //!            fixtures::populate: what they hold
+//! content    bytes that say whose they are
 //! compare    two trees, field by field
 //! walk       a tree as the kernel shows it
 //! listing    what `extant ls -lR --json` prints, read and written
@@ -22,6 +23,7 @@
 pub mod archive;
 pub mod command;
 pub mod compare;
+pub mod content;
 pub mod fixtures;
 pub mod journals;
 pub mod lines;
