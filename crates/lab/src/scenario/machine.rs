@@ -13,7 +13,7 @@ use extant_block::{BlockDevice, FileDevice};
 use extant_engine::Access;
 use extant_engine::mkfs::{self, Contents as Before};
 use extant_engine::throttle::DirtyBudget;
-use extant_sim::device::{DeviceSettings, SimDevice};
+use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice};
 use extant_sim::drive::file::FileError;
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -50,6 +50,7 @@ pub(super) fn drives(
             name: entry.name.clone(),
             queue: queue(scenario, number),
             trace: options.trace,
+            power_cuts: PowerCuts::Excluded,
         };
         let (clock, drive) = (Arc::clone(clock), entry.spec.build(scenario.seed));
         let device = match options.prepared.as_ref().filter(|_| number == 0) {
