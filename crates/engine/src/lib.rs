@@ -52,6 +52,7 @@
 //! store    everything between the engine and the device: cache, handles, sweeps, requests
 //! policy   pure functions of facts, used by all layers      error, runs   used by all layers
 //! ranks    the order of the locks, which debug builds judge
+//! seeded   mistakes that tests make on purpose, behind the feature `seeded-bugs`
 //! ```
 //!
 //! # Locks
@@ -89,6 +90,7 @@ mod name;
 mod policy;
 mod ranks;
 mod runs;
+pub mod seeded;
 mod space;
 mod store;
 

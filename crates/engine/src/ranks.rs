@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sleeping   renaming > inode (several: ancestor first, parent before child, children by number)
-//!            > loading > sweep > gate > superblock > flushing
+//!            > loading > sweep > checkpoint > gate > superblock > flushing
 //! short      nodes > group > shard > dirty list > frame > arrivals > inner > last
 //! ```
 //!
@@ -19,12 +19,14 @@ pub(crate) const INODE: Rank = Rank::several(2, "an inode");
 pub(crate) const LOADING: Rank = Rank::one(3, "the lock of loading inodes");
 /// Held by the thread that writes frames.
 pub(crate) const SWEEP: Rank = Rank::one(4, "the lock of sweeps");
+/// Held by the thread that writes committed blocks to their place.
+pub(crate) const CHECKPOINT: Rank = Rank::one(5, "the lock of checkpoints");
 /// Held shared by an operation, exclusively by a sweep that freezes.
-pub(crate) const GATE: Rank = Rank::one(5, "the gate");
+pub(crate) const GATE: Rank = Rank::one(6, "the gate");
 /// Held while bitmaps are read, where the policy says so.
-pub(crate) const SUPERBLOCK: Rank = Rank::one(6, "the lock of the superblock");
+pub(crate) const SUPERBLOCK: Rank = Rank::one(7, "the lock of the superblock");
 /// Held while the device flushes.
-pub(crate) const FLUSHING: Rank = Rank::one(7, "the lock of flushes");
+pub(crate) const FLUSHING: Rank = Rank::one(8, "the lock of flushes");
 /// A shard of the table of nodes.
 pub(crate) const NODES: Rank = Rank::one(10, "a shard of nodes");
 /// A group.

@@ -1,242 +1,173 @@
-//! jbd2, as far as its superblock: that of a fresh journal is written, any is read. Big-endian
-//! throughout.
-use crate::checksum::crc32c;
-use zerocopy::big_endian::{I32, U32};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+//! The journal of ext3 and ext4 (jbd2): its superblock and the blocks of its log.
+//!
+//! Everything but fast commits is big-endian. Each block of the log but the copies of blocks begins
+//! with a header; a copy that would begin with the magic number has a zero there instead, and its
+//! tag says that it is *escaped*.
+//!
+//! ```text
+//! journal      | superblock | log, a ring of blocks .................... | fast commits |
+//! transaction  | revoke ... | descriptor | copies | descriptor | copies | ... | commit |
+//! descriptor   | header: 12 | tag | UUID: 16 | tag | tag | ...         | checksum: 4 |
+//! revoke       | header: 12 | bytes in use: 4 | block | block | ...    | checksum: 4 |
+//! header       | magic: 4 | kind: 4 | sequence: 4 |
+//! ```
+//!
+//! ```text
+//! superblock   what the journal is, and where the log begins
+//! checked      a superblock in which everything is possible, and how it is stored again
+//! log_format   what its features decide about the blocks: sizes, checksums
+//! descriptor   which copies follow, and where they belong     revoke       blocks not to replay
+//! commit       the end of a transaction
+//! checksum     crc32 with its high bit first, of version 1
+//! ```
+mod checked;
+mod checksum;
+pub mod commit;
+pub mod descriptor;
+mod log_format;
+pub mod revoke;
+mod superblock;
+
+pub use checked::JournalSuperblock;
+pub use checksum::TransactionChecksum;
+pub use log_format::{BlockNumbers, Checksums, LogFormat};
+pub use superblock::{
+    BLOCKS_MIN, CHECKSUM_CRC32, CHECKSUM_CRC32C, NewJournal, SUPERBLOCK_BYTES, SUPERBLOCK_V1,
+    SUPERBLOCK_V2, StoredJournal, compat, default_blocks, incompat, initialize,
+};
+use superblock::{RawJournal, VERSION_1_BYTES};
+
+use std::fmt;
+use zerocopy::big_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The number by which a block of the journal is known.
 pub const MAGIC: u32 = 0xc03b_3998;
-/// The type of a block that holds a superblock of version 1, which ends before its features.
-pub const SUPERBLOCK_V1: u32 = 3;
-/// The type of a block that holds a superblock of version 2.
-pub const SUPERBLOCK_V2: u32 = 4;
-/// Bytes of a journal's superblock.
-pub const SUPERBLOCK_BYTES: usize = 1024;
-/// `checksum_type`: crc32.
-pub const CHECKSUM_CRC32: u8 = 1;
-/// `checksum_type`: crc32c.
-pub const CHECKSUM_CRC32C: u8 = 4;
-/// Blocks of the shortest journal.
-pub const BLOCKS_MIN: u64 = 1024;
 
-/// Bits of the features that must be known to read a journal.
-#[allow(missing_docs)] // each is the feature of that name
-pub mod incompat {
-    pub const REVOKE: u32 = 0x1;
-    pub const SIXTY_FOUR_BIT: u32 = 0x2;
-    pub const ASYNC_COMMIT: u32 = 0x4;
-    pub const CHECKSUM_V2: u32 = 0x8;
-    pub const CHECKSUM_V3: u32 = 0x10;
-    pub const FAST_COMMIT: u32 = 0x20;
-    /// All of them.
-    pub const KNOWN: u32 =
-        REVOKE | SIXTY_FOUR_BIT | ASYNC_COMMIT | CHECKSUM_V2 | CHECKSUM_V3 | FAST_COMMIT;
+/// The number of a transaction. Numbers wrap, so that one is before or after another only within
+/// half of their range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub struct Sequence(pub u32);
+
+impl Sequence {
+    /// That of the next transaction.
+    pub fn next(self) -> Sequence {
+        Sequence(self.0.wrapping_add(1))
+    }
+
+    /// Whether it is a later transaction than `other`: less than 2^31 numbers after it.
+    pub fn is_after(self, other: Sequence) -> bool {
+        self.distance_from(other) > 0
+    }
+
+    /// How many transactions after `other` it is; negative before it.
+    pub fn distance_from(self, other: Sequence) -> i32 {
+        self.0.wrapping_sub(other.0).cast_signed()
+    }
 }
 
-/// Names of the compatible features, by their bits.
-const COMPAT_NAMES: [&str; 1] = ["journal_checksum"];
-/// Names of the incompatible features, by their bits.
-const INCOMPAT_NAMES: [&str; 6] = [
-    "journal_incompat_revoke",
-    "journal_64bit",
-    "journal_async_commit",
-    "journal_checksum_v2",
-    "journal_checksum_v3",
-    "fast_commit",
-];
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
-/// A journal's superblock as it is on the disk. A fresh one without features is zero after `users`.
+/// What a block of the log is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockKind {
+    /// Names the blocks that are copied after it.
+    Descriptor,
+    /// Ends a transaction.
+    Commit,
+    /// The first block of the journal.
+    Superblock,
+    /// Names blocks whose older copies must not be replayed.
+    Revoke,
+    /// None that is known.
+    Other(u32),
+}
+
+impl BlockKind {
+    fn from_number(number: u32) -> BlockKind {
+        match number {
+            1 => BlockKind::Descriptor,
+            2 => BlockKind::Commit,
+            SUPERBLOCK_V1 | SUPERBLOCK_V2 => BlockKind::Superblock,
+            5 => BlockKind::Revoke,
+            other => BlockKind::Other(other),
+        }
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            BlockKind::Descriptor => 1,
+            BlockKind::Commit => 2,
+            BlockKind::Superblock => SUPERBLOCK_V2,
+            BlockKind::Revoke => 5,
+            BlockKind::Other(other) => other,
+        }
+    }
+}
+
+/// The beginning of a block of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What the block is.
+    pub kind: BlockKind,
+    /// The transaction that it belongs to.
+    pub sequence: Sequence,
+}
+
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct RawJournal {
+struct RawHeader {
     magic: U32,
-    block_type: U32,
-    block_sequence: U32,
-    block_size: U32,
-    blocks: U32,
-    /// First block of the log itself.
-    first: U32,
-    /// The first commit that is expected.
+    kind: U32,
     sequence: U32,
-    /// Where the log starts; 0 when it is empty.
-    start: U32,
-    error: I32,
-    // From here on: version 2.
-    compat: U32,
-    incompat: U32,
-    ro_compat: U32,
-    uuid: [u8; 16],
-    users: U32,
-    dynamic_superblock: U32,
-    transaction_max: U32,
-    transaction_data_max: U32,
-    checksum_type: u8,
-    padding: [u8; 3],
-    fast_commit_blocks: U32,
-    head: U32,
-    reserved: [U32; 40],
-    checksum: U32,
-    user_ids: [u8; 768],
 }
 
-/// Bytes of a superblock of version 1.
-const VERSION_1_BYTES: usize = std::mem::offset_of!(RawJournal, compat);
+const HEADER_BYTES: usize = size_of::<RawHeader>();
 
-/// What a new journal is made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NewJournal {
-    /// Bytes of a block.
-    pub block_size: u32,
-    /// Blocks of the journal, its superblock included.
-    pub blocks: u32,
-    /// The journal's own UUID; mke2fs gives an internal journal that of the volume.
-    pub uuid: [u8; 16],
+impl Header {
+    /// Of a block of the log; `None` without the magic number.
+    pub fn parse(block: &[u8]) -> Option<Header> {
+        let (raw, _) = RawHeader::ref_from_prefix(block).ok()?;
+        (raw.magic.get() == MAGIC).then(|| Header {
+            kind: BlockKind::from_number(raw.kind.get()),
+            sequence: Sequence(raw.sequence.get()),
+        })
+    }
+
+    /// A block of zeros that begins with this header.
+    fn block(self, format: &LogFormat) -> Vec<u8> {
+        let mut block = vec![0; format.block_size as usize];
+        let raw = RawHeader {
+            magic: MAGIC.into(),
+            kind: self.kind.number().into(),
+            sequence: self.sequence.0.into(),
+        };
+        put(&mut block, 0, raw.as_bytes());
+        block
+    }
 }
 
-/// Writes a version 2 superblock of an empty journal (sequence 1, start 0) over a zeroed block.
-pub fn initialize(bytes: &mut [u8], journal: &NewJournal) {
-    let mut raw = RawJournal::new_zeroed();
-    raw.magic = MAGIC.into();
-    raw.block_type = SUPERBLOCK_V2.into();
-    raw.block_size = journal.block_size.into();
-    raw.blocks = journal.blocks.into();
-    raw.first = 1.into();
-    raw.sequence = 1.into();
-    raw.uuid = journal.uuid;
-    raw.users = 1.into();
-    for (to, from) in bytes.iter_mut().zip(raw.as_bytes()) {
+/// Writes bytes at an offset; what does not fit is left out.
+fn put(block: &mut [u8], offset: usize, bytes: &[u8]) {
+    let place = block.get_mut(offset..).unwrap_or_default();
+    for (to, from) in place.iter_mut().zip(bytes) {
         *to = *from;
     }
 }
 
-/// A journal's superblock as it is stored, nothing checked.
-#[derive(Clone, Copy)]
-pub struct StoredJournal<'a>(&'a RawJournal);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[allow(missing_docs)] // fields by the names of the public description
-impl<'a> StoredJournal<'a> {
-    /// Of the first block of a journal; `None` when it is shorter than a superblock.
-    pub fn new(bytes: &'a [u8]) -> Option<StoredJournal<'a>> {
-        RawJournal::ref_from_prefix(bytes).ok().map(|(raw, _)| StoredJournal(raw))
-    }
-
-    pub fn magic(self) -> u32 {
-        self.0.magic.get()
-    }
-
-    /// [`SUPERBLOCK_V1`] or [`SUPERBLOCK_V2`] for a superblock.
-    pub fn block_type(self) -> u32 {
-        self.0.block_type.get()
-    }
-
-    /// Bytes of a block of the journal.
-    pub fn block_size(self) -> u32 {
-        self.0.block_size.get()
-    }
-
-    /// Blocks of the journal, its superblock included.
-    pub fn blocks(self) -> u32 {
-        self.0.blocks.get()
-    }
-
-    /// The first block of the log.
-    pub fn first(self) -> u32 {
-        self.0.first.get()
-    }
-
-    /// The first commit that is expected in the log.
-    pub fn sequence(self) -> u32 {
-        self.0.sequence.get()
-    }
-
-    /// Where the log begins; 0 when it is empty.
-    pub fn start(self) -> u32 {
-        self.0.start.get()
-    }
-
-    /// The error that stopped the journal; 0 for none.
-    pub fn error(self) -> i32 {
-        self.0.error.get()
-    }
-
-    pub fn incompat(self) -> u32 {
-        self.0.incompat.get()
-    }
-
-    pub fn ro_compat(self) -> u32 {
-        self.0.ro_compat.get()
-    }
-
-    /// How many file systems use it.
-    pub fn users(self) -> u32 {
-        self.0.users.get()
-    }
-
-    /// Blocks kept for fast commits.
-    pub fn fast_commit_blocks(self) -> u32 {
-        self.0.fast_commit_blocks.get()
-    }
-
-    /// The kind of its checksums: [`CHECKSUM_CRC32`] or [`CHECKSUM_CRC32C`].
-    pub fn checksum_type(self) -> u8 {
-        self.0.checksum_type
-    }
-
-    pub fn checksum(self) -> u32 {
-        self.0.checksum.get()
-    }
-
-    /// Whether blocks of the journal have checksums, and its superblock too.
-    pub fn has_checksums(self) -> bool {
-        self.incompat() & (incompat::CHECKSUM_V2 | incompat::CHECKSUM_V3) != 0
-    }
-
-    /// The checksum of its bytes, with 0 for the checksum.
-    pub fn computed_checksum(self) -> u32 {
-        let mut raw = self.0.clone();
-        raw.checksum = U32::ZERO;
-        crc32c(!0, raw.as_bytes())
-    }
-
-    /// Whether the fields that version 1 does not have are zero.
-    pub fn is_clear_after_version_1(self) -> bool {
-        let rest = self.0.as_bytes().get(VERSION_1_BYTES..).unwrap_or_default();
-        rest.iter().all(|byte| *byte == 0)
-    }
-
-    /// Names of the features as dumpe2fs prints them, of a superblock of version 2.
-    pub fn feature_names(self) -> Vec<String> {
-        let classes: [(u32, &[&str], char); 3] = [
-            (self.0.compat.get(), &COMPAT_NAMES, 'C'),
-            (self.incompat(), &INCOMPAT_NAMES, 'I'),
-            (self.ro_compat(), &[], 'R'),
-        ];
-        let mut all = Vec::new();
-        for (set, names, class) in classes {
-            let bits = (0..32_usize).filter(|bit| set >> bit & 1 == 1);
-            all.extend(bits.map(|bit| match names.get(bit) {
-                Some(name) => (*name).to_owned(),
-                None => format!("FEATURE_{class}{bit}"),
-            }));
-        }
-        all
+    #[test]
+    fn sequences_are_compared_across_their_wrap() {
+        let (last, first) = (Sequence(u32::MAX), Sequence(0));
+        assert_eq!(last.next(), first);
+        assert!(first.is_after(last) && !last.is_after(first) && !first.is_after(first));
+        assert_eq!(Sequence(3).distance_from(Sequence(u32::MAX - 1)), 5);
     }
 }
-
-/// Blocks of the journal that mke2fs makes on a volume of that many blocks; 0 where it makes none.
-pub fn default_blocks(volume_blocks: u64) -> u32 {
-    const KI: u64 = 1024;
-    match volume_blocks {
-        0..2_048 => 0,
-        2_048..32_768 => 1_024,
-        _ if volume_blocks < 256 * KI => 4_096,
-        _ if volume_blocks < 512 * KI => 8_192,
-        _ if volume_blocks < 4_096 * KI => 16_384,
-        _ if volume_blocks < 8_192 * KI => 32_768,
-        _ if volume_blocks < 16_384 * KI => 65_536,
-        _ if volume_blocks < 32_768 * KI => 131_072,
-        _ => 262_144,
-    }
-}
-
-const _: () = assert!(size_of::<RawJournal>() == SUPERBLOCK_BYTES);

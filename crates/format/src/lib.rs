@@ -18,7 +18,7 @@
 //! extent       nodes of extent trees                  indirect   blocks of pointers
 //! directory    blocks of names, and their index       hash       of names
 //! attribute    extended attributes                    acl        access lists
-//! journal      its superblock                         orphan_file, mount_block, quota_file
+//! journal      its superblock, the blocks of its log    orphan_file, mount_block, quota_file
 //! calendar     times as dates
 //! stored       fields of raw bytes; superblock::{raw, stored}, inode::stored, extent::stored,
 //!              attribute::stored, group::stored, layout::stored: views that believe nothing

@@ -133,7 +133,7 @@ impl Import {
         })?;
         // The volume is not in use yet, so these blocks can be allocated again at once.
         let freed = Freed { blocks: state.take_freed(), ..Freed::default() };
-        freed.blocks.iter().for_each(|run| volume.store.cache.forget_run(*run));
+        freed.blocks.iter().for_each(|run| volume.store.forget_run(*run));
         volume.space.reuse(freed);
         let mut inode = self.fresh(FileType::Directory, new)?;
         inode.generation = state.inode.generation;

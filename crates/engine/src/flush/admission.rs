@@ -159,7 +159,7 @@ impl Core {
             // unless it failed, so that a writer is not held up longer than its policy says.
             let has_flusher =
                 self.volume().store.policies.throttle.has_flusher() && !self.flusher.is_stuck();
-            if self.volume().store.writes_data_first() && has_flusher {
+            if self.volume().store.keeps_order() && has_flusher {
                 self.flusher.call();
                 return Ok(0);
             }

@@ -55,7 +55,12 @@ impl Core {
         }
         let nodes =
             nodes.into_iter().map(|node| Changed::Node(changed_since(&node, &unstored), node));
-        let frames = self.volume().store.cache.changed().into_iter();
+        // With a journal, frames are written by commits and checkpoints.
+        let frames = match self.volume().store.journals() {
+            true => Vec::new(),
+            false => self.volume().store.cache.changed(),
+        };
+        let frames = frames.into_iter();
         let mut changes: Vec<Changed> =
             nodes.chain(frames.map(|(since, frame)| Changed::Frame(since, frame))).collect();
         changes.sort_by_key(Changed::order);

@@ -194,7 +194,9 @@ impl Round {
             Manner::Pieces => core.write_each(old)?,
         }
         // If blocks are allocated at the write, metadata is among the changes.
-        if core.volume().store.delays_allocation() && self.metadata_written <= since {
+        if !core.volume().store.journals()
+            && core.volume().store.delays_allocation()
+            && self.metadata_written <= since {
             self.metadata_written = core.volume().store.clock.now();
             core.write_metadata()?;
         }

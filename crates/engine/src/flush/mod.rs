@@ -47,6 +47,8 @@ pub(crate) struct Core {
 }
 /// `s_state` of a volume that was closed after everything was written.
 const CLEAN: u16 = 1;
+/// `s_state`: errors were met.
+const STATE_ERRORS: u16 = 2;
 
 impl Core {
     pub(crate) fn open(
@@ -72,7 +74,14 @@ impl Core {
             inodes: Inodes::new(volume),
         };
         if core.is_writable() {
-            core.store_state(state_found & !CLEAN)?;
+            match core.volume().store.journals() {
+                // The mark that asks for recovery is durable before anything is journalled.
+                true => {
+                    core.store_state(core.volume().store.record.now().state)?;
+                    core.volume().store.barrier.pass()?;
+                }
+                false => core.store_state(state_found & !CLEAN)?,
+            }
             core.inodes.free_old_orphans()?;
         }
         Ok(core)
@@ -111,6 +120,7 @@ impl Core {
         if outcome.is_err() {
             self.volume().store.latch.wait_until_empty();
             if self.volume().store.latch.is_closed() {
+                self.volume().store.note_error_in_journal();
                 self.volume().store.seat.leave();
             }
         }
@@ -168,7 +178,9 @@ impl Core {
         // just written them: what closing asks of a device does not depend on earlier calls.
         self.volume().store.barrier.note_written();
         self.sync()?;
-        self.store_state(self.state_found)?;
+        self.volume().store.finish_journal()?;
+        let errors = self.volume().store.record.now().state & STATE_ERRORS;
+        self.store_state(self.state_found | errors)?;
         self.volume().store.barrier.pass()?;
         self.closed.store(true, Ordering::Release);
         self.volume().store.latch.close(None);
@@ -203,7 +215,7 @@ impl Core {
     /// otherwise it does not.
     pub(crate) fn start_metadata(&self) -> Result<u64> {
         let volume = self.volume();
-        if volume.store.writes_data_first() {
+        if volume.store.keeps_order() {
             let bytes = volume.store.cache.dirty_frames() * u64::from(volume.store.block_size());
             volume.space.write_metadata()?;
             return Ok(bytes);
@@ -222,7 +234,7 @@ impl Core {
             return Ok(());
         }
         let tables = std::mem::take(&mut *self.volume().unstored.tables.lock());
-        if self.volume().store.writes_data_first() {
+        if self.volume().store.keeps_order() {
             return self.volume().space.write_metadata();
         }
         self.volume().store.cache.write_back_some(|block, kind| {

@@ -239,7 +239,7 @@ impl Inodes {
         state: &mut NodeState,
     ) -> Result<()> {
         let is_last = state.inode.links <= 1 || state.file_type()? == FileType::Directory;
-        if !is_last || !self.volume.store.writes_data_first() {
+        if !is_last || !self.volume.store.writes_in_stages() {
             return self.drop_link(operation, node, state);
         }
         state.kept_links = Some(state.inode.links);

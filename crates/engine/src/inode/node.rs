@@ -181,7 +181,7 @@ impl NodeState {
         });
         volume.unstored.inodes.lock().remove(&self.ino);
         let freed = std::mem::take(&mut self.freed);
-        freed.iter().for_each(|run| volume.store.cache.forget_run(*run));
+        freed.iter().for_each(|run| volume.store.forget_run(*run));
         volume.space.publish_blocks(freed);
         Ok(())
     }
@@ -199,7 +199,7 @@ impl NodeState {
 
     /// The inode with the size and link count that its table should have.
     fn as_stored(&mut self, volume: &Volume) -> Cow<'_, Inode> {
-        self.table_size = match volume.store.writes_data_first() {
+        self.table_size = match volume.store.keeps_order() {
             true => self.size_with_data(volume),
             false => self.inode.size,
         };
@@ -228,7 +228,7 @@ impl NodeState {
     /// Notes that blocks of this inode were freed. They are published once the inode, which pointed
     /// to them, is stored.
     pub(crate) fn note_freed(&mut self, volume: &Volume, run: Run) {
-        if volume.store.writes_data_first() {
+        if volume.store.keeps_order() {
             self.freed.push(run);
         }
     }
@@ -250,7 +250,7 @@ impl NodeState {
     /// Whether a change of its map is not in any sweep yet.
     pub(super) fn is_map_unswept(&self, volume: &Volume) -> bool {
         let sweeps = Some(volume.store.cache.sweeps());
-        volume.store.writes_data_first()
+        volume.store.writes_in_stages()
             && (self.grown_before == sweeps || self.shrunk_before == sweeps)
     }
 
@@ -265,7 +265,7 @@ impl NodeState {
             Leads::Fewer => self.grown_before,
         };
         let is_pending = other == Some(volume.store.cache.sweeps());
-        if !volume.store.writes_data_first() || !is_pending {
+        if !volume.store.writes_in_stages() || !is_pending {
             return Ok(());
         }
         volume.change(credits::INODE, |operation| self.store(operation))?;

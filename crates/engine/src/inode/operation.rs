@@ -34,7 +34,35 @@ impl<'v> Operation<'v> {
     /// # Errors
     /// `ReadOnly`; what closed the latch.
     pub(crate) fn begin(volume: &'v Volume, credits: u32) -> Result<Operation<'v>> {
-        Ok(Operation { handle: Handle::begin(&volume.store, credits)?, volume })
+        loop {
+            if let Some(handle) = Handle::try_begin(&volume.store, credits)? {
+                return Ok(Operation { handle, volume });
+            }
+            volume.space.write_metadata()?;
+        }
+    }
+
+    /// Lets a waiting sweep or commit freeze what was changed so far, and commits a transaction
+    /// that is full. `consistent` first stores what the operation has only in memory, so that the
+    /// frozen state is valid on its own. Does nothing if neither is the case. Afterwards the
+    /// operation may change `credits` blocks.
+    ///
+    /// # Errors
+    /// Those of `consistent`; those of a commit.
+    pub(crate) fn breathe(
+        &self,
+        credits: u32,
+        consistent: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if !self.handle.should_pause() {
+            return Ok(());
+        }
+        consistent()?;
+        self.handle.pause();
+        while !self.handle.try_resume(credits) {
+            self.volume.space.write_metadata()?;
+        }
+        Ok(())
     }
 
     /// Ends the operation with this outcome.

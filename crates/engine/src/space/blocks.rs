@@ -472,6 +472,7 @@ impl Space {
             return Err(wrong(group, BitmapKind::Blocks, "bit", found.first, "given and not free"));
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
+        self.free_blocks.fetch_sub(found.length.into(), Ordering::AcqRel);
         self.changed(group, &mut state, BitmapKind::Blocks);
         Ok(Some(run))
     }
@@ -497,10 +498,10 @@ impl Space {
         for part in &parts {
             self.check_in_use(*part)?;
         }
-        let reuse = if self.store.writes_data_first() { reuse } else { Reuse::AtOnce };
+        let reuse = if self.store.keeps_order() { reuse } else { Reuse::AtOnce };
         if reuse == Reuse::AtOnce {
             // Before the bits change: afterwards the blocks may belong to another file.
-            self.store.cache.forget_run(run);
+            self.store.forget_run(run);
         }
         parts.into_iter().try_for_each(|part| self.give_back(handle, part, reuse))
     }
@@ -549,6 +550,7 @@ impl Space {
         }
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
+        self.free_blocks.fetch_add(length.into(), Ordering::AcqRel);
         let block_size = self.store.block_size() as usize;
         match reuse {
             Reuse::WhenDurable => state.held_blocks.hold(block_size, first, length),

@@ -57,6 +57,7 @@ impl Space {
         let _ = handle.modify(&frame, |bytes| set_run(bytes, keep, gone));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(gone);
         self.available.fetch_sub(gone.into(), Ordering::AcqRel);
+        self.free_blocks.fetch_sub(gone.into(), Ordering::AcqRel);
         self.changed(last, &mut state, BitmapKind::Blocks);
         Ok(())
     }

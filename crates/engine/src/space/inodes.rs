@@ -146,7 +146,7 @@ impl Space {
             state.descriptor.used_directories -= 1;
             self.directories.fetch_sub(1, Ordering::AcqRel);
         }
-        let is_held = self.store.writes_data_first();
+        let is_held = self.store.keeps_order();
         if is_held {
             state.held_inodes.hold(self.store.superblock.block_size() as usize, index, 1);
         }

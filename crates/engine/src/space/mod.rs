@@ -162,6 +162,8 @@ pub(crate) struct Space {
     reserved: AtomicU64,
     /// Those of them that are promised to delayed data.
     kept: AtomicU64,
+    /// The sum of the free blocks of all descriptors; changes together with them.
+    free_blocks: AtomicU64,
     free_inodes: AtomicU64,
     directories: AtomicU64,
     /// Groups to be stored, each listed once.
@@ -208,6 +210,7 @@ impl Space {
             available: AtomicU64::new(blocks),
             reserved: AtomicU64::new(0),
             kept: AtomicU64::new(0),
+            free_blocks: AtomicU64::new(blocks),
             free_inodes: AtomicU64::new(inodes),
             directories: AtomicU64::new(directories),
             dirty: ShortLock::ranked(ranks::LAST, Vec::new()),

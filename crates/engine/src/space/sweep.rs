@@ -6,7 +6,9 @@ use crate::store::cache::BlockKind;
 use crate::store::handle::Handle;
 use crate::store::superblock::FreeCounts;
 use extant_format::GroupNo;
+use std::sync::atomic::Ordering;
 use extant_format::bitmap::count_clear;
+use extant_format::journal::Sequence;
 
 impl Space {
     /// Writes all changed metadata, then the superblock, and waits until it is durable.
@@ -15,10 +17,24 @@ impl Space {
     /// The first write error, which closes the latch; what closed the latch before.
     pub(crate) fn sync(&self) -> Result<()> {
         let freed = self.sweep()?;
-        self.store.write_superblock_if_changed(self.free_counts())?;
+        if !self.store.journals() {
+            self.store.write_superblock_if_changed(self.free_counts())?;
+        }
         self.store.barrier.pass()?;
         self.reuse(freed);
         Ok(())
+    }
+
+    /// Makes a transaction durable, and everything before it. Afterwards, what had been freed before
+    /// may be reused.
+    ///
+    /// # Errors
+    /// As [`Space::sync`].
+    pub(crate) fn commit(&self, through: Sequence) -> Result<()> {
+        match self.store.log() {
+            Some(log) if log.is_committed(through) => self.store.latch.check(),
+            _ => self.write_metadata(),
+        }
     }
 
     /// Writes all changed metadata except the superblock. Afterwards, what had been freed before
@@ -29,7 +45,10 @@ impl Space {
     pub(crate) fn write_metadata(&self) -> Result<()> {
         let freed = self.sweep()?;
         if !freed.is_empty() {
-            self.store.barrier.pass()?;
+            // A commit is durable already.
+            if !self.store.journals() {
+                self.store.barrier.pass()?;
+            }
             self.reuse(freed);
         }
         Ok(())
@@ -37,16 +56,23 @@ impl Space {
 
     /// One sweep. Returns what may be reused once the sweep is durable.
     fn sweep(&self) -> Result<Freed> {
-        self.store.sweep(|handle| {
+        let swept = self.store.sweep(|handle| {
             let freed = self.take_freed();
-            match self.store_descriptors(handle) {
+            let stored = self.store_descriptors(handle).and_then(|()| {
+                match self.store.journals() {
+                    true => self.store.store_superblock(handle, self.free_counts()),
+                    false => Ok(()),
+                }
+            });
+            match stored {
                 Ok(()) => Ok(freed),
                 Err(error) => {
                     self.put_back(freed);
                     Err(error)
                 }
             }
-        })
+        });
+        Ok(swept?.unwrap_or_default())
     }
 
     /// Stores changed descriptors into their frames, for frames that are written without a sweep.
@@ -59,8 +85,10 @@ impl Space {
 
     /// The sums that the superblock repeats.
     pub(crate) fn free_counts(&self) -> FreeCounts {
-        let totals = self.totals();
-        FreeCounts { blocks: totals.free_blocks, inodes: totals.free_inodes }
+        FreeCounts {
+            blocks: self.free_blocks.load(Ordering::Acquire),
+            inodes: self.totals().free_inodes,
+        }
     }
 
     /// Stores changed descriptors, with the checksums of their bitmaps, into their frames.

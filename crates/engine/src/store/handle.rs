@@ -4,8 +4,8 @@
 //!                the gate is open                     `work` returned
 //!   change(n) ----------------------> Handle: at most n blocks ----------> the gate may close
 //!                                      |  need(m): at most m more blocks
-//!                                      |  breathe: lets a waiting sweep freeze what was changed so
-//!                                      |           far, between two steps, each consistent
+//!                                      |  pause, try_resume: a waiting sweep freezes what was
+//!                                      |           changed so far, between two consistent steps
 //! ```
 //!
 //! *Invariants*: an operation has one handle at a time, and changes at most as many blocks through
@@ -33,6 +33,8 @@ pub(crate) struct Handle<'s> {
     pass: RefCell<Option<Pass<'s>>>,
     /// How many more blocks it may change that it has not changed yet.
     credits: Cell<u32>,
+    /// How many blocks the journal has granted it.
+    granted: Cell<u32>,
     /// Blocks that it has changed since it passed the gate.
     changed: RefCell<ChangedBlocks>,
     has_changed: Cell<bool>,
@@ -55,14 +57,45 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Grants an operation this many blocks of the running transaction, if it has room for them.
+    fn has_room_for(&self, credits: u32) -> bool {
+        match self.log() {
+            Some(log) => log.try_join(credits, self.cache.dirty_frames()),
+            None => true,
+        }
+    }
+}
+
+impl Drop for Handle<'_> {
+    fn drop(&mut self) {
+        self.grant(0);
+    }
+}
+
 impl<'s> Handle<'s> {
-    /// Begins an operation that changes at most `credits` blocks.
+    /// Begins an operation that changes at most `credits` blocks, whether the running transaction
+    /// has room for it or not.
     ///
     /// # Errors
     /// `ReadOnly`; what closed the latch.
     pub(crate) fn begin(store: &'s Store, credits: u32) -> Result<Handle<'s>> {
         store.check_writable()?;
+        if let Some(log) = store.log() {
+            log.join(credits);
+        }
         Ok(Handle::with_pass(store, credits, Some(store.gate.pass())))
+    }
+
+    /// As [`Handle::begin`]; `None` if the running transaction has no room: then it has to be
+    /// committed first.
+    ///
+    /// # Errors
+    /// `ReadOnly`; what closed the latch.
+    pub(crate) fn try_begin(store: &'s Store, credits: u32) -> Result<Option<Handle<'s>>> {
+        store.check_writable()?;
+        let fits = store.has_room_for(credits);
+        Ok(fits.then(|| Handle::with_pass(store, credits, Some(store.gate.pass()))))
     }
 
     /// The handle of a sweep, which has closed the gate or does not need it.
@@ -73,8 +106,9 @@ impl<'s> Handle<'s> {
     fn with_pass(store: &'s Store, credits: u32, pass: Option<Pass<'s>>) -> Handle<'s> {
         Handle {
             store,
-            pass: RefCell::new(pass),
             credits: Cell::new(credits),
+            granted: Cell::new(if store.journals() && pass.is_some() { credits } else { 0 }),
+            pass: RefCell::new(pass),
             changed: RefCell::default(),
             has_changed: Cell::new(false),
         }
@@ -100,33 +134,59 @@ impl<'s> Handle<'s> {
     /// this at each step, so that work of any length needs only the credits of one step.
     pub(crate) fn need(&self, credits: u32) {
         self.credits.set(self.credits.get().max(credits));
+        if self.pass.borrow().is_some() {
+            self.grant(self.credits.get());
+        }
     }
 
-    /// Lets a waiting sweep freeze what was changed so far. `consistent` first stores what the
-    /// operation has only in memory, so that the frozen state is valid on its own. Does nothing if
-    /// no sweep waits.
-    ///
-    /// # Errors
-    /// Those of `consistent`.
-    pub(crate) fn breathe(
-        &self,
-        credits: u32,
-        consistent: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        if !self.store.gate.is_wanted() || self.pass.borrow().is_none() {
-            return Ok(());
+    /// Makes the journal's grant that of `credits`.
+    fn grant(&self, credits: u32) {
+        let before = self.granted.get();
+        let Some(log) = self.store.log().filter(|_| before != credits) else { return };
+        self.granted.set(credits);
+        match before < credits {
+            true => log.join(credits - before),
+            false => log.leave(before - credits),
         }
-        consistent()?;
+    }
+
+    /// Whether a sweep or a commit waits until this operation ends, or the running transaction has
+    /// no room left.
+    pub(crate) fn should_pause(&self) -> bool {
+        let is_full =
+            |log: &super::journal::Log| log.is_full(self.store.cache.dirty_frames());
+        let is_wanted =
+            self.store.gate.is_wanted() || self.store.log().is_some_and(is_full);
+        is_wanted && self.pass.borrow().is_some()
+    }
+
+    /// Lets what was changed so far be frozen. Nothing may be changed until `try_resume`.
+    pub(crate) fn pause(&self) {
         drop(self.pass.take());
+        self.grant(0);
+    }
+
+    /// Goes on, and may change `credits` blocks. Fails if the running transaction has no room.
+    #[must_use]
+    pub(crate) fn try_resume(&self, credits: u32) -> bool {
+        if !self.store.has_room_for(credits) {
+            return false;
+        }
+        if self.store.journals() {
+            self.granted.set(credits);
+        }
         self.pass.replace(Some(self.store.gate.pass()));
         *self.changed.borrow_mut() = ChangedBlocks::default();
         self.credits.set(credits);
-        Ok(())
+        true
     }
 
     /// Counts a block that is about to be changed.
     fn count(&self, block: BlockNo) {
         self.has_changed.set(true);
+        if let Some(log) = self.store.log() {
+            log.note_change(&*self.store.clock);
+        }
         if self.changed.borrow_mut().insert(block) {
             let left = self.credits.get();
             debug_assert!(left > 0, "{block} is one block more than the operation said");
@@ -193,8 +253,11 @@ impl<'s> Handle<'s> {
         frame
     }
 
-    /// Changes fields of the superblock; the next sync writes them.
+    /// Changes fields of the superblock; the next commit or sync writes them.
     pub(crate) fn change_superblock<R>(&self, change: impl FnOnce(&mut Changes) -> R) -> R {
+        if let Some(log) = self.store.log() {
+            log.note_change(&*self.store.clock);
+        }
         self.store.record.change(change)
     }
 }

@@ -6,6 +6,7 @@
 //! sweep       freezes all dirty metadata at once and writes it stage by stage
 //! superblock  the fields of the superblock that change
 //! cache       frames: metadata blocks in memory (cache/fill: read, cache/sweep: written)
+//! journal     metadata reaches its place after a copy of it is durable in the log
 //! eviction    the order in which frames and nodes are evicted
 //! gate        keeps operations and the freezing of a sweep apart
 //! writes      write requests under way
@@ -18,7 +19,7 @@
 //! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
 //! that decide layouts, seeds); fields that change are in `record`. Frames are changed only through
 //! a [`Handle`](handle::Handle). Nothing is written once the latch is closed.
-//! *Locking*: `cache.sweep`, then `gate`, then `barrier.flushing`, all sleeping. A handle holds the
+//! *Locking*: `cache.sweep`, then `journal.checkpointing`, then `gate`, then `barrier.flushing`, all sleeping. A handle holds the
 //! gate shared; a sweep holds it exclusively while it freezes. The short locks: a cache shard or
 //! the list of dirty frames, then a frame, then the progress of writes, the budget or the spare
 //! buffers. Those of `record` and `latch` are taken on their own.
@@ -28,6 +29,7 @@ pub(crate) mod cache;
 pub(crate) mod eviction;
 mod gate;
 pub(crate) mod handle;
+pub(crate) mod journal;
 pub(crate) mod latch;
 mod proportion;
 pub(crate) mod superblock;
@@ -36,7 +38,9 @@ pub(crate) mod writes;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::allocation::Delay;
-use crate::policy::preset::{DataOrder, InodeCreation, Mount, NeighbourReadAhead, Policies};
+use crate::policy::preset::{
+    DataOrder, InodeCreation, Journal, Mount, NeighbourReadAhead, Policies,
+};
 use barrier::Barrier;
 use budget::{DirtyBudget, Seat};
 use cache::{Cache, Surroundings};
@@ -45,12 +49,17 @@ use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
 use extant_format::superblock::{Feature, Superblock};
-use extant_format::{BlockNo, Ino};
+use extant_format::{BlockNo, Ino, Run};
 use gate::Gate;
+use journal::Log;
 use latch::Latch;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use superblock::Record;
 use writes::Writes;
+
+/// Bit of `s_state`: errors were met.
+const STATE_ERRORS: u16 = 2;
 
 /// What may be done with a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +117,8 @@ pub(crate) struct Store {
     pub(crate) seat: Arc<Seat>,
     /// Open while operations change metadata; closed while a sweep freezes it.
     gate: Gate,
+    /// The journal, where changes go through one; set when the volume is opened.
+    log: OnceLock<Log>,
     pub(crate) record: Record,
     access: Access,
     /// Blocks in which the device holds data, once it was asked.
@@ -152,14 +163,20 @@ impl Store {
             }
         };
         let barrier = Barrier::new(&device, &latch);
+        let writable = options.access == Access::ReadWrite && !device.info().read_only;
+        let may_journal = writable
+            && superblock.has(Feature::HAS_JOURNAL)
+            && options.policies.journal != Journal::None;
         let surroundings = Surroundings {
             latch: &latch,
             seat: &seat,
             barrier: &barrier,
-            order: options.policies.data_order,
+            order: match may_journal {
+                true => DataOrder::DataFirst,
+                false => options.policies.data_order,
+            },
         };
         let bytes = options.cache_bytes;
-        let writable = options.access == Access::ReadWrite && !device.info().read_only;
         Ok(Store {
             cache: Cache::new(Arc::clone(&traffic), &superblock, style, bytes, &surroundings),
             writes: Arc::new(Writes::new(device.clock(), &latch, &barrier)),
@@ -168,6 +185,7 @@ impl Store {
             style,
             policies: options.policies.clone(),
             gate: Gate::new(device.clock()),
+            log: OnceLock::new(),
             record: Record::of(&superblock),
             access: if writable { Access::ReadWrite } else { Access::ReadOnly },
             held: OnceLock::new(),
@@ -190,9 +208,95 @@ impl Store {
         Ok(*self.held.get_or_init(|| held))
     }
 
+    /// Whether changes are to go through the volume's journal, if it is inside the volume.
+    pub(crate) fn wants_journal(&self) -> bool {
+        self.access == Access::ReadWrite
+            && self.superblock.has(Feature::HAS_JOURNAL)
+            && self.policies.journal != Journal::None
+            && self.superblock.journal_inode != 0
+    }
+
+    /// Has all changes go through the journal from now on, whose blocks are in these runs. Nothing
+    /// was changed so far. The journal is empty. Nothing else is asked of the device but to make
+    /// durable that the journal is in use.
+    ///
+    /// # Errors
+    /// `Corrupt` for a journal that is damaged; what the device returns.
+    pub(crate) fn start_journal(&self, runs: Vec<Run>) -> Result<()> {
+        let parts = journal::Parts {
+            device: &self.device,
+            superblock: &self.superblock,
+            runs,
+            mode: self.policies.journal,
+            frames_max: self.cache.frames_max(),
+            latch: &self.latch,
+            barrier: &self.barrier,
+        };
+        let log = Log::open(parts)?;
+        let had_error = log.begin(self)?;
+        self.record.needs_recovery.store(true, Ordering::Release);
+        if had_error {
+            self.record.change(|changes| changes.state |= STATE_ERRORS);
+        }
+        let _ = self.log.set(log);
+        Ok(())
+    }
+
+    /// Empties the journal: everything is in its place. Nothing may be changed any more.
+    ///
+    /// # Errors
+    /// The first write error, which closes the latch.
+    pub(crate) fn finish_journal(&self) -> Result<()> {
+        if let Some(log) = self.log() {
+            log.finish(self)?;
+            self.record.needs_recovery.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// After a failure: notes in the journal that an error stopped it, for the next program that
+    /// opens the volume.
+    pub(crate) fn note_error_in_journal(&self) {
+        if let Some(log) = self.log()
+            && self.latch.check().is_err_and(|error| !matches!(error.kind, ErrorKind::ReadOnly))
+        {
+            log.note_error();
+        }
+    }
+
+    /// The journal, where changes go through one.
+    pub(crate) fn log(&self) -> Option<&Log> {
+        self.log.get()
+    }
+
+    /// What goes through the journal.
+    pub(crate) fn journal(&self) -> Journal {
+        self.log.get().map_or(Journal::None, |log| log.mode)
+    }
+
+    /// Whether changes go through a journal.
+    pub(crate) fn journals(&self) -> bool {
+        self.log.get().is_some()
+    }
+
+    /// Whether there is no journal, and metadata is written in stages, data first.
+    pub(crate) fn writes_in_stages(&self) -> bool {
+        !self.journals() && self.policies.data_order == DataOrder::DataFirst
+    }
+
+    /// Whether the disk changes from one consistent state to another: freed blocks are held back,
+    /// sizes do not count data that was not submitted, inodes are stored at once.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.journals() || self.writes_in_stages()
+    }
+
     /// Whether a file's data becomes durable before the metadata that makes it readable.
     pub(crate) fn writes_data_first(&self) -> bool {
-        self.policies.data_order == DataOrder::DataFirst
+        match self.journal() {
+            Journal::None => self.policies.data_order == DataOrder::DataFirst,
+            Journal::Writeback => false,
+            Journal::Ordered | Journal::OrderedJbd | Journal::Data => true,
+        }
     }
 
     /// Whether a file's new blocks are allocated at write-back. With data first they always are: a
@@ -206,7 +310,7 @@ impl Store {
     pub(crate) fn stores_inodes_late(&self) -> bool {
         let late = self.policies.inode_creation != InodeCreation::ZeroFill
             && self.policies.mount == Mount::Async;
-        late && !self.writes_data_first()
+        late && !self.keeps_order()
     }
 
     /// Size of a block in bytes.
@@ -247,6 +351,28 @@ impl Store {
         }
         self.latch.leave();
         outcome
+    }
+
+    /// Writes bytes at an offset in bytes, and waits until they are durable. Says nothing about
+    /// other writes.
+    fn write_forced(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if !self.latch.enter() {
+            return self.latch.check();
+        }
+        let outcome = self.device.write_durable(offset, bytes).map_err(Error::from);
+        if let Err(error) = &outcome {
+            self.latch.close(Some(error));
+        }
+        self.latch.leave();
+        outcome
+    }
+
+    /// Forgets the frames of freed blocks. A copy of them in the journal is not replayed any more.
+    pub(crate) fn forget_run(&self, run: Run) {
+        if let Some(log) = self.log() {
+            log.forget(run);
+        }
+        self.cache.forget_run(run);
     }
 
     /// The current time of day, as an inode can store it.

@@ -1,15 +1,18 @@
 //! The superblock: read at opening, and the few fields of it that change.
 //!
-//! *Invariants*: `record.changes` is changed only through a handle. A sync writes the primary copy
-//! after everything else.
+//! *Invariants*: `record.changes` is changed only through a handle. Without a journal a sync writes
+//! the primary copy after everything else; with one it is a part of each transaction that changes
+//! it.
 //! *Locking*: both locks are short, and neither is held during I/O.
 use super::Store;
+use super::cache::BlockKind;
+use super::handle::Handle;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
-use extant_format::GroupNo;
+use extant_format::{BlockNo, GroupNo};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.
 pub(crate) struct Record {
@@ -18,6 +21,8 @@ pub(crate) struct Record {
     written: ShortLock<Vec<u8>>,
     /// Bytes written to files since opening.
     pub(crate) written_bytes: AtomicU64,
+    /// Whether the journal has to be replayed by the next program that opens the volume.
+    pub(super) needs_recovery: AtomicBool,
 }
 
 /// The fields that operations change.
@@ -56,6 +61,7 @@ impl Record {
             ),
             written: ShortLock::ranked(ranks::LAST, Vec::new()),
             written_bytes: AtomicU64::new(0),
+            needs_recovery: AtomicBool::new(false),
         }
     }
 
@@ -86,7 +92,32 @@ impl Store {
         if changes.large_file {
             superblock.features.set(Feature::LARGE_FILE);
         }
+        if self.record.needs_recovery.load(Ordering::Acquire) {
+            superblock.features.set(Feature::NEEDS_RECOVERY);
+        }
         superblock
+    }
+
+    /// Stores the superblock in its frame, for a commit, unless only its time would change.
+    ///
+    /// # Errors
+    /// Those of reading its block.
+    pub(crate) fn store_superblock(&self, handle: &Handle<'_>, free: FreeCounts) -> Result<()> {
+        let superblock = self.current_superblock(free);
+        let encoded = encoded_without_time(&superblock);
+        if *self.record.written.lock() == encoded {
+            return Ok(());
+        }
+        let block_size = u64::from(self.block_size());
+        let block = BlockNo(SUPERBLOCK_OFFSET / block_size);
+        let offset = (SUPERBLOCK_OFFSET % block_size) as usize;
+        let frame = self.cache.read(block, BlockKind::Plain)?;
+        handle.modify(&frame, |bytes| {
+            let bytes = bytes.get_mut(offset..offset + SUPERBLOCK_SIZE);
+            bytes.unwrap_or_default().copy_from_slice(&superblock.encode());
+        });
+        *self.record.written.lock() = encoded;
+        Ok(())
     }
 
     /// Writes the primary superblock, unless only its time would change and nothing else was

@@ -18,24 +18,30 @@
 use super::Store;
 use super::handle::Handle;
 use crate::error::Result;
-use crate::policy::preset::DataOrder;
 
 impl Store {
     /// Writes all dirty metadata, and waits for it and for the writes of files' blocks under way.
-    /// First `late` stores what was kept outside of frames so far; its result is returned.
+    /// First `late` stores what was kept outside of frames so far; its result is returned. With a
+    /// journal, this commits the running transaction; `None` if another thread has done that.
     ///
     /// # Errors
     /// Those of `late`; the first write error, which closes the latch.
-    pub(crate) fn sweep<T>(&self, late: impl FnOnce(&Handle<'_>) -> Result<T>) -> Result<T> {
+    pub(crate) fn sweep<T>(
+        &self,
+        late: impl FnOnce(&Handle<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         self.check_writable()?;
-        match self.policies.data_order {
-            DataOrder::DataFirst => self.sweep_in_stages(late),
-            DataOrder::Unordered => {
+        if let Some(log) = self.log() {
+            return self.commit(log, log.running(), late);
+        }
+        match self.writes_in_stages() {
+            true => self.sweep_in_stages(late).map(Some),
+            false => {
                 let stored = late(&Handle::of_sweep(self))?;
                 let metadata = self.cache.write_back();
                 // Wait for both, and report a failure of either.
                 self.writes.wait().and(metadata)?;
-                Ok(stored)
+                Ok(Some(stored))
             }
         }
     }

@@ -163,7 +163,7 @@ impl<'v> FreshNodes<'v> {
     /// room.
     fn promise(volume: &'v Volume, levels: &[Level]) -> Option<FreshNodes<'v>> {
         let blocks = levels.iter().map(|level| level.blocks.len() as u64).sum();
-        let promised = volume.store.writes_data_first().then(|| volume.space.reserve(blocks).ok());
+        let promised = volume.store.writes_in_stages().then(|| volume.space.reserve(blocks).ok());
         promised.flatten().map(|reservation| FreshNodes { reservation })
     }
 

@@ -230,7 +230,7 @@ pub(super) fn map_need(
     }
     // A new level, and a node beside each on the way; with data first a node that is on the disk is
     // split into two new ones.
-    let way = match volume.store.writes_data_first() {
+    let way = match volume.store.writes_in_stages() {
         true => (2 * u64::from(depth) + 1).max(u64::from(depth) + 2),
         false => u64::from(depth) + 2,
     };
@@ -533,7 +533,7 @@ fn move_lower(
 ) -> Result<Option<BlockNo>> {
     let volume = grant.volume();
     let mut leads = Leads::More;
-    if volume.store.writes_data_first() && !volume.store.cache.is_new(frame) {
+    if volume.store.writes_in_stages() && !volume.store.cache.is_new(frame) {
         // Without room for a new block, the node is changed in place after all.
         let new = new_node(grant, node, level, frame.block(), first, |bytes| {
             bytes.copy_from_slice(lower);

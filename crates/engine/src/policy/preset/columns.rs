@@ -1,7 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
     AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack,
-    Mount, NeighbourReadAhead, TableReadAhead,
+    Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
@@ -82,6 +82,17 @@ fn requests(column: &Column, words: &str, policies: &mut Policies) -> Result<Str
         column: column.name,
         reason: format!("{words:?} is not a number from 4 to 65536"),
     })?;
+    Ok(words.to_owned())
+}
+
+fn commit(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
+    let number = words.strip_suffix('s').and_then(|digits| digits.parse().ok());
+    policies.commit_seconds = number.filter(|number| (1..=86_400).contains(number)).ok_or_else(
+        || PresetError::Wrong {
+            column: column.name,
+            reason: format!("{words:?} is not a time from 1s to 86400s"),
+        },
+    )?;
     Ok(words.to_owned())
 }
 
@@ -191,6 +202,20 @@ pub static COLUMNS: &[Column] = &[
         choices: DATA_ORDERS,
         of: |row| row.data_order,
         choose: by_name,
+    },
+    Column {
+        name: "journal",
+        line: "what goes through the journal, where the volume has one",
+        choices: JOURNALS,
+        of: |row| row.journal,
+        choose: by_name,
+    },
+    Column {
+        name: "commit",
+        line: "after how many seconds at most a transaction of the journal is committed: 5s",
+        choices: &[],
+        of: |row| row.commit,
+        choose: commit,
     },
     Column {
         name: "atime",
@@ -537,6 +562,37 @@ const DATA_ORDERS: &[Choice] = &[
         line: "yes, and names come last; blocks are given at write-back and, once freed, again \
             only after a sweep",
         set: |policies| policies.data_order = DataOrder::DataFirst,
+    },
+];
+
+const JOURNALS: &[Choice] = &[
+    Choice {
+        name: "none",
+        line: "nothing: the column data-order decides what is durable first",
+        set: |policies| policies.journal = Journal::None,
+    },
+    Choice {
+        name: "writeback",
+        line: "metadata; a file may show old blocks after a power cut (ext3 and ext4, \
+            data=writeback)",
+        set: |policies| policies.journal = Journal::Writeback,
+    },
+    Choice {
+        name: "ordered",
+        line: "metadata, and a map only after the data that it points to; an fsync waits for no \
+            other file",
+        set: |policies| policies.journal = Journal::Ordered,
+    },
+    Choice {
+        name: "ordered-jbd",
+        line: "metadata; a commit first writes the data of all files that it maps (ext3, \
+            data=ordered)",
+        set: |policies| policies.journal = Journal::OrderedJbd,
+    },
+    Choice {
+        name: "data",
+        line: "metadata and data (ext3 and ext4, data=journal)",
+        set: |policies| policies.journal = Journal::Data,
     },
 ];
 

@@ -113,6 +113,21 @@ pub enum DataOrder {
     DataFirst,
 }
 
+/// What goes through the journal of a volume that has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Journal {
+    /// Nothing: the volume is changed in place.
+    None,
+    /// Metadata. A map may be durable before the data that it points to.
+    Writeback,
+    /// Metadata. New blocks are written first, and enter the map when that has ended.
+    Ordered,
+    /// Metadata. Blocks enter the map at once, and a commit waits for all data under way.
+    OrderedJbd,
+    /// Metadata and data.
+    Data,
+}
+
 /// When a change of metadata is on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mount {
@@ -179,6 +194,10 @@ pub struct Policies {
     pub mount: Mount,
     /// What is durable before what.
     pub data_order: DataOrder,
+    /// What goes through the journal.
+    pub journal: Journal,
+    /// After how many seconds at most a transaction is committed.
+    pub commit_seconds: u32,
     /// Which reads change access times.
     pub access_times: AccessTimes,
     /// The elevator of the device's queue, for programs that simulate one. The engine does not use

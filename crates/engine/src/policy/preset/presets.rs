@@ -1,6 +1,7 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Mount,
+    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack,
+    Journal, Mount,
     NeighbourReadAhead, TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
@@ -45,6 +46,10 @@ pub struct Preset {
     pub mount: &'static str,
     /// Column `data-order`.
     pub data_order: &'static str,
+    /// Column `journal`.
+    pub journal: &'static str,
+    /// Column `commit`.
+    pub commit: &'static str,
     /// Column `atime`.
     pub access_times: &'static str,
     /// Column `elevator`.
@@ -85,6 +90,8 @@ const LINUX_2_4: Preset = Preset {
     throttle: "bdflush",
     mount: "async",
     data_order: "unordered",
+    journal: "none",
+    commit: "5s",
     access_times: "none",
     elevator: "linus",
     requests: "64",
@@ -127,6 +134,8 @@ const FREEBSD: Preset = Preset {
     throttle: "bdflush",
     mount: "sync",
     data_order: "unordered",
+    journal: "none",
+    commit: "5s",
     access_times: "none",
     elevator: "c-look",
     requests: "128",
@@ -186,6 +195,8 @@ pub static PRESETS: &[Preset] = &[
         throttle: "write-behind",
         mount: "async",
         data_order: "data-first",
+        journal: "ordered",
+        commit: "5s",
         access_times: "relatime",
         elevator: "deadline",
         requests: "128",
@@ -209,6 +220,8 @@ pub static PRESETS: &[Preset] = &[
         throttle: "inline",
         mount: "async",
         data_order: "data-first",
+        journal: "ordered",
+        commit: "5s",
         access_times: "none",
         elevator: "noop",
         requests: "128",
@@ -235,6 +248,8 @@ impl Policies {
             throttle: Arc::new(throttle::Inline),
             mount: Mount::Async,
             data_order: DataOrder::Unordered,
+            journal: Journal::None,
+            commit_seconds: 5,
             access_times: AccessTimes::None,
             elevator: ElevatorChoice::of(&ELEVATORS[0]),
             requests: 0,

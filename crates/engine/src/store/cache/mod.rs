@@ -29,6 +29,8 @@
 mod fill;
 mod sweep;
 
+pub(in crate::store) use sweep::Sealed;
+
 use crate::error::{Error, Place, Result};
 use crate::policy::preset::DataOrder;
 use crate::ranks;
@@ -136,6 +138,8 @@ enum FrameStatus {
     Clean,
     Dirty,
     Writing,
+    /// Durable in the journal, and not in its place yet.
+    Logged,
     Forgotten,
 }
 
@@ -497,7 +501,7 @@ impl Cache {
             _ => asked,
         };
         let stage = state.stage;
-        if matches!(state.status, FrameStatus::Clean | FrameStatus::Writing) {
+        if matches!(state.status, FrameStatus::Clean | FrameStatus::Writing | FrameStatus::Logged) {
             state.status = FrameStatus::Dirty;
             state.dirty_since = self.device.clock().now();
             // Counted before the frame is listed: a sweep that writes it subtracts it again.

@@ -23,7 +23,7 @@ enum Busy {
 }
 
 /// A frame with the bytes to write.
-type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
+pub(in crate::store) type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
 
 /// What one sweep writes, by stage.
 #[derive(Default)]
@@ -94,6 +94,44 @@ impl Cache {
     /// newer one.
     pub(in crate::store) fn lock_sweep(&self) -> SleepGuard<'_, ()> {
         self.sweep.lock()
+    }
+
+    /// Takes the bytes of all dirty frames, for a commit, by block number. Called while no operation
+    /// is open.
+    pub(in crate::store) fn freeze_all(&self) -> Vec<Sealed> {
+        let mut frames = self.take_listed();
+        frames.sort_unstable_by_key(|frame| frame.block);
+        let mut frozen = Vec::with_capacity(frames.len());
+        for frame in frames {
+            if let Some(bytes) = self.prepare(&frame, Transit::Frozen, || {}) {
+                frozen.push((frame, bytes));
+            }
+        }
+        frozen
+    }
+
+    /// Ends what `freeze_all` began: the frames are durable in the journal if `outcome` is not an
+    /// error, and are never written otherwise.
+    pub(in crate::store) fn end_freeze(&self, frozen: &[Sealed], outcome: &Result<()>) {
+        for (frame, _) in frozen {
+            let mut state = frame.state.lock();
+            debug_assert_eq!(state.transit, Transit::Frozen, "{}: a commit ended", frame.block);
+            state.transit = Transit::None;
+            if outcome.is_ok() && state.status == FrameStatus::Writing {
+                state.status = FrameStatus::Logged;
+            }
+            drop(state);
+            self.seat.write_ended(self.block_size as u64);
+            self.shard(frame.block).changed.wake_all();
+        }
+    }
+
+    /// Notes that a checkpoint has written a frame to its place.
+    pub(in crate::store) fn in_place(&self, frame: &Frame) {
+        let mut state = frame.state.lock();
+        if state.status == FrameStatus::Logged {
+            state.status = FrameStatus::Clean;
+        }
     }
 
     /// Takes the bytes of all dirty frames. Called while no operation is open, so that they are

@@ -60,7 +60,7 @@ fn merge_children(
         if left_len + right_len > capacity {
             continue;
         }
-        if volume.store.writes_data_first() && !volume.store.cache.is_new(&left_frame) {
+        if volume.store.writes_in_stages() && !volume.store.cache.is_new(&left_frame) {
             // A sweep cannot replace two nodes on disk by one in a single step. This is left until
             // the map is made dense.
             node.looseness.nodes_changed = true;

@@ -1,0 +1,86 @@
+//! Committed blocks are written to their place, in the order of the disk, and the log's tail moves
+//! after them.
+//!
+//! *Locking*: one checkpoint at a time holds `checkpointing`. Commits go on meanwhile.
+use super::Log;
+use crate::error::Result;
+use crate::store::Store;
+use extant_block::Segment;
+use extant_format::BlockNo;
+use std::sync::Arc;
+
+/// Bytes of one write of adjacent blocks, at most.
+const REQUEST_BYTES_MAX: usize = 1 << 20;
+
+impl Log {
+    /// Writes all blocks that are committed now to their place, and frees their part of the log.
+    ///
+    /// # Errors
+    /// The first write error, which closes the latch.
+    pub(crate) fn checkpoint(&self, store: &Store) -> Result<()> {
+        let _one = self.checkpointing.lock();
+        let (last, blocks) = {
+            let mut state = self.state.lock();
+            let Some(last) = state.logged.back().map(|logged| logged.sequence) else {
+                return Ok(());
+            };
+            state.in_flight = Some(last);
+            let blocks: Vec<(BlockNo, Arc<Vec<u8>>)> = state
+                .pending
+                .iter()
+                .map(|(block, pending)| (*block, Arc::clone(&pending.bytes)))
+                .collect();
+            (last, blocks)
+        };
+        let written = self.write_in_place(&blocks).and_then(|()| store.barrier.pass());
+        let moved = written.and_then(|()| self.move_tail(store, last));
+        let mut done = Vec::new();
+        let mut state = self.state.lock();
+        state.in_flight = None;
+        if moved.is_ok() {
+            while let Some(logged) = state.logged.front()
+                && !logged.sequence.is_after(last)
+            {
+                state.free += logged.blocks;
+                state.logged.pop_front();
+            }
+            let newer = state.pending.extract_if(.., |_, pending| !pending.sequence.is_after(last));
+            done.extend(newer.map(|(_, pending)| pending.frame));
+            state.copies.retain(|_, sequence| sequence.is_after(last));
+        }
+        drop(state);
+        self.ended.wake_all();
+        done.iter().for_each(|frame| store.cache.in_place(frame));
+        moved.inspect_err(|error| store.latch.close(Some(error)))?;
+        let mut counts = self.counts.lock();
+        counts.checkpoints += 1;
+        counts.checkpoint_blocks += blocks.len() as u64;
+        Ok(())
+    }
+
+    /// Writes blocks to their place, adjacent ones together, and waits for them.
+    fn write_in_place(&self, blocks: &[(BlockNo, Arc<Vec<u8>>)]) -> Result<()> {
+        let per_request = (REQUEST_BYTES_MAX / self.block_size as usize).max(1);
+        let adjacent = |one: &(BlockNo, _), other: &(BlockNo, _)| one.0.0 + 1 == other.0.0;
+        for run in blocks.chunk_by(adjacent) {
+            for part in run.chunks(per_request) {
+                let offset = part[0].0.0.saturating_mul(self.block_size.into());
+                let segments = part.iter().map(|(_, bytes)| Segment::Shared(Arc::clone(bytes)));
+                self.writes.write(&*self.device, offset, segments.collect(), |_| {});
+            }
+        }
+        self.writes.wait()
+    }
+
+    /// Makes the log begin after a transaction whose blocks are durable in their place.
+    fn move_tail(&self, store: &Store, last: extant_format::journal::Sequence) -> Result<()> {
+        let end = {
+            let state = self.state.lock();
+            state.logged.iter().find(|logged| logged.sequence == last).map(|logged| logged.end)
+        };
+        self.store_superblock(store, |superblock| {
+            superblock.sequence = last.next();
+            superblock.start = end.unwrap_or(superblock.start);
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! How much one transaction may hold. Operations say what they need at most before they begin, so
+//! that a transaction always fits into the log.
+//!
+//! *Invariants*: `credits` is the sum of what the open handles were granted. A transaction is
+//! at most a quarter of the log and half of the cache, plus what open handles asked for in the
+//! middle of their work.
+use super::Log;
+
+impl Log {
+    /// Grants an operation that begins this many blocks. Fails if the running transaction has no
+    /// room for them, beside its `dirty` blocks; an empty one always has.
+    #[must_use]
+    pub(in crate::store) fn try_join(&self, credits: u32, dirty: u64) -> bool {
+        let mut state = self.state.lock();
+        let used = dirty.saturating_add(state.credits.into());
+        let fits = used.saturating_add(credits.into()) <= self.transaction_max;
+        if fits || used == 0 {
+            state.credits = state.credits.saturating_add(credits);
+            return true;
+        }
+        false
+    }
+
+    /// Grants blocks to an operation that cannot wait for room.
+    pub(in crate::store) fn join(&self, credits: u32) {
+        let mut state = self.state.lock();
+        state.credits = state.credits.saturating_add(credits);
+    }
+
+    /// Takes back what was granted.
+    pub(in crate::store) fn leave(&self, credits: u32) {
+        let mut state = self.state.lock();
+        debug_assert!(credits <= state.credits, "{credits} credits of {} end", state.credits);
+        state.credits = state.credits.saturating_sub(credits);
+    }
+
+    /// Whether operations had better go on in the next transaction.
+    pub(in crate::store) fn is_full(&self, dirty: u64) -> bool {
+        let credits = self.state.lock().credits;
+        dirty.saturating_add(credits.into()) > self.transaction_max
+    }
+
+    /// Whether the log has room for a transaction of `dirty` blocks and what handles may add.
+    pub(super) fn has_room(&self, dirty: u64) -> bool {
+        let state = self.state.lock();
+        let copies = dirty.saturating_add(state.credits.into()).saturating_add(GROUPS);
+        let copies = usize::try_from(copies).unwrap_or(usize::MAX);
+        let wanted = self.format.transaction_blocks(copies, state.revoked.len());
+        wanted < state.free as usize && u64::from(state.free) > self.log_blocks() / 4
+    }
+
+    /// Whether it is time to write committed blocks to their place: less than half of the log is
+    /// free, or they take up more than a quarter of the cache.
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        let state = self.state.lock();
+        u64::from(state.free) < self.log_blocks() / 2 || state.pending.len() > self.pending_max
+    }
+
+    pub(super) fn log_blocks(&self) -> u64 {
+        self.superblock.lock().0.log_blocks().into()
+    }
+}
+
+/// Blocks of group descriptors, and that of the superblock, which join a transaction when it is
+/// frozen: a guess at how many.
+const GROUPS: u64 = 8;

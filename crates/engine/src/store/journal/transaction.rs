@@ -1,0 +1,89 @@
+//! One transaction as blocks of the log.
+//!
+//! ```text
+//! | revoke ... | descriptor | copies ... | descriptor | copies ... |      | commit |
+//!   written together, in as few requests as the log's place allows   flush  forced
+//! ```
+use super::Log;
+use crate::error::{Error, Result};
+use crate::store::cache::Sealed;
+use extant_block::Segment;
+use extant_format::BlockNo;
+use extant_format::journal::descriptor::Writer;
+use extant_format::journal::{Sequence, revoke};
+use std::sync::Arc;
+
+/// Bytes of one request, at most.
+const REQUEST_BYTES_MAX: usize = 1 << 20;
+
+/// What a commit writes.
+pub(super) struct Transaction<'f> {
+    pub(super) sequence: Sequence,
+    pub(super) frozen: &'f [Sealed],
+    pub(super) revoked: Vec<BlockNo>,
+}
+
+impl Transaction<'_> {
+    /// Its blocks in the order of the log, without the commit block.
+    pub(super) fn blocks(&self, log: &Log) -> Vec<Arc<Vec<u8>>> {
+        let format = &log.format;
+        let revoked = revoke::encode(format, self.sequence, &self.revoked);
+        let mut blocks: Vec<Arc<Vec<u8>>> = revoked.into_iter().map(Arc::new).collect();
+        for part in self.frozen.chunks(format.tags_per_descriptor().max(1)) {
+            let mut descriptor = Writer::new(format, self.sequence);
+            let copies: Vec<Arc<Vec<u8>>> = part
+                .iter()
+                .map(|(frame, bytes)| match descriptor.add(frame.block(), bytes) {
+                    Some(escaped) => Arc::new(escaped),
+                    None => Arc::clone(bytes),
+                })
+                .collect();
+            blocks.push(Arc::new(descriptor.finish()));
+            blocks.extend(copies);
+        }
+        blocks
+    }
+}
+
+impl Log {
+    /// Starts to write blocks of the log from `at` on. Returns the block of the log after them.
+    ///
+    /// # Errors
+    /// `Corrupt` if the log has no such block.
+    pub(super) fn submit(&self, mut at: u32, blocks: &[Arc<Vec<u8>>]) -> Result<u32> {
+        let mut rest = blocks;
+        while !rest.is_empty() {
+            let (place, adjacent) = self.place(at).ok_or_else(|| super::outside(at))?;
+            let to_end = self.end().saturating_sub(at).max(1);
+            let in_request = (REQUEST_BYTES_MAX / self.block_size as usize).max(1);
+            let count = in_request.min(adjacent.min(to_end) as usize).min(rest.len());
+            let (now, later) = rest.split_at(count);
+            let segments = now.iter().map(|bytes| Segment::Shared(Arc::clone(bytes))).collect();
+            self.writes.write(&*self.device, self.offset(place), segments, |_| {});
+            at = self.after(at, count as u32);
+            rest = later;
+        }
+        Ok(at)
+    }
+
+    /// Where a block of the log is on the device, in bytes.
+    ///
+    /// # Errors
+    /// `Corrupt` if the log has no such block.
+    pub(super) fn offset_of(&self, block: u32) -> Result<u64> {
+        let place = self.place(block).ok_or_else(|| -> Error { super::outside(block) })?;
+        Ok(self.offset(place.0))
+    }
+
+    fn offset(&self, place: BlockNo) -> u64 {
+        place.0.saturating_mul(self.block_size.into())
+    }
+
+    pub(super) fn after(&self, block: u32, distance: u32) -> u32 {
+        self.superblock.lock().0.after(block, distance)
+    }
+
+    fn end(&self) -> u32 {
+        self.superblock.lock().0.log_end()
+    }
+}
