@@ -4,12 +4,13 @@
 //! *Locking*: none of its own.
 use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
+use crate::flush::committer::Committer;
 use crate::flush::flusher::Flusher;
 use crate::inode::Node;
 use crate::inode::attribute::{self, SetAttribute};
 use crate::inode::change::{self, Change, FlagChange};
 use crate::inode::credits;
-use crate::inode::file::{self, Size};
+use crate::inode::file::{self, Durable, Size};
 use crate::inode::volume::Volume;
 use crate::name::beginning::Defaults;
 use crate::name::directory;
@@ -17,6 +18,7 @@ use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
 use crate::policy::readahead::ReadStream;
 use crate::store::budget::DirtyBudget;
+use crate::store::journal::JournalCounts;
 use crate::store::{DataKeeping, Options};
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::Ino;
@@ -166,6 +168,9 @@ impl Filesystem {
 
     fn start(core: Core, options: &Options) -> Result<Filesystem> {
         let core = Arc::new(core);
+        if core.is_writable() {
+            Committer::start(&core);
+        }
         if core.is_writable() && options.policies.throttle.has_flusher() {
             Flusher::start(&core);
         }
@@ -189,6 +194,12 @@ impl Filesystem {
             inodes: superblock.inodes_count,
             free_inodes: totals.free_inodes,
         }
+    }
+
+    /// What the journal has done since the file system was opened; `None` if changes do not go
+    /// through one.
+    pub fn journal_counts(&self) -> Option<JournalCounts> {
+        self.core.inodes.volume.store.log().map(|log| log.counts())
     }
 
     /// Writes everything that changed and waits until it is durable.
@@ -670,13 +681,19 @@ impl File {
         file::next_data(&self.core.inodes.volume, &self.node, offset)
     }
 
-    /// Writes this file's data and the volume's metadata, and waits until they are durable.
+    /// Writes this file's data, and waits until it is durable together with its inode and all that
+    /// was done before. Without a journal that is the metadata of the whole volume.
     pub fn sync(&self) -> Result<()> {
+        self.sync_as(Durable::All)
+    }
+
+    /// The same; `what` says whether the inode's own attributes matter.
+    pub(crate) fn sync_as(&self, what: Durable) -> Result<()> {
         let core = &self.core;
         let sync = || {
             core.inodes.free_replaced()?;
             core.inodes.chain_orphans()?;
-            file::sync(&core.inodes.volume, &self.node)
+            file::sync(&core.inodes.volume, &self.node, what)
         };
         core.report(sync())
     }

@@ -114,7 +114,8 @@ pub fn format(
     tables::write(&*device, &plan.layout, asked.contents)?;
     let options = Options {
         access: Access::ReadWrite,
-        policies: policies.clone(),
+        // The journal is one of the things that are being made.
+        policies: policies.clone().without_journal(),
         cache_bytes: CACHE_BYTES,
         data: DataKeeping::Bytes,
     };

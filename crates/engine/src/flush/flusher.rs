@@ -196,7 +196,8 @@ impl Round {
         // If blocks are allocated at the write, metadata is among the changes.
         if !core.volume().store.journals()
             && core.volume().store.delays_allocation()
-            && self.metadata_written <= since {
+            && self.metadata_written <= since
+        {
             self.metadata_written = core.volume().store.clock.now();
             core.write_metadata()?;
         }

@@ -1,7 +1,7 @@
 //! Memory is kept within its bounds, and room on the volume is found.
 use super::Core;
 use crate::error::{Error, ErrorKind, Result};
-use crate::inode::write_back::write_back;
+use crate::inode::write_back::{Wait, write_back};
 use crate::policy::throttle::Manner;
 
 /// How often at most an operation that finds no room is tried again after room was given back.
@@ -30,6 +30,7 @@ impl Core {
                 break;
             }
             self.submit_dirty()?;
+            self.inodes.enter_maps(Wait::ForAll)?;
             if is_held {
                 self.inodes.free_replaced()?;
                 self.write_metadata()?;

@@ -3,6 +3,7 @@
 //! ```text
 //! admission   when writers may make blocks dirty    changes   what is dirty, in writing order
 //! flusher     writes in the background              memory    is kept within its bounds
+//! committer   commits the journal's transactions in time
 //! ```
 //!
 //! *Invariants*: after every call memory is within its bounds (`balance`). Nothing is written after
@@ -10,11 +11,12 @@
 //! *Locking*: `backlog` is a short lock under which no other is taken.
 pub(crate) mod admission;
 mod changes;
+pub(crate) mod committer;
 pub(crate) mod flusher;
 mod memory;
 
 use crate::error::{ErrorKind, Result};
-use crate::inode::write_back::make_map_dense;
+use crate::inode::write_back::{Wait, make_map_dense};
 use crate::inode::{Inodes, Volume, credits, mapping};
 use crate::policy::preset::Mount;
 use crate::ranks;
@@ -22,6 +24,7 @@ use crate::store::Options;
 use crate::store::budget::DirtyBudget;
 use crate::store::cache::BlockKind;
 use admission::Backlog;
+use committer::Committer;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo};
@@ -42,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) closing: AtomicBool,
     /// Writes in the background, if the policy has a flusher.
     pub(crate) flusher: Flusher,
+    /// Commits in time, where changes go through a journal.
+    pub(crate) committer: Committer,
     /// What the next writer that has to write continues with.
     pub(crate) backlog: ShortLock<Backlog>,
 }
@@ -70,6 +75,7 @@ impl Core {
             closed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             flusher: Flusher::new(&volume.store.clock),
+            committer: Committer::new(&volume.store),
             backlog: ShortLock::ranked(ranks::LAST, Backlog::default()),
             inodes: Inodes::new(volume),
         };
@@ -129,6 +135,7 @@ impl Core {
 
     fn sync_all(&self) -> Result<()> {
         self.submit_dirty()?;
+        self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
         self.inodes.chain_orphans()?;
         self.volume().space.sync()?;
@@ -167,8 +174,10 @@ impl Core {
         }
         self.closing.store(true, Ordering::Release);
         self.flusher.stop();
+        self.committer.stop();
         self.inodes.assert_promises();
         self.submit_dirty()?;
+        self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
         self.inodes.free_nameless()?;
         for node in self.inodes.nodes.all() {

@@ -7,10 +7,12 @@
 //! which no other is taken.
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
-use crate::inode::node::Node;
+use crate::inode::node::{Node, NodeState};
 use crate::inode::nodes::Nodes;
 use crate::inode::table::place;
 use crate::inode::volume::Volume;
+use crate::inode::write_back::{Wait, enter_map};
+use crate::policy::preset::Journal;
 use crate::ranks;
 use crate::store::cache::BlockKind;
 use extant_block::{ShortLock, SleepLock};
@@ -59,8 +61,7 @@ impl Inodes {
         // All at once: what one thread gives back is known to the inode and to the volume by then.
         let states: Option<Vec<_>> = nodes.iter().map(|node| node.state.try_read()).collect();
         let Some(states) = states else { return };
-        let promised: u64 =
-            states.iter().map(|state| state.delayed.len() + state.promised_map).sum();
+        let promised: u64 = states.iter().map(|state| self.promised_to(state)).sum();
         // Other threads may have promised something to an inode that was loaded meanwhile.
         let now = self.nodes.all();
         let has_same_nodes = now.len() == nodes.len()
@@ -69,6 +70,33 @@ impl Inodes {
             return;
         }
         assert_eq!(promised, kept, "blocks promised, to inodes and in all");
+    }
+
+    /// How many blocks are promised to an inode.
+    fn promised_to(&self, state: &NodeState) -> u64 {
+        let window = state.window.filter(|_| self.volume.store.journals());
+        let window = window.map_or(0, |window| u64::from(window.length));
+        state.delayed.len() + state.placed.new_blocks() + state.promised_map + window
+    }
+
+    /// Maps the blocks of all files that were placed and whose data is written.
+    ///
+    /// # Errors
+    /// What closed the latch; `Corrupt`; what the device returns.
+    pub(crate) fn enter_maps(&self, wait: Wait) -> Result<()> {
+        if self.volume.store.journal() != Journal::Ordered {
+            return Ok(());
+        }
+        let mut nodes = self.nodes.all();
+        nodes.retain(|node| node.pages.has_placed());
+        if wait == Wait::ForAll {
+            // All are written before the first is locked.
+            nodes.iter().for_each(|node| node.pages.under_way.wait_for(&(0..u64::MAX)));
+        }
+        nodes.iter().try_for_each(|node| {
+            let mut state = node.state.write();
+            enter_map(&self.volume, &node.pages, &mut state, wait)
+        })
     }
 
     /// Counts an open file.

@@ -39,6 +39,7 @@ pub(crate) mod nodes;
 pub(crate) mod operation;
 pub(crate) mod pages;
 pub(crate) mod permission;
+pub(crate) mod placed;
 pub(crate) mod rights;
 pub(crate) mod table;
 mod unstored;

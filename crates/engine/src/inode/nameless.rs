@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::write_back::{make_map_dense, write_back_locked};
+use crate::inode::write_back::{make_map_dense, write_with_names};
 use crate::inode::{attribute, credits, file, mapping, table};
 use crate::policy::allocation::Purpose;
 use crate::space::InodeKind;
@@ -141,7 +141,7 @@ impl Inodes {
             return Ok(());
         }
         if node.rewritten.swap(false, Ordering::AcqRel) && self.volume.store.writes_data_first() {
-            write_back_locked(&self.volume, &node.pages, &mut state)?;
+            write_with_names(&self.volume, &node.pages, &mut state)?;
         }
         if !last {
             return Ok(());

@@ -9,7 +9,7 @@
 //!
 //! *Invariants*: a thread that changes a node's inode stores it, or notes it as unstored, before it
 //! unlocks the node. `delayed` is a subset of `dirty`; as many blocks are promised as `delayed`
-//! has, and `promised_map` more. With data first, `table_size` never counts data that was not
+//! and `placed` have, and `promised_map` more. With data first, `table_size` never counts data that was not
 //! submitted.
 //! *Locking*: `state` is a sleeping lock: parent before child, then by rising inode number. The
 //! other fields that change are atomic, or have locks of their own.
@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::operation::Operation;
 use crate::inode::pages::Pages;
+use crate::inode::placed::Placed;
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::LastAllocation;
@@ -24,6 +25,7 @@ use crate::policy::preset::Mount;
 use crate::runs::RunSet;
 use extant_block::SleepRwLock;
 use extant_format::inode::{FileType, Inode};
+use extant_format::journal::Sequence;
 use extant_format::{Ino, Run};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -74,6 +76,16 @@ pub(crate) struct NodeState {
     pub(crate) delayed: RunSet,
     /// Further blocks that are promised, for the map of those in `delayed`.
     pub(crate) promised_map: u64,
+    /// Blocks that have a place and data, and are not in the map yet.
+    pub(crate) placed: Placed,
+    /// The transaction of the journal that it was last stored in.
+    pub(crate) changed_in: Option<Sequence>,
+    /// The last one in which something changed that is needed to read its data: size or map.
+    pub(crate) mapped_in: Option<Sequence>,
+    /// Size, blocks and root of the map as they were last stored.
+    stored_map: (u64, u64, [u8; 60]),
+    /// A block of its map was changed since it was last stored.
+    map_changed: bool,
     /// It was made without a name, and may still be given one.
     pub(crate) may_be_named: bool,
     /// The inode was freed while some thread held the node.
@@ -83,6 +95,7 @@ pub(crate) struct NodeState {
 impl NodeState {
     /// The state of an inode that was just loaded or made.
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
+        let stored_map = (inode.size, inode.sectors, inode.block);
         NodeState {
             ino,
             seed: volume.store.inode_seed(ino, inode.generation),
@@ -98,6 +111,11 @@ impl NodeState {
             dirty: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,
+            placed: Placed::default(),
+            changed_in: None,
+            mapped_in: None,
+            stored_map,
+            map_changed: false,
             may_be_named: false,
             gone: false,
         }
@@ -180,6 +198,14 @@ impl NodeState {
             }
         });
         volume.unstored.inodes.lock().remove(&self.ino);
+        if let Some(log) = volume.store.log() {
+            let running = Some(log.running());
+            let map = (self.table_size, self.inode.sectors, self.inode.block);
+            if std::mem::take(&mut self.map_changed) || self.stored_map != map {
+                (self.stored_map, self.mapped_in) = (map, running);
+            }
+            self.changed_in = running;
+        }
         let freed = std::mem::take(&mut self.freed);
         freed.iter().for_each(|run| volume.store.forget_run(*run));
         volume.space.publish_blocks(freed);
@@ -220,8 +246,11 @@ impl NodeState {
     /// counts them as part of the file.
     fn size_with_data(&self, volume: &Volume) -> u64 {
         let block_size = u64::from(volume.store.block_size());
-        let dirty = self.dirty.next(self.table_size / block_size);
-        let submitted = dirty.map_or(self.inode.size, |run| run.start.saturating_mul(block_size));
+        let from = self.table_size / block_size;
+        let dirty = self.dirty.next(from).map(|run| run.start);
+        let placed = u32::try_from(from).ok().and_then(|from| self.placed.next(from));
+        let first = dirty.into_iter().chain(placed.map(u64::from)).min();
+        let submitted = first.map_or(self.inode.size, |first| first.saturating_mul(block_size));
         submitted.max(self.table_size).min(self.inode.size)
     }
 
@@ -240,6 +269,7 @@ impl NodeState {
             Leads::Fewer => &mut self.shrunk_before,
         };
         *noted = Some(volume.store.cache.sweeps());
+        self.map_changed = true;
     }
 
     /// Whether blocks were freed that are published when the inode is stored.

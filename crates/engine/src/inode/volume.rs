@@ -1,11 +1,11 @@
 //! What the inode layer, and those above it, share of an open volume.
 //!
 //! *Invariants* and *Locking* are those of the parts.
-use super::pages::PageCounts;
-use super::unstored::Unstored;
 use super::mapping::{self, Piece};
 use super::node::NodeState;
+use super::pages::PageCounts;
 use super::table;
+use super::unstored::Unstored;
 use crate::error::{Error, Place, Result};
 use crate::space::Space;
 use crate::store::budget::DirtyBudget;

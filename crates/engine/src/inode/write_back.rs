@@ -12,8 +12,10 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::pages::{Pages, Payload};
+use crate::inode::placed::{Before, Placement};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
+use crate::policy::preset::Journal;
 use crate::space::Reservation;
 use extant_block::Segment;
 use extant_format::extent::State;
@@ -98,6 +100,7 @@ fn write_blocks(
     volume.change(STEP, |operation| {
         let submitted = submit_some(operation, pages, state, from, most)
             .inspect_err(|error| volume.store.latch.close(Some(error)));
+        pages.count_placed(state.placed.len());
         // Stored before the count falls: a thread that finds nothing dirty here finds the map
         // stored.
         let stored = submitted.and_then(|end| state.store(operation).map(|()| end));
@@ -169,7 +172,7 @@ fn submit_runs(
 /// Keeps what is promised to blocks that are still dirty. If that is impossible nothing stays
 /// promised, so that no more is given back later than was promised.
 fn keep_promises(reservation: &mut Reservation<'_>, state: &mut NodeState) -> Result<()> {
-    if state.dirty.is_empty() {
+    if state.dirty.is_empty() && state.placed.is_empty() {
         return Ok(());
     }
     let data = state.delayed.len();
@@ -191,7 +194,22 @@ fn place(
     want: u32,
 ) -> Result<Run> {
     let volume = operation.volume();
+    let enters_later = volume.store.journal() == Journal::Ordered;
     match mapping::find(volume, state, block, want)? {
+        Piece::Run(run, State::Unwritten) if enters_later => {
+            mapping::check_data(volume, state, run)?;
+            state.placed.insert(block, Placement { run, before: Before::Unwritten });
+            note_placed(volume);
+            Ok(run)
+        }
+        Piece::Hole(length) if enters_later => {
+            let run = mapping::place(operation, reservation, state, block, length)?;
+            debug_assert!(run.length <= length, "{run:?} is longer than the hole");
+            reservation.take(run.length.into());
+            state.placed.insert(block, Placement { run, before: Before::Hole });
+            note_placed(volume);
+            Ok(run)
+        }
         Piece::Run(placed, State::Written) => {
             mapping::check_data(volume, state, placed)?;
             Ok(placed)
@@ -205,6 +223,124 @@ fn place(
             mapping::allocate(operation, reservation, state, block, length, purpose, State::Written)
         }
     }
+}
+
+/// Has the thread that commits in time look later: what was placed has to enter the map by then.
+fn note_placed(volume: &Volume) {
+    if let Some(log) = volume.store.log() {
+        log.note_change(&*volume.store.clock);
+    }
+}
+
+/// Whether writes under way are waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// Until they have ended.
+    ForAll,
+    /// No: what is under way enters the map later.
+    ForNone,
+    /// By the commit of the transaction in which they enter the map.
+    AtCommit,
+}
+
+/// Maps the blocks that were placed and whose data is written.
+///
+/// # Errors
+/// What closed the latch, if data could not be written; `Corrupt`; what the device returns.
+pub(crate) fn enter_map(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+    wait: Wait,
+) -> Result<()> {
+    if state.placed.is_empty() {
+        return Ok(());
+    }
+    let mut ranges = state.placed.ranges();
+    match wait {
+        Wait::ForAll => ranges.iter().for_each(|range| pages.under_way.wait_for(range)),
+        Wait::ForNone => ranges.retain(|range| pages.under_way.is_idle(range)),
+        Wait::AtCommit => {}
+    }
+    // A write that has failed has closed it.
+    volume.store.check_writable()?;
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    volume.change(STEP, |operation| {
+        let entered = ranges.into_iter().try_for_each(|range| {
+            enter_range(operation, pages, state, range, wait)
+                .inspect_err(|error| volume.store.latch.close(Some(error)))
+        });
+        if state.placed.is_empty() && state.dirty.is_empty() {
+            volume.space.release_kept(std::mem::take(&mut state.promised_map));
+        }
+        pages.count_placed(state.placed.len());
+        entered.and_then(|()| {
+            operation.need(STEP);
+            state.store(operation)
+        })
+    })
+}
+
+/// Maps what was placed in a range, step by step.
+fn enter_range(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    range: Range<u64>,
+    wait: Wait,
+) -> Result<()> {
+    let volume = operation.volume();
+    let most = match state.inode.has_extents() {
+        true => volume.store.superblock.blocks_per_group,
+        false => volume.store.block_size() / 4,
+    };
+    let mut at = range.start;
+    while at < range.end {
+        operation.breathe(STEP, || state.store(operation))?;
+        operation.need(STEP);
+        let end = range.end.min(at + u64::from(most.max(1)));
+        if let Some(log) = volume.store.log().filter(|_| wait == Wait::AtCommit) {
+            let under_way = Arc::clone(&pages.under_way);
+            let piece = at..end;
+            log.wait_for_data(Box::new(move || under_way.wait_for(&piece)));
+        }
+        for (block, placement) in state.placed.take(at..end) {
+            let Placement { run, before } = placement;
+            let new = if before == Before::Hole { run.length.into() } else { 0 };
+            let mut reservation = volume.space.adopt(new + state.promised_map);
+            let entered = match before {
+                Before::Hole => mapping::enter(operation, &mut reservation, state, block, run),
+                Before::Unwritten => {
+                    mapping::set_written(operation, &mut reservation, state, block, run.length)
+                }
+            };
+            state.promised_map = reservation.remaining();
+            reservation.take(state.promised_map);
+            entered?;
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+/// Writes a file's dirty blocks, waits for them, and maps them, so that the map says everything.
+/// Called before it changes in other ways. No operation is open.
+pub(crate) fn write_out(volume: &Volume, pages: &Pages, state: &mut NodeState) -> Result<()> {
+    write_back_locked(volume, pages, state)?;
+    enter_map(volume, pages, state, Wait::ForAll)
+}
+
+/// Has a file's dirty blocks written before the running transaction is durable, so that a change
+/// of names in it finds them on the disk.
+pub(crate) fn write_with_names(
+    volume: &Volume,
+    pages: &Pages,
+    state: &mut NodeState,
+) -> Result<()> {
+    write_back_locked(volume, pages, state)?;
+    enter_map(volume, pages, state, Wait::AtCommit)
 }
 
 fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
@@ -235,7 +371,9 @@ fn end_of(
     bytes: u64,
 ) -> impl FnOnce(&io::Result<()>) + Send + 'static {
     let (under_way, seat) = (Arc::clone(&pages.under_way), Arc::clone(&volume.store.seat));
+    let (barrier, covered_by) = (Arc::clone(&volume.store.barrier), Arc::clone(pages.covered_by()));
     move |_| {
+        covered_by.fetch_max(barrier.next(), Ordering::AcqRel);
         under_way.end(range);
         seat.write_ended(bytes);
     }

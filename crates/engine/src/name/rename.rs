@@ -12,7 +12,7 @@ use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::write_back::write_back_locked;
+use crate::inode::write_back::write_with_names;
 use crate::name::beginning::Defaults;
 use crate::name::directory::{self, Departure};
 use crate::name::namespace::{
@@ -194,7 +194,7 @@ impl Inodes {
         if target.is_some() && volume.store.writes_data_first() {
             // A program that writes a new file and renames it over the old one wants one of the two
             // after a power cut. So the new one's data is submitted before the name changes.
-            write_back_locked(volume, &ends.source.pages, source)?;
+            write_with_names(volume, &ends.source.pages, source)?;
         }
         let mut reservation = volume.space.reserve(need)?;
         volume.change(RENAME, |operation| {

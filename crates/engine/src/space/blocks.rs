@@ -28,6 +28,22 @@ pub(super) enum Clusters {
     Closed,
 }
 
+/// Where a run that was found is marked as taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// In the group's bitmap, and so in the running transaction.
+    InBitmap,
+    /// In memory alone.
+    InMemory,
+}
+
+/// What a search takes blocks with.
+#[derive(Clone, Copy)]
+struct Taker<'a, 's> {
+    handle: &'a Handle<'s>,
+    mark: Mark,
+}
+
 /// Rounds of a search over groups at most, before it takes what the last group has or gives up.
 const ROUNDS_MAX: u32 = 16;
 
@@ -66,50 +82,76 @@ impl Space {
         if length == 0 {
             return Err(self.no_space(plan.length.into()));
         }
+        let run = self.search(Taker { handle, mark: Mark::InBitmap }, plan, route, length)?;
+        self.used(reservation, run.length);
+        Ok(run)
+    }
+
+    /// Finds a place for one run of 1 to `plan.length` blocks, and holds it back from other
+    /// searches. On the disk it stays free until it is [fixed](Space::fix). The blocks have to be
+    /// promised, and stay so.
+    ///
+    /// # Errors
+    /// `Corrupt`; what the device returns.
+    pub(crate) fn place(
+        &self,
+        handle: &Handle<'_>,
+        plan: &AllocationPlan,
+        route: Route,
+    ) -> Result<Run> {
+        self.search(Taker { handle, mark: Mark::InMemory }, plan, route, plan.length.max(1))
+    }
+
+    fn search(
+        &self,
+        taker: Taker<'_, '_>,
+        plan: &AllocationPlan,
+        route: Route,
+        length: u32,
+    ) -> Result<Run> {
         let goal = self.goal(plan.goal);
         let _lock = self.lock_superblock();
         let found = match route {
-            Route::Anywhere => self.as_planned(handle, goal, length, plan.search)?,
-            Route::Around => self.around_clusters(handle, goal, length, plan.search)?,
-            Route::Inside(near) => match self.in_cluster(handle, self.goal(near).group, length)? {
-                None => self.around_clusters(handle, goal, length, plan.search)?,
+            Route::Anywhere => self.as_planned(taker, goal, length, plan.search)?,
+            Route::Around => self.around_clusters(taker, goal, length, plan.search)?,
+            Route::Inside(near) => match self.in_cluster(taker, self.goal(near).group, length)? {
+                None => self.around_clusters(taker, goal, length, plan.search)?,
                 run => run,
             },
         };
         let run = match found {
             Some(run) => run,
             // Other threads may have allocated and freed while the groups were searched in turn.
-            None => self.last_resort(handle, goal, length)?,
+            None => self.last_resort(taker, goal, length)?,
         };
-        self.used(reservation, run.length);
         Ok(run)
     }
 
     fn as_planned(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         search: Search,
     ) -> Result<Option<Run>> {
         match search {
-            Search::GoalThenByte => self.goal_then_byte(handle, goal, length),
-            Search::LongestRun { look_for } => self.longest_run(handle, goal, length, look_for),
+            Search::GoalThenByte => self.goal_then_byte(taker, goal, length),
+            Search::LongestRun { look_for } => self.longest_run(taker, goal, length, look_for),
             Search::Sequential if self.windows_bind_all() => {
-                self.sequential(handle, goal, length, Avoid::Windows)
+                self.sequential(taker, goal, length, Avoid::Windows)
             }
             Search::Sequential if goal.clusters == Clusters::Closed => {
-                self.sequential(handle, goal, length, Avoid::Nothing)
+                self.sequential(taker, goal, length, Avoid::Nothing)
             }
             Search::Sequential => Ok(None),
-            Search::FreeByte => self.rehash(handle, goal, |bits, limit, from| {
+            Search::FreeByte => self.rehash(taker, goal, |bits, limit, from| {
                 search::goal_then_byte_start(bits, limit, from, length)
             }),
-            Search::FreeRun { blocks } => self.rehash(handle, goal, |bits, limit, from| {
+            Search::FreeRun { blocks } => self.rehash(taker, goal, |bits, limit, from| {
                 search::goal_then_run(bits, limit, from, blocks, length)
             }),
             Search::Window { owner, blocks } => {
-                self.in_window_or_not(handle, goal, length, (owner, blocks))
+                self.in_window_or_not(taker, goal, length, (owner, blocks))
             }
         }
     }
@@ -118,20 +160,20 @@ impl Space {
     /// group, first outside the cluster, then in it.
     fn around_clusters(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         search: Search,
     ) -> Result<Option<Run>> {
         let closed = Goal { clusters: Clusters::Closed, ..goal };
-        if let Some(run) = self.as_planned(handle, closed, length, search)? {
+        if let Some(run) = self.as_planned(taker, closed, length, search)? {
             return Ok(Some(run));
         }
         let mut from = goal.bit;
         for group in self.cyclic(goal.group).chain([goal.group]) {
             for clusters in [Clusters::Closed, Clusters::Open] {
                 let next_free = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
-                if let Some(run) = self.take_free(handle, group, clusters, next_free)? {
+                if let Some(run) = self.take_free(taker, group, clusters, next_free)? {
                     return Ok(Some(run));
                 }
             }
@@ -141,20 +183,20 @@ impl Space {
     }
 
     /// The first free block of a group's cluster, and the free ones that follow it.
-    fn in_cluster(&self, handle: &Handle<'_>, group: GroupNo, length: u32) -> Result<Option<Run>> {
+    fn in_cluster(&self, taker: Taker<'_, '_>, group: GroupNo, length: u32) -> Result<Option<Run>> {
         let Some(cluster) = self.cluster(group) else {
             return Ok(None);
         };
-        self.take_free(handle, group, Clusters::Open, |bits, limit| {
+        self.take_free(taker, group, Clusters::Open, |bits, limit| {
             search::sequential(bits, cluster.end.min(limit), cluster.start, length)
         })
     }
 
     /// Searches every group in turn, several times: a block that another thread frees in a group
     /// already searched, or takes in one not yet searched, is missed by one round.
-    fn last_resort(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Run> {
+    fn last_resort(&self, taker: Taker<'_, '_>, goal: Goal, length: u32) -> Result<Run> {
         for _ in 0..ROUNDS_MAX {
-            if let Some(run) = self.sequential(handle, goal, length, Avoid::Nothing)? {
+            if let Some(run) = self.sequential(taker, goal, length, Avoid::Nothing)? {
                 return Ok(run);
             }
         }
@@ -185,16 +227,16 @@ impl Space {
         (first.0..self.len()).chain(0..first.0).map(GroupNo)
     }
 
-    fn goal_then_byte(&self, handle: &Handle<'_>, goal: Goal, length: u32) -> Result<Option<Run>> {
+    fn goal_then_byte(&self, taker: Taker<'_, '_>, goal: Goal, length: u32) -> Result<Option<Run>> {
         let in_goal_group =
             |bits: &[u8], limit| search::goal_then_byte(bits, limit, goal.bit, length);
-        if let Some(run) = self.take(handle, goal.group, goal.clusters, in_goal_group)? {
+        if let Some(run) = self.take(taker, goal.group, goal.clusters, in_goal_group)? {
             return Ok(Some(run));
         }
         // The goal's own group is searched once more at the end, from its start.
         for group in self.cyclic(goal.group).skip(1).chain([goal.group]) {
             let in_group = |bits: &[u8], limit| search::byte_then_bit(bits, limit, length);
-            if let Some(run) = self.take(handle, group, goal.clusters, in_group)? {
+            if let Some(run) = self.take(taker, group, goal.clusters, in_group)? {
                 return Ok(Some(run));
             }
         }
@@ -203,7 +245,7 @@ impl Space {
 
     fn sequential(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         avoid: Avoid,
@@ -212,8 +254,8 @@ impl Space {
         for group in self.cyclic(goal.group).chain([goal.group]) {
             let search = |bits: &[u8], limit| search::sequential(bits, limit, from, length);
             let found = match avoid {
-                Avoid::Windows => self.take(handle, group, goal.clusters, search)?,
-                Avoid::Nothing => self.take_any(handle, group, goal.clusters, search)?,
+                Avoid::Windows => self.take(taker, group, goal.clusters, search)?,
+                Avoid::Nothing => self.take_any(taker, group, goal.clusters, search)?,
             };
             if found.is_some() {
                 return Ok(found);
@@ -227,7 +269,7 @@ impl Space {
     /// one from the second after it.
     fn rehash(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         search: impl Fn(&[u8], u32, u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
@@ -239,7 +281,7 @@ impl Space {
             let at = (u64::from(goal.group.0) + distance) % count.max(1);
             let group = GroupNo(u32::try_from(at).unwrap_or(0));
             if let Some(run) =
-                self.take(handle, group, goal.clusters, |bits, limit| search(bits, limit, from))?
+                self.take(taker, group, goal.clusters, |bits, limit| search(bits, limit, from))?
             {
                 return Ok(Some(run));
             }
@@ -251,26 +293,26 @@ impl Space {
     /// Allocates in the inode's window, or as ext2 does if no group has room for one.
     fn in_window_or_not(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         wanted: (Ino, u32),
     ) -> Result<Option<Run>> {
-        match self.in_window(handle, goal, length, wanted)? {
-            None => self.goal_then_byte(handle, goal, length),
+        match self.in_window(taker, goal, length, wanted)? {
+            None => self.goal_then_byte(taker, goal, length),
             run => Ok(run),
         }
     }
 
     fn in_window(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         wanted: (Ino, u32),
     ) -> Result<Option<Run>> {
         let (owner, blocks) = wanted;
-        if let Some(run) = self.in_own_window(handle, goal, length, owner)? {
+        if let Some(run) = self.in_own_window(taker, goal, length, owner)? {
             return Ok(Some(run));
         }
         let mut from = goal.bit;
@@ -283,7 +325,7 @@ impl Space {
                 search::goal_then_byte(bytes, window.end, window.start, length)
             };
             if is_roomy
-                && let Some(run) = self.take_any(handle, group, goal.clusters, in_new_window)?
+                && let Some(run) = self.take_any(taker, group, goal.clusters, in_new_window)?
             {
                 self.windows.lock().hit(owner, run.length);
                 return Ok(Some(run));
@@ -297,7 +339,7 @@ impl Space {
     /// From the goal to the end of the window, if the goal is in the inode's window.
     fn in_own_window(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         owner: Ino,
@@ -313,7 +355,7 @@ impl Space {
         let inside = |bytes: &[u8], limit: u32| {
             search::goal_then_byte(bytes, end.min(limit), goal.bit, length)
         };
-        let run = self.take_any(handle, goal.group, goal.clusters, inside)?;
+        let run = self.take_any(taker, goal.group, goal.clusters, inside)?;
         self.windows.lock().hit(owner, run.map_or(0, |run| run.length));
         Ok(run)
     }
@@ -327,13 +369,13 @@ impl Space {
     /// group, so that a fragmented volume is not searched again and again.
     fn longest_run(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         look_for: u32,
     ) -> Result<Option<Run>> {
         let look_for = look_for.max(length);
-        if let Some(run) = self.take_roomy(handle, goal, length, look_for, length.div_ceil(2))? {
+        if let Some(run) = self.take_roomy(taker, goal, length, look_for, length.div_ceil(2))? {
             return Ok(Some(run));
         }
         for round in 1..=ROUNDS_MAX {
@@ -343,7 +385,7 @@ impl Space {
             let at_least = if round == ROUNDS_MAX { 1 } else { room.min(length) };
             let bit = if group == goal.group { goal.bit } else { 0 };
             if let Some(run) =
-                self.take_roomy(handle, Goal { group, bit, ..goal }, length, look_for, at_least)?
+                self.take_roomy(taker, Goal { group, bit, ..goal }, length, look_for, at_least)?
             {
                 return Ok(Some(run));
             }
@@ -372,7 +414,7 @@ impl Space {
     /// least `at_least` blocks.
     fn take_roomy(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         goal: Goal,
         length: u32,
         look_for: u32,
@@ -382,7 +424,7 @@ impl Space {
             return Ok(None);
         }
         let mut known = None;
-        let run = self.take(handle, goal.group, goal.clusters, |bits, limit| {
+        let run = self.take(taker, goal.group, goal.clusters, |bits, limit| {
             let found = search::roomy(bits, limit, goal.bit, length, look_for)?;
             if found.length < length {
                 // Shorter than what would have been enough: the longest run of all.
@@ -405,16 +447,16 @@ impl Space {
     /// Searches one group, outside all windows if they bind all, and marks what was found.
     fn take(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         group: GroupNo,
         clusters: Clusters,
         search: impl FnOnce(&[u8], u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
         if !self.windows_bind_all() {
-            return self.take_any(handle, group, clusters, search);
+            return self.take_any(taker, group, clusters, search);
         }
         let start = self.store.superblock.group_start(group).0;
-        self.take_any(handle, group, clusters, |bytes, limit| {
+        self.take_any(taker, group, clusters, |bytes, limit| {
             let marked = self.windows.lock().marked(Bits { start, bytes, limit });
             search(marked.as_deref().unwrap_or(bytes), limit)
         })
@@ -424,7 +466,7 @@ impl Space {
     /// cluster.
     fn take_any(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         group: GroupNo,
         clusters: Clusters,
         search: impl FnOnce(&[u8], u32) -> Option<FreeRun>,
@@ -432,13 +474,13 @@ impl Space {
         if clusters == Clusters::Closed && self.room(group, clusters) == 0 {
             return Ok(None);
         }
-        self.take_free(handle, group, clusters, search)
+        self.take_free(taker, group, clusters, search)
     }
 
     /// Searches one group and marks what was found.
     fn take_free(
         &self,
-        handle: &Handle<'_>,
+        taker: Taker<'_, '_>,
         group: GroupNo,
         clusters: Clusters,
         search: impl FnOnce(&[u8], u32) -> Option<FreeRun>,
@@ -446,7 +488,7 @@ impl Space {
         if self.state(group).lock().descriptor.free_blocks == 0 {
             return Ok(None);
         }
-        let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Blocks)?;
+        let (mut state, frame) = self.lock_to_change(taker.handle, group, BitmapKind::Blocks)?;
         let bytes = frame.bytes();
         let seen = state.held_blocks.marked(&bytes);
         let closed = self.cluster(group).filter(|_| clusters == Clusters::Closed);
@@ -468,7 +510,12 @@ impl Space {
         let start = self.store.superblock.group_start(group).0.saturating_add(found.first.into());
         let run = Run { start: BlockNo(start), length: found.length };
         debug_assert!(!self.is_metadata(run), "{run:?} is given and the volume's own metadata");
-        if !handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
+        if taker.mark == Mark::InMemory {
+            let bitmap_bytes = self.store.block_size() as usize;
+            state.held_blocks.hold(bitmap_bytes, found.first, found.length);
+            return Ok(Some(run));
+        }
+        if !taker.handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
             return Err(wrong(group, BitmapKind::Blocks, "bit", found.first, "given and not free"));
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
@@ -504,6 +551,66 @@ impl Space {
             self.store.forget_run(run);
         }
         parts.into_iter().try_for_each(|part| self.give_back(handle, part, reuse))
+    }
+
+    /// Marks a run that was placed as in use.
+    ///
+    /// # Errors
+    /// `Corrupt` if a block is in use; what the device returns.
+    pub(crate) fn fix(
+        &self,
+        handle: &Handle<'_>,
+        reservation: &mut Reservation<'_>,
+        run: Run,
+    ) -> Result<()> {
+        for part in self.parts(run)? {
+            let GroupPart { group, first, length } = part;
+            let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Blocks)?;
+            debug_assert!(state.held_blocks.holds(first, length), "{run:?} was not placed");
+            if !handle.modify(&frame, |bytes| set_run(bytes, first, length)) {
+                return Err(wrong(group, BitmapKind::Blocks, "bit", first, "placed and not free"));
+            }
+            state.held_blocks.release(first, length);
+            let free = &mut state.descriptor.free_blocks;
+            *free = free.saturating_sub(length);
+            self.free_blocks.fetch_sub(length.into(), Ordering::AcqRel);
+            self.changed(group, &mut state, BitmapKind::Blocks);
+        }
+        self.used(reservation, run.length);
+        Ok(())
+    }
+
+    /// Gives up the place of a run that was not fixed. The caller gives back what was promised.
+    pub(crate) fn unplace(&self, run: Run) {
+        // It is inside the volume: it was found there.
+        for part in self.parts(run).unwrap_or_default() {
+            let mut state = self.state(part.group).lock();
+            state.held_blocks.release(part.first, part.length);
+            state.may_have_joined(part.length);
+        }
+    }
+
+    /// Places the free blocks that follow a run in its group, at most `blocks` of them, out of what
+    /// is not promised. `None` if there are none.
+    pub(crate) fn place_after(&self, run: Run, blocks: u32) -> Option<Run> {
+        let next = BlockNo(run.start.0.saturating_add(run.length.into()));
+        let Goal { group, bit, .. } = self.goal(next);
+        if self.store.superblock.group_of_block(next)? != group || blocks == 0 {
+            return None;
+        }
+        let mut state = self.state(group).lock();
+        let bytes = state.block_bitmap.as_ref()?.bytes();
+        let seen = state.held_blocks.marked(&bytes);
+        let limit = self.limit(group, BitmapKind::Blocks).min(bit.saturating_add(blocks));
+        let end = next_set(&seen, bit, limit).unwrap_or(limit);
+        let length = end.saturating_sub(bit);
+        drop(seen);
+        if length == 0 || self.promise(length.into()).is_err() {
+            return None;
+        }
+        self.kept.fetch_add(length.into(), Ordering::AcqRel);
+        state.held_blocks.hold(self.store.block_size() as usize, bit, length);
+        Some(Run { start: next, length })
     }
 
     /// How many groups a run touches, at most.
@@ -572,7 +679,7 @@ impl Space {
         Ok(clear_runs(&bits, self.limit(group, BitmapKind::Blocks)).collect())
     }
 
-    pub(super) fn no_space(&self, wanted_blocks: u64) -> Error {
+    pub(crate) fn no_space(&self, wanted_blocks: u64) -> Error {
         ErrorKind::NoSpace { wanted_blocks, free_blocks: self.available.load(Ordering::Acquire) }
             .into()
     }

@@ -13,13 +13,16 @@
 //!                     to it any more
 //! ```
 //!
+//! Blocks that were placed for data and are in no map yet (`inode::placed`) are held in the same
+//! way. They are counted as promised, not as held.
+//!
 //! *Invariants*: a held bit is clear in its bitmap. Held blocks are neither available nor promised.
 //! *Locking*: the bits of a group are under that group's lock; `published` is a short lock under
 //! which no other is taken.
 use super::Space;
 use crate::ranks;
 use extant_block::ShortLock;
-use extant_format::bitmap::{clear_run, set_run};
+use extant_format::bitmap::{clear_run, next_clear, set_run};
 use extant_format::{Ino, Run};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +51,12 @@ impl HeldBits {
         self.count = self.count.saturating_add(length);
     }
 
-    fn release(&mut self, first: u32, length: u32) {
+    /// Whether all of these are held.
+    pub(super) fn holds(&self, first: u32, length: u32) -> bool {
+        next_clear(&self.bits, first, first.saturating_add(length)).is_none()
+    }
+
+    pub(super) fn release(&mut self, first: u32, length: u32) {
         let _ = clear_run(&mut self.bits, first, length);
         self.count = self.count.saturating_sub(length);
         if self.count == 0 {

@@ -6,9 +6,9 @@ use crate::store::cache::BlockKind;
 use crate::store::handle::Handle;
 use crate::store::superblock::FreeCounts;
 use extant_format::GroupNo;
-use std::sync::atomic::Ordering;
 use extant_format::bitmap::count_clear;
 use extant_format::journal::Sequence;
+use std::sync::atomic::Ordering;
 
 impl Space {
     /// Writes all changed metadata, then the superblock, and waits until it is durable.
@@ -58,12 +58,11 @@ impl Space {
     fn sweep(&self) -> Result<Freed> {
         let swept = self.store.sweep(|handle| {
             let freed = self.take_freed();
-            let stored = self.store_descriptors(handle).and_then(|()| {
-                match self.store.journals() {
+            let stored =
+                self.store_descriptors(handle).and_then(|()| match self.store.journals() {
                     true => self.store.store_superblock(handle, self.free_counts()),
                     false => Ok(()),
-                }
-            });
+                });
             match stored {
                 Ok(()) => Ok(freed),
                 Err(error) => {

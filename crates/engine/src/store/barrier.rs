@@ -11,7 +11,7 @@ use crate::ranks;
 use crate::store::latch::Latch;
 use extant_block::{BlockDevice, SleepLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Keeps track of whether the device holds writes that a power cut could undo.
 pub(crate) struct Barrier {
@@ -21,6 +21,9 @@ pub(crate) struct Barrier {
     flushing: SleepLock<()>,
     /// A write has completed since the last flush began.
     unflushed: AtomicBool,
+    /// Number of the last flush that began, and of the last one that ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
 }
 
 impl Barrier {
@@ -31,6 +34,8 @@ impl Barrier {
             latch: Arc::clone(latch),
             flushing: SleepLock::new(Arc::clone(device.clock()), ()).ranked(ranks::FLUSHING),
             unflushed: AtomicBool::new(false),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
         })
     }
 
@@ -54,10 +59,29 @@ impl Barrier {
         if !self.unflushed.swap(false, Ordering::AcqRel) {
             return self.latch.check();
         }
+        let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
         self.device.flush().map_err(|error| {
             let error = Error::from(error);
             self.latch.close(Some(&error));
             error
-        })
+        })?;
+        self.ended.store(number, Ordering::Release);
+        Ok(())
+    }
+
+    /// The number of the next flush: it covers a write that has completed.
+    pub(crate) fn next(&self) -> u64 {
+        self.begun.load(Ordering::Acquire) + 1
+    }
+
+    /// As `pass`, if the flush with this number has not ended yet.
+    ///
+    /// # Errors
+    /// As for [`Barrier::pass`].
+    pub(crate) fn pass_to(&self, number: u64) -> Result<()> {
+        match self.ended.load(Ordering::Acquire) >= number {
+            true => self.latch.check(),
+            false => self.pass(),
+        }
     }
 }

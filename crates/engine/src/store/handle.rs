@@ -153,10 +153,8 @@ impl<'s> Handle<'s> {
     /// Whether a sweep or a commit waits until this operation ends, or the running transaction has
     /// no room left.
     pub(crate) fn should_pause(&self) -> bool {
-        let is_full =
-            |log: &super::journal::Log| log.is_full(self.store.cache.dirty_frames());
-        let is_wanted =
-            self.store.gate.is_wanted() || self.store.log().is_some_and(is_full);
+        let is_full = |log: &super::journal::Log| log.is_full(self.store.cache.dirty_frames());
+        let is_wanted = self.store.gate.is_wanted() || self.store.log().is_some_and(is_full);
         is_wanted && self.pass.borrow().is_some()
     }
 

@@ -10,8 +10,8 @@ use super::handle::Handle;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
-use extant_format::{BlockNo, GroupNo};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::{BlockNo, GroupNo};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.

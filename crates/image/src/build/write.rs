@@ -361,7 +361,8 @@ impl Job<'_> {
         policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
         let options = Options {
             access: Access::ReadWrite,
-            policies,
+            // An image that is not whole yet is of no use after a power cut.
+            policies: policies.without_journal(),
             cache_bytes: CACHE_BYTES,
             data: DataKeeping::Bytes,
         };

@@ -3,6 +3,7 @@ use super::{Inode, Inodes, Rights};
 use crate::api::filesystem::File;
 use crate::error::{ErrorKind, Result};
 use crate::inode::access;
+use crate::inode::file::Durable;
 use crate::inode::file::Size;
 use crate::inode::file::range::{self, Content};
 use extant_format::inode::FileType;
@@ -45,7 +46,7 @@ impl File {
     /// # Errors
     /// What the device returns; after that nothing more is written.
     pub fn sync_data(&self) -> Result<()> {
-        self.sync()
+        self.sync_as(Durable::Data)
     }
 
     /// Makes a range read as zeros (FALLOC_FL_ZERO_RANGE): all of it has blocks afterwards, which

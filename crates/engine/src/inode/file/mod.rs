@@ -16,9 +16,10 @@ use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::pages::{Pages, Payload};
 use crate::inode::permission::{check_not_append, check_not_immutable};
+use crate::inode::placed::Before;
 use crate::inode::rights;
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{write_back, write_back_locked};
+use crate::inode::write_back::{Wait, enter_map, write_back, write_out};
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
 use crate::store::DataKeeping;
@@ -280,10 +281,17 @@ fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Ra
     let given_up = state.delayed.remove(range.clone());
     volume.space.release_kept(given_up);
     state.dirty.remove(range.clone());
-    if state.dirty.is_empty() {
+    pages.under_way.wait_for(&range);
+    for (_, placement) in state.placed.take(range.clone()) {
+        if placement.before == Before::Hole {
+            volume.space.unplace(placement.run);
+            volume.space.release_kept(placement.run.length.into());
+        }
+    }
+    pages.count_placed(state.placed.len());
+    if state.dirty.is_empty() && state.placed.is_empty() {
         volume.space.release_kept(std::mem::take(&mut state.promised_map));
     }
-    pages.under_way.wait_for(&range);
     pages.drop_range(range);
     volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
 }
@@ -417,7 +425,7 @@ pub(crate) fn allocate(
     if end > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    write_back_locked(volume, &node.pages, &mut state)?;
+    write_out(volume, &node.pages, &mut state)?;
     state.before_map_change(volume, Leads::More)?;
     volume.change(WRITE, |operation| {
         rights::remove_capability(operation, &mut state)?;
@@ -459,7 +467,7 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
     let is_inside = offset < size;
     let frees = is_inside && whole.start <= whole.end;
     if frees {
-        write_back_locked(volume, &node.pages, &mut state)?;
+        write_out(volume, &node.pages, &mut state)?;
         state.before_map_change(volume, Leads::Fewer)?;
     }
     volume.change(WRITE, |operation| {
@@ -529,9 +537,34 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
     Ok(data.map(|data| (data.start * block_size).max(offset)..(data.end * block_size).min(size)))
 }
 
+/// What a sync of one inode makes durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Durable {
+    /// Its data, and what is needed to read that again.
+    Data,
+    /// That, and its inode.
+    All,
+}
+
 /// Writes a file's blocks and its inode, and waits until they are durable.
-pub(crate) fn sync(volume: &Volume, node: &Node) -> Result<()> {
+pub(crate) fn sync(volume: &Volume, node: &Node, what: Durable) -> Result<()> {
     write_back(volume, node)?;
+    if volume.store.journals() {
+        node.pages.under_way.wait_for(&(0..u64::MAX));
+        volume.store.latch.check()?;
+        let mut state = node.state.write();
+        enter_map(volume, &node.pages, &mut state, Wait::ForAll)?;
+        let transaction = match what {
+            Durable::Data => state.mapped_in,
+            Durable::All => state.changed_in,
+        };
+        drop(state);
+        if let Some(transaction) = transaction {
+            volume.space.commit(transaction)?;
+        }
+        let covered_by = node.pages.covered_by().load(Ordering::Acquire);
+        return volume.store.barrier.pass_to(covered_by);
+    }
     let mut state = node.state.write();
     if volume.unstored.inodes.lock().contains_key(&node.ino) {
         volume.change(credits::INODE, |operation| state.store_now(operation))?;

@@ -16,7 +16,7 @@ use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_append;
 use crate::inode::volume::Volume;
-use crate::inode::write_back::write_back_locked;
+use crate::inode::write_back::write_out;
 use crate::inode::{credits, rights};
 use extant_format::FileBlock;
 use extant_format::extent::State;
@@ -65,7 +65,7 @@ pub(crate) fn zero(
     if end > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    write_back_locked(volume, &node.pages, state)?;
+    write_out(volume, &node.pages, state)?;
     state.before_map_change(volume, Leads::More)?;
     let block_size = u64::from(volume.store.block_size());
     let whole = offset.div_ceil(block_size)..end / block_size;
@@ -164,7 +164,7 @@ fn rearrange(
     (offset, size): (u64, u64),
     change: impl FnOnce(&mut Rewrite) -> Result<()>,
 ) -> Result<()> {
-    write_back_locked(volume, &node.pages, state)?;
+    write_out(volume, &node.pages, state)?;
     volume.change(WRITE, |operation| {
         rights::remove_capability(operation, state)?;
         let mut map = Rewrite::read(volume, state)?;

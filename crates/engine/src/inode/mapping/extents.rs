@@ -223,6 +223,7 @@ pub(super) fn map_need(
     // does.
     let extents = (entries as u64)
         .saturating_add(2 * node.dirty.len())
+        .saturating_add(2 * node.placed.len() as u64)
         .saturating_add(blocks)
         .saturating_add(2 * splits);
     if depth == 0 && extents <= 4 || blocks == 0 && splits == 0 {
@@ -239,12 +240,13 @@ pub(super) fn map_need(
     below.saturating_add(splits.saturating_mul(2 * way))
 }
 
-pub(super) fn allocate(
-    grant: &mut Grant<'_, '_, '_>,
-    node: &mut NodeState,
+/// What to ask the policy for.
+pub(super) fn wish(
+    grant: &Grant<'_, '_, '_>,
+    node: &NodeState,
     block: FileBlock,
     want: u32,
-) -> Result<Run> {
+) -> Result<Wish> {
     let volume = grant.volume();
     let way = walk(volume, node, block)?;
     let (before, after) = neighbours(volume, node, &way)?;
@@ -257,10 +259,35 @@ pub(super) fn allocate(
     });
     let map_block = way.leaf().frame.as_ref().map(|frame| frame.block());
     let want = free.min(longest);
-    let run = grant.take(
-        node,
-        Wish { purpose: grant.purpose, file_block: block, want, previous, map_block },
-    )?;
+    Ok(Wish { purpose: grant.purpose, file_block: block, want, previous, map_block })
+}
+
+/// Maps a run, which may be longer than an extent.
+pub(super) fn enter(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    run: Run,
+) -> Result<()> {
+    let mut at = 0;
+    while at < run.length {
+        let length = (run.length - at).min(MAX_LENGTH);
+        let start = BlockNo(run.start.0 + u64::from(at));
+        let file_block = FileBlock(block.0 + at);
+        insert(grant, node, Extent { file_block, length, start, state: State::Written })?;
+        at += length;
+    }
+    Ok(())
+}
+
+pub(super) fn allocate(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let wish = wish(grant, node, block, want)?;
+    let run = grant.take(node, wish)?;
     let extent =
         Extent { file_block: block, length: run.length, start: run.start, state: grant.state };
     insert(grant, node, extent)?;

@@ -191,10 +191,71 @@ pub(super) fn allocate(
     Ok(run)
 }
 
+/// What to ask the policy for, without making map blocks.
+pub(super) fn wish(
+    grant: &Grant<'_, '_, '_>,
+    node: &NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Wish> {
+    let volume = grant.volume();
+    let path = path(block, volume.store.superblock.block_size_log2).ok_or_else(too_large)?;
+    let mut map_block = None;
+    let mut next = pointer(&node.inode.block, path.index[0]);
+    for step in 1..path.depth {
+        if next == 0 {
+            break;
+        }
+        map_block = Some(BlockNo(next.into()));
+        next = pointer(&read_map(volume, node, next)?.bytes(), path.index[step]);
+    }
+    let previous = match block.0.checked_sub(1).map(FileBlock) {
+        None => None,
+        Some(before) => super::block_at(volume, node, before)?.map(|at| (before, at)),
+    };
+    Ok(Wish { purpose: grant.purpose, file_block: block, want, previous, map_block })
+}
+
+/// Maps a run that was placed.
+pub(super) fn enter(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    run: Run,
+) -> Result<()> {
+    let volume = grant.volume();
+    let mut at = 0;
+    while at < run.length {
+        let block = FileBlock(block.0 + at);
+        let path = path(block, volume.store.superblock.block_size_log2).ok_or_else(too_large)?;
+        let mut map: Option<Arc<Frame>> = None;
+        for step in 1..path.depth {
+            map = Some(descend(grant, node, map.as_ref(), path.index[step - 1], block)?);
+        }
+        let index = path.index[path.depth - 1];
+        let end = if map.is_some() { 1 << pointers_log2(volume) } else { DIRECT };
+        let count = (run.length - at).min(end - index);
+        let first = run.start.0 as u32 + at;
+        let store = |bytes: &mut [u8]| {
+            (0..count).for_each(|slot| set_pointer(bytes, index + slot, first + slot));
+        };
+        match &map {
+            None => store(&mut node.inode.block),
+            Some(frame) => change_map(grant.operation, node, frame, Leads::More, store),
+        }
+        at += count;
+    }
+    Ok(())
+}
+
+/// Whether pointers with 32 bits reach a run.
+pub(super) fn reaches(run: Run) -> bool {
+    u32::try_from(run.start.0 + u64::from(run.length) - 1).is_ok()
+}
+
 /// Fails if a run is beyond the reach of pointers with 32 bits.
 fn check_reach(grant: &Grant<'_, '_, '_>, node: &mut NodeState, run: Run) -> Result<()> {
-    let last = run.start.0 + u64::from(run.length) - 1;
-    if u32::try_from(last).is_ok() {
+    if reaches(run) {
         return Ok(());
     }
     free_run(grant.operation, node, run)?;

@@ -43,6 +43,19 @@ impl Piece {
 
 /// What is mapped at `block`. Covers at least one and at most `max` (at least 1) blocks.
 pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
+    if node.placed.is_empty() {
+        return find_mapped(volume, node, block, max);
+    }
+    if let Some(run) = node.placed.at(block) {
+        let run = Run { length: run.length.min(max), ..run };
+        return Ok(Piece::Run(run, State::Written));
+    }
+    let next = node.placed.next(block.0).map_or(max, |next| next - block.0);
+    find_mapped(volume, node, block, max.min(next))
+}
+
+/// As [`find`], of the map alone, without blocks that were placed.
+fn find_mapped(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
     if node.inode.has_extents() {
         extents::find(volume, node, block, max)
     } else {
@@ -95,6 +108,54 @@ pub(crate) fn allocate(
         extents::allocate(&mut grant, node, block, want)
     } else {
         indirect::allocate(&mut grant, node, block, want)
+    }
+}
+
+/// Finds a place for some blocks of `block..block + want`, which are all holes, as the policy wants
+/// it, without mapping them. They have to be promised, and stay so.
+pub(crate) fn place(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    want: u32,
+) -> Result<Run> {
+    let (purpose, state) = (Purpose::Data, State::Written);
+    let mut grant = Grant { operation, reservation, purpose, state };
+    let mut wish = match node.inode.has_extents() {
+        true => extents::wish(&grant, node, block, want)?,
+        false => indirect::wish(&grant, node, block, want)?,
+    };
+    if let Some(before) = block.0.checked_sub(1).map(FileBlock)
+        && let Some(run) = node.placed.at(before)
+    {
+        wish.previous = Some((before, run.start));
+    }
+    let run = grant.place(node, wish)?;
+    if !node.inode.has_extents() && !indirect::reaches(run) {
+        operation.volume().space.unplace(run);
+        return Err(operation.volume().space.no_space(run.length.into()));
+    }
+    Ok(run)
+}
+
+/// Maps a run that was placed, whose blocks are all holes, and marks it as in use. The caller
+/// stores the inode.
+pub(crate) fn enter(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    run: Run,
+) -> Result<()> {
+    let volume = operation.volume();
+    volume.space.fix(operation, reservation, run)?;
+    node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
+    let (purpose, state) = (Purpose::Data, State::Written);
+    let mut grant = Grant { operation, reservation, purpose, state };
+    match node.inode.has_extents() {
+        true => extents::enter(&mut grant, node, block, run),
+        false => indirect::enter(&mut grant, node, block, run),
     }
 }
 
@@ -243,7 +304,19 @@ impl<'v> Grant<'_, 'v, '_> {
         let mut plan = volume.store.policies.allocation.plan(&facts);
         window::grow(volume, node, &facts, &mut plan);
         let run = match window::take(self.operation, node, &wish, &plan)? {
+            Some(run) if volume.store.journals() => {
+                volume.space.fix(self.operation, self.reservation, run)?;
+                run
+            }
             Some(run) => run,
+            None if volume.store.journals() => {
+                let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
+                plan.length = plan.length.min(wish.want).min(room).max(1);
+                let route = volume.store.policies.map_blocks.route(&facts, &plan);
+                let run = volume.space.allocate(self.operation, self.reservation, &plan, route)?;
+                window::keep_after(volume, node, &wish, run);
+                run
+            }
             None => {
                 let room = u32::try_from(self.reservation.remaining()).unwrap_or(u32::MAX);
                 plan.length = plan.length.min(wish.want).min(room).max(1);
@@ -258,15 +331,41 @@ impl<'v> Grant<'_, 'v, '_> {
                 run
             }
         };
+        node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
+        self.tell_policy(node, &wish, &facts, run);
+        Ok(run)
+    }
+
+    /// Asks the policy for a place, and holds it back, without marking it as in use.
+    fn place(&mut self, node: &mut NodeState, wish: Wish) -> Result<Run> {
+        let volume = self.volume();
+        let facts = facts(volume, node, wish);
+        let mut plan = volume.store.policies.allocation.plan(&facts);
+        window::grow(volume, node, &facts, &mut plan);
+        let run = match window::take(self.operation, node, &wish, &plan)? {
+            Some(run) => run,
+            None => {
+                plan.length = plan.length.min(wish.want).max(1);
+                let route = volume.store.policies.map_blocks.route(&facts, &plan);
+                let run = volume.space.place(self.operation, &plan, route)?;
+                window::keep_after(volume, node, &wish, run);
+                run
+            }
+        };
+        self.tell_policy(node, &wish, &facts, run);
+        Ok(run)
+    }
+
+    /// Tells the policy what was given.
+    fn tell_policy(&self, node: &mut NodeState, wish: &Wish, facts: &AllocationFacts, run: Run) {
+        let volume = self.volume();
         // The policy's cursor does not follow into a cluster.
         if wish.purpose != Purpose::Map || !volume.space.is_in_cluster(run.start) {
-            volume.store.policies.allocation.given(&facts, run);
+            volume.store.policies.allocation.given(facts, run);
         }
-        node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
         if wish.purpose != Purpose::Map {
-            node.stream = volume.store.policies.allocation.remembered(&facts, run);
+            node.stream = volume.store.policies.allocation.remembered(facts, run);
         }
-        Ok(run)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Blocks in hand. Where the allocation policy preallocates, a regular file that grows gets a few
 //! blocks more than it asked for, as in ext2. So does a directory where its growth is contiguous.
-//! These blocks are marked in use on the volume and belong to no file block yet. A file's next
+//! These blocks are marked in use on the volume and belong to no file block yet; with a journal
+//! they are only held back in memory. A file's next
 //! request takes them if it would have started there anyway; a directory's always does, because it
 //! grows only at its end.
 //!
@@ -46,6 +47,10 @@ pub(super) fn take(
     }
     let run = Run { length: wish.want.min(window.length), ..window };
     keep(operation.volume(), node, window, run.length);
+    if operation.volume().store.journals() {
+        // The blocks were promised twice: to the window, and to what they are taken for.
+        operation.volume().space.release_kept(run.length.into());
+    }
     Ok(Some(run))
 }
 
@@ -77,9 +82,26 @@ pub(super) fn lengthen(
     plan: &mut AllocationPlan,
     reservation: &mut Reservation<'_>,
 ) {
-    let volume = operation.volume();
+    let wanted = wanted(operation.volume(), node, wish);
+    if plan.length < wanted && reservation.grow(u64::from(wanted - plan.length)).is_ok() {
+        plan.length = wanted;
+    }
+}
+
+/// With a journal: makes the free blocks after a run that was given the inode's window. They are
+/// held back in memory alone, so that a power cut loses none.
+pub(super) fn keep_after(volume: &Volume, node: &mut NodeState, wish: &Wish, run: Run) {
+    let more = wanted(volume, node, wish).saturating_sub(run.length);
+    if more > 0 && node.window.is_none() {
+        let window = volume.space.place_after(run, more);
+        set(volume, node, window);
+    }
+}
+
+/// How many blocks to take at once for a wish; 0 where nothing is kept in hand.
+fn wanted(volume: &Volume, node: &NodeState, wish: &Wish) -> u32 {
     let regular = node.inode.file_type() == Some(FileType::Regular);
-    let wanted = match (wish.purpose, volume.store.policies.growth) {
+    match (wish.purpose, volume.store.policies.growth) {
         (Purpose::Data, _) if regular => volume.store.policies.allocation.preallocate(),
         (purpose, Growth::Contiguous(blocks))
             if is_growing_directory(node, purpose)
@@ -88,9 +110,6 @@ pub(super) fn lengthen(
             blocks
         }
         _ => 0,
-    };
-    if plan.length < wanted && reservation.grow(u64::from(wanted - plan.length)).is_ok() {
-        plan.length = wanted;
     }
 }
 
@@ -111,6 +130,12 @@ fn set(volume: &Volume, node: &mut NodeState, window: Option<Run>) -> Option<Run
 /// Frees the blocks in hand.
 pub(crate) fn discard(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
     match set(operation.volume(), node, None) {
+        Some(window) if operation.volume().store.journals() => {
+            let space = &operation.volume().space;
+            space.unplace(window);
+            space.release_kept(window.length.into());
+            Ok(())
+        }
         Some(window) => (operation.volume().space).free(operation, window, Reuse::AtOnce),
         None => Ok(()),
     }

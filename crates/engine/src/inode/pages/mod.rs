@@ -134,6 +134,11 @@ impl UnderWay {
         });
     }
 
+    /// Whether no write of this range is under way.
+    pub(crate) fn is_idle(&self, range: &Range<u64>) -> bool {
+        self.runs.lock().next(range.start).is_none_or(|next| next.start >= range.end)
+    }
+
     fn contains(&self, block: u32) -> bool {
         self.runs.lock().contains(block.into())
     }
@@ -155,6 +160,10 @@ pub(crate) struct Pages {
     /// Since when something is dirty, in nanoseconds of the clock.
     dirty_since: AtomicU64,
     pub(crate) under_way: Arc<UnderWay>,
+    /// How many runs of blocks are placed, and not in the map yet.
+    placed: AtomicUsize,
+    /// The number of the first flush that makes all completed writes durable.
+    covered_by: Arc<AtomicU64>,
     /// The file block at which the next piece of a write-back starts.
     pub(crate) piece_at: AtomicU64,
 }
@@ -168,13 +177,30 @@ impl Pages {
             dirty: AtomicU64::new(0),
             dirty_since: AtomicU64::new(0),
             under_way: UnderWay::new(clock),
+            placed: AtomicUsize::new(0),
+            covered_by: Arc::default(),
             piece_at: AtomicU64::new(0),
         }
     }
 
-    /// Whether no page is dirty or being written.
+    /// Whether no page is dirty or being written, and all that have a place are in the map.
     pub(crate) fn is_clean(&self) -> bool {
-        !self.is_dirty() && self.under_way.is_empty()
+        !self.is_dirty() && self.under_way.is_empty() && !self.has_placed()
+    }
+
+    /// Whether blocks are placed and not in the map yet.
+    pub(crate) fn has_placed(&self) -> bool {
+        self.placed.load(Ordering::Acquire) > 0
+    }
+
+    /// Sets how many runs of blocks are placed and not in the map yet.
+    pub(crate) fn count_placed(&self, runs: usize) {
+        self.placed.store(runs, Ordering::Release);
+    }
+
+    /// The number of the first flush that makes all completed writes durable.
+    pub(crate) fn covered_by(&self) -> &Arc<AtomicU64> {
+        &self.covered_by
     }
 
     /// Whether any page is dirty.

@@ -87,12 +87,13 @@ fn requests(column: &Column, words: &str, policies: &mut Policies) -> Result<Str
 
 fn commit(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
     let number = words.strip_suffix('s').and_then(|digits| digits.parse().ok());
-    policies.commit_seconds = number.filter(|number| (1..=86_400).contains(number)).ok_or_else(
-        || PresetError::Wrong {
-            column: column.name,
-            reason: format!("{words:?} is not a time from 1s to 86400s"),
-        },
-    )?;
+    policies.commit_seconds =
+        number.filter(|number| (1..=86_400).contains(number)).ok_or_else(|| {
+            PresetError::Wrong {
+                column: column.name,
+                reason: format!("{words:?} is not a time from 1s to 86400s"),
+            }
+        })?;
     Ok(words.to_owned())
 }
 

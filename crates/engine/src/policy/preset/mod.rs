@@ -324,6 +324,14 @@ impl Policies {
     }
 }
 
+impl Policies {
+    /// The same, for a volume that is changed in place even if it has a journal: one that is being
+    /// made, say. The names stay as they are.
+    pub fn without_journal(self) -> Policies {
+        Policies { journal: Journal::None, ..self }
+    }
+}
+
 impl FromStr for Policies {
     type Err = PresetError;
 

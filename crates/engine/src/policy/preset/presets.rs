@@ -1,8 +1,7 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack,
-    Journal, Mount,
-    NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Journal,
+    Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};

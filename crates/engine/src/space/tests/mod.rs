@@ -90,7 +90,7 @@ fn open(device: &MemoryDevice) -> Space {
 fn opened(device: &MemoryDevice) -> Result<Space> {
     let options = Options {
         access: Access::ReadWrite,
-        policies: "modern".parse().unwrap(),
+        policies: "modern,journal=none".parse().unwrap(),
         cache_bytes: 1 << 20,
         data: DataKeeping::Bytes,
     };

@@ -83,7 +83,9 @@ impl Log {
         let mut state = self.state.lock();
         let sequence = state.running;
         let revoked: Vec<_> = std::mem::take(&mut state.revoked).into_iter().collect();
-        revoked.iter().for_each(|block| drop(state.copies.remove(block)));
+        for block in &revoked {
+            state.copies.remove(block);
+        }
         for (frame, _) in frozen {
             state.copies.insert(frame.block(), sequence);
         }

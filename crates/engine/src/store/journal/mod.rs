@@ -37,7 +37,6 @@ mod room;
 mod superblock;
 mod transaction;
 
-
 use crate::error::Error;
 use crate::policy::preset::Journal;
 use crate::store::cache::Frame;
@@ -120,6 +119,8 @@ pub(crate) struct Log {
     block_size: u32,
     /// Where its blocks are on the volume, in their order.
     runs: Vec<Run>,
+    /// What never changes of its superblock: where the log begins and ends.
+    geometry: JournalSuperblock,
     /// Its superblock, and the bytes that it was read from.
     superblock: ShortLock<(JournalSuperblock, Vec<u8>)>,
     format: LogFormat,
@@ -194,7 +195,7 @@ impl Log {
     }
 
     /// Notes the first change of a transaction, for the thread that commits in time.
-    pub(in crate::store) fn note_change(&self, clock: &dyn Clock) {
+    pub(crate) fn note_change(&self, clock: &dyn Clock) {
         use std::sync::atomic::Ordering;
         if self.changed.load(Ordering::Acquire) != 0 {
             return;

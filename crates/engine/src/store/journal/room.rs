@@ -57,7 +57,7 @@ impl Log {
     }
 
     pub(super) fn log_blocks(&self) -> u64 {
-        self.superblock.lock().0.log_blocks().into()
+        self.geometry.log_blocks().into()
     }
 }
 

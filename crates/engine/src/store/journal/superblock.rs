@@ -82,6 +82,7 @@ impl Log {
             block_size,
             runs,
             format: journal.log_format(),
+            geometry: journal,
             superblock: ShortLock::ranked(ranks::LAST, (journal, bytes)),
             writes: Writes::new(clock, latch, barrier),
             transaction_max: u64::from(log_blocks / 4).min(frames_max as u64 / 2).max(1),

@@ -80,10 +80,10 @@ impl Log {
     }
 
     pub(super) fn after(&self, block: u32, distance: u32) -> u32 {
-        self.superblock.lock().0.after(block, distance)
+        self.geometry.after(block, distance)
     }
 
     fn end(&self) -> u32 {
-        self.superblock.lock().0.log_end()
+        self.geometry.log_end()
     }
 }
