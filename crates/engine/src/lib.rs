@@ -70,11 +70,12 @@
 //!
 //! ```text
 //! a group's state > a frame's state > progress of writes | budget
+//! the list of orphans > a frame's state | unstored.inodes | record
 //! a group's state > space.dirty | space.loaded | space.windows
 //! a shard of frames | list of dirty frames > a frame's state;  a shard of frames > spare buffers
 //! a shard of nodes > unstored.inodes > space.windows
 //! arrivals.coming > pages of a file
-//! alone: inodes.orphans, inodes.replaced, unstored.tables, space.held, writes of a file under way,
+//! alone: inodes.nameless, inodes.replaced, unstored.tables, space.held, writes of a file under way,
 //!   streams of reads, record, latch, flusher, backlog
 //! ```
 //!

@@ -3,7 +3,7 @@
 //! ```text
 //! sleeping   renaming > inode (several: ancestor first, parent before child, children by number)
 //!            > loading > sweep > checkpoint > gate > superblock > flushing
-//! short      nodes > group > shard > dirty list > frame > arrivals > inner > last
+//! short      nodes > group > orphans > shard > dirty list > frame > arrivals > inner > last
 //! ```
 //!
 //! Sleeping locks may be held while the device is waited for, short ones may not. There is no lock
@@ -31,16 +31,18 @@ pub(crate) const FLUSHING: Rank = Rank::one(8, "the lock of flushes");
 pub(crate) const NODES: Rank = Rank::one(10, "a shard of nodes");
 /// A group.
 pub(crate) const GROUP: Rank = Rank::one(11, "a group");
+/// The list of orphans.
+pub(crate) const ORPHANS: Rank = Rank::one(12, "the list of orphans");
 /// A shard of the cache.
-pub(crate) const SHARD: Rank = Rank::one(12, "a shard of the cache");
+pub(crate) const SHARD: Rank = Rank::one(13, "a shard of the cache");
 /// The list of dirty frames.
-pub(crate) const DIRTY_LIST: Rank = Rank::one(13, "the list of dirty frames");
+pub(crate) const DIRTY_LIST: Rank = Rank::one(14, "the list of dirty frames");
 /// A frame.
-pub(crate) const FRAME: Rank = Rank::one(14, "a frame");
+pub(crate) const FRAME: Rank = Rank::one(15, "a frame");
 /// What is on its way into the pages of a file.
-pub(crate) const ARRIVALS: Rank = Rank::one(15, "arriving pages");
+pub(crate) const ARRIVALS: Rank = Rank::one(16, "arriving pages");
 /// The pages of a file; the list of inodes that are not stored.
-pub(crate) const INNER: Rank = Rank::one(16, "pages, or a list of inodes");
+pub(crate) const INNER: Rank = Rank::one(17, "pages, or a list of inodes");
 /// Nothing is taken under these: windows, the lists of groups, pages, writes under way, the latch,
 /// the budget.
-pub(crate) const LAST: Rank = Rank::one(17, "a lock that comes last");
+pub(crate) const LAST: Rank = Rank::one(18, "a lock that comes last");

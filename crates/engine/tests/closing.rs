@@ -97,7 +97,7 @@ fn a_sync_with_nothing_to_write_asks_nothing_of_the_device() {
 
 #[test]
 fn what_was_written_and_not_flushed_is_flushed_by_the_next_sync() {
-    let (volume, device) = traced("modern,mount=sync");
+    let (volume, device) = traced("modern,journal=none,mount=sync");
     volume.create_dir("/directory", 0o755).expect("a directory");
     volume.sync().expect("syncs");
     let before = device.counters();

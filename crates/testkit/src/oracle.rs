@@ -38,6 +38,35 @@ pub fn can_mount() -> bool {
     false
 }
 
+/// `e2fsck -y -E journal_only IMAGE`, if the volume asks for recovery: replays the journal and does
+/// nothing else.
+///
+/// # Errors
+/// All that it said, if it fails; what reading the image returns.
+pub fn e2fsck_replays(image: &Path) -> Result<(), String> {
+    const INCOMPAT: u64 = 1024 + 0x60;
+    const RECOVER: u8 = 0x4;
+    let mut byte = [0];
+    std::fs::File::open(image)
+        .and_then(|file| std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, INCOMPAT))
+        .map_err(|error| format!("{}: {error}", image.display()))?;
+    if byte[0] & RECOVER == 0 {
+        return Ok(());
+    }
+    let output = program("e2fsck")
+        .args(["-y", "-E", "journal_only"])
+        .arg(image)
+        .output()
+        .map_err(|error| format!("e2fsck: {error}"))?;
+    match output.status.code() {
+        Some(0 | 1) => Ok(()),
+        _ => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            Err(format!("e2fsck -E journal_only {}: {}\n{said}", image.display(), output.status))
+        }
+    }
+}
+
 /// `e2fsck -fn IMAGE`: exit 0 and no word beyond the names of the passes and the summary.
 ///
 /// # Errors

@@ -692,7 +692,6 @@ impl File {
         let core = &self.core;
         let sync = || {
             core.inodes.free_replaced()?;
-            core.inodes.chain_orphans()?;
             file::sync(&core.inodes.volume, &self.node, what)
         };
         core.report(sync())

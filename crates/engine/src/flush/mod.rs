@@ -137,7 +137,6 @@ impl Core {
         self.submit_dirty()?;
         self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
-        self.inodes.chain_orphans()?;
         self.volume().space.sync()?;
         self.volume().unstored.tables.lock().clear();
         self.inodes.assert_promises();

@@ -220,7 +220,7 @@ pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result
     });
     if !shared {
         let run = Run { start: block, length: 1 };
-        volume.space.free(operation, run, Reuse::WhenDurable)?;
+        volume.space.free_metadata(operation, run, Reuse::WhenDurable)?;
         node.note_freed(volume, run);
     }
     node.inode.attribute_block = BlockNo(0);

@@ -115,13 +115,11 @@ pub(crate) fn apply(
     state.check_alive()?;
     check(volume, &state, change, caller)?;
     if let Some(size) = change.size {
-        let mode = state.inode.mode;
-        file::set_size_locked(volume, node, &mut state, size)?;
-        let after = mode_after_writing(mode, state.inode.gid, caller);
-        if change.is_size_alone() && state.inode.mode == after {
+        let mode = mode_after_writing(state.inode.mode, state.inode.gid, caller);
+        file::set_size_locked(volume, node, &mut state, size, mode)?;
+        if change.is_size_alone() {
             return Ok(());
         }
-        state.inode.mode = after;
     }
     let attributes = attributes_after(volume, &state, change)?;
     let before = state.inode.clone();

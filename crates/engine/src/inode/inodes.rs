@@ -1,9 +1,9 @@
 //! The inodes of an open volume: those in memory, those without a name, and the lock that orders
 //! renames.
 //!
-//! *Invariants*: an inode without a name that is open is in `orphans`. One whose last name was
+//! *Invariants*: an inode without a name that is open is in `nameless`, and an orphan. One whose last name was
 //! replaced, and whose old name may still be on disk, is in `replaced`.
-//! *Locking*: `renaming` comes before any inode. `orphans` and `replaced` are short locks under
+//! *Locking*: `renaming` comes before any inode. `nameless` and `replaced` are short locks under
 //! which no other is taken.
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
@@ -28,7 +28,7 @@ pub(crate) struct Inodes {
     /// Held by every rename, so that no directory moves while the path between two is examined.
     pub(crate) renaming: SleepLock<()>,
     /// Inodes without a name that are still open.
-    pub(crate) orphans: ShortLock<BTreeMap<Ino, Arc<Node>>>,
+    pub(crate) nameless: ShortLock<BTreeMap<Ino, Arc<Node>>>,
     /// Inodes whose last name was replaced. They are freed after the sweep that makes that durable.
     pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
 }
@@ -39,7 +39,7 @@ impl Inodes {
         Inodes {
             nodes: Nodes::new(&volume),
             renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::RENAMING),
-            orphans: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
+            nameless: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
             replaced: ShortLock::ranked(ranks::LAST, Vec::new()),
             volume,
         }

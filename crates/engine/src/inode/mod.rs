@@ -12,6 +12,7 @@
 //! rights             which rights of a file end when it changes
 //! access_time        what reads change
 //! nameless           inodes without a name: kept while open, then freed
+//! unfinished         long work in steps, and which inodes recovery has to finish
 //! inodes             all inodes of an open volume
 //! nodes              the inodes in memory           node       one inode in memory
 //! pages              blocks of a file in memory     arrivals   blocks being read into it
@@ -20,7 +21,8 @@
 //! window             blocks in hand for a growing file or directory
 //! table              the inode table                unstored   changed inodes not in it yet
 //! operation          a handle with its volume       credits    how many blocks it changes
-//! volume             store, space, pages and unstored inodes of one open volume
+//! volume             store, space, pages, orphans and unstored inodes of one open volume
+//! orphans            the list of orphans, as it is on the disk
 //! ```
 pub(crate) mod access;
 pub(crate) mod access_list;
@@ -37,11 +39,13 @@ mod nameless;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod operation;
+mod orphans;
 pub(crate) mod pages;
 pub(crate) mod permission;
 pub(crate) mod placed;
 pub(crate) mod rights;
 pub(crate) mod table;
+pub(crate) mod unfinished;
 mod unstored;
 pub(crate) mod volume;
 pub(crate) mod write_back;

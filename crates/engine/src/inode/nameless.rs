@@ -1,23 +1,25 @@
-//! Inodes without a name: kept while they are open, freed when they are not, and linked on disk so
-//! that a power cut in between loses no space.
+//! Inodes without a name: kept while they are open, and freed when they are not. Until they are
+//! freed they are orphans, so that a power cut loses no space.
 //!
 //! *Locking*: that of `inodes`.
 use crate::error::{ErrorKind, Result};
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::{enlist, pause, strike};
 use crate::inode::write_back::{make_map_dense, write_with_names};
 use crate::inode::{attribute, credits, file, mapping, table};
 use crate::policy::allocation::Purpose;
 use crate::space::InodeKind;
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Blocks of metadata that freeing an inode changes, apart from its map, which is counted run by
-/// run: its table block, its bitmap, its attributes and a window.
-const FREE: u32 = credits::INODE + 1 + credits::ATTRIBUTES + 2;
+/// The last step of freeing an inode: its attributes, its table block and that of the orphan before
+/// it, its bitmap.
+const FREE: u32 = credits::ATTRIBUTES + credits::INODE + credits::ORPHAN + 1;
 
 impl Inodes {
     /// Frees the inodes whose names were replaced, once a sweep has made that durable.
@@ -47,85 +49,77 @@ impl Inodes {
         if node.opens.load(Ordering::Acquire) == 0 {
             return self.free_alone(node, &mut state);
         }
-        self.volume.change(credits::INODE, |operation| state.store(operation))?;
-        self.orphans.lock().insert(node.ino, Arc::clone(node));
-        Ok(())
-    }
-
-    /// Links the inodes without a name on disk, so that a program that opens the volume after a
-    /// power cut can free them.
-    ///
-    /// # Errors
-    /// Those of reading their table blocks.
-    pub(crate) fn chain_orphans(&self) -> Result<()> {
-        let orphans: Vec<Arc<Node>> = self.orphans.lock().values().cloned().collect();
-        // From the end, so that each one points to an inode that was an orphan when it was looked
-        // at.
-        let mut next = 0;
-        for node in orphans.into_iter().rev() {
-            let mut state = node.state.write();
-            if state.gone || state.inode.links > 0 {
-                continue;
-            }
-            // An inode that already points there, on disk too, is not written again.
-            let is_unstored = self.volume.unstored.inodes.lock().contains_key(&node.ino);
-            if state.inode.deletion_time != next || is_unstored {
-                state.inode.deletion_time = next;
-                self.volume.change(credits::INODE, |operation| state.store_now(operation))?;
-            }
-            next = node.ino.0;
-        }
-        self.set_last_orphan(next)
-    }
-
-    /// Sets the head of the list of inodes without a name.
-    fn set_last_orphan(&self, ino: u32) -> Result<()> {
-        self.volume.store.change(0, |handle| {
-            handle.change_superblock(|changes| changes.last_orphan = ino);
-            Ok(())
-        })
+        self.volume
+            .change(credits::INODE, |operation| self.keep_nameless(operation, node, &mut state))
     }
 
     /// Frees inodes that have no name and are still open: once the volume is closed they are
     /// unusable.
     pub(crate) fn free_nameless(&self) -> Result<()> {
-        let orphans: Vec<Arc<Node>> = self.orphans.lock().values().cloned().collect();
+        let orphans: Vec<Arc<Node>> = self.nameless.lock().values().cloned().collect();
         for node in orphans {
             let mut state = node.state.write();
             if !state.gone && state.inode.links == 0 {
                 self.free_alone(&node, &mut state)?;
             }
-            self.orphans.lock().remove(&node.ino);
+            self.nameless.lock().remove(&node.ino);
         }
         Ok(())
     }
 
-    /// Frees the inodes that a crash left without a name, and completes truncations that it
-    /// interrupted.
+    /// Finishes what a power cut interrupted: frees the orphans without a name, and cuts the others
+    /// to their size.
+    ///
+    /// # Errors
+    /// `NeedsRecovery` for a list that leads to what is no inode in use; `Corrupt`; what the device
+    /// returns.
     pub(crate) fn free_old_orphans(&self) -> Result<()> {
-        let mut next = self.volume.store.superblock.last_orphan;
-        let mut left = self.volume.store.superblock.inodes_count;
-        while next != 0 && left > 0 {
-            left -= 1;
-            let ino = Ino(next);
-            let inode = table::load(&self.volume, ino)?;
-            if !self.volume.store.superblock.is_usable(ino) || inode.file_type().is_none() {
-                return Err(ErrorKind::NeedsRecovery.into());
-            }
-            if !self.volume.space.inode_in_use(ino)? {
-                break; // It was freed after the last sync.
-            }
-            next = inode.deletion_time;
+        let list = self.read_orphans()?;
+        self.volume.orphans.adopt(&list);
+        if list.is_empty() && self.volume.store.record.now().last_orphan != 0 {
+            return self.volume.store.change(0, |handle| {
+                handle.change_superblock(|changes| changes.last_orphan = 0);
+                Ok(())
+            });
+        }
+        for ino in list {
+            let mut inode = table::load(&self.volume, ino)?;
+            inode.deletion_time = 0;
             let (size, links, file_type) = (inode.size, inode.links, inode.file_type());
             let node = self.nodes.insert(&self.volume, ino, inode);
-            node.state.write().inode.deletion_time = 0;
             if links == 0 {
                 self.free(&node)?;
             } else if file_type == Some(FileType::Regular) {
                 file::set_size(&self.volume, &node, size)?;
+            } else {
+                let mut state = node.state.write();
+                self.volume.change(credits::INODE + credits::ORPHAN, |operation| {
+                    strike(operation, &state)?;
+                    state.store(operation)
+                })?;
             }
         }
-        self.set_last_orphan(0)
+        Ok(())
+    }
+
+    /// The list of orphans on the disk, each once, as far as its inodes are in use: without a
+    /// journal, an inode may have been freed after the superblock was written.
+    fn read_orphans(&self) -> Result<Vec<Ino>> {
+        let volume = &self.volume;
+        let (mut list, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut next = Ino(volume.store.superblock.last_orphan);
+        while next.0 != 0 && seen.insert(next) {
+            let inode = table::load(volume, next)?;
+            if !volume.store.superblock.is_usable(next) || inode.file_type().is_none() {
+                return Err(ErrorKind::NeedsRecovery.into());
+            }
+            if !volume.space.inode_in_use(next)? {
+                break;
+            }
+            list.push(next);
+            next = Ino(inode.deletion_time);
+        }
+        Ok(list)
     }
 
     /// Counts an open file as closed. The last one of an inode without a name frees the inode.
@@ -134,7 +128,7 @@ impl Inodes {
         let last = node.opens.fetch_sub(1, Ordering::AcqRel) == 1;
         let is_replaced = state.kept_links.is_some();
         if last && state.inode.links == 0 && !is_replaced && !state.gone && self.is_writable() {
-            self.orphans.lock().remove(&node.ino);
+            self.nameless.lock().remove(&node.ino);
             return self.free_alone(node, &mut state);
         }
         if !self.is_writable() {
@@ -166,7 +160,9 @@ impl Inodes {
         self.volume.change(FREE, |operation| self.free_locked(operation, node, state))
     }
 
-    /// Frees an inode's blocks, its attributes and its number.
+    /// Frees an inode's blocks, its attributes and its number, in steps. It has no name any more,
+    /// and the operation has stored everything else that it changed: if it takes more than one
+    /// step, the inode becomes an orphan, and recovery goes on after a power cut.
     ///
     /// # Errors
     /// `Corrupt` for its map or attributes; what the device returns.
@@ -176,14 +172,33 @@ impl Inodes {
         node: &Node,
         state: &mut NodeState,
     ) -> Result<()> {
-        let volume = &self.volume;
+        file::forget_all(&self.volume, &node.pages, state);
+        self.volume.space.close_window(node.ino);
+        state.is_shrinking = true;
+        let kind = self.free_blocks(operation, state);
+        state.is_shrinking = false;
+        let kind = kind?;
+        strike(operation, state)?;
+        state.inode.size = 0;
+        state.inode.links = 0;
+        let now = self.volume.store.now().seconds.max(1) as u64;
+        state.inode.deletion_time = now.min(u64::from(u32::MAX)) as u32;
+        state.store_now(operation)?;
+        state.gone = true;
+        // Before the number is free: after that the table may hold another inode with this number.
+        self.nodes.remove(node.ino);
+        node.freed.store(true, Ordering::Release);
+        self.volume.space.free_inode(operation, node.ino, kind)
+    }
+
+    /// Frees what an inode's map and its attributes have, up to the last step, which frees the
+    /// inode too. Returns what its group has counted it as.
+    fn free_blocks(&self, operation: &Operation<'_>, state: &mut NodeState) -> Result<InodeKind> {
         let file_type = state.file_type()?;
-        operation.need(FREE);
-        file::forget_all(volume, &node.pages, state);
-        volume.space.close_window(node.ino);
+        pause(operation, state, credits::STEP)?;
         mapping::window::discard(operation, state)?;
         let is_mapped = match file_type {
-            FileType::Symlink => !state.inode.is_fast_symlink(&volume.store.superblock),
+            FileType::Symlink => !state.inode.is_fast_symlink(&self.volume.store.superblock),
             FileType::Regular | FileType::Directory => true,
             _ => false,
         };
@@ -194,17 +209,22 @@ impl Inodes {
         if is_mapped {
             mapping::remove(operation, state, 0..u64::from(u32::MAX) + 1, purpose)?;
         }
-        operation.need(FREE);
+        pause(operation, state, FREE)?;
         attribute::release(operation, state)?;
-        state.inode.size = 0;
-        state.inode.links = 0;
-        let now = volume.store.now().seconds.max(1) as u64;
-        state.inode.deletion_time = now.min(u64::from(u32::MAX)) as u32;
-        state.store_now(operation)?;
-        state.gone = true;
-        // Before the number is free: after that the table may hold another inode with this number.
-        self.nodes.remove(node.ino);
-        volume.space.free_inode(operation, node.ino, kind)
+        Ok(kind)
+    }
+
+    /// Makes an open inode without a name an orphan, and stores it.
+    pub(crate) fn keep_nameless(
+        &self,
+        operation: &Operation<'_>,
+        node: &Arc<Node>,
+        state: &mut NodeState,
+    ) -> Result<()> {
+        enlist(operation, state);
+        state.store(operation)?;
+        self.nameless.lock().insert(node.ino, Arc::clone(node));
+        Ok(())
     }
 
     /// Lowers the link count of an inode that lost a name. With no name left, the inode is freed,
@@ -222,9 +242,7 @@ impl Inodes {
             return state.store(operation);
         }
         if node.opens.load(Ordering::Acquire) > 0 {
-            state.store(operation)?;
-            self.orphans.lock().insert(node.ino, Arc::clone(node));
-            return Ok(());
+            return self.keep_nameless(operation, node, state);
         }
         self.free_locked(operation, node, state)
     }

@@ -39,6 +39,9 @@ pub(crate) struct Node {
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
     pub(crate) pages: Pages,
+    /// The inode was freed. Set before its number can belong to another inode, and read by those
+    /// that do not lock the node.
+    pub(crate) freed: AtomicBool,
     /// The file was cut to nothing, and is written back when it is closed, so that a power cut some
     /// time later leaves either the old content or the new.
     pub(crate) rewritten: AtomicBool,
@@ -86,6 +89,9 @@ pub(crate) struct NodeState {
     stored_map: (u64, u64, [u8; 60]),
     /// A block of its map was changed since it was last stored.
     map_changed: bool,
+    /// Blocks are being removed that recovery has to remove too: where that takes several steps,
+    /// the inode is an orphan until the last one.
+    pub(crate) is_shrinking: bool,
     /// It was made without a name, and may still be given one.
     pub(crate) may_be_named: bool,
     /// The inode was freed while some thread held the node.
@@ -116,6 +122,7 @@ impl NodeState {
             mapped_in: None,
             stored_map,
             map_changed: false,
+            is_shrinking: false,
             may_be_named: false,
             gone: false,
         }
@@ -192,12 +199,18 @@ impl NodeState {
         let size = usize::from(volume.store.superblock.inode_size);
         let ino = self.ino;
         let inode = self.as_stored(volume);
-        operation.modify(&frame, |bytes| {
-            if let Some(bytes) = bytes.get_mut(offset..offset + size) {
-                inode.encode(bytes, ino, &volume.store.superblock);
-            }
+        volume.orphans.store(ino, |next_orphan| {
+            let inode = match next_orphan {
+                Some(next) => Cow::Owned(Inode { deletion_time: next, ..inode.into_owned() }),
+                None => inode,
+            };
+            operation.modify(&frame, |bytes| {
+                if let Some(bytes) = bytes.get_mut(offset..offset + size) {
+                    inode.encode(bytes, ino, &volume.store.superblock);
+                }
+            });
+            volume.unstored.inodes.lock().remove(&ino);
         });
-        volume.unstored.inodes.lock().remove(&self.ino);
         if let Some(log) = volume.store.log() {
             let running = Some(log.running());
             let map = (self.table_size, self.inode.sectors, self.inode.block);

@@ -88,6 +88,7 @@ impl Nodes {
             pages: Pages::new(&volume.store.clock),
             state: SleepRwLock::new(Arc::clone(&volume.store.clock), state).ranked(ranks::INODE),
             opens: AtomicU32::new(0),
+            freed: AtomicBool::new(false),
             rewritten: AtomicBool::new(false),
         });
         let mut shard = self.shards[ino.0 as usize % SHARDS].lock();

@@ -42,10 +42,10 @@ impl<'v> Operation<'v> {
         }
     }
 
+    /// Begins the next step of an operation, which changes at most `credits` blocks from here on.
     /// Lets a waiting sweep or commit freeze what was changed so far, and commits a transaction
-    /// that is full. `consistent` first stores what the operation has only in memory, so that the
-    /// frozen state is valid on its own. Does nothing if neither is the case. Afterwards the
-    /// operation may change `credits` blocks.
+    /// that is full; then `consistent` first stores what the operation has only in memory, so that
+    /// the frozen state is valid on its own.
     ///
     /// # Errors
     /// Those of `consistent`; those of a commit.
@@ -55,6 +55,7 @@ impl<'v> Operation<'v> {
         consistent: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         if !self.handle.should_pause() {
+            self.handle.need(credits);
             return Ok(());
         }
         consistent()?;

@@ -3,6 +3,7 @@
 //! *Invariants* and *Locking* are those of the parts.
 use super::mapping::{self, Piece};
 use super::node::NodeState;
+use super::orphans::Orphans;
 use super::pages::PageCounts;
 use super::table;
 use super::unstored::Unstored;
@@ -21,6 +22,8 @@ pub(crate) struct Volume {
     pub(crate) store: Arc<Store>,
     /// Groups, bitmaps, promised blocks.
     pub(crate) space: Space,
+    /// Inodes that recovery has to free or to cut.
+    pub(crate) orphans: Orphans,
     /// Inodes that are not in their table yet.
     pub(crate) unstored: Unstored,
     /// How many blocks of files are dirty, and were brought into memory lately.
@@ -42,6 +45,7 @@ impl Volume {
         let pages_max = store::pages_max(options, &store.superblock);
         let volume = Volume {
             space: Space::open(&store)?,
+            orphans: Orphans::default(),
             unstored: Unstored::default(),
             pages: PageCounts::new(options.data, pages_max),
             store,

@@ -16,6 +16,7 @@ use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{self, check_not_locked};
 use crate::inode::table::next_generation;
+use crate::inode::unfinished::{enlist, strike};
 use crate::inode::volume::Volume;
 use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure};
@@ -34,6 +35,11 @@ use std::sync::Arc;
 pub const LINKS_MAX: u16 = 65_000;
 /// Blocks of metadata that making an inode and its name changes.
 const MAKE: u32 = credits::NEW_INODE + credits::ATTRIBUTES + credits::NAME + 2 * credits::INODE;
+/// Blocks of metadata that giving an inode a name changes: it may have been an orphan.
+const LINK: u32 = credits::NAME + 2 * credits::INODE + credits::ORPHAN;
+/// Blocks of metadata that removing a name changes: the block with the name, both inodes, and what
+/// the first step of freeing the inode stores.
+const UNLINK: u32 = 1 + 2 * credits::INODE + credits::ORPHAN;
 /// Symlinks followed at most on the path to a name.
 const SYMLINKS_MAX: u32 = 40;
 
@@ -363,12 +369,9 @@ impl Inodes {
         let mut reservation =
             volume.space.reserve(directory::insert_need(volume, &parent, name)?)?;
         let was_nameless = state.inode.links == 0;
-        let before = (state.inode.deletion_time, state.inode.change_time);
-        let linked = volume.change(credits::NAME + 2 * credits::INODE, |operation| {
-            if was_nameless {
-                // On disk that field points to the next orphan.
-                state.inode.deletion_time = 0;
-            }
+        let before = state.inode.change_time;
+        let linked = volume.change(LINK, |operation| {
+            strike(operation, &state)?;
             state.inode.links += 1;
             state.inode.change_time = volume.store.now();
             // Before the name, as for a new inode.
@@ -386,14 +389,20 @@ impl Inodes {
         });
         match linked {
             Ok(()) if was_nameless => {
-                self.orphans.lock().remove(&state.ino);
+                self.nameless.lock().remove(&state.ino);
                 state.may_be_named = false;
             }
             Ok(()) => {}
-            // It has no name more, whatever its table block says by now.
             Err(_) => {
                 state.inode.links -= 1;
-                (state.inode.deletion_time, state.inode.change_time) = before;
+                state.inode.change_time = before;
+                // The error is that of the link, whether this can be stored or not.
+                let _ = volume.change(credits::INODE, |operation| {
+                    if was_nameless {
+                        enlist(operation, &state);
+                    }
+                    state.store(operation)
+                });
             }
         }
         linked
@@ -446,7 +455,7 @@ impl Inodes {
         if is_directory || child.inode.links <= 1 {
             attribute::check_block(volume, &child)?;
         }
-        volume.change(credits::NAME + 2 * credits::INODE, |operation| {
+        volume.change(UNLINK, |operation| {
             directory::remove(operation, &mut parent, name, Departure::Removed)?;
             if is_directory {
                 drop_subdirectory(&mut parent);

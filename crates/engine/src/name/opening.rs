@@ -10,6 +10,7 @@ use crate::inode::caller::Caller;
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::Node;
+use crate::inode::unfinished::enlist;
 use crate::name::beginning::Beginning;
 use crate::name::directory;
 use crate::name::namespace::{NewInode, check_new_name, leads_to_itself, own_blocks};
@@ -101,11 +102,11 @@ impl Inodes {
             beginning.apply(operation, &mut reservation, &mut state)?;
             state.inode.links = 0;
             state.may_be_named = true;
+            enlist(operation, &state);
             state.store(operation)?;
-            // Before a sweep can take the inode: what it writes has to be in the list of orphans.
             let node = self.nodes.insert_state(volume, state);
             node.opens.fetch_add(1, Ordering::AcqRel);
-            self.orphans.lock().insert(node.ino, Arc::clone(&node));
+            self.nameless.lock().insert(node.ino, Arc::clone(&node));
             Ok(node)
         })
     }

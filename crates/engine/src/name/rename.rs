@@ -39,9 +39,9 @@ pub enum Rename {
     Whiteout,
 }
 
-/// Blocks of metadata that moving a name changes: a name is added and one removed; their inodes,
-/// those of both parents, and a whiteout.
-const RENAME: u32 = 2 * credits::NAME + 4 * credits::INODE + credits::NEW_INODE;
+/// Blocks of metadata that moving a name changes: a name is added, and a block changed that has the
+/// old one; the "..", of two directories that change places; four inodes, and a whiteout.
+const RENAME: u32 = credits::NAME + 1 + 2 + 4 * credits::INODE + credits::NEW_INODE;
 
 /// The two ends of a rename.
 struct Ends<'a> {

@@ -529,14 +529,29 @@ impl Space {
         self.metadata.first_in(run).is_some()
     }
 
-    /// Frees a run, which may cross groups. The cache forgets the blocks that may be reused at
-    /// once. For held blocks, the caller does that and publishes them, once nothing in memory
-    /// points to them.
+    /// Frees a run of blocks with the data of a regular file. It may cross groups, and changes a
+    /// bitmap in each.
     ///
     /// # Errors
     /// `Corrupt` if a block is already free or belongs to the volume's own metadata; nothing is
     /// freed then.
-    pub(crate) fn free(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
+    pub(crate) fn free_data(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
+        self.free(handle, run, reuse)
+    }
+
+    /// Frees a run of blocks that were changed through handles: nodes of maps, blocks of
+    /// directories, attributes, targets of symlinks. All of these are freed here, so that a journal
+    /// can revoke what it has of them.
+    ///
+    /// # Errors
+    /// As [`Space::free_data`].
+    pub(crate) fn free_metadata(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
+        self.free(handle, run, reuse)
+    }
+
+    /// Frees a run. The cache forgets the blocks that may be reused at once. For held blocks, the
+    /// caller does that and publishes them, once nothing in memory points to them.
+    fn free(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
         }
@@ -613,10 +628,6 @@ impl Space {
         Some(Run { start: next, length })
     }
 
-    /// How many groups a run touches, at most.
-    pub(crate) fn groups_of(&self, run: Run) -> u32 {
-        run.length / self.store.superblock.blocks_per_group.max(1) + 2
-    }
 
     /// Splits a run at group boundaries.
     pub(super) fn parts(&self, run: Run) -> Result<Vec<GroupPart>> {

@@ -188,12 +188,13 @@ impl Specification {
     }
 }
 
-/// What e2fsck says about a device, if anything.
+/// What e2fsck says about a device, if anything. A journal with changes is replayed first, by
+/// e2fsck.
 pub fn judge(device: &MemoryDevice) -> Result<(), String> {
     let folder = Scratch::new("judged");
     let image = folder.join("judged.img");
     device.save(&image).map_err(|error| error.to_string())?;
-    let verdict = oracle::e2fsck(&image);
+    let verdict = oracle::e2fsck_replays(&image).and_then(|()| oracle::e2fsck(&image));
     if verdict.is_err()
         && let Some(keep) = std::env::var_os("EXTANT_KEEP")
     {

@@ -70,6 +70,7 @@ use std::ops::BitOr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A reference to an inode of an open file system. Cheap to clone; shared between threads.
 #[derive(Clone)]
@@ -93,6 +94,11 @@ impl Inode {
     /// Its generation, which tells it from other inodes that have had or will have its number.
     pub fn generation(&self) -> u32 {
         self.generation
+    }
+
+    /// Whether it was freed, so that its number may belong to another inode.
+    fn is_freed(&self) -> bool {
+        self.node.freed.load(Ordering::Acquire)
     }
 
     fn is_same(&self, other: &Inode) -> bool {

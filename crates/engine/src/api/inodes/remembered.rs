@@ -2,8 +2,9 @@
 //! look-up, and the kernel forgets as many later.
 //!
 //! *Invariants*: a number is here as long as its count is above 0, and leads to the inode that was
-//! remembered last. If a number is freed and used again, look-ups of both inodes are counted
-//! together: the kernel forgets by number alone.
+//! remembered last; one that was freed meanwhile does not take the place of another. If a number
+//! is freed and used again, look-ups of both inodes are counted together: the kernel forgets by
+//! number alone.
 //! *Locking*: one short lock, under which no other is taken.
 use super::Inode;
 use crate::ranks;
@@ -40,7 +41,7 @@ impl Remembered {
         let counted = counted.or_insert_with(|| Counted { inode: inode.clone(), lookups: 0 });
         counted.lookups = counted.lookups.saturating_add(1);
         // The old reference is dropped after the lock: it may be the last one.
-        let before = match counted.inode.is_same(inode) {
+        let before = match counted.inode.is_same(inode) || inode.is_freed() {
             true => None,
             false => Some(std::mem::replace(&mut counted.inode, inode.clone())),
         };

@@ -18,6 +18,7 @@ use crate::inode::pages::{Pages, Payload};
 use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::placed::Before;
 use crate::inode::rights;
+use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{Wait, enter_map, write_back, write_out};
 use crate::policy::allocation::Purpose;
@@ -231,7 +232,10 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     fill_holes(operation, &mut reservation, state, &holes, State::Written)
 }
 
-/// Allocates blocks for all of these holes, or for none of them if it fails.
+/// Allocates blocks for all of these holes, or for none of them if it fails. Blocks that read as
+/// zeros are allocated in steps, and the caller has stored what else it changed. Others are not: no
+/// step may be recorded before their data is written. Volumes with data first never allocate these
+/// here, so the credits that they need are bounded by the size of one call.
 fn fill_holes(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -245,7 +249,10 @@ fn fill_holes(
         while at < hole.end {
             let (block, want) =
                 (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
-            operation.need(credits::RUN + WRITE);
+            match written {
+                State::Unwritten => pause(operation, state, credits::STEP)?,
+                State::Written => operation.need(credits::STEP),
+            }
             match mapping::allocate(
                 operation,
                 reservation,
@@ -266,7 +273,6 @@ fn fill_holes(
                         mapping::remove(operation, state, range, Purpose::Data)?;
                     }
                     // The root of the map may have changed, and blocks were freed.
-                    operation.need(WRITE);
                     state.store(operation)?;
                     return Err(error);
                 }
@@ -304,15 +310,19 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
 /// Sets the size in bytes: cuts the file, or extends it with a hole.
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.store.check_writable()?;
-    set_size_locked(volume, node, &mut node.state.write(), size)
+    let mut state = node.state.write();
+    let mode = rights::without_set_id(state.inode.mode);
+    set_size_locked(volume, node, &mut state, size, mode)
 }
 
-/// As [`set_size`], for a caller that has locked the inode. Runs operations of its own.
+/// As [`set_size`], for a caller that has locked the inode, and says which mode it has afterwards.
+/// Both are stored together. Runs operations of its own.
 pub(crate) fn set_size_locked(
     volume: &Volume,
     node: &Node,
     state: &mut NodeState,
     size: u64,
+    mode: u16,
 ) -> Result<()> {
     check_changeable(state)?;
     check_not_append(state)?;
@@ -334,15 +344,22 @@ pub(crate) fn set_size_locked(
                 state.store(operation)?;
             }
             // Even if the size stays: blocks allocated after the end are freed, as in the kernel.
-            shrink(operation, &node.pages, state, size)?;
+            state.is_shrinking = true;
+            let shrunk = shrink(operation, &node.pages, state, size);
+            state.is_shrinking = false;
+            shrunk?;
+            strike(operation, state)?;
         }
         state.inode.size = size;
         operation.note_size(size);
         note_change(volume, state);
+        state.inode.mode = mode;
         state.store(operation)
     })
 }
 
+/// Removes what comes after `size`, in steps: with the first that is recorded, the inode becomes an
+/// orphan. Leaves credits for the last step, in which the caller makes it none.
 fn shrink(
     operation: &Operation<'_>,
     pages: &Pages,
@@ -355,11 +372,12 @@ fn shrink(
     let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
     forget_range(volume, pages, state, range.clone());
     volume.space.close_window(state.ino);
-    operation.need(credits::RUN + WRITE);
+    // A step that is recorded has the new size, to which recovery cuts the file.
+    state.inode.size = size;
+    pause(operation, state, credits::STEP)?;
     mapping::window::discard(operation, state)?;
     mapping::remove(operation, state, range, Purpose::Data)?;
-    operation.need(WRITE);
-    Ok(())
+    pause(operation, state, credits::STEP)
 }
 
 /// Zeroes bytes within one block, if it holds any data.
@@ -436,6 +454,7 @@ pub(crate) fn allocate(
         let mut reservation = volume.space.reserve(need)?;
         let unwritten = State::Unwritten;
         fill_holes(operation, &mut reservation, &mut state, &missing.holes, unwritten)?;
+        pause(operation, &mut state, credits::STEP)?;
         if size == Size::Grow && end > state.inode.size {
             state.inode.size = end;
             operation.note_size(end);
@@ -498,8 +517,7 @@ fn punch_blocks(
     zero_part(operation, pages, state, whole.end * block_size..bytes.end)?;
     forget_range(volume, pages, state, whole.clone());
     mapping::remove_reserved(operation, &mut reservation, state, whole, Purpose::Data)?;
-    operation.need(WRITE);
-    Ok(())
+    pause(operation, state, credits::STEP)
 }
 
 /// The next range of bytes at or after `offset` that may hold data; `None` if only a hole is left.

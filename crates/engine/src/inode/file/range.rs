@@ -15,6 +15,7 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_append;
+use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
 use crate::inode::write_back::write_out;
 use crate::inode::{credits, rights};
@@ -81,7 +82,7 @@ pub(crate) fn zero(
             forget_range(volume, &node.pages, state, whole.clone());
             mapping::set_unwritten(operation, &mut reservation, state, whole)?;
         }
-        operation.need(WRITE);
+        pause(operation, state, credits::STEP)?;
         if size == Size::Grow && end > state.inode.size {
             state.inode.size = end;
             operation.note_size(end);

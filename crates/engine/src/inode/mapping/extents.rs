@@ -4,11 +4,14 @@ mod unwritten;
 
 pub(super) use unwritten::set_unwritten;
 
-use super::{Grant, Piece, Wish, change_map, free_map_block, free_run, too_large};
+use super::{
+    Grant, Piece, Wish, change_map, free_at_once_max, free_map_block, free_run, too_large,
+};
 use crate::error::{Error, Place, Result};
 use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::store::cache::{BlockKind, Frame};
@@ -644,28 +647,42 @@ fn unmap(
     let volume = grant.volume();
     let mut freed = 0;
     let mut from = range.start;
+    let most = match fate {
+        Fate::Free => free_at_once_max(volume),
+        Fate::Keep => u64::MAX,
+    };
     while let Some((way, extent)) = first_after(volume, node, from)? {
-        grant.operation.need(credits::RUN);
+        if fate == Fate::Free {
+            pause(grant.operation, node, credits::STEP)?;
+        }
         let first = u64::from(extent.file_block.0);
         let next = first + u64::from(extent.length);
-        let (cut_from, cut_to) = (range.start.max(first), range.end.min(next));
+        let (cut_from, cut_to) = (from.max(first), range.end.min(next));
         if cut_from >= cut_to {
             break;
         }
+        let gone = match cut_to - cut_from <= most {
+            true => cut_from..cut_to,
+            // What stays at its front is not split off what goes later.
+            false if cut_to == next && cut_from > first => cut_to - most..cut_to,
+            false => cut_from..cut_from + most,
+        };
         let leads = match fate {
             Fate::Free => Leads::Fewer,
             Fate::Keep => Leads::More,
         };
-        cut(grant, node, &way, (extent, leads), cut_from..cut_to)?;
+        cut(grant, node, &way, (extent, leads), gone.clone())?;
         let run = Run {
-            start: BlockNo(extent.start.0 + (cut_from - first)),
-            length: (cut_to - cut_from) as u32,
+            start: BlockNo(extent.start.0 + (gone.start - first)),
+            length: (gone.end - gone.start) as u32,
         };
         if fate == Fate::Free {
             free_run(grant.operation, node, run)?;
         }
         freed += u64::from(run.length);
-        from = cut_to;
+        if gone.start == cut_from {
+            from = gone.end;
+        }
     }
     Ok(freed)
 }

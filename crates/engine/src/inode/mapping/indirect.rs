@@ -1,9 +1,13 @@
 //! The classic map: direct pointers and up to three levels of indirect blocks.
-use super::{Grant, Piece, Wish, change_map, check_block, free_map_block, free_run, too_large};
+use super::{
+    Grant, Piece, Wish, change_map, check_block, free_at_once_max, free_map_block, free_run,
+    too_large,
+};
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::{pause, record};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::store::cache::{BlockKind, Frame};
@@ -302,21 +306,47 @@ fn descend(
 }
 
 /// A removal in progress, which frees blocks in runs.
+///
+/// Pointers to what is freed are cleared late: a map block that loses all of them is not changed but
+/// freed. Where the removal pauses, those that are left are cleared first.
 struct Removal<'a, 'v> {
     operation: &'a Operation<'v>,
+    /// Blocks to be freed. What pointed to them is in `levels`, or cleared.
     pending: Option<Run>,
+    /// The map blocks on the way to the pointer that is looked at, from the root.
+    levels: Vec<MapBlock>,
+    /// The longest run that one step frees.
+    most: u64,
     freed: u64,
 }
 
+/// A map block of a removal in progress.
+struct MapBlock {
+    frame: Arc<Frame>,
+    /// Pointers to what was freed, or is pending.
+    cleared: Vec<u32>,
+}
+
+/// Blocks that freeing a run changes, with the map blocks on the way that become empty, and storing
+/// what is left: the run's bitmaps, the map blocks or their bitmaps, the inode.
+const STEP: u32 = credits::GROUPS + 2 * 3 + credits::INODE;
+
 impl Removal<'_, '_> {
+    /// Adds a block to those to be freed. What was added before may be recorded as gone.
     fn add(&mut self, node: &mut NodeState, block: u32) -> Result<()> {
         let block = BlockNo(block.into());
         check_block(self.operation.volume(), node, block)?;
         self.freed += 1;
         match &mut self.pending {
-            Some(run) if run.start.0 + u64::from(run.length) == block.0 => run.length += 1,
+            Some(run)
+                if run.start.0 + u64::from(run.length) == block.0
+                    && u64::from(run.length) < self.most =>
+            {
+                run.length += 1
+            }
             _ => {
                 self.flush(node)?;
+                self.pause(node)?;
                 self.pending = Some(Run { start: block, length: 1 });
             }
         }
@@ -327,6 +357,27 @@ impl Removal<'_, '_> {
         match self.pending.take() {
             Some(run) => free_run(self.operation, node, run),
             None => Ok(()),
+        }
+    }
+
+    /// Ends a step, after a flush.
+    fn pause(&mut self, node: &mut NodeState) -> Result<()> {
+        let operation = self.operation;
+        operation.breathe(STEP, || {
+            self.clear_pointers(node);
+            record(operation, node)
+        })
+    }
+
+    /// Clears the pointers to what was freed in map blocks that stay for now.
+    fn clear_pointers(&mut self, node: &mut NodeState) {
+        for level in &mut self.levels {
+            let cleared = std::mem::take(&mut level.cleared);
+            if !cleared.is_empty() {
+                change_map(self.operation, node, &level.frame, Leads::Fewer, |bytes| {
+                    cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
+                });
+            }
         }
     }
 
@@ -344,7 +395,8 @@ impl Removal<'_, '_> {
         let bytes = frame.bytes();
         let below = span(volume, levels - 1);
         let count = 1u32 << pointers_log2(volume);
-        let mut cleared = Vec::new();
+        let depth = self.levels.len();
+        self.levels.push(MapBlock { frame, cleared: Vec::new() });
         let mut kept = false;
         for index in 0..count {
             let found = pointer(&bytes, index);
@@ -355,24 +407,21 @@ impl Removal<'_, '_> {
             let (from, to) = (range.start.max(start), range.end.min(start + below));
             let gone =
                 from < to && self.entry(node, found, levels - 1, from - start..to - start)?;
-            if gone {
-                cleared.push(index);
-            } else {
-                kept = true;
+            match self.levels.get_mut(depth) {
+                Some(here) if gone => here.cleared.push(index),
+                _ => kept = true,
             }
         }
         drop(bytes);
         if !kept {
             self.flush(node)?;
+            self.pause(node)?;
+            self.levels.truncate(depth);
             free_map_block(self.operation, node, BlockNo(block.into()))?;
             return Ok(true);
         }
-        if !cleared.is_empty() {
-            self.operation.need(credits::RUN);
-            change_map(self.operation, node, &frame, Leads::Fewer, |bytes| {
-                cleared.iter().for_each(|index| set_pointer(bytes, *index, 0))
-            });
-        }
+        self.clear_pointers(node);
+        self.levels.truncate(depth);
         Ok(false)
     }
 
@@ -397,7 +446,9 @@ pub(super) fn remove(
     range: Range<u64>,
 ) -> Result<u64> {
     let volume = operation.volume();
-    let mut removal = Removal { operation, pending: None, freed: 0 };
+    let (levels, most) = (Vec::new(), free_at_once_max(volume));
+    let mut removal = Removal { operation, pending: None, levels, most, freed: 0 };
+    pause(operation, node, STEP)?;
     let mut start = 0u64;
     for slot in 0..DIRECT + 3 {
         let levels = slot.saturating_sub(DIRECT - 1) as usize;
@@ -413,5 +464,6 @@ pub(super) fn remove(
         start += length;
     }
     removal.flush(node)?;
+    pause(operation, node, credits::STEP)?;
     Ok(removal.freed)
 }

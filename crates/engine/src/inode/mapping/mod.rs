@@ -18,6 +18,7 @@ use crate::policy::allocation::{AllocationFacts, Purpose};
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Stage};
 use extant_format::extent::State;
+use extant_format::inode::FileType;
 use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
 use std::sync::Arc;
@@ -160,8 +161,10 @@ pub(crate) fn enter(
 }
 
 /// Unmaps and frees the file blocks of `range`, which may extend beyond the file, and map blocks
-/// that become empty. Returns the number of data blocks freed. The caller stores the inode.
-/// `NoSpace`, with nothing changed, is possible only if the range is inside one extent.
+/// that become empty, in steps (`unfinished::pause`): the caller has stored everything else that it
+/// changed. Returns the number of data blocks freed. The caller stores the inode, within the step
+/// that this leaves. `NoSpace`, with nothing changed, is possible only if the range is inside one
+/// extent.
 pub(crate) fn remove(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -419,22 +422,33 @@ fn change_map<R>(
 fn free_map_block(operation: &Operation<'_>, node: &mut NodeState, block: BlockNo) -> Result<()> {
     let volume = operation.volume();
     check_block(volume, node, block)?;
-    operation.need(credits::RUN);
     let run = Run { start: block, length: 1 };
-    volume.space.free(operation, run, Reuse::WhenDurable)?;
+    volume.space.free_metadata(operation, run, Reuse::WhenDurable)?;
     node.note_freed(volume, run);
     discount(volume, node, 1);
     Ok(())
 }
 
-/// Frees data blocks of the file.
+/// Frees blocks with content: data of a file, names of a directory, the target of a symlink. The
+/// run touches at most [`credits::GROUPS`] groups: see [`free_at_once_max`].
 fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result<()> {
     let volume = operation.volume();
-    operation.need(credits::RUN.max(volume.space.groups_of(run)));
-    volume.space.free(operation, run, Reuse::WhenDurable)?;
+    let reuse = Reuse::WhenDurable;
+    match node.inode.file_type() {
+        Some(FileType::Directory | FileType::Symlink) => {
+            volume.space.free_metadata(operation, run, reuse)?
+        }
+        _ => volume.space.free_data(operation, run, reuse)?,
+    }
     node.note_freed(volume, run);
     discount(volume, node, run.length.into());
     Ok(())
+}
+
+/// The longest run that one step frees, in blocks: wherever it begins, it touches no more groups
+/// than [`credits::GROUPS`].
+fn free_at_once_max(volume: &Volume) -> u64 {
+    u64::from(credits::GROUPS - 2) * u64::from(volume.store.superblock.blocks_per_group)
 }
 
 /// Fails if a file's data would be written over the volume's own metadata, whatever its map says.

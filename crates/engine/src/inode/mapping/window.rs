@@ -136,7 +136,8 @@ pub(crate) fn discard(operation: &Operation<'_>, node: &mut NodeState) -> Result
             space.release_kept(window.length.into());
             Ok(())
         }
-        Some(window) => (operation.volume().space).free(operation, window, Reuse::AtOnce),
+        // The disk never pointed to these blocks, and nothing was written to them.
+        Some(window) => operation.volume().space.free_data(operation, window, Reuse::AtOnce),
         None => Ok(()),
     }
 }

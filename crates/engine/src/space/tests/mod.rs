@@ -133,7 +133,7 @@ fn allocate(space: &Space, plan: &AllocationPlan) -> Result<Run> {
 
 fn free(space: &Space, start: u64, length: u32) -> Result<()> {
     let run = Run { start: BlockNo(start), length };
-    with(space, |handle| space.free(handle, run, Reuse::AtOnce))
+    with(space, |handle| space.free_data(handle, run, Reuse::AtOnce))
 }
 
 /// Runs an operation with more credits than any test needs.

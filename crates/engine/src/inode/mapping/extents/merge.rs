@@ -6,6 +6,7 @@ use crate::inode::credits;
 use crate::inode::mapping::{change_map, free_map_block};
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::pause;
 use crate::store::cache::Frame;
 use extant_format::FileBlock;
 use extant_format::extent::{self, Node};
@@ -17,11 +18,12 @@ pub(super) fn tidy(operation: &Operation<'_>, node: &mut NodeState, from: u64) -
     let volume = operation.volume();
     let block = FileBlock(u32::try_from(from).unwrap_or(u32::MAX));
     for level in 1..=depth(volume, node)? {
-        operation.need(credits::RUN);
+        pause(operation, node, credits::STEP)?;
         while merge_children(operation, node, block, level)? {
-            operation.need(credits::RUN);
+            pause(operation, node, credits::STEP)?;
         }
     }
+    pause(operation, node, credits::STEP)?;
     while collapse_root(operation, node)? {}
     Ok(())
 }

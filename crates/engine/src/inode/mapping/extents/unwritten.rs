@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::inode::NodeState;
 use crate::inode::credits;
 use crate::inode::mapping::{Grant, Piece};
+use crate::inode::unfinished::pause;
 use extant_format::FileBlock;
 use extant_format::extent::{Extent, MAX_LENGTH, State};
 use std::ops::Range;
@@ -23,9 +24,9 @@ pub(in crate::inode::mapping) fn set_unwritten(
         let most = (range.end - at).min(LONGEST);
         let piece = find(volume, node, FileBlock(at), most)?;
         if let Piece::Run(run, State::Written) = piece {
+            pause(grant.operation, node, credits::STEP)?;
             let whole = u64::from(at)..u64::from(at) + u64::from(run.length);
             unmap(grant, node, whole, Fate::Keep)?;
-            grant.operation.need(credits::RUN);
             let extent = Extent {
                 file_block: FileBlock(at),
                 length: run.length,
