@@ -34,7 +34,6 @@ pub static BUILTINS: &[Builtin] = &[
     builtin!("reader-beside-writer"),
     builtin!("two-drives"),
     builtin!("drive-patterns"),
-    builtin!("power-cut"),
 ];
 
 /// What the posts run, each a scenario like the others.

@@ -9,7 +9,7 @@ use super::partition::Cable;
 use crate::figures::layout;
 use crate::report::{LayoutFigures, LayoutRecord};
 use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
-use extant_engine::preset::Policies;
+use extant_engine::preset::{Journal, Policies};
 use extant_engine::throttle::DirtyBudget;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_inspect::{LayoutMap, SuperblockPlace};
@@ -101,7 +101,8 @@ impl Mount {
     pub(super) fn open(&self) -> Result<(), String> {
         let cable = Arc::new(Cable::new(Arc::clone(&self.device)));
         let device = Arc::clone(&cable) as Arc<dyn BlockDevice>;
-        let filesystem = self.open_on(&device, self.budget.as_ref())?;
+        let policies = self.state.lock().policies.clone();
+        let filesystem = self.open_on(&device, policies, self.budget.as_ref())?;
         let mut state = self.state.lock();
         (state.filesystem, state.cable) = (Some(filesystem), Some(cable));
         Ok(())
@@ -133,8 +134,11 @@ impl Mount {
         work: impl FnOnce(&Filesystem) -> Result<T, String>,
     ) -> Result<T, String> {
         self.close()?;
-        // What is written at no cost says nothing of how fast a drive is: it counts by itself.
-        let filesystem = self.open_on(&self.contents, None)?;
+        // What is written at no cost says nothing of how fast a drive is: it counts by itself, and
+        // nothing of it goes through a journal.
+        let mut policies = self.state.lock().policies.clone();
+        policies.journal = Journal::None;
+        let filesystem = self.open_on(&self.contents, policies, None)?;
         let done = work(&filesystem);
         filesystem.close().map_err(|error| error.to_string())?;
         let done = done?;
@@ -145,9 +149,9 @@ impl Mount {
     fn open_on(
         &self,
         device: &Arc<dyn BlockDevice>,
+        policies: Policies,
         budget: Option<&Arc<DirtyBudget>>,
     ) -> Result<Filesystem, String> {
-        let policies = self.state.lock().policies.clone();
         let options = Options {
             access: self.access,
             policies,
