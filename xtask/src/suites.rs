@@ -15,6 +15,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("compiling", 280),
     ("format", 15),
     ("block", 10),
+    ("journal", 20),
     ("engine", 110),
     ("inspect", 50),
     ("archive", 10),

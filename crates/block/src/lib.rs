@@ -9,7 +9,8 @@
 //! file        a file as a device                  memory      a device in memory
 //! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
-//! holes       where a device holds data           order       which locks a thread holds
+//! overlay     changes a device in memory only     holes       where a device holds data
+//! order       which locks a thread holds
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
 //!             noop, linus, deadline, anticipatory, cfq and c_look
 //! ```
@@ -25,6 +26,7 @@ pub mod lock;
 pub mod memory;
 pub mod neighbours;
 pub mod order;
+pub mod overlay;
 pub mod queue;
 pub mod traced;
 
@@ -41,6 +43,7 @@ pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;
 pub use neighbours::Neighbours;
 pub use order::Rank;
+pub use overlay::Overlay;
 pub use queue::{
     Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
 };

@@ -76,6 +76,22 @@ fn file_device_through_submit_alone() {
     contract(SubmitOnly(scratch.device(0)));
 }
 #[test]
+fn overlay() {
+    for block_bytes in [512, 1000, 4096, 65_536] {
+        let device = Arc::new(MemoryDevice::new(clock(), BYTES));
+        contract(Overlay::new(device, block_bytes, 2 * BYTES));
+        let device = Arc::new(MemoryDevice::new(clock(), BYTES));
+        contract(SubmitOnly(Overlay::new(device, block_bytes, 2 * BYTES)));
+    }
+}
+#[test]
+fn overlay_of_a_file() {
+    let scratch = Scratch::of_length(BYTES);
+    contract(Overlay::new(Arc::new(scratch.device(0)), 4096, 2 * BYTES));
+    let bytes = std::fs::read(&scratch.0).unwrap();
+    assert!(bytes.iter().all(|byte| *byte == 0), "the file was written");
+}
+#[test]
 fn traced_device() {
     contract(Traced::new(MemoryDevice::new(clock(), BYTES)));
 }

@@ -121,6 +121,14 @@ impl RawEntry {
     }
 }
 
+impl Extent {
+    /// Of the bytes of one entry, as a fast commit has it outside of a tree; the length may be 0.
+    pub fn from_bytes(bytes: &[u8; 12]) -> Extent {
+        let raw: RawEntry = zerocopy::transmute!(*bytes);
+        raw.extent()
+    }
+}
+
 impl From<Extent> for RawEntry {
     fn from(extent: Extent) -> RawEntry {
         let (longest, mark) = match extent.state {

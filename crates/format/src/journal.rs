@@ -1,4 +1,5 @@
-//! The journal of ext3 and ext4 (jbd2): its superblock and the blocks of its log.
+//! The journal of ext3 and ext4 (jbd2): its superblock, the blocks of its log, and
+//! fast commits.
 //!
 //! Everything but fast commits is big-endian. Each block of the log but the copies of blocks begins
 //! with a header; a copy that would begin with the magic number has a zero there instead, and its
@@ -17,13 +18,14 @@
 //! checked      a superblock in which everything is possible, and how it is stored again
 //! log_format   what its features decide about the blocks: sizes, checksums
 //! descriptor   which copies follow, and where they belong     revoke       blocks not to replay
-//! commit       the end of a transaction
+//! commit       the end of a transaction                       fast_commit  changes in few bytes
 //! checksum     crc32 with its high bit first, of version 1
 //! ```
 mod checked;
 mod checksum;
 pub mod commit;
 pub mod descriptor;
+pub mod fast_commit;
 mod log_format;
 pub mod revoke;
 mod superblock;

@@ -22,6 +22,7 @@
 //! calendar     times as dates
 //! stored       fields of raw bytes; superblock::{raw, stored}, inode::stored, extent::stored,
 //!              attribute::stored, group::stored, layout::stored: views that believe nothing
+//! superblock::torn   one of which a cut left half
 //! ```
 //!
 //! # The disk in one picture

@@ -13,6 +13,7 @@ use crate::{BlockNo, Fault, Ino};
 
 mod raw;
 mod stored;
+mod torn;
 
 pub use stored::{Corrections, ENCODING_UTF8, StoredError, StoredSuperblock};
 

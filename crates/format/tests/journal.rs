@@ -1,8 +1,9 @@
 //! The blocks of logs that debugfs and the kernel wrote, read and written again.
 use extant_format::BlockNo;
+use extant_format::journal::fast_commit::{Change, End};
 use extant_format::journal::{
     BlockKind, BlockNumbers, Checksums, Header, JournalSuperblock, LogFormat, MAGIC, Sequence,
-    TransactionChecksum, commit, descriptor, incompat, revoke,
+    TransactionChecksum, commit, descriptor, fast_commit, incompat, revoke,
 };
 use extant_testkit::oracle::{self, Access};
 use extant_testkit::scratch::Scratch;
@@ -230,6 +231,89 @@ fn a_superblock_that_was_stored_is_that_of_the_kernel() {
         let differ: Vec<usize> = (0..1024).filter(|at| ours[*at] != kernels[*at]).collect();
         assert!(differ.is_empty(), "{features}: at {differ:?}: {:?}", &kernels[..96]);
     }
+}
+
+/// The fast commits of the kernel: as many changes of each kind as debugfs sees.
+#[test]
+fn fast_commits_of_the_kernel_are_those_that_debugfs_prints() {
+    if !require("debugfs") || !require("mke2fs") || !oracle::can_mount() {
+        return;
+    }
+    let folder = Scratch::new("journal-fast");
+    let (image, copy) = (folder.join("image"), folder.join("copy"));
+    for (features, block_size) in [("fast_commit,64bit", 1024), ("fast_commit,^64bit", 4096)] {
+        make(&image, features, block_size);
+        let mounted = oracle::mount_loop(&image, Access::ReadWrite, "commit=1000").expect("mount");
+        let root = mounted.path();
+        let write = |name: &str, bytes| {
+            std::fs::write(root.join(name), vec![1; bytes]).expect("a file");
+            let file = std::fs::File::open(root.join(name)).expect("a file");
+            file.sync_all().expect("synced");
+        };
+        write("first", 100);
+        (0..30).for_each(|n| std::fs::write(root.join(format!("n{n}")), b"n").expect("a file"));
+        write("second", 10_000);
+        std::fs::hard_link(root.join("first"), root.join("linked")).expect("a link");
+        std::fs::remove_file(root.join("second")).expect("removed");
+        write("first", 9_000);
+        std::fs::copy(&image, &copy).expect("a copy");
+        mounted.unmount().expect("unmounted");
+        let journal = journal(&copy);
+        let superblock = JournalSuperblock::parse(&journal).expect("a superblock");
+        let (_, found) = rewrite(&journal, Author::Kernel);
+        let expected = Sequence(superblock.sequence.0 + found.commits as u32);
+        let size = block_size as usize;
+        let mut reader = fast_commit::Reader::new(expected);
+        for number in superblock.fast_commit_area() {
+            if !reader.read(&journal[number as usize * size..][..size]) {
+                break;
+            }
+        }
+        let fast = reader.finish();
+        let mut debugfs = command::program("debugfs");
+        let output = command::output(debugfs.args(["-R", "logdump"]).arg(&copy)).expect("debugfs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let count = |word| text.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!((fast.commits as usize, fast.end), (count("tag TAIL"), End::Clean), "{text}");
+        assert!(fast.commits >= 2, "{text}");
+        let kinds = fast.changes.iter().map(|change| match change {
+            Change::AddRange { .. } => "tag ADD_RANGE",
+            Change::DeleteRange { .. } => "tag DEL_RANGE",
+            Change::Create(_) => "tag CREAT_DENTRY",
+            Change::Link(_) => "tag ADD_ENTRY",
+            Change::Unlink(_) => "tag DEL_ENTRY",
+            Change::Inode { .. } => "tag INODE",
+        });
+        let kinds: Vec<&str> = kinds.collect();
+        for kind in ["tag INODE", "tag CREAT_DENTRY", "tag ADD_RANGE", "tag ADD_ENTRY", "tag DEL"] {
+            let ours = kinds.iter().filter(|it| it.starts_with(kind)).count();
+            assert_eq!(ours, count(kind), "{kind} of {text}");
+            assert!(ours > 0, "{kind}");
+        }
+        end_early(&journal, &superblock, expected, fast.commits);
+    }
+}
+
+/// Any changed byte ends the area at the last whole commit before it.
+fn end_early(journal: &[u8], superblock: &JournalSuperblock, expected: Sequence, commits: u32) {
+    let size = superblock.block_size as usize;
+    let area = superblock.fast_commit_area();
+    let area = &journal[area.start as usize * size..area.end as usize * size];
+    let read = |area: &[u8], expected| {
+        let mut reader = fast_commit::Reader::new(expected);
+        area.chunks(size).take_while(|block| reader.read(block)).count();
+        reader.finish()
+    };
+    let stale = read(area, expected.next());
+    assert_eq!((stale.commits, stale.end), (0, End::OtherTransaction(expected)));
+    // Bytes after the checksum of a tail are not covered.
+    let damaged = (0..area.len()).step_by(97).map(|at| {
+        let mut damaged = area.to_vec();
+        damaged[at] ^= 0x21;
+        read(&damaged, expected).commits
+    });
+    let counts: Vec<u32> = damaged.filter(|count| *count < commits).collect();
+    assert!(counts.is_sorted() && counts.contains(&0) && counts.contains(&(commits - 1)));
 }
 
 /// Writes with every format as much as fits, and reads it back.

@@ -19,8 +19,13 @@ const ARROWS: &[Arrow] = &[
     Arrow { name: "extant-format", links: &[], tests: &["extant-testkit"] },
     Arrow { name: "extant-block", links: &[], tests: &["extant-testkit"] },
     Arrow {
-        name: "extant-engine",
+        name: "extant-journal",
         links: &["extant-format", "extant-block"],
+        tests: &["extant-testkit"],
+    },
+    Arrow {
+        name: "extant-engine",
+        links: &["extant-format", "extant-block", "extant-journal"],
         tests: &["extant-format", "extant-block", "extant-inspect", "extant-testkit"],
     },
     Arrow {
@@ -64,6 +69,7 @@ const ARROWS: &[Arrow] = &[
         links: &[
             "extant-format",
             "extant-block",
+            "extant-journal",
             "extant-engine",
             "extant-inspect",
             "extant-archive",

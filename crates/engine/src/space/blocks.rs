@@ -628,7 +628,6 @@ impl Space {
         Some(Run { start: next, length })
     }
 
-
     /// Splits a run at group boundaries.
     pub(super) fn parts(&self, run: Run) -> Result<Vec<GroupPart>> {
         let mut parts = Vec::new();

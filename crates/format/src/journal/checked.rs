@@ -110,9 +110,18 @@ impl JournalSuperblock {
         self.start == 0
     }
 
-    /// The block after the last one of the log; blocks for fast commits begin there.
+    /// The block after the last one of the log.
     pub fn log_end(&self) -> u32 {
         self.blocks.saturating_sub(self.fast_commit_blocks)
+    }
+
+    /// The blocks for fast commits, which begin one block after the log's end: Linux leaves one
+    /// unused.
+    pub fn fast_commit_area(&self) -> std::ops::Range<u32> {
+        match self.fast_commit_blocks {
+            0 => self.blocks..self.blocks,
+            _ => self.log_end().saturating_add(1)..self.blocks,
+        }
     }
 
     /// Blocks of the log, at least 1.

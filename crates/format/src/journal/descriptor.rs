@@ -1,8 +1,8 @@
 //! Descriptors: which blocks are copied in the log after them, and where they belong.
 //!
 //! ```text
-//! tag, versions 1 and 2   | block: 4 | checksum: 2 | flags: 2 | block, high: 4 (64bit) | 2 (version 2) |
-//! tag, version 3          | block: 4 | flags: 4 | block, high: 4 | checksum: 4 |
+//! until version 2   | block: 4 | checksum: 2 | flags: 2 | high: 4 (64bit) | 2 bytes (version 2) |
+//! version 3         | block: 4 | flags: 4 | high: 4 | checksum: 4 |
 //! ```
 //!
 //! After a tag without [`flag::SAME_UUID`] comes a UUID of 16 bytes. In version 2 a tag is two
@@ -147,8 +147,13 @@ pub fn tags(format: &LogFormat, block: &[u8]) -> Result<Vec<Tag>, Fault> {
 /// Puts back the magic number that an escaped copy had; others are left as they are.
 pub fn unescape(tag: &Tag, copy: &mut [u8]) {
     if tag.is_escaped() {
-        put(copy, 0, &MAGIC.to_be_bytes());
+        restore(copy);
     }
+}
+
+/// Puts the magic number at the beginning of a copy that is known to be escaped.
+pub fn restore(copy: &mut [u8]) {
+    put(copy, 0, &MAGIC.to_be_bytes());
 }
 
 /// A descriptor that is being filled.

@@ -32,7 +32,7 @@ impl Log {
                 .collect();
             (last, blocks)
         };
-        let written = self.write_in_place(&blocks).and_then(|()| store.barrier.pass());
+        let written = self.write_in_place(store, &blocks).and_then(|()| store.barrier.pass());
         let moved = written.and_then(|()| self.move_tail(store, last));
         let mut done = Vec::new();
         let mut state = self.state.lock();
@@ -58,15 +58,16 @@ impl Log {
         Ok(())
     }
 
-    /// Writes blocks to their place, adjacent ones together, and waits for them.
-    fn write_in_place(&self, blocks: &[(BlockNo, Arc<Vec<u8>>)]) -> Result<()> {
+    /// Writes blocks to their place, adjacent ones together, and waits for them. What reads ahead
+    /// has to know of these writes.
+    fn write_in_place(&self, store: &Store, blocks: &[(BlockNo, Arc<Vec<u8>>)]) -> Result<()> {
         let per_request = (REQUEST_BYTES_MAX / self.block_size as usize).max(1);
         let adjacent = |one: &(BlockNo, _), other: &(BlockNo, _)| one.0.0 + 1 == other.0.0;
         for run in blocks.chunk_by(adjacent) {
             for part in run.chunks(per_request) {
                 let offset = part[0].0.0.saturating_mul(self.block_size.into());
                 let segments = part.iter().map(|(_, bytes)| Segment::Shared(Arc::clone(bytes)));
-                self.writes.write(&*self.device, offset, segments.collect(), |_| {});
+                self.writes.write(&*store.traffic, offset, segments.collect(), |_| {});
             }
         }
         self.writes.wait()

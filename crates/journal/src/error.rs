@@ -1,0 +1,101 @@
+//! Why a journal cannot be used. Nothing was written because of it.
+use extant_format::journal::Sequence;
+use extant_format::superblock::SuperblockError;
+use extant_format::{BlockNo, Fault, Ino};
+use std::fmt;
+use std::io;
+
+/// Why a journal cannot be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device failed.
+    Device(io::Error),
+    /// The superblock of the volume.
+    Volume(SuperblockError),
+    /// The journal is on another device, with this UUID.
+    External([u8; 16]),
+    /// The device is itself the journal of another volume.
+    JournalDevice,
+    /// The volume says that it has a journal, and not where.
+    Missing,
+    /// The journal's inode cannot be that of a journal.
+    Inode {
+        /// Its number.
+        ino: Ino,
+        /// What it is: "no regular file".
+        reason: String,
+    },
+    /// The map of the journal's inode.
+    Map {
+        /// The block of the journal that it is about.
+        block: u64,
+        /// What is wrong with it: "a hole".
+        reason: &'static str,
+    },
+    /// The superblock of the journal, or a block of its log.
+    Log(Fault),
+    /// A copy in the log belongs where none may be written.
+    Target {
+        /// Its transaction.
+        sequence: Sequence,
+        /// Where it belongs.
+        target: BlockNo,
+        /// What is there: "outside the volume".
+        reason: &'static str,
+    },
+    /// The log holds more than is replayed.
+    TooLarge {
+        /// What: "blocks".
+        what: &'static str,
+        /// At most this many are replayed.
+        limit: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Device(error) => error.fmt(f),
+            Error::Volume(error) => error.fmt(f),
+            Error::External(uuid) => {
+                f.write_str("the journal is on another device (UUID ")?;
+                uuid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str("), which is not supported")
+            }
+            Error::JournalDevice => f.write_str("this is the journal of another volume"),
+            Error::Missing => f.write_str("the superblock names no inode of a journal"),
+            Error::Inode { ino, reason } => write!(f, "journal: inode {} {reason}", ino.0),
+            Error::Map { block, reason } => write!(f, "journal: block {block} is {reason}"),
+            Error::Log(fault) => fault.fmt(f),
+            Error::Target { sequence, target, reason } => {
+                let block = target.0;
+                write!(f, "journal: transaction {sequence} has a copy for block {block}, {reason}")
+            }
+            Error::TooLarge { what, limit } => write!(f, "journal: more than {limit} {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Device(error) => Some(error),
+            Error::Volume(error) => Some(error),
+            Error::Log(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::Device(error)
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error::Log(fault)
+    }
+}
