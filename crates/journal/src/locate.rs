@@ -9,7 +9,7 @@ use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::{JournalSuperblock, SUPERBLOCK_BYTES};
 use extant_format::superblock::{
     Feature, JOURNAL_BACKUP_BLOCKS, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, StoredSuperblock,
-    Superblock,
+    Superblock, SuperblockError,
 };
 use extant_format::{BlockNo, Ino, Run, indirect};
 use rustc_hash::FxHashSet;
@@ -148,18 +148,19 @@ pub(crate) fn read_volume(device: &dyn BlockDevice) -> Result<Superblock, Error>
     let mut bytes = [0; SUPERBLOCK_SIZE];
     match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            return Err(Error::Volume(extant_format::superblock::SuperblockError::NotExt));
+            return Err(Error::Volume(SuperblockError::NotExt));
         }
         outcome => outcome?,
     }
-    // Little else is in such a superblock.
-    if StoredSuperblock::new(&bytes).features().has(Feature::JOURNAL_DEV) {
-        return Err(Error::JournalDevice);
-    }
-    let parsed = Superblock::parse_any(&bytes);
-    match Superblock::parse_torn(&bytes) {
-        Some(torn) if parsed.is_err() => Ok(torn),
-        _ => parsed.map_err(Error::Volume),
+    match (Superblock::parse_any(&bytes), Superblock::parse_torn(&bytes)) {
+        (Ok(volume), _) => Ok(volume),
+        (Err(SuperblockError::NotExt), _) => Err(Error::Volume(SuperblockError::NotExt)),
+        // Little else is in the superblock of such a device.
+        _ if StoredSuperblock::new(&bytes).features().has(Feature::JOURNAL_DEV) => {
+            Err(Error::JournalDevice)
+        }
+        (Err(_), Some(torn)) => Ok(torn),
+        (Err(error), None) => Err(Error::Volume(error)),
     }
 }
 
