@@ -1,5 +1,6 @@
 //! What a device is: requests go in, completions come out.
 use crate::clock::{Clock, Waker};
+use crate::edge::{self, Edge};
 use crate::lock::ShortLock;
 use std::io;
 use std::ops::Range;
@@ -221,6 +222,7 @@ pub(crate) fn wait_for(
     offset: u64,
     segments: Vec<Segment>,
 ) -> Completed {
+    edge::meet(Edge::Device);
     let slot = Arc::new(ShortLock::new(Slot::default()));
     let answer = Answer(Arc::clone(&slot));
     submit(Request {

@@ -95,6 +95,8 @@ mod recovery;
 mod runs;
 pub mod seeded;
 mod space;
+#[cfg(test)]
+mod steps;
 mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
