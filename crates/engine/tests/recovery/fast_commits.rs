@@ -2,7 +2,7 @@
 //! volume before.
 use crate::kernel::{Left, Shutdown, Wish, is_possible, judge, leave};
 use crate::volume::Random;
-use crate::{copy_recovered, device, recover_by_writing};
+use crate::{copy_recovered, recover_by_writing};
 use extant_engine::Orphans;
 use extant_testkit::command::{self, program};
 use extant_testkit::oracle::{Access, mount_loop};
@@ -85,7 +85,7 @@ const ROWS: &[Row] = &[
         sync(root, "old0");
         Vec::new()
     }),
-    ("rmdir", Agrees::Kernel, |root| {
+    ("rmdir", Agrees::Neither, |root| {
         fs::remove_dir(root.join("d/empty")).unwrap();
         touch(root);
         Vec::new()
@@ -131,13 +131,6 @@ fn touch(root: &Path) {
     file.sync_all().unwrap();
 }
 
-/// How many changes are in the fast commits of an image.
-fn changes(image: &Path) -> usize {
-    let device = device(image, extant_block::Access::ReadOnly);
-    let found = extant_journal::fast_commits(device).expect("the journal is read");
-    found.map_or(0, |found| found.changes.len())
-}
-
 /// Recovers a volume in both ways, and compares what it holds then with what it held before.
 fn judge_both(left: &Left, what: &str) {
     let read = left.beside("read.img");
@@ -157,11 +150,14 @@ fn each_operation_is_there_after_recovery_as_it_was_before() {
         return;
     }
     for (what, agrees, load) in ROWS {
-        let left = leave(PLAIN, Shutdown::AtOnce, |root| {
-            prepare(root);
-            load(root)
+        let made = (0..10).map(|_| {
+            leave(PLAIN, Shutdown::AtOnce, |root| {
+                prepare(root);
+                load(root)
+            })
         });
-        assert!(changes(&left.image) > 0, "{what}: it is in no fast commit");
+        let left = made.into_iter().find(Left::is_fast);
+        let left = left.unwrap_or_else(|| panic!("{what}: it is in no fast commit"));
         judge_both(&left, what);
         if *agrees != Agrees::Neither {
             let kernel = left.copy("kernel.img");
@@ -298,6 +294,6 @@ fn lives_of_many_operations_are_there_after_recovery() {
             prepare(root);
             live(seed, root)
         });
-        judge_both(&left, &format!("seed {seed}, {} changes", changes(&left.image)));
+        judge_both(&left, &format!("seed {seed}, {} changes", left.changes()));
     }
 }

@@ -65,6 +65,19 @@ fn shut_down(root: &Path, how: Shutdown) {
 }
 
 impl Left {
+    /// How many changes are in its fast commits.
+    pub fn changes(&self) -> usize {
+        let device = crate::device(&self.image, extant_block::Access::ReadOnly);
+        let found = extant_journal::fast_commits(device).expect("the journal is read");
+        found.map_or(0, |found| found.changes.len())
+    }
+
+    /// Whether it has fast commits to replay. Linux makes a full commit every few seconds, and then
+    /// there may be none.
+    pub fn is_fast(&self) -> bool {
+        self.changes() > 0
+    }
+
     /// A path for another image beside this one.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)

@@ -3,6 +3,7 @@
 //! volume had when it was shut down.
 mod cuts;
 mod fast_commits;
+mod hostile;
 mod kernel;
 mod orphans;
 #[path = "../volume/mod.rs"]
