@@ -57,10 +57,10 @@ impl Journal {
     /// Finds the journal of the volume on a device; `None` when it has none.
     ///
     /// A superblock whose checksum fits only with another `needs_recovery` or error flag was torn
-    /// when recovery stored it: it is taken for one that needs recovery. One that needs recovery and
-    /// whose checksum does not fit at all may have been torn when a copy of it was written to its
-    /// place: the journal is found by it, and the volume is good if that copy is still in the log
-    /// ([`Recovery::find`](crate::Recovery::find)).
+    /// when recovery stored it: it is taken for one that needs recovery. One that needs recovery
+    /// and whose checksum does not fit at all may have been torn when a copy of it was written to
+    /// its place: the journal is found by it, and the volume is good if that copy is still in the
+    /// log ([`Recovery::find`](crate::Recovery::find)).
     ///
     /// # Errors
     /// A volume or a journal that cannot be, a journal on another device, or a device that fails.

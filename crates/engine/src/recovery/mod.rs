@@ -232,5 +232,6 @@ fn ask_for_recovery(device: &dyn BlockDevice) -> Result<()> {
     device.read(SUPERBLOCK_OFFSET, &mut bytes).map_err(Error::from)?;
     let mut superblock = Superblock::parse(&bytes)?;
     superblock.features.set(Feature::NEEDS_RECOVERY);
+    // tidy: writers because the volume on the overlay was closed before
     device.write(SUPERBLOCK_OFFSET, &superblock.encode()).map_err(Error::from)
 }
