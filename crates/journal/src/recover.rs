@@ -143,6 +143,7 @@ impl Recovery {
             State::Stale => Outcome::Stale,
             State::Empty | State::Waiting => {
                 let scan = journal.scan(memory_bytes)?;
+                journal.check_sealed(scan.plan.iter().map(|replayed| replayed.target))?;
                 return Ok(Found::Recovery(Box::new(Recovery { journal, scan })));
             }
         };
