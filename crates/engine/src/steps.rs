@@ -178,7 +178,6 @@ fn in_steps(
     }
     let steps = steps.get();
     assert!(steps.largest <= STEP_MAX as usize, "{what}: {steps:?}");
-    println!("{} {policies} {what}: {steps:?}, {} with orphans", profile.name(), orphans.get());
     (steps, orphans.get())
 }
 
