@@ -48,7 +48,7 @@ fn judge_copies(variant: &Variant, image: &Path) -> Result<(), String> {
     same("recovered, against the kernel", &recovered(&ours)?, &expected)
 }
 
-/// The full commits alone: the same blocks as after the replay of e2fsprogs, and the tree of the kernel.
+/// The full commits alone: the same blocks as after the replay of e2fsprogs, and the kernel's tree.
 fn full_commits(variant: &Variant, image: &Path, expected: &[Entry]) -> Result<(), String> {
     let (ours, theirs) = (journals::copy(image, "applied")?, journals::copy(image, "tune2fs")?);
     journals::after_tune2fs(&theirs)?;
