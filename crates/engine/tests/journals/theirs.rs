@@ -37,8 +37,10 @@ fn judge(variant: &Variant, seed: u64) -> Result<(), String> {
 fn judge_copies(variant: &Variant, image: &Path) -> Result<(), String> {
     let kernels = journals::copy(image, "kernel")?;
     let expected = journals::after_kernel(&kernels).map_err(|said| format!("kernel: {said}"))?;
-    // What e2fsck 1.47 makes of fast commits is not what the kernel makes of them.
+    // What e2fsck 1.47 makes of fast commits is not what the kernel makes of them; and Linux 6.18
+    // sometimes leaves an inode with a wrong count of blocks.
     if !variant.has_fast_commits() {
+        journals::clean(&kernels).map_err(|said| format!("kernel: {said}"))?;
         full_commits(variant, image, &expected)?;
     }
     let ours = journals::copy(image, "ours")?;
