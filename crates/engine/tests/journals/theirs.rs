@@ -36,7 +36,15 @@ fn judge(variant: &Variant, seed: u64) -> Result<(), String> {
 
 fn judge_copies(variant: &Variant, image: &Path) -> Result<(), String> {
     let kernels = journals::copy(image, "kernel")?;
-    let expected = journals::after_kernel(&kernels).map_err(|said| format!("kernel: {said}"))?;
+    let expected = match journals::after_kernel(&kernels) {
+        // Linux 6.18 cannot always replay its own: then nothing is known but that the volume is
+        // sound after ours.
+        Err(said) if variant.has_fast_commits() => {
+            eprintln!("{}: the kernel refuses its fast commits: {said}", image.display());
+            return recovered(&journals::copy(image, "ours")?).map(drop);
+        }
+        expected => expected.map_err(|said| format!("kernel: {said}"))?,
+    };
     // What e2fsck 1.47 makes of fast commits is not what the kernel makes of them; and Linux 6.18
     // sometimes leaves an inode with a wrong count of blocks.
     if !variant.has_fast_commits() {
