@@ -2,6 +2,7 @@
 //! said when it cannot be.
 //!
 //! Nothing is ever written to an image that is opened here, not even a mount count.
+use crate::console::Console;
 use crate::error::Error;
 use crate::held;
 use crate::partitions::{self, Partition};
@@ -9,6 +10,7 @@ use crate::recognise;
 use crate::size::Size;
 use crate::target;
 use extant_archive::{printable, reason};
+use extant_block::in_use::Mount;
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
@@ -104,9 +106,27 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
     let device = device.map_err(|error| {
         let head = format!("{shown}: ");
         let reason = reason(&error);
-        Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)))
+        let failure =
+            Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)));
+        match error.kind() {
+            io::ErrorKind::ResourceBusy => failure.hint(target::HINT_BUSY),
+            _ => failure,
+        }
     })?;
     Ok(Arc::new(device))
+}
+
+/// Warns of an image that the kernel has mounted and may write: it may change while it is read, and
+/// what it holds may be older than what is seen below the mount point.
+pub fn warn_if_mounted(image: &Path, console: &Console) {
+    let mount = target::mount(image).filter(|mount| mount.access == DeviceAccess::ReadWrite);
+    if let Some(Mount { folder, .. }) = mount {
+        console.warn(&format!(
+            "{}: is mounted on {}: what is read here may be old, or change meanwhile",
+            image.display(),
+            folder.display()
+        ));
+    }
 }
 
 fn missing(image: &Path, error: &io::Error) -> Error {
@@ -231,8 +251,8 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
         ErrorKind::Unsupported(_) => {
             failure.hint(format!("extant info {shown} shows the volume nevertheless"))
         }
-        ErrorKind::NeedsRecovery => match target::mount_point(image) {
-            Some(folder) => {
+        ErrorKind::NeedsRecovery => match target::mount(image) {
+            Some(Mount { folder, .. }) => {
                 Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))
                     .hint("unmount it first, or read its files there")
             }

@@ -81,6 +81,8 @@ pub enum ErrorKind {
     Unsupported(Vec<String>),
     /// The wishes for a new file system cannot be met.
     Layout(LayoutError),
+    /// The journal cannot be replayed.
+    Journal(extant_journal::Error),
     /// The journal has changes that were not replayed.
     NeedsRecovery,
     /// The device returned an error.
@@ -176,6 +178,7 @@ impl Error {
             | ErrorKind::Unsupported(_)
             | ErrorKind::NeedsRecovery
             | ErrorKind::Layout(_) => 22,
+            ErrorKind::Journal(_) => 117,
             ErrorKind::Device(error) => error.raw_os_error().unwrap_or(5),
         }
     }
@@ -197,6 +200,15 @@ impl From<SuperblockError> for Error {
             SuperblockError::NotExt => ErrorKind::NotExt.into(),
             SuperblockError::Fault(fault) => Error::corrupt(Place::Superblock, fault),
             SuperblockError::Unsupported(features) => ErrorKind::Unsupported(features).into(),
+        }
+    }
+}
+impl From<extant_journal::Error> for Error {
+    fn from(error: extant_journal::Error) -> Error {
+        match error {
+            extant_journal::Error::Device(error) => error.into(),
+            extant_journal::Error::Volume(error) => error.into(),
+            error => ErrorKind::Journal(error).into(),
         }
     }
 }
@@ -257,6 +269,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Unsupported(features) => {
                 return write!(f, "features that are not supported: {}", features.join(", "));
             }
+            ErrorKind::Journal(error) => return write!(f, "{error}"),
             ErrorKind::NeedsRecovery => "the journal holds changes that were not replayed",
             ErrorKind::Layout(error) => return write!(f, "{error}"),
             ErrorKind::Device(error) => return write!(f, "{error}"),

@@ -45,6 +45,7 @@
 //!
 //! ```text
 //! api      what a program calls: paths and open files (filesystem), inodes, import, survey, mkfs
+//! recovery what a power cut left: fast commits, orphans
 //! flush    when dirty blocks are written: writers, the flusher, memory
 //! name     directories; links, names and renames
 //! inode    inodes: table, bytes, maps from file blocks to blocks, attributes
@@ -90,9 +91,12 @@ mod mutations;
 mod name;
 mod policy;
 mod ranks;
+mod recovery;
 mod runs;
 pub mod seeded;
 mod space;
+#[cfg(test)]
+mod steps;
 mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
@@ -113,6 +117,7 @@ pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use store::journal::JournalCounts;
+pub use recovery::{OrphanCounts, Orphans, Recovered, RecoveryReport, recover, recovered};
 pub use store::superblock::read_superblock;
 pub use store::{Access, DataKeeping, Options};
 

@@ -73,6 +73,7 @@ const SUPPORTED: Features = Features::of(&[
     Feature::EXT_ATTR,
     Feature::RESIZE_INODE,
     Feature::DIR_INDEX,
+    Feature::FAST_COMMIT,
     Feature::ORPHAN_FILE,
     Feature::FILETYPE,
     Feature::NEEDS_RECOVERY,
@@ -94,7 +95,6 @@ const SUPPORTED: Features = Features::of(&[
 const JUDGED: Features = Features::of(&[
     Feature::IMAGIC_INODES,
     Feature::SPARSE_SUPER2,
-    Feature::FAST_COMMIT,
     Feature::STABLE_INODES,
     Feature::JOURNAL_DEV,
     Feature::META_BG,
@@ -202,6 +202,14 @@ impl Feature {
         SUPPORTED.has(self)
     }
 
+    /// Whether this project makes volumes that have it: those that are supported, but not those that
+    /// only Linux writes, or that mark a volume in use.
+    pub fn is_made(self) -> bool {
+        let only_found =
+            [Feature::FAST_COMMIT, Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT].contains(&self);
+        self.is_supported() && !only_found
+    }
+
     /// Whether a volume that has it can be judged: those that are supported and some more.
     pub fn is_judged(self) -> bool {
         SUPPORTED.has(self) || JUDGED.has(self)
@@ -271,7 +279,7 @@ mod tests {
 
     #[test]
     fn sets_are_the_bits_that_the_format_has() {
-        let supported = Features { compat: 0x103d, incompat: 0x22c6, ro_compat: 0x1_047b };
+        let supported = Features { compat: 0x143d, incompat: 0x22c6, ro_compat: 0x1_047b };
         let judged = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
         assert_eq!(SUPPORTED, supported);
         for feature in judged.iter() {

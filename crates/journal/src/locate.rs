@@ -8,7 +8,8 @@ use extant_format::group::GroupDescriptor;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::{JournalSuperblock, SUPERBLOCK_BYTES};
 use extant_format::superblock::{
-    Feature, JOURNAL_BACKUP_BLOCKS, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+    Feature, JOURNAL_BACKUP_BLOCKS, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, StoredSuperblock,
+    Superblock,
 };
 use extant_format::{BlockNo, Ino, Run, indirect};
 use rustc_hash::FxHashSet;
@@ -60,9 +61,6 @@ impl Journal {
     /// A volume or a journal that cannot be, a journal on another device, or a device that fails.
     pub fn find(device: Arc<dyn BlockDevice>, map: MapSource) -> Result<Option<Journal>, Error> {
         let volume = read_volume(&*device)?;
-        if volume.has(Feature::JOURNAL_DEV) {
-            return Err(Error::JournalDevice);
-        }
         if !volume.has(Feature::HAS_JOURNAL) {
             return Ok(None);
         }
@@ -153,6 +151,10 @@ pub(crate) fn read_volume(device: &dyn BlockDevice) -> Result<Superblock, Error>
             return Err(Error::Volume(extant_format::superblock::SuperblockError::NotExt));
         }
         outcome => outcome?,
+    }
+    // Little else is in such a superblock.
+    if StoredSuperblock::new(&bytes).features().has(Feature::JOURNAL_DEV) {
+        return Err(Error::JournalDevice);
     }
     let parsed = Superblock::parse_any(&bytes);
     match Superblock::parse_torn(&bytes) {

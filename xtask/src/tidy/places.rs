@@ -9,8 +9,7 @@ const THIS: &str = "xtask/src/tidy/places.rs";
 /// What gives bytes to a device: the devices themselves; in the engine the store, which every write
 /// of a mounted volume goes through, and mkfs, before there is a volume; the bodies of files that
 /// the builder streams before the image is opened; recovery, before a volume is opened; and the
-/// laboratory, which makes the disks of its
-/// experiments.
+/// laboratory, which makes the disks of its experiments.
 pub const WRITERS: &[&str] = &[
     "crates/block/",
     "crates/journal/src/recover.rs",

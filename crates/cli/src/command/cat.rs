@@ -28,7 +28,7 @@ pub struct Arguments {
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Writes them, one after the other.
-pub fn run(arguments: Arguments, _console: &Console) -> Result<Exit, Error> {
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let offset = arguments.image.offset_bytes();
     let mut opened = None;
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -43,7 +43,11 @@ pub fn run(arguments: Arguments, _console: &Console) -> Result<Exit, Error> {
         };
         let filesystem = match opened.take() {
             Some((image, filesystem)) if image == place.image => filesystem,
-            _ => image::open(&place.image, offset)?,
+            _ => {
+                let filesystem = image::open(&place.image, offset)?;
+                image::warn_if_mounted(&place.image, console);
+                filesystem
+            }
         };
         let file = filesystem.open_file(path).map_err(|error| failure(&place.image, error))?;
         copy(&file, &mut buffer, &place.image, path)?;

@@ -56,6 +56,7 @@ fn block_size(text: &str) -> Result<u32, String> {
 /// Shows it. With `--json`: `{"volume": .., "groups": [..]}`.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let volume = open(&arguments)?;
+    image::warn_if_mounted(&arguments.image, console);
     let failed = |error: extant_inspect::Error| {
         Error::new(format!("{}: {error}", arguments.image.display()))
     };

@@ -252,10 +252,10 @@ pub(super) fn feature(text: &str) -> Result<FeatureWord, String> {
     let of_use = matches!(feature, Feature::NEEDS_RECOVERY | Feature::ORPHAN_PRESENT);
     match removed {
         Some(_) => Ok(FeatureWord::Remove(feature)),
-        None if !feature.is_supported() => Err("this feature is not supported".to_owned()),
         None if of_use => {
             Err("this feature marks a volume in use; a new one never has it".to_owned())
         }
+        None if !feature.is_made() => Err("this feature is not supported".to_owned()),
         None => Ok(FeatureWord::Add(feature)),
     }
 }

@@ -17,6 +17,7 @@ use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
 use crate::policy::readahead::ReadStream;
+use crate::recovery;
 use crate::store::budget::DirtyBudget;
 use crate::store::journal::JournalCounts;
 use crate::store::{DataKeeping, Options};
@@ -148,7 +149,7 @@ impl Filesystem {
     /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the
     /// place; what the device returns.
     pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
-        Filesystem::start(Core::open(device, options, None)?, options)
+        Filesystem::start(recovery::open(device, options, None)?, options)
     }
 
     /// Opens one of several file systems that share memory, and with it one limit on dirty blocks.
@@ -163,7 +164,7 @@ impl Filesystem {
         budget: &Arc<DirtyBudget>,
         number: u32,
     ) -> Result<Filesystem> {
-        Filesystem::start(Core::open(device, options, Some((budget, number)))?, options)
+        Filesystem::start(recovery::open(device, options, Some((budget, number)))?, options)
     }
 
     fn start(core: Core, options: &Options) -> Result<Filesystem> {

@@ -15,7 +15,7 @@ pub(crate) mod committer;
 pub(crate) mod flusher;
 mod memory;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::inode::write_back::{Wait, make_map_dense};
 use crate::inode::{Inodes, Volume, credits, mapping};
 use crate::policy::preset::Mount;
@@ -26,7 +26,6 @@ use crate::store::cache::BlockKind;
 use admission::Backlog;
 use committer::Committer;
 use extant_block::{BlockDevice, ShortLock};
-use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo};
 use flusher::Flusher;
 use std::sync::Arc;
@@ -63,11 +62,6 @@ impl Core {
     ) -> Result<Core> {
         let volume = Volume::open(device, options, shared)?;
         let changes = volume.store.check_writable().is_ok();
-        if changes && volume.store.superblock.has(Feature::ORPHAN_PRESENT) {
-            // The kernel leaves this flag only together with a journal to be replayed, and the
-            // program that replays the journal frees these inodes too.
-            return Err(ErrorKind::NeedsRecovery.into());
-        }
         let state_found = volume.store.superblock.state;
         let core = Core {
             state_found,
@@ -88,7 +82,6 @@ impl Core {
                 }
                 false => core.store_state(state_found & !CLEAN)?,
             }
-            core.inodes.free_old_orphans()?;
         }
         Ok(core)
     }

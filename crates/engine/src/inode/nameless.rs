@@ -2,18 +2,16 @@
 //! freed they are orphans, so that a power cut loses no space.
 //!
 //! *Locking*: that of `inodes`.
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::unfinished::{enlist, pause, strike};
 use crate::inode::write_back::{make_map_dense, write_with_names};
-use crate::inode::{attribute, credits, file, mapping, table};
+use crate::inode::{attribute, credits, file, mapping};
 use crate::policy::allocation::Purpose;
 use crate::space::InodeKind;
-use extant_format::Ino;
 use extant_format::inode::FileType;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -67,61 +65,6 @@ impl Inodes {
         Ok(())
     }
 
-    /// Finishes what a power cut interrupted: frees the orphans without a name, and cuts the others
-    /// to their size.
-    ///
-    /// # Errors
-    /// `NeedsRecovery` for a list that leads to what is no inode in use; `Corrupt`; what the device
-    /// returns.
-    pub(crate) fn free_old_orphans(&self) -> Result<()> {
-        let list = self.read_orphans()?;
-        self.volume.orphans.adopt(&list);
-        if list.is_empty() && self.volume.store.record.now().last_orphan != 0 {
-            return self.volume.store.change(0, |handle| {
-                handle.change_superblock(|changes| changes.last_orphan = 0);
-                Ok(())
-            });
-        }
-        for ino in list {
-            let mut inode = table::load(&self.volume, ino)?;
-            inode.deletion_time = 0;
-            let (size, links, file_type) = (inode.size, inode.links, inode.file_type());
-            let node = self.nodes.insert(&self.volume, ino, inode);
-            if links == 0 {
-                self.free(&node)?;
-            } else if file_type == Some(FileType::Regular) {
-                file::set_size(&self.volume, &node, size)?;
-            } else {
-                let mut state = node.state.write();
-                self.volume.change(credits::INODE + credits::ORPHAN, |operation| {
-                    strike(operation, &state)?;
-                    state.store(operation)
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The list of orphans on the disk, each once, as far as its inodes are in use: without a
-    /// journal, an inode may have been freed after the superblock was written.
-    fn read_orphans(&self) -> Result<Vec<Ino>> {
-        let volume = &self.volume;
-        let (mut list, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut next = Ino(volume.store.superblock.last_orphan);
-        while next.0 != 0 && seen.insert(next) {
-            let inode = table::load(volume, next)?;
-            if !volume.store.superblock.is_usable(next) || inode.file_type().is_none() {
-                return Err(ErrorKind::NeedsRecovery.into());
-            }
-            if !volume.space.inode_in_use(next)? {
-                break;
-            }
-            list.push(next);
-            next = Ino(inode.deletion_time);
-        }
-        Ok(list)
-    }
-
     /// Counts an open file as closed. The last one of an inode without a name frees the inode.
     pub(crate) fn release(&self, node: &Arc<Node>) -> Result<()> {
         let mut state = node.state.write();
@@ -151,7 +94,7 @@ impl Inodes {
     }
 
     /// Frees an inode that has no name and is not open, as an operation of its own.
-    fn free(&self, node: &Arc<Node>) -> Result<()> {
+    pub(crate) fn free(&self, node: &Arc<Node>) -> Result<()> {
         self.free_alone(node, &mut node.state.write())
     }
 

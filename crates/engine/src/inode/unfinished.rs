@@ -17,6 +17,7 @@ use crate::inode::node::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::orphans::PointedTo;
 use crate::inode::table::table_frame;
+use crate::seeded::{Bug, bug};
 use crate::store::cache::Frame;
 use extant_format::Ino;
 use extant_format::inode::Inode;
@@ -24,6 +25,9 @@ use std::sync::Arc;
 
 /// Adds an inode to the list of orphans, if it is not there. The caller stores the inode.
 pub(crate) fn enlist(operation: &Operation<'_>, state: &NodeState) {
+    if bug(Bug::OrphanNotLinked) {
+        return;
+    }
     operation.volume().orphans.insert(state.ino, |head| {
         operation.change_superblock(|changes| changes.last_orphan = head);
     });

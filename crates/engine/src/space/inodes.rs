@@ -70,7 +70,7 @@ impl Space {
         Ok(Some(Ino(group.0 * per_group + index + 1)))
     }
 
-    fn count_inode(&self, state: &mut GroupState, index: u32, kind: InodeKind) {
+    pub(super) fn count_inode(&self, state: &mut GroupState, index: u32, kind: InodeKind) {
         let descriptor = &mut state.descriptor;
         descriptor.free_inodes = descriptor.free_inodes.saturating_sub(1);
         self.free_inodes.fetch_sub(1, Ordering::AcqRel);
@@ -92,7 +92,13 @@ impl Space {
     /// Zeroes table blocks that come into use and were never written, and the inode's own block if
     /// no other inode is in it, so that it need not be read. Called under the group's lock before
     /// the bit is set, when no other thread can have put an inode there.
-    fn prepare_table(&self, handle: &Handle<'_>, state: &GroupState, bits: &[u8], index: u32) {
+    pub(super) fn prepare_table(
+        &self,
+        handle: &Handle<'_>,
+        state: &GroupState,
+        bits: &[u8],
+        index: u32,
+    ) {
         let superblock = &self.store.superblock;
         let per_block = (superblock.block_size() / u32::from(superblock.inode_size)).max(1);
         let block = index / per_block;

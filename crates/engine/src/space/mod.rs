@@ -5,7 +5,7 @@
 //! search    free runs in one bitmap               windows   blocks reserved for one inode
 //! bitmaps   bitmaps come into memory              held      freed, not to be reused yet
 //! metadata  where the volume's own blocks are     sweep     descriptors reach the disk
-//! cut       a volume ends earlier
+//! cut       a volume ends earlier                 claims    blocks and inodes by their numbers
 //! ```
 //!
 //! *Invariants*: once loaded, a group's counters equal what its bitmaps say. `available`, the free
@@ -20,6 +20,7 @@
 //! `windows`, which are last. `held.published` is taken on its own.
 mod bitmaps;
 mod blocks;
+mod claims;
 mod cut;
 mod held;
 mod inodes;
@@ -128,6 +129,11 @@ impl GroupState {
             held_blocks: HeldBits::default(),
             held_inodes: HeldBits::default(),
         }
+    }
+
+    /// Free blocks that are not held back.
+    fn free_to_give(&self) -> u32 {
+        self.descriptor.free_blocks.saturating_sub(self.held_blocks.count())
     }
 
     /// Raises the bounds after `length` blocks became free: at worst they joined two of the longest
@@ -268,7 +274,7 @@ impl Space {
     /// blocks than its cluster, and the search goes around it.
     fn room(&self, group: GroupNo, clusters: Clusters) -> u32 {
         let mut state = self.state(group).lock();
-        let free = state.descriptor.free_blocks;
+        let free = state.free_to_give();
         let cluster = self.cluster(group).filter(|_| clusters == Clusters::Closed);
         if cluster.is_some_and(|cluster| free <= cluster.end - cluster.start) {
             return 0;

@@ -35,6 +35,8 @@ pub(crate) struct Changes {
     pub(crate) state: u16,
     /// A file of 2 GiB or more was made: the feature large_file has to be set.
     pub(crate) large_file: bool,
+    /// The file of orphans has entries.
+    pub(crate) orphan_present: bool,
     /// Blocks of the volume: fewer than at opening after it was cut.
     pub(crate) blocks_count: u64,
 }
@@ -56,6 +58,7 @@ impl Record {
                     last_orphan: superblock.last_orphan,
                     state: superblock.state,
                     large_file: false,
+                    orphan_present: superblock.has(Feature::ORPHAN_PRESENT),
                     blocks_count: superblock.blocks_count,
                 },
             ),
@@ -91,6 +94,9 @@ impl Store {
         superblock.reserved_blocks = superblock.reserved_blocks.min(changes.blocks_count / 2);
         if changes.large_file {
             superblock.features.set(Feature::LARGE_FILE);
+        }
+        if !changes.orphan_present {
+            superblock.features.clear(Feature::ORPHAN_PRESENT);
         }
         if self.record.needs_recovery.load(Ordering::Acquire) {
             superblock.features.set(Feature::NEEDS_RECOVERY);

@@ -1,7 +1,7 @@
 //! The superblock as it is stored, nothing checked: for programs that show or judge it.
 use super::raw::RawSuperblock;
 use super::{HashVersion, SUPERBLOCK_SIZE, Superblock, SuperblockError};
-use crate::feature::Feature;
+use crate::feature::{Feature, Features};
 use crate::{BlockNo, Fault, GroupNo, Ino};
 use zerocopy::{transmute, transmute_ref};
 
@@ -43,6 +43,11 @@ impl<'a> StoredSuperblock<'a> {
     /// Of the bytes of a superblock.
     pub fn new(bytes: &'a [u8; SUPERBLOCK_SIZE]) -> StoredSuperblock<'a> {
         StoredSuperblock(transmute_ref!(bytes))
+    }
+
+    /// All features, known or not.
+    pub fn features(self) -> Features {
+        self.0.features()
     }
 
     /// log2 of the bytes of a cluster: that of a block where blocks have no clusters.

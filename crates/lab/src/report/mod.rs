@@ -28,7 +28,7 @@ mod figures;
 mod text;
 
 pub use distribution::Distribution;
-pub use figures::{LayoutFigures, Traffic, Work};
+pub use figures::{LayoutFigures, PowerCutFigures, Traffic, Work};
 
 use extant_chart::{Figure, Table};
 use extant_sim::device::Activity;
@@ -268,6 +268,9 @@ pub struct StepReport {
     pub work: Work,
     /// Calls of getdents.
     pub calls: Vec<ListingCall>,
+    /// What a power cut lost, where the step was one; else not in the JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<PowerCutFigures>,
 }
 
 /// A call of getdents.

@@ -23,6 +23,7 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     let all = [
         drives(report),
         measures(report),
+        power_cuts(report),
         steps(report),
         listings(report),
         calls(report),
@@ -170,6 +171,50 @@ fn measures(report: &Report) -> Table {
         }
         let first = [row.measure.clone(), crowd(report, &row.process)];
         table.row(first.into_iter().chain(traffic(row.elapsed_ns, &row.traffic)));
+    }
+    table
+}
+
+/// How long a journal took to be replayed, against what a check of the whole volume took.
+fn power_cuts(report: &Report) -> Table {
+    let columns = [
+        ("process", Left),
+        ("requests lost", Right),
+        ("KiB lost", Right),
+        ("recover s", Right),
+        ("check s", Right),
+        ("check / recover", Right),
+        ("problems", Right),
+    ];
+    let mut table = Table::new("power cuts", &columns);
+    for process in report.processes.iter().filter(|process| process.copy == 0) {
+        let of = |kind: &str| {
+            let own = report.steps.iter().filter(|step| step.process == process.name);
+            let own: Vec<_> = own.filter(|step| step.copy == 0 && step.step == kind).collect();
+            let elapsed_ns: u64 = own.iter().map(|step| step.elapsed_ns).sum();
+            (own, elapsed_ns)
+        };
+        let ((cuts, _), (recoveries, recover_ns), (checks, check_ns)) =
+            (of("power-cut"), of("recover"), of("check"));
+        let lost = cuts.iter().filter_map(|step| step.lost).reduce(|all, lost| all.and(&lost));
+        let Some(lost) = lost else { continue };
+        let time = |steps: &[&StepReport], elapsed_ns| match steps.is_empty() {
+            true => "-".to_owned(),
+            false => seconds(elapsed_ns),
+        };
+        let tenths = u128::from(check_ns) * 10 / u128::from(recover_ns.max(1));
+        table.row([
+            process.name.clone(),
+            lost.requests_lost.to_string(),
+            (lost.bytes_lost / 1024).to_string(),
+            time(&recoveries, recover_ns),
+            time(&checks, check_ns),
+            match recoveries.is_empty() || checks.is_empty() {
+                true => "-".to_owned(),
+                false => format!("{}.{}", tenths / 10, tenths % 10),
+            },
+            checks.iter().map(|step| step.work.problems).sum::<u64>().to_string(),
+        ]);
     }
     table
 }

@@ -395,7 +395,7 @@ fn parse_features(table: &mut Section<'_>, features: &mut Features) -> Result<()
             continue;
         }
         let name = word.strip_prefix('^').unwrap_or(&word);
-        let feature = Feature::from_name(name).filter(|feature| feature.is_supported());
+        let feature = Feature::from_name(name).filter(|feature| feature.is_made());
         let feature = feature.ok_or_else(|| {
             table.error("features", format!("unknown or unsupported feature {name:?}"))
         })?;

@@ -5,11 +5,14 @@
 //! (found by experiment), and a tree as too deep if the entries at its top would fit into the
 //! inode. A map is made dense once no one has the file open, and when the volume is closed.
 //!
-//! *Invariants*: with data first, a dense tree is made of new blocks, and the old one stays on disk
-//! until the inode points to the new one. Otherwise, or without room for that, the dense tree
-//! reuses the first blocks of the old one and frees the rest.
+//! *Invariants*: with a journal, a tree is made dense in place, in steps (`extents/compact.rs`).
+//! Else, with data first, a dense tree is made of new blocks, and the old one stays on disk until
+//! the inode points to the new one. Otherwise, or without room for that, the dense tree reuses the
+//! first blocks of the old one and frees the rest; both need credits for all of their nodes.
 //! *Locking*: the caller has locked the inode exclusively.
-use super::extents::{Covered, depth as depth_of, first_key, new_node, read_child, with_node};
+use super::extents::{
+    Covered, comfortable, compact, depth as depth_of, first_key, new_node, read_child, with_node,
+};
 use super::{Grant, change_map, free_map_block};
 use crate::error::Result;
 use crate::inode::credits;
@@ -26,11 +29,6 @@ use extant_format::{BlockNo, FileBlock};
 pub(super) struct Level {
     pub(super) blocks: Vec<BlockNo>,
     entries: usize,
-}
-
-/// How many entries of a node a level should use at least on average: all but one.
-pub(super) fn comfortable(volume: &Volume) -> usize {
-    extent::capacity(volume.store.block_size() as usize).saturating_sub(1).max(1)
 }
 
 /// Makes the tree dense if it is not.
@@ -97,13 +95,16 @@ fn rebuild(
     levels: Vec<Level>,
     extents: &[Extent],
 ) -> Result<()> {
+    if operation.works_in_steps() {
+        return compact(operation, node);
+    }
     let volume = operation.volume();
     let root = extent::capacity(node.inode.block.len());
     let mut fresh = FreshNodes::promise(volume, &levels);
     let mut above: Vec<Index> = Vec::new();
     let mut depth = 0;
     for (level, Level { blocks, .. }) in levels.into_iter().enumerate() {
-        operation.need(2 * blocks.len() as u32 + credits::RUN);
+        operation.need(3 * blocks.len() as u32 + credits::STEP);
         let count = if level == 0 { extents.len() } else { above.len() };
         let wanted =
             if count <= root { 0 } else { count.div_ceil(comfortable(volume)).min(blocks.len()) };

@@ -1,13 +1,14 @@
 //! A whole extent tree written anew from a list of extents, when the blocks of a file move within
-//! it.
+//! it. Where a journal has no room for that, the extents move leaf by leaf.
 //!
-//! *Invariants*: the new tree is made of new blocks, and the old one stays on disk until the inode
+//! *Invariants*: a new tree is made of new blocks, and the old one stays on disk until the inode
 //! points to the new one. So a change of any number of extents is one change of the inode: after a
-//! power cut the file has its old map or its new one.
+//! power cut the file has its old map or its new one. Leaf by leaf, the map is valid after each
+//! step, and after a power cut what comes after the range is moved in part.
 //! *Locking*: the caller has locked the inode exclusively.
-use super::dense::{collect, comfortable};
-use super::extents::{depth as depth_of, first_key, new_node, with_node};
-use super::{Grant, check_data, free_map_block, free_run};
+use super::dense::collect;
+use super::extents::{comfortable, depth as depth_of, first_key, new_node, with_node};
+use super::{Grant, check_data, extents, free_at_once_max, free_map_block, free_run};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::node::{Looseness, NodeState};
@@ -18,6 +19,47 @@ use crate::space::Reservation;
 use extant_format::extent::{self, Extent, Index, State};
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
+
+/// How a part of a file moves, in blocks of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Shift {
+    /// This range goes, and what comes after it moves to its start.
+    Collapse(Range<u64>),
+    /// A hole comes to be here: what begins at its start, and all after it, moves to its end.
+    Insert(Range<u64>),
+}
+
+/// Moves a part of a file leaf by leaf, in steps. What Linux does, and what a power cut leaves, is
+/// the same: a collapsed range is first a hole, and then leaves move down one by one until the size
+/// changes; for an inserted one the size changes first, and then leaves move up from the last one
+/// on. The caller has found the move possible, and sets and stores the size of a collapsed file.
+///
+/// # Errors
+/// `NoSpace`, with nothing changed, if an extent has to be split; `Corrupt`; what the device returns.
+pub(crate) fn shift_in_steps(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    (shift, size): (&Shift, u64),
+) -> Result<()> {
+    let volume = operation.volume();
+    let narrow = |at: u64| u32::try_from(at).map_err(|_| super::too_large());
+    match shift {
+        Shift::Collapse(range) => {
+            let by = narrow(range.end - range.start)?;
+            super::remove(operation, node, range.clone(), Purpose::Data)?;
+            extents::shift_down(operation, node, range.end, by)
+        }
+        Shift::Insert(range) => {
+            let (from, by) = (narrow(range.start)?, narrow(range.end - range.start)?);
+            let mut reservation = volume.space.reserve(extents::map_need(volume, node, &[], 1))?;
+            node.inode.size = size;
+            let (purpose, state) = (Purpose::Data, State::Written);
+            let reservation = &mut reservation;
+            let mut grant = Grant { operation, reservation, purpose, state };
+            extents::shift_up(&mut grant, node, from, by)
+        }
+    }
+}
 
 /// The map of a file as a list, while it is changed.
 pub(crate) struct Rewrite {
@@ -49,6 +91,38 @@ impl Rewrite {
         Ok(rewrite)
     }
 
+    /// The map of a file that has none yet.
+    pub(crate) fn empty() -> Rewrite {
+        Rewrite { extents: Vec::new(), nodes: Vec::new(), freed: Vec::new() }
+    }
+
+    /// Unmaps a range, and maps these blocks to its start instead. What was mapped there is not
+    /// freed: the caller knows who owns it.
+    pub(crate) fn put(&mut self, range: Range<u64>, blocks: Option<Extent>) {
+        let from = self.extents.partition_point(|extent| end_of(extent) <= range.start);
+        let to = self.extents.partition_point(|extent| first(extent) < range.end).max(from);
+        let before = self.extents.get(from).and_then(|extent| part(extent, 0..range.start));
+        let last = to.checked_sub(1).filter(|last| *last >= from);
+        let after = last.and_then(|last| part(&self.extents[last], range.end..u64::MAX));
+        self.extents.splice(from..to, before.into_iter().chain(blocks).chain(after));
+    }
+
+    /// What is mapped, as runs of the volume in the order of the file.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> {
+        self.extents.iter().map(|extent| Run { start: extent.start, length: extent.length })
+    }
+
+    /// Takes out the nodes of the tree that it was read from: [`Rewrite::apply`] no longer frees
+    /// them.
+    pub(crate) fn take_nodes(&mut self) -> Vec<BlockNo> {
+        std::mem::take(&mut self.nodes)
+    }
+
+    /// How many nodes the tree has that it was read from.
+    pub(crate) fn node_count(&self) -> u64 {
+        self.nodes.len() as u64
+    }
+
     /// Fails if extents of different nodes overlap, or are not where a file's blocks may be.
     fn check(&self, volume: &Volume, node: &NodeState) -> Result<()> {
         let mut free_from = 0;
@@ -64,8 +138,33 @@ impl Rewrite {
         Ok(())
     }
 
+    /// Applies a move to the list.
+    ///
+    /// # Errors
+    /// As [`Rewrite::insert`].
+    pub(crate) fn shift(&mut self, shift: &Shift) -> Result<()> {
+        match shift {
+            Shift::Collapse(range) => {
+                self.collapse(range.clone());
+                Ok(())
+            }
+            Shift::Insert(range) => self.insert(range.start, range.end - range.start),
+        }
+    }
+
+    /// Whether writing the tree anew, and freeing the old one, is more than one step of an
+    /// operation may change.
+    pub(crate) fn is_long(&self, volume: &Volume, node: &NodeState) -> bool {
+        let nodes = self.need(volume, node).saturating_mul(2) + self.nodes.len() as u64;
+        let groups = self.freed.iter().map(|run| {
+            let whole = u64::from(run.length) / free_at_once_max(volume);
+            (whole + 1) * u64::from(credits::GROUPS)
+        });
+        nodes.saturating_add(groups.sum()) > u64::from(credits::RUN)
+    }
+
     /// Removes a range and moves what comes after it to its start.
-    pub(crate) fn collapse(&mut self, range: Range<u64>) {
+    fn collapse(&mut self, range: Range<u64>) {
         let gone = range.end - range.start;
         let mut extents = Vec::with_capacity(self.extents.len() + 1);
         for extent in &self.extents {
@@ -85,7 +184,7 @@ impl Rewrite {
     ///
     /// # Errors
     /// `InvalidArgument` if something would pass the last block that a map can have.
-    pub(crate) fn insert(&mut self, at: u64, blocks: u64) -> Result<()> {
+    fn insert(&mut self, at: u64, blocks: u64) -> Result<()> {
         let last = self.extents.last().map_or(0, end_of);
         if last > at && last.saturating_add(blocks) > u64::from(u32::MAX) {
             let reason = "what is moved would pass the largest file";
@@ -126,6 +225,7 @@ impl Rewrite {
         reservation: &mut Reservation<'_>,
         node: &mut NodeState,
     ) -> Result<()> {
+        let volume = operation.volume();
         let near = self.nodes.first().copied().unwrap_or(node.stream.next_goal);
         let (purpose, state) = (Purpose::Map, State::Written);
         let mut tree = Tree {
@@ -135,9 +235,11 @@ impl Rewrite {
         };
         tree.build(node, &self.extents)?;
         for block in self.nodes {
+            operation.need(credits::STEP);
             free_map_block(operation, node, block)?;
         }
         for run in self.freed {
+            operation.need(credits::STEP + volume.space.groups_of(run));
             free_run(operation, node, run)?;
         }
         node.looseness = Looseness::default();
@@ -263,6 +365,28 @@ mod tests {
         let mut map = rewrite(&[extent(0, 10, 100), extent(15, 10, 110)]);
         map.collapse(10..15);
         assert_eq!(map.extents, [extent(0, 20, 100)]);
+    }
+
+    #[test]
+    fn what_is_put_takes_the_place_of_what_was_there() {
+        let start = [extent(0, 10, 100), extent(20, 10, 200), extent(40, 5, 300)];
+        let cases: [(Range<u64>, Option<Extent>, &[Extent]); 6] = [
+            (10..20, None, &start),
+            (0..50, None, &[]),
+            (5..25, None, &[extent(0, 5, 100), extent(25, 5, 205), extent(40, 5, 300)]),
+            (2..4, None, &[extent(0, 2, 100), extent(4, 6, 104), start[1], start[2]]),
+            (12..14, Some(extent(12, 2, 900)), &[start[0], extent(12, 2, 900), start[1], start[2]]),
+            (
+                25..60,
+                Some(extent(25, 35, 900)),
+                &[start[0], extent(20, 5, 200), extent(25, 35, 900)],
+            ),
+        ];
+        for (range, blocks, expected) in cases {
+            let mut map = rewrite(&start);
+            map.put(range.clone(), blocks);
+            assert_eq!(map.extents, expected, "{range:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,217 @@
+//! Recovery: what a volume needs before it can be used, after a power cut.
+//!
+//! ```text
+//! fast_commits   changes of inodes and names that Linux logged, made by inode and name
+//! transaction    what they amount to, as a full commit
+//! orphans        inodes without a name, and truncations that had begun
+//! ```
+//!
+//! The blocks of full commits are replayed by `extant_journal`. What follows them needs a file
+//! system: it is opened without a journal on an overlay over the device, and changed there.
+//!
+//! ```text
+//!                    read only                        to be written
+//! full commits       overlay                          in their places, then durable
+//! fast commits       the engine, on the overlay       the engine, on an overlay; its blocks are
+//!                                                     one more full commit, which is replayed
+//! orphans            the engine, on the overlay       operations of the volume that is open
+//! ```
+//!
+//! A cut at any moment of this leaves a volume that can be recovered again. What cannot be replayed
+//! is found out on the overlay, before anything is written.
+pub(crate) mod fast_commits;
+pub(crate) mod orphans;
+mod transaction;
+
+pub use orphans::OrphanCounts;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::flush::Core;
+use crate::policy::preset::{DataOrder, Journal, Policies};
+use crate::store::budget::DirtyBudget;
+use crate::store::superblock::read_superblock;
+use crate::store::{Access, DataKeeping, Options};
+use extant_block::{BlockDevice, Overlay};
+use extant_format::journal::fast_commit::Change;
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_journal::{Found, MEMORY_BYTES_MAX, MapSource, Outcome, Recovery, Report};
+use std::sync::Arc;
+
+/// Memory for metadata while a volume is recovered, in bytes.
+const CACHE_BYTES: usize = 16 << 20;
+
+/// A volume as it is after recovery.
+pub struct Recovered {
+    /// The volume. If anything was recovered, an overlay in memory over the device.
+    pub device: Arc<dyn BlockDevice>,
+    /// What was recovered; `None` if the volume needs no recovery.
+    pub report: Option<RecoveryReport>,
+}
+
+/// What was recovered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecoveryReport {
+    /// What the journal held. Fast commits are replayed too.
+    pub journal: Report,
+    /// Orphans, where they were freed. `None` if they were left, or are damaged.
+    pub orphans: Option<OrphanCounts>,
+}
+
+/// What becomes of orphans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Orphans {
+    /// They are freed, or cut to their size, as by a program that opens the volume to write.
+    Finish,
+    /// They stay, for a check that judges them.
+    Leave,
+}
+
+/// The volume on a device as it is after recovery, for programs that read it. Nothing is written;
+/// what recovery changes is kept in memory.
+///
+/// # Errors
+/// `Journal` for a journal that cannot be replayed; `Corrupt` for fast commits that are not
+/// possible, or metadata that they need; `NotExt`, `Unsupported`; what the device returns.
+pub fn recovered(device: Arc<dyn BlockDevice>, orphans: Orphans) -> Result<Recovered> {
+    let Some(recovery) = find(&device)? else {
+        return Ok(Recovered { device, report: None });
+    };
+    let mut journal = recovery.report();
+    let full: Arc<dyn BlockDevice> = Arc::new(recovery.overlay(MEMORY_BYTES_MAX)?);
+    let changes = &recovery.scan().fast_commits.changes;
+    let mut device = full;
+    if !changes.is_empty() {
+        let over = Arc::new(overlay(&device, &recovery));
+        replay_fast_commits(Arc::clone(&over) as Arc<dyn BlockDevice>, changes)?;
+        device = over;
+    }
+    if journal.outcome == Outcome::FastCommitsFollow {
+        journal.outcome = Outcome::Replayed;
+    }
+    let mut finished = None;
+    if orphans == Orphans::Finish {
+        let over = Arc::new(overlay(&device, &recovery));
+        // Damaged ones hinder no reader.
+        if let Ok(counts) = finish_orphans(Arc::clone(&over) as Arc<dyn BlockDevice>) {
+            (device, finished) = (over, Some(counts));
+        }
+    }
+    Ok(Recovered { device, report: Some(RecoveryReport { journal, orphans: finished }) })
+}
+
+/// Replays the journal of the volume on a device, full commits and fast commits, and empties it.
+/// Returns what it held; `None` if the volume needs no recovery. Orphans stay until the volume is
+/// opened to be written.
+///
+/// Interrupted at any write, by a cut or by an error, it can be begun again.
+///
+/// # Errors
+/// As [`recovered`], before anything was written; `OperationUnsupported` for fast commits that
+/// change more than the log can hold.
+pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
+    let Some(recovery) = find(device)? else { return Ok(None) };
+    let mut report = recovery.report();
+    let found = recovery.scan();
+    if found.fast_commits.changes.is_empty() {
+        recovery.replay_in_place()?;
+        recovery.reset()?;
+    } else {
+        let full: Arc<dyn BlockDevice> = Arc::new(recovery.overlay(MEMORY_BYTES_MAX)?);
+        let over = Arc::new(overlay(&full, &recovery));
+        replay_fast_commits(Arc::clone(&over) as Arc<dyn BlockDevice>, &found.fast_commits.changes)?;
+        ask_for_recovery(&*over)?;
+        let blocks = over.changed();
+        transaction::check_room(recovery.journal(), &blocks)?;
+        recovery.replay_in_place()?;
+        transaction::write(&**device, recovery.journal(), found.next, &blocks)?;
+        if let Some(again) = find(device)? {
+            again.replay_in_place()?;
+            again.reset()?;
+        }
+    }
+    if report.outcome == Outcome::FastCommitsFollow {
+        report.outcome = Outcome::Replayed;
+    }
+    Ok(Some(report))
+}
+
+/// Opens a volume, recovered. `shared` as in [`Core::open`].
+///
+/// # Errors
+/// As [`recover`] and [`Core::open`]; `Corrupt` for a list or file of orphans that is damaged.
+pub(crate) fn open(
+    device: Arc<dyn BlockDevice>,
+    options: &Options,
+    shared: Option<(&Arc<DirtyBudget>, u32)>,
+) -> Result<Core> {
+    if options.access == Access::ReadOnly || device.info().read_only {
+        let device = recovered(device, Orphans::Finish)?.device;
+        return Core::open(device, &Options { access: Access::ReadOnly, ..options.clone() }, shared);
+    }
+    recover(&device)?;
+    let core = Core::open(device, options, shared)?;
+    orphans::finish(&core.inodes)?;
+    Ok(core)
+}
+
+/// Reads the journal of a volume that needs recovery; `None` if it needs none.
+fn find(device: &Arc<dyn BlockDevice>) -> Result<Option<Box<Recovery>>> {
+    let superblock = read_superblock(&**device);
+    if superblock.as_ref().is_ok_and(|superblock| !superblock.has(Feature::NEEDS_RECOVERY)) {
+        return Ok(None);
+    }
+    // One that is damaged may have been torn when a recovery stored it.
+    let found = Recovery::find(Arc::clone(device), MapSource::Inode, MEMORY_BYTES_MAX);
+    match (found, superblock) {
+        (Ok(Found::Recovery(recovery)), _) => Ok(Some(recovery)),
+        (_, Err(error)) => Err(error),
+        (Ok(Found::Nothing(_)), Ok(_)) => Ok(None),
+        (Err(error), Ok(_)) => Err(error.into()),
+    }
+}
+
+/// Another overlay over a device.
+fn overlay(device: &Arc<dyn BlockDevice>, recovery: &Recovery) -> Overlay {
+    let block_size = recovery.journal().volume().block_size();
+    Overlay::new(Arc::clone(device), block_size, MEMORY_BYTES_MAX)
+}
+
+/// How a volume is opened on an overlay: nothing there has to survive a power cut.
+fn unjournalled() -> Result<Options> {
+    let unknown = |_| ErrorKind::InvalidArgument("there is no preset of this name");
+    let mut policies: Policies = "modern".parse().map_err(unknown)?;
+    policies.journal = Journal::None;
+    policies.data_order = DataOrder::Unordered;
+    let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
+    Ok(Options { access, policies, cache_bytes: CACHE_BYTES, data })
+}
+
+/// Makes the changes of fast commits on a device, which holds the volume as the full commits left
+/// it.
+///
+/// # Errors
+/// As [`fast_commits::replay`]; the device is then of no use.
+fn replay_fast_commits(device: Arc<dyn BlockDevice>, changes: &[Change]) -> Result<()> {
+    let core = Core::open(device, &unjournalled()?, None)?;
+    orphans::adopt(&core.inodes)?;
+    fast_commits::replay(&core.inodes, changes)?;
+    core.close()
+}
+
+/// Frees and truncates the orphans of the volume on a device.
+fn finish_orphans(device: Arc<dyn BlockDevice>) -> Result<OrphanCounts> {
+    let core = Core::open(device, &unjournalled()?, None)?;
+    let counts = orphans::finish(&core.inodes)?;
+    core.close()?;
+    Ok(counts)
+}
+
+/// Marks a volume as one that needs recovery: its superblock becomes part of a full commit, and
+/// until that is in its place the log has to be replayed.
+fn ask_for_recovery(device: &dyn BlockDevice) -> Result<()> {
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    device.read(SUPERBLOCK_OFFSET, &mut bytes).map_err(Error::from)?;
+    let mut superblock = Superblock::parse(&bytes)?;
+    superblock.features.set(Feature::NEEDS_RECOVERY);
+    device.write(SUPERBLOCK_OFFSET, &superblock.encode()).map_err(Error::from)
+}
