@@ -118,7 +118,10 @@ pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
     } else {
         let full: Arc<dyn BlockDevice> = Arc::new(recovery.overlay(MEMORY_BYTES_MAX)?);
         let over = Arc::new(overlay(&full, &recovery));
-        replay_fast_commits(Arc::clone(&over) as Arc<dyn BlockDevice>, &found.fast_commits.changes)?;
+        replay_fast_commits(
+            Arc::clone(&over) as Arc<dyn BlockDevice>,
+            &found.fast_commits.changes,
+        )?;
         ask_for_recovery(&*over)?;
         let blocks = over.changed();
         transaction::check_room(recovery.journal(), &blocks)?;
@@ -146,7 +149,11 @@ pub(crate) fn open(
 ) -> Result<Core> {
     if options.access == Access::ReadOnly || device.info().read_only {
         let device = recovered(device, Orphans::Finish)?.device;
-        return Core::open(device, &Options { access: Access::ReadOnly, ..options.clone() }, shared);
+        return Core::open(
+            device,
+            &Options { access: Access::ReadOnly, ..options.clone() },
+            shared,
+        );
     }
     recover(&device)?;
     let core = Core::open(device, options, shared)?;

@@ -64,10 +64,8 @@ pub(super) fn write(
     let end = put(device, journal, journal.superblock().first, &logged)?;
     device.flush().map_err(Error::from)?;
     let wall = device.clock().wall();
-    let time = CommitTime {
-        seconds: wall.seconds.max(0).cast_unsigned(),
-        nanoseconds: wall.nanoseconds,
-    };
+    let time =
+        CommitTime { seconds: wall.seconds.max(0).cast_unsigned(), nanoseconds: wall.nanoseconds };
     let commit = Arc::new(commit::encode(&format, sequence, time, sum));
     put(device, journal, end, &[commit])?;
     device.flush().map_err(Error::from)

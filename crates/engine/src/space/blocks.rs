@@ -5,6 +5,7 @@ use super::windows::Bits;
 use super::{Reservation, Reuse, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::policy::allocation::{AllocationPlan, Route, Search};
+use crate::seeded::{Bug, bug};
 use crate::store::handle::Handle;
 use extant_format::bitmap::{clear_run, clear_runs, next_clear, next_set, set_run};
 use extant_format::{BlockNo, GroupNo, Ino, Run};
@@ -560,7 +561,11 @@ impl Space {
         for part in &parts {
             self.check_in_use(*part)?;
         }
-        let reuse = if self.store.keeps_order() { reuse } else { Reuse::AtOnce };
+        let reuse = if self.store.keeps_order() && !bug(Bug::FreedBlockGivenEarly) {
+            reuse
+        } else {
+            Reuse::AtOnce
+        };
         if reuse == Reuse::AtOnce {
             // Before the bits change: afterwards the blocks may belong to another file.
             self.store.forget_run(run);
