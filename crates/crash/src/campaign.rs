@@ -3,7 +3,7 @@
 use crate::base::{Base, Setting};
 use crate::examine::{Examiner, Judged, Judges};
 use crate::machine::{Lived, live};
-use crate::random;
+use crate::random::{self, Pace};
 use crate::sequences::{self, Sequence};
 use crate::state::{Manner, State};
 use crate::verdict::Bytes;
@@ -22,6 +22,8 @@ pub struct Plan {
     pub states_each: u64,
     /// Steps of each process: of most histories, and of every fourth one.
     pub steps: [usize; 2],
+    /// What the processes do most.
+    pub pace: Pace,
     /// The column `journal`.
     pub journal: Journal,
     /// Who judges.
@@ -229,13 +231,14 @@ fn history(
 ) {
     let setting = &base.setting;
     let steps = plan.steps[usize::from((seed / 4) % 4 == 3)];
-    let scripts = random::scripts(&base.model, setting.profile, seed, steps);
+    let scripts = random::scripts(&base.model, setting.profile, seed, (steps, plan.pace));
     let again = format!(
-        "--seed {seed} --states {} --each {} --steps {},{} --journal {}",
+        "--seed {seed} --states {} --each {} --steps {},{} --pace {} --journal {}",
         plan.states_each,
         plan.states_each,
         plan.steps[0],
         plan.steps[1],
+        plan.pace.name(),
         plan.journal.name()
     );
     let place = format!("{setting}, seed {seed}");
