@@ -3,7 +3,7 @@
 // tidy: print because this is a command
 
 use extant_block::{Clock, RealClock, ShortLock};
-use extant_crash::campaign::{self, Journal, Plan, Report, SequencePlan};
+use extant_crash::campaign::{self, Journal, Plan, Progress, Report, SequencePlan};
 use extant_crash::examine::Judges;
 use extant_crash::random::Pace;
 use std::process::ExitCode;
@@ -123,7 +123,7 @@ impl Asked {
 }
 
 /// Does a part of the work, and calls this now and then.
-type Piece = Box<dyn FnOnce(&mut dyn FnMut(&Report)) -> Result<Report, String> + Send>;
+type Piece = Box<dyn FnOnce(&mut dyn FnMut(Progress<'_>)) -> Result<Report, String> + Send>;
 
 /// What the threads share.
 #[derive(Default)]
@@ -137,8 +137,10 @@ fn work(clock: &RealClock, shared: &ShortLock<Work>) {
     loop {
         let Some((name, piece)) = shared.lock().pieces.pop() else { return };
         let mut last = clock.now();
-        let mut progress = |report: &Report| {
-            if clock.now() - last > 10_000_000_000 {
+        let mut progress = |progress: Progress<'_>| {
+            if let Progress::Examined(report) = progress
+                && clock.now() - last > 10_000_000_000
+            {
                 last = clock.now();
                 let (states, wrong) = (report.states(), report.wrong_states());
                 eprintln!("{name}: {states} states, {wrong} wrong");

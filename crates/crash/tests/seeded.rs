@@ -1,7 +1,7 @@
 //! Mistakes made on purpose: each is found by the share of the cuts that every commit runs. A
 //! program of its own, because a mistake is made in the whole process.
 
-use extant_crash::campaign::{Journal, Plan, processes};
+use extant_crash::campaign::{Journal, Plan, Progress, processes};
 use extant_crash::examine::Judges;
 use extant_crash::random::Pace;
 use extant_crash::verdict::Bytes;
@@ -34,14 +34,16 @@ fn plan(bug: Bug) -> Plan {
 fn each_mistake_is_found() {
     let mut unseen = Vec::new();
     for bug in Bug::ALL {
-        plant(Some(bug));
         let mut first = None;
-        let report = processes(&plan(bug), |report| {
-            if report.wrong_states() > 0 {
+        // Made while processes live, not by the recovery that is to show it.
+        let report = processes(&plan(bug), |progress| match progress {
+            Progress::Begins => plant(Some(bug)),
+            Progress::Lived => plant(None),
+            Progress::Examined(report) if report.wrong_states() > 0 => {
                 first.get_or_insert(report.states());
             }
+            Progress::Examined(_) => {}
         });
-        plant(None);
         let report = report.expect("volumes are made");
         println!("{bug:?}: {first:?} of {} states", report.states());
         if let Some(wrong) = report.wrong.first() {
