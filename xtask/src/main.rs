@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use xtask::{bench, demo, diff_walk, fixtures, kernel_journals, licenses, suites, tidy, tools};
+use xtask::{
+    bench, crash, demo, diff_walk, fixtures, kernel_journals, licenses, suites, tidy, tools,
+};
 
 /// One row a command: its words, what it does, and the function.
 struct Task {
@@ -23,6 +25,12 @@ const fn task(
 
 const TASKS: &[Task] = &[
     task("bench", "[--rounds N] ..", "the tables of speed and memory; see bench/run", bench::run),
+    task(
+        "crash",
+        "[--states N] [--seed S] ..",
+        "power cuts by the thousand: promises against what is recovered",
+        crash::run,
+    ),
     task("demo", "[TREE]", "a real tree becomes an image and comes out again", demo::run),
     task(
         "diff-walk",

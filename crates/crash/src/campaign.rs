@@ -3,7 +3,7 @@
 use crate::base::{Base, Setting};
 use crate::examine::{Examiner, Judged, Judges};
 use crate::machine::{Lived, live};
-use crate::random;
+use crate::random::{self, Pace};
 use crate::sequences::{self, Sequence};
 use crate::state::{Manner, State};
 use crate::verdict::Bytes;
@@ -22,6 +22,8 @@ pub struct Plan {
     pub states_each: u64,
     /// Steps of each process: of most histories, and of every fourth one.
     pub steps: [usize; 2],
+    /// What the processes do most.
+    pub pace: Pace,
     /// The column `journal`.
     pub journal: Journal,
     /// Who judges.
@@ -198,11 +200,22 @@ impl fmt::Display for Report {
     }
 }
 
-/// Histories of four processes, drawn by seeds. `progress` is called after each history.
+/// How far a campaign is.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A history is about to be lived: what is changed in the engine now changes it.
+    Begins,
+    /// It was lived, and is to be examined.
+    Lived,
+    /// It was examined.
+    Examined(&'a Report),
+}
+
+/// Histories of four processes, drawn by seeds. `progress` is called around each history.
 ///
 /// # Errors
 /// A volume that cannot be made.
-pub fn processes(plan: &Plan, mut progress: impl FnMut(&Report)) -> Result<Report, String> {
+pub fn processes(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Result<Report, String> {
     let made = |setting: &Setting| setting.make(&random::content());
     let bases: Vec<Base> =
         plan.journal.settings().iter().map(made).collect::<Result<_, String>>()?;
@@ -212,8 +225,8 @@ pub fn processes(plan: &Plan, mut progress: impl FnMut(&Report)) -> Result<Repor
     while report.states() < plan.states && !report.is_enough() {
         let base = &bases[(seed % bases.len() as u64) as usize];
         let asked = plan.states_each.min(plan.states - report.states()).max(1);
-        history(plan, base, seed, asked, (&mut judged, &mut report));
-        progress(&report);
+        history(plan, base, seed, asked, (&mut judged, &mut report, &mut progress));
+        progress(Progress::Examined(&report));
         seed += 1;
     }
     Ok(report)
@@ -225,22 +238,26 @@ fn history(
     base: &Base,
     seed: u64,
     asked: u64,
-    (judged, report): (&mut Judged, &mut Report),
+    (judged, report, progress): (&mut Judged, &mut Report, &mut dyn FnMut(Progress<'_>)),
 ) {
     let setting = &base.setting;
     let steps = plan.steps[usize::from((seed / 4) % 4 == 3)];
-    let scripts = random::scripts(&base.model, setting.profile, seed, steps);
+    let scripts = random::scripts(&base.model, setting.profile, seed, (steps, plan.pace));
     let again = format!(
-        "--seed {seed} --states {} --each {} --steps {},{} --journal {}",
+        "--seed {seed} --states {} --each {} --steps {},{} --pace {} --journal {}",
         plan.states_each,
         plan.states_each,
         plan.steps[0],
         plan.steps[1],
+        plan.pace.name(),
         plan.journal.name()
     );
     let place = format!("{setting}, seed {seed}");
     report.row(&setting.to_string()).histories += 1;
-    let lived = match live(base, scripts, seed) {
+    progress(Progress::Begins);
+    let lived = live(base, scripts, seed);
+    progress(Progress::Lived);
+    let lived = match lived {
         Ok(lived) => lived,
         Err(reason) => {
             report.row(&setting.to_string()).states += asked;
@@ -317,7 +334,7 @@ pub struct SequencePlan {
 pub fn sequences(
     plan: &SequencePlan,
     setting: &Setting,
-    mut progress: impl FnMut(&Report),
+    mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Report, String> {
     let base = setting.make(&sequences::content())?;
     let mut random = Random::for_part(plan.seed, &setting.to_string());
@@ -334,7 +351,7 @@ pub fn sequences(
             break;
         }
         cut_sequence(plan, &base, sequence, (&mut judged, &mut report));
-        progress(&report);
+        progress(Progress::Examined(&report));
     }
     Ok(report)
 }

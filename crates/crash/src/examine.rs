@@ -1,13 +1,15 @@
 //! One history, and its states: each medium is recovered once, however many cuts leave it, and
 //! judged at every moment at which it may be found.
-use crate::base::Base;
+use crate::base::{Base, Setting};
 use crate::found::FoundTree;
 use crate::machine::Lived;
 use crate::recovery::{Recovered, e2fsck, recover};
 use crate::state::{Image, Manner, State};
 use crate::verdict::{Bytes, judge};
+use extant_block::MemoryDevice;
 use extant_sim::random::{mix, splitmix64};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Who judges, and how often.
@@ -78,7 +80,7 @@ impl<'a> Examiner<'a> {
 
     fn learn(&self, image: &Image<'_>, hash: u64, judged: &mut Judged) -> Result<Known, String> {
         let setting = &self.base.setting;
-        let recovered = recover(setting, image.medium(&self.base.medium)?)?;
+        let recovered = recover_calmly(setting, image.medium(&self.base.medium)?)?;
         self.believe_e2fsck(&recovered, hash, judged)?;
         let again = match is_drawn(hash, "second cut", self.judges.second_cut_one_in) {
             true => Some(self.cut_again(&recovered, hash, judged)?),
@@ -116,10 +118,17 @@ impl<'a> Examiner<'a> {
         let image = Image::new(&cut, manner);
         let told = |why: String| format!("recovery cut at moment {moment} {manner:?}: {why}");
         let hash = hash ^ mix(image.hash(&recovered.before)?);
-        let again = recover(&self.base.setting, image.medium(&recovered.before)?).map_err(told)?;
+        let again =
+            recover_calmly(&self.base.setting, image.medium(&recovered.before)?).map_err(told)?;
         self.believe_e2fsck(&again, hash, judged).map_err(told)?;
         Ok(again.found)
     }
+}
+
+/// As [`recover`]; a panic is an error like others.
+fn recover_calmly(setting: &Setting, medium: MemoryDevice) -> Result<Recovered, String> {
+    let recovered = catch_unwind(AssertUnwindSafe(|| recover(setting, medium)));
+    recovered.unwrap_or_else(|_| Err("the recovery panics".to_owned()))
 }
 
 /// Whether one of so many is drawn, by a number that differs from medium to medium.

@@ -3,14 +3,16 @@
 // tidy: print because this is a command
 
 use extant_block::{Clock, RealClock, ShortLock};
-use extant_crash::campaign::{self, Journal, Plan, Report, SequencePlan};
+use extant_crash::campaign::{self, Journal, Plan, Progress, Report, SequencePlan};
 use extant_crash::examine::Judges;
+use extant_crash::random::Pace;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 const USAGE: &str = "\
 crash [--states N] [--seed S] [--each N] [--steps N,N]   histories of four processes
 crash --sequences ONE,TWO [--subsets N] [--seed S]       sequences of one and two operations
+  --pace mixed|busy                                      busy: mostly syncs; default: mixed
   --journal ordered|ordered-jbd|data|writeback           default: ordered
   --e2fsck N       e2fsck judges one of N new media; 0: none; default: 1
   --second N       one of N recoveries is cut too; 0: none; default: 4
@@ -25,6 +27,7 @@ struct Asked {
     steps: [usize; 2],
     sequences: Option<[usize; 2]>,
     subsets: u64,
+    pace: Pace,
     journal: Journal,
     e2fsck: u64,
     second: u64,
@@ -39,6 +42,7 @@ fn parse(words: &[String]) -> Result<Asked, String> {
         steps: [12, 80],
         sequences: None,
         subsets: 20,
+        pace: Pace::Mixed,
         journal: Journal::Ordered,
         e2fsck: 1,
         second: 4,
@@ -64,11 +68,17 @@ fn parse(words: &[String]) -> Result<Asked, String> {
             "--e2fsck" => asked.e2fsck = number()?,
             "--second" => asked.second = number()?,
             "--jobs" => asked.jobs = number()?.max(1),
+            "--pace" => asked.pace = pace(value)?,
             "--journal" => asked.journal = Journal::from_name(value).ok_or(USAGE)?,
             _ => return Err(USAGE.to_owned()),
         }
     }
     Ok(asked)
+}
+
+fn pace(name: &str) -> Result<Pace, String> {
+    let found = Pace::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, pace)| *pace).ok_or_else(|| USAGE.to_owned())
 }
 
 impl Asked {
@@ -99,8 +109,9 @@ impl Asked {
         let (mut left, mut seed) = (self.states, self.seed);
         while left > 0 {
             let states = left.min(most);
-            let (states_each, steps, journal) = (self.each, self.steps, self.journal);
-            let plan = Plan { seed, states, states_each, steps, journal, judges };
+            let (states_each, steps, pace) = (self.each, self.steps, self.pace);
+            let journal = self.journal;
+            let plan = Plan { seed, states, states_each, steps, pace, journal, judges };
             let histories = states.div_ceil(self.each);
             let name = format!("seeds {seed}..{}", seed + histories);
             pieces.push((name, Box::new(move |progress| campaign::processes(&plan, progress))));
@@ -112,7 +123,7 @@ impl Asked {
 }
 
 /// Does a part of the work, and calls this now and then.
-type Piece = Box<dyn FnOnce(&mut dyn FnMut(&Report)) -> Result<Report, String> + Send>;
+type Piece = Box<dyn FnOnce(&mut dyn FnMut(Progress<'_>)) -> Result<Report, String> + Send>;
 
 /// What the threads share.
 #[derive(Default)]
@@ -126,8 +137,10 @@ fn work(clock: &RealClock, shared: &ShortLock<Work>) {
     loop {
         let Some((name, piece)) = shared.lock().pieces.pop() else { return };
         let mut last = clock.now();
-        let mut progress = |report: &Report| {
-            if clock.now() - last > 10_000_000_000 {
+        let mut progress = |progress: Progress<'_>| {
+            if let Progress::Examined(report) = progress
+                && clock.now() - last > 10_000_000_000
+            {
                 last = clock.now();
                 let (states, wrong) = (report.states(), report.wrong_states());
                 eprintln!("{name}: {states} states, {wrong} wrong");

@@ -32,22 +32,47 @@ pub fn content() -> Vec<Operation> {
     content
 }
 
+/// What processes do most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// Something of everything.
+    Mixed,
+    /// Syncs of small changes: many transactions, so that the least log is full soon.
+    Busy,
+}
+
+impl Pace {
+    /// All, by name.
+    pub const ALL: [(&'static str, Pace); 2] = [("mixed", Pace::Mixed), ("busy", Pace::Busy)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Pace::ALL.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
+    }
+}
+
 /// What is drawn.
 struct Draw<'a> {
     random: &'a mut Random,
     process: usize,
     has_extents: bool,
+    pace: Pace,
     next_write: u32,
 }
 
 /// The scripts of all processes: `steps` steps each.
-pub fn scripts(base: &Model, profile: Profile, seed: u64, steps: usize) -> Vec<Script> {
+pub fn scripts(
+    base: &Model,
+    profile: Profile,
+    seed: u64,
+    (steps, pace): (usize, Pace),
+) -> Vec<Script> {
     let script = |process: usize| {
         let mut random = Random::for_part(seed, &format!("process {process}"));
         let first = (process as u32 + 1) * NUMBERS;
         let mut script = Script::new(base.clone().numbered_from(first));
         let has_extents = profile == Profile::Ext4;
-        let mut draw = Draw { random: &mut random, process, has_extents, next_write: first };
+        let mut draw = Draw { random: &mut random, process, has_extents, pace, next_write: first };
         while script.steps.len() < steps {
             let operation = draw.operation(&script.model);
             if script.model.allows(&operation) && is_kept_apart(&script, &operation) {
@@ -133,6 +158,9 @@ impl Draw<'_> {
     }
 
     fn operation(&mut self, model: &Model) -> Operation {
+        if self.pace == Pace::Busy && self.one_in(2) {
+            return self.sync(model);
+        }
         match self.random.below(32) {
             0..=9 => self.names(model),
             10..=15 => {

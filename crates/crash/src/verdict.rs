@@ -123,16 +123,16 @@ impl Judge<'_> {
     /// After how many steps the volume may be. At least one.
     fn candidates(&self, range: std::ops::RangeInclusive<usize>) -> Result<Vec<usize>, String> {
         let mut found = Vec::new();
-        let mut reason = None;
+        let mut names = None;
+        let mut files: Vec<String> = Vec::new();
         let (first, last) = (*range.start(), *range.end());
         for steps in range {
             let tree = &self.seen.script.trees[steps];
             match self.names(tree).and_then(|inodes| self.files(tree, &inodes)) {
                 Ok(()) => found.push(steps),
-                // The reason of the last tree that has the right names says most.
-                Err(Why::Bytes(why)) => reason = Some(why),
+                Err(Why::Bytes(why)) => files.push(format!("{steps}: {why}")),
                 Err(Why::Names(why)) => {
-                    reason.get_or_insert(why);
+                    names.get_or_insert(why);
                 }
             }
         }
@@ -141,7 +141,8 @@ impl Judge<'_> {
             true => Err(format!(
                 "process {} is as after none of {first}..={last} steps: {}",
                 self.seen.process,
-                reason.unwrap_or_default()
+                // Trees that have the right names say more.
+                if files.is_empty() { names.unwrap_or_default() } else { files.join("; ") }
             )),
         }
     }
@@ -272,7 +273,8 @@ fn size(window: &[Version], found: usize) -> Result<(), String> {
     let mut is_right = before == found;
     for version in &window[1..] {
         let after = version.bytes.len();
-        let grew = version.change == Change::InPlace && (before..=after).contains(&found);
+        // A size grows with the blocks that are written, whatever asked for it.
+        let grew = version.change != Change::Shift && (before..=after).contains(&found);
         is_right |= after == found || grew;
         before = after;
     }
